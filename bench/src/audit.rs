@@ -1,6 +1,5 @@
-//! The audit: what the clients were promised against what the server knows.
-//! Every id of a 202 must be there once, in a final status; nothing else may
-//! be there, but for requests whose answer the client never saw.
+//! Compares what clients were promised with what the server has. Every id of a 202 must exist once, in a final status; nothing else may
+//! exist, except for requests whose response the client did not receive.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -23,13 +22,13 @@ pub(crate) struct Audit {
     pub(crate) lost: u64,
     /// Listed more than once, or one id in two answers.
     pub(crate) doubled: u64,
-    /// Listed and not promised, beyond the requests with an unknown outcome.
+    /// Listed without a promise, beyond the requests with an unknown outcome.
     pub(crate) surplus: u64,
-    /// Listed in a status that is not the one every message must end in.
+    /// Listed in a status other than the expected final one.
     pub(crate) not_delivered: u64,
     /// SMTP runs: promised messages that never reached the sink.
     pub(crate) sink_lost: u64,
-    /// SMTP runs: mails that the sink got more than once or could not tell.
+    /// SMTP runs: emails that the sink received more than once or could not identify.
     pub(crate) sink_doubled: u64,
 }
 

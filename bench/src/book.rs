@@ -1,4 +1,4 @@
-//! What was measured, and how it stands to what is asked.
+//! Collects measurements and compares them with the goals.
 
 use std::collections::BTreeMap;
 
@@ -75,14 +75,14 @@ impl Bound {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Verdict {
-    /// The stretch goal too.
+    /// Meets the stretch goal too.
     Stretch,
     Met,
     Missed,
-    /// The figure may stand, but a run had errors or its audit failed.
+    /// A run had errors or failed its audit.
     Unclean,
     NotMeasured,
-    /// Nothing is asked.
+    /// Without a goal.
     Informative,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A line about `trials`; `figure` gives the figure of each.
+    /// Makes a row about `trials`; `figure` returns the figure of each.
     pub(crate) fn new<'a>(
         goal: &'static str,
         work: impl Into<String>,
@@ -147,13 +147,13 @@ impl Row {
     }
 }
 
-/// All that a program run found.
+/// All results of one execution.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Book {
     pub(crate) rows: Vec<Row>,
     pub(crate) trials: Vec<Trial>,
-    /// What has to be known to read the lines.
+    /// Notes needed to read the rows.
     pub(crate) notes: Vec<String>,
     /// What could not be measured, and why.
     pub(crate) failures: Vec<String>,

@@ -1,4 +1,4 @@
-//! Which messages a sink took, known by the token in their text.
+//! Counts messages received by a sink, by the token in their text.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,20 +6,20 @@ use crate::workload::{TOKEN, TOKEN_DIGITS};
 
 #[derive(Debug, Default)]
 struct Tally {
-    /// Per message number, how often it came.
+    /// Number of deliveries per message number.
     seen: Vec<u8>,
-    /// How many different ones came.
+    /// Number of distinct messages.
     different: u64,
     /// Messages without a readable token.
     unknown: u64,
 }
 
-/// What all sessions of a sink took. Clones count together.
+/// Counts over all sessions of a sink. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts(Arc<Mutex<Tally>>);
 
 impl Counts {
-    /// Counts one message as it came over the line.
+    /// Counts one message as received.
     pub(crate) fn add(&self, message: &[u8]) {
         let number = token(message);
         let mut tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,7 +34,7 @@ impl Counts {
         tally.seen[n] = tally.seen[n].saturating_add(1);
     }
 
-    /// Different messages that came.
+    /// Number of distinct messages received.
     pub(crate) fn different(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).different
     }
@@ -54,7 +54,7 @@ impl Counts {
 fn token(message: &[u8]) -> Option<usize> {
     let start = find(message, TOKEN.as_bytes())? + TOKEN.len();
     let digits = message.get(start..start + TOKEN_DIGITS)?;
-    // A number beyond what any run sends would only ask for memory.
+    // A number beyond any run would only waste memory.
     std::str::from_utf8(digits).ok()?.parse().ok().filter(|&n| n < 100_000_000)
 }
 

@@ -1,6 +1,5 @@
-//! An endpoint for webhooks that counts. It answers 200 to everything as fast
-//! as it can and remembers which events came: by their `webhook-id`, and what
-//! has none (Kannel) by the query of its URL.
+//! A webhook endpoint that counts events. It responds with 200 as fast as it can and records events by their `webhook-id`, or without one
+//! (Kannel) by the query of its URL.
 
 use std::collections::HashMap;
 use std::io;
@@ -35,19 +34,19 @@ impl Hooks {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let counts = Arc::clone(&counts);
-                // A client that goes away is no error of the endpoint.
+                // A client that goes away is not an error of the endpoint.
                 tokio::spawn(async move { session(stream, &counts).await.ok() });
             }
         });
         Ok(hooks)
     }
 
-    /// Different events that came.
+    /// Number of distinct events received.
     pub(crate) fn events(&self) -> u64 {
         self.counts().events.len() as u64
     }
 
-    /// Deliveries too many.
+    /// Number of surplus deliveries.
     pub(crate) fn surplus(&self) -> u64 {
         let counts = self.counts();
         counts.unknown + counts.events.values().map(|n| u64::from(n - 1)).sum::<u64>()

@@ -1,5 +1,4 @@
-//! Kannel, the other gateway: bearerbox and smsbox on fresh data, with the
-//! sink for an SMSC.
+//! Runs Kannel, the gateway to compare with: bearerbox and smsbox on fresh data, with the sink as SMSC.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -17,13 +16,13 @@ use crate::proc::{self, wait_until};
 use crate::smsc::Smsc;
 use crate::subject::free_port;
 
-/// What to do where it is not installed.
+/// Instructions if it is not installed.
 const MISSING: &str = "Kannel is not installed (no bearerbox or smsbox in PATH, /usr/sbin or /usr/lib/kannel): apt-get install kannel";
 
 /// Both programs need a name and a password somewhere.
 pub(crate) const LOGIN: &str = "bench";
 
-/// How it keeps what it accepted.
+/// How it stores accepted messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Store {
     /// A file for each message, written and never synced.
@@ -38,7 +37,7 @@ pub(crate) struct Kannel {
     pub(crate) target: Target,
     bearerbox: Child,
     smsbox: Child,
-    /// Last: its processes write there.
+    /// Last, because its processes write there.
     dir: TempDir,
 }
 
@@ -99,13 +98,13 @@ impl Kannel {
         Ok(sum)
     }
 
-    /// Messages that its spool still holds.
+    /// Number of messages in its spool.
     pub(crate) fn spooled(&self) -> usize {
         let folders = fs::read_dir(self.dir.path().join("spool")).into_iter().flatten().flatten();
         folders.map(|folder| fs::read_dir(folder.path()).map_or(0, Iterator::count)).sum()
     }
 
-    /// Ends both programs, first the one that takes messages in.
+    /// Stops both programs, smsbox first.
     pub(crate) async fn stop(mut self) -> Result<()> {
         for child in [&mut self.smsbox, &mut self.bearerbox] {
             let pid = child.id().context("Kannel was gone before it was stopped")?;
@@ -118,7 +117,7 @@ impl Kannel {
     }
 }
 
-/// Debian puts the programs where not every user's PATH leads.
+/// Debian installs the programs outside of some users' PATH.
 fn program(name: &str) -> Result<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let dirs = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/lib/kannel".into()]);
@@ -126,7 +125,7 @@ fn program(name: &str) -> Result<std::path::PathBuf> {
 }
 
 fn spawn(name: &str, dir: &Path) -> Result<Child> {
-    // Level 4: nothing but what ends the program; each line would cost.
+    // Level 4 logs only fatal errors; each line would cost time.
     let output = File::create(dir.join(format!("{name}.out")))?;
     let mut command = Command::new(program(name)?);
     command.args(["-v", "4", "kannel.conf"]).current_dir(dir).stdin(Stdio::null());

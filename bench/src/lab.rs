@@ -1,5 +1,4 @@
-//! What all scenarios share: options, the baseline, the database, and a
-//! session with one server that keeps account of everything sent to it.
+//! Shared by all scenarios: options, the baseline, the database, and a session with one server that records everything sent to it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use crate::postgres::Cluster;
 use crate::proc::wait_until;
 use crate::shim::Shim;
 use crate::stats::Latency;
-use crate::subject::{Backend, Setup, Subject, World};
+use crate::subject::{Backend, Environment, Setup, Subject};
 use crate::workload::{Recipients, Workload};
 
 #[derive(Clone, Debug, Serialize, clap::Args)]
@@ -29,10 +28,10 @@ pub(crate) struct Options {
     /// Rounds; baseline and nuncio alternate within each
     #[arg(long, global = true, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// Seconds that are measured in a round
+    /// Measured seconds per round
     #[arg(long, global = true, default_value_t = 8.0)]
     pub(crate) seconds: f64,
-    /// Seconds of load before them
+    /// Seconds of load before the measurement
     #[arg(long, global = true, default_value_t = 1.0)]
     pub(crate) warmup: f64,
     /// Connections of the accept scenario
@@ -57,7 +56,7 @@ pub(crate) struct Options {
     /// Sessions with the SMSC, of either gateway
     #[arg(long, global = true, default_value_t = 2)]
     pub(crate) binds: usize,
-    /// Messages without an answer in each of them
+    /// Unanswered messages per session
     #[arg(long, global = true, default_value_t = 100)]
     pub(crate) window: usize,
     /// Messages, and contacts, that the full database holds
@@ -72,10 +71,10 @@ pub(crate) struct Options {
     /// Measure only this store
     #[arg(long, global = true)]
     pub(crate) backend: Option<Backend>,
-    /// Seconds to wait for what was accepted to become final
+    /// Seconds to wait for accepted messages to become final
     #[arg(long, global = true, default_value_t = 120.0)]
     pub(crate) patience: f64,
-    /// Where the data goes; its disk is measured
+    /// Directory for the data; its disk is measured
     #[arg(long, global = true, default_value = "target")]
     pub(crate) work: PathBuf,
 }
@@ -110,20 +109,20 @@ pub(crate) struct Lab {
     pub(crate) options: Options,
     hello: Hello,
     pub(crate) cluster: Option<Cluster>,
-    /// Last: fields are dropped in this order, and the cluster's state is in it.
+    /// Last, because fields are dropped in order and the cluster's state is in it.
     pub(crate) work: TempDir,
 }
 
 impl Lab {
     pub(crate) async fn open(options: Options, root: &std::path::Path) -> Result<Self> {
         std::fs::create_dir_all(&options.work)?;
-        // Absolute: some of what runs here changes its directory.
+        // Absolute, because some of the programs change their directory.
         let base = options.work.canonicalize()?;
         let work = tempfile::Builder::new().prefix("bench-").tempdir_in(base)?;
         let needed = options.backends().contains(&Backend::Postgres);
         let cluster = needed.then(|| Cluster::start(root, work.path())).transpose()?;
         let first = options.backends()[0];
-        let setup = setup(&options, &work, cluster.as_ref(), first, World::Test, None);
+        let setup = setup(&options, &work, cluster.as_ref(), first, Environment::Test, None);
         let bytes = response_bytes(setup, options.work(Recipients::Sweep)).await?;
         let hello = Hello::start(bytes).await?;
         Ok(Self { options, hello, cluster, work })
@@ -142,20 +141,20 @@ impl Lab {
     }
 
     /// A new server on fresh data.
-    pub(crate) async fn session<'a>(&'a self, backend: Backend, world: World, delay: Option<&'a Shim>) -> Result<Session<'a>> {
+    pub(crate) async fn session<'a>(&'a self, backend: Backend, environment: Environment, delay: Option<&'a Shim>) -> Result<Session<'a>> {
         let cluster = self.cluster.as_ref();
-        let setup = setup(&self.options, &self.work, cluster, backend, world, delay);
+        let setup = setup(&self.options, &self.work, cluster, backend, environment, delay);
         let subject = Subject::start(setup).await?;
-        // Whatever the start still does should not count as idle memory's noise.
+        // Lets the rest of the start finish, so that it does not count as idle memory.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let idle_mb = subject.memory_mb()?.0;
         Ok(Session {
             options: &self.options,
             backend,
             subject,
-            finals: match world {
-                World::Test | World::Smpp { receipts: true, .. } => &["delivered"],
-                World::Smtp(_) | World::Smpp { .. } => &["sent", "delivered"],
+            finals: match environment {
+                Environment::Test | Environment::Smpp { receipts: true, .. } => &["delivered"],
+                Environment::Smtp(_) | Environment::Smpp { .. } => &["sent", "delivered"],
             },
             idle_mb,
             promised: Vec::new(),
@@ -167,7 +166,7 @@ impl Lab {
     }
 }
 
-/// A server of this run, and all that was sent to it.
+/// A server of this run, with a record of everything sent to it.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     options: &'a Options,
@@ -191,8 +190,7 @@ impl Session<'_> {
         outcome
     }
 
-    /// Load for the warm-up and the measured window. Counters are read while
-    /// the load goes on, so that nothing is settled behind its back.
+    /// Runs the warm-up and the measured window. Counters are read under load, so that nothing settles unseen.
     pub(crate) async fn window(&mut self, scenario: &str, mut plan: Plan) -> Result<&mut Trial> {
         plan.work.first = self.issued;
         let load = Load::start(self.subject.target.clone(), plan);
@@ -210,8 +208,7 @@ impl Session<'_> {
         Ok(trial)
     }
 
-    /// Sends a fixed number of messages and waits until all are final; the
-    /// rate is from the first 202 to the last of them settled.
+    /// Sends a fixed number of messages and waits until all are final; the rate is from the first 202 to the last one settled.
     pub(crate) async fn end_to_end(&mut self, scenario: &str, plan: Plan) -> Result<()> {
         let before = self.subject.cpu()?;
         let outcome = self.burst(plan).await;
@@ -269,15 +266,14 @@ impl Session<'_> {
 
     fn settled(&self, counters: &crate::subject::Counters) -> f64 {
         if self.finals.contains(&"sent") {
-            // A channel that reports both counts a message twice.
+            // A channel that reports both counts each message twice.
             counters.delivered.max(counters.sent)
         } else {
             counters.delivered
         }
     }
 
-    /// Waits until all that was accepted is final, or patience is over: the
-    /// audit says then what is missing.
+    /// Waits until everything accepted is final, or patience is over; the audit then reports what is missing.
     pub(crate) async fn settle(&self) -> Result<()> {
         let pause = Duration::from_millis(10);
         let settled = wait_until(self.options.patience(), pause, async || {
@@ -291,12 +287,12 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Waits, audits and stops the server; its trials, with the audit.
+    /// Waits, audits and stops the server; returns its trials with the audit.
     pub(crate) async fn finish(mut self, round: usize, sink: Option<&Counts>) -> Result<Vec<Trial>> {
         self.settle().await?;
         let claim = Claim { ids: &self.promised, ambiguous: self.ambiguous, finals: self.finals };
         let target = &self.subject.target;
-        // The counters say that all is final; the list has to agree soon.
+        // All messages are final by the counters; the list must agree soon.
         let patience = self.options.patience().min(Duration::from_secs(10));
         let mut audit = audit(target, &self.subject.since, &claim, patience).await?;
         if let Some(sink) = sink {
@@ -337,11 +333,11 @@ fn setup<'a>(
     work: &'a TempDir,
     cluster: Option<&'a Cluster>,
     backend: Backend,
-    world: World,
+    environment: Environment,
     delay: Option<&'a Shim>,
 ) -> Setup<'a> {
     let cluster = if backend == Backend::Postgres { cluster } else { None };
-    Setup { program: &options.bin, work: work.path(), cluster, world, delay }
+    Setup { program: &options.bin, work: work.path(), cluster, environment, delay }
 }
 
 /// Bytes of a 202's body.

@@ -1,7 +1,5 @@
-//! The load generator: closed loop (each connection sends its next request
-//! when the last is answered) and open loop (requests start at a given rate,
-//! whatever the server does; latency counts from when a request *should* have
-//! started, so that a stall is not hidden by waiting for it).
+//! Generates load: closed loop (each connection sends its next request after the last response) and open loop (requests start at a given
+//! rate, regardless of the server; latency counts from when a request *should* have started, so that stalls are not hidden).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -49,10 +47,10 @@ pub(crate) struct Outcome {
     pub(crate) window: Duration,
     /// Latencies of the 202 answers inside the window.
     pub(crate) latency: Histogram<u64>,
-    /// Everything else than a 202, by status or kind of failure, over the whole load.
+    /// All results other than a 202, by status or kind of failure, over the whole load.
     pub(crate) errors: BTreeMap<String, u64>,
     pub(crate) first_error: Option<String>,
-    /// Requests that failed in a way that leaves open whether they were accepted.
+    /// Requests that failed with an unknown outcome.
     pub(crate) ambiguous: u64,
     /// Messages asked for, numbered from 0, of the whole load.
     pub(crate) issued: u64,
@@ -62,7 +60,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// 202 answers a second inside the window.
+    /// 202 returns a second inside the window.
     pub(crate) fn rate(&self) -> f64 {
         self.count as f64 / self.window.as_secs_f64()
     }
@@ -78,7 +76,7 @@ struct Shared {
     next: AtomicU64,
     /// No request with this number or a higher one is made.
     end: AtomicU64,
-    /// Open loop: requests that are due and that no connection has taken yet.
+    /// Open loop: due requests that no connection has taken yet.
     due: Semaphore,
 }
 
@@ -102,8 +100,7 @@ impl Shared {
         }
     }
 
-    /// Open loop: makes requests due until the window closes, from a thread of
-    /// its own because an async timer is no finer than a millisecond.
+    /// Open loop: makes requests due until the window closes. A separate thread, because async timers are no finer than a millisecond.
     fn issue(&self, rate: f64) {
         let mut issued = 0;
         while self.closed.get().is_none() && issued < self.end.load(Ordering::Relaxed) {
@@ -154,7 +151,7 @@ impl Load {
         self.shared.opened.get_or_init(Instant::now);
     }
 
-    /// Ends the load. Requests under way, and those of an open loop that are
+    /// Ends the load. Requests in flight, and those of an open loop that are
     /// due, are still answered.
     pub(crate) async fn close(self) -> Outcome {
         let closed = *self.shared.closed.get_or_init(Instant::now);
@@ -228,7 +225,7 @@ impl Tally {
         self.first_error.get_or_insert_with(what);
     }
 
-    /// How many messages were accepted. Kannel gives no ids: the number takes their place.
+    /// Returns how many messages were accepted. Kannel gives no ids: the number replaces them.
     fn reply(&mut self, n: u64, work: &Workload, reply: &Reply<'_>) -> u64 {
         let ids: Vec<Box<str>> = match work.dialect {
             _ if reply.status != if work.each > 1 { 200 } else { 202 } => Vec::new(),
@@ -243,7 +240,7 @@ impl Tally {
         if accepted == work.each {
             return accepted;
         }
-        // A server error may come after the commit.
+        // A server error can follow the commit.
         self.ambiguous += if reply.status >= 500 || reply.status == 202 { work.each } else { 0 };
         self.fail(reply.status.to_string(), || {
             let body = &reply.body[..reply.body.len().min(300)];

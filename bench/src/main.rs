@@ -1,5 +1,4 @@
-//! Measures nuncio from outside, through its HTTP API and command line, beside
-//! a baseline in the same run. See `bench/README.md`.
+//! Measures nuncio through its HTTP API and command line, compared with a baseline in the same run. See `bench/README.md`.
 
 mod audit;
 mod book;
@@ -84,7 +83,7 @@ async fn main() -> Result<ExitCode> {
         hello::serve(args).await?;
         return Ok(ExitCode::SUCCESS);
     }
-    // Dropped half-way it still ends the processes that it started.
+    // Dropped early, it still stops the processes that it started.
     let mut term = signal(SignalKind::terminate())?;
     tokio::select! {
         done = measure(arguments) => done,
@@ -118,8 +117,7 @@ async fn measure(arguments: Arguments) -> Result<ExitCode> {
     Ok(if book.sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs the scenarios; one that cannot go on leaves its reason and its place
-/// to the next.
+/// Runs the scenarios; one that fails records the reason and is skipped.
 async fn run(what: &What, lab: &Lab) -> Book {
     let mut book = Book::default();
     let wants = |one: What| matches!(what, What::All) || std::mem::discriminant(what) == std::mem::discriminant(&one);

@@ -1,4 +1,4 @@
-//! What the kernel knows: CPU time and memory of processes, and the machine.
+//! Reads CPU time and memory of processes, and data about the machine, from the kernel.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ impl Stat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The fields of proc(5) behind the name, which may hold spaces.
+    /// Parses the fields of proc(5) after the name, which can contain spaces.
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -40,7 +40,7 @@ pub(crate) fn cpu(pid: u32) -> Option<f64> {
     Some(Stat::read(pid)?.own as f64 / TICKS)
 }
 
-/// CPU seconds of a process and all its children, also those that have ended.
+/// CPU seconds of a process and all its children, including ended ones.
 pub(crate) fn cpu_with_children(pid: u32) -> Option<f64> {
     let parent = Stat::read(pid)?;
     let children: u64 = pids().filter_map(Stat::read).filter(|stat| stat.parent == pid).map(|stat| stat.own + stat.waited).sum();
@@ -82,7 +82,7 @@ pub(crate) fn sync_ms(dir: &Path) -> Result<f64> {
     Ok(Latency::of(&times).p50_ms)
 }
 
-/// Where the figures come from.
+/// The machine that was measured on.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Machine {
@@ -150,7 +150,7 @@ pub(crate) fn now() -> chrono::DateTime<chrono::Utc> {
     std::time::SystemTime::now().into()
 }
 
-/// Waits until `done`, asking every `pause`; `false` when `patience` is over.
+/// Polls every `pause` until `done`; `false` when `patience` is over.
 pub(crate) async fn wait_until(patience: Duration, pause: Duration, mut done: impl AsyncFnMut() -> Result<bool>) -> Result<bool> {
     let start = Instant::now();
     loop {

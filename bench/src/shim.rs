@@ -1,5 +1,4 @@
-//! The slow disk: a small C library, compiled when it is needed, that makes
-//! each sync of the process it is preloaded into take longer.
+//! Simulates a slow disk: compiles a small C library that, preloaded into a process, delays each sync.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,7 +43,7 @@ impl Shim {
         ]
     }
 
-    /// Forgets earlier syncs, so that [`Self::took_effect`] speaks of this run.
+    /// Resets the record of syncs, so that [`Self::took_effect`] is about this run.
     pub(crate) fn reset(&self) {
         fs::remove_file(&self.mark).ok();
     }

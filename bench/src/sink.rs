@@ -1,6 +1,5 @@
-//! An SMTP server that counts. It keeps no mail, only how often it took each
-//! message, known by the token in its body; it takes everything and answers
-//! as fast as it can.
+//! An SMTP server that counts messages. It stores only how often it received each one, identified by the token in its body; it accepts
+//! everything and responds as fast as it can.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,7 +25,7 @@ impl Sink {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let counts = counts.clone();
-                // A client that goes away is no error of the sink.
+                // A client that goes away is not an error of the sink.
                 tokio::spawn(async move { session(stream, &counts).await.ok() });
             }
         });
@@ -34,8 +33,7 @@ impl Sink {
     }
 }
 
-/// RFC 5321 with PIPELINING (RFC 2920): all commands at hand are answered in
-/// one write.
+/// Speaks RFC 5321 with PIPELINING (RFC 2920): responds to all available commands in one write.
 async fn session(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.write_all(b"220 sink ESMTP\r\n").await?;
@@ -67,7 +65,7 @@ async fn session(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
     Ok(())
 }
 
-/// Length of the command or mail that `input` starts with, if it is complete.
+/// Returns the length of the command or email at the start of `input`, if it is complete.
 fn unit(input: &[u8], in_data: bool) -> Option<usize> {
     if !in_data {
         return Some(input.iter().position(|&b| b == b'\n')? + 1);
@@ -117,7 +115,7 @@ mod tests {
         let output = replies(&sink, &input).await;
         assert_eq!(output.matches("2.0.0 taken").count(), 3);
         assert!(output.ends_with("221 2.0.0 bye\r\n"), "{output}");
-        // 1 never came, 2 came twice.
+        // 1 was not received, 2 was received twice.
         assert_eq!(sink.counts.compare(3), (1, 1));
         // If only number 0 was promised, both mails of number 2 are too many.
         assert_eq!(sink.counts.compare(1), (0, 2));

@@ -1,6 +1,5 @@
-//! An SMSC that counts. It speaks as much of SMPP 3.4 as takes messages and
-//! sends receipts, reads no more of a message than it must, and answers all
-//! that is at hand in one write.
+//! An SMSC that counts messages. It implements the part of SMPP 3.4 that receives messages and sends receipts, parses no more of a message
+//! than needed, and responds to everything available in one write.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, Write as _};
@@ -27,8 +26,7 @@ const ENQUIRE_LINK: u32 = 0x15;
 const GENERIC_NACK: u32 = ANSWER;
 const INVALID_COMMAND: u32 = 0x03;
 
-/// From the answer to a message to its receipt: a phone is not that fast, but
-/// the answer should be on disk, as it is then.
+/// Delay from the response to the receipt: phones are not that fast, but the response should be stored by then.
 const RECEIPT_AFTER: Duration = Duration::from_millis(100);
 /// Until a receipt that was refused is sent again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -54,7 +52,7 @@ impl Smsc {
         let served = smsc.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // A client that goes away is no error of the SMSC.
+                // A client that goes away is not an error of the SMSC.
                 tokio::spawn(Session::new(served.clone()).run(stream));
             }
         });
@@ -123,7 +121,7 @@ impl<'a> Submit<'a> {
         Some(Self { source, destination, registered: registered & 3 != 0, text: text.get(..usize::from(length))? })
     }
 
-    /// The body of the deliver_sm that tells of its delivery (Appendix B).
+    /// Returns the body of the deliver_sm that reports delivery (Appendix B).
     fn receipt(&self, id: &str) -> Vec<u8> {
         let text = format!(
             "id:{id} sub:001 dlvrd:001 submit date:2611211200 done date:2611211200 stat:DELIVRD err:000 text:Your parcel is on its"
@@ -131,7 +129,7 @@ impl<'a> Submit<'a> {
         let mut body = vec![0];
         body.extend_from_slice(self.destination);
         body.extend_from_slice(self.source);
-        // esm_class 4: a receipt; then eight fields that say nothing.
+        // esm_class 4: a receipt; followed by eight empty fields.
         body.extend_from_slice(&[4, 0, 0, 0, 0, 0, 0, 0, 0, text.len() as u8]);
         body.extend_from_slice(text.as_bytes());
         body
@@ -141,7 +139,7 @@ impl<'a> Submit<'a> {
 struct Session {
     smsc: Smsc,
     sends_receipts: bool,
-    /// Receipts, and when they go out.
+    /// Receipts, and when they are sent.
     due: VecDeque<(Instant, Vec<u8>)>,
     unanswered: HashMap<u32, Vec<u8>>,
     sequence: u32,

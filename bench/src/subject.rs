@@ -1,5 +1,4 @@
-//! The server under test: one process on fresh data, driven through its
-//! command line and its HTTP API.
+//! Runs the server under test: one process on fresh data, driven through its command line and its HTTP API.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
@@ -45,17 +44,17 @@ impl Backend {
     }
 }
 
-/// The world that is measured.
+/// The environment to measure.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum World {
-    /// The sandbox: the built-in simulator stands for the provider.
+pub(crate) enum Environment {
+    /// The sandbox, with the built-in simulator.
     Test,
     /// Live, with an SMTP server at this address.
     Smtp(SocketAddr),
     /// Live, with an SMSC at `addr`.
     Smpp {
         addr: SocketAddr,
-        /// Sessions, and messages without an answer in each.
+        /// Sessions, and unanswered messages per session.
         binds: usize,
         window: usize,
         receipts: bool,
@@ -69,11 +68,11 @@ const NEIGHBOUR: &str = "neighbour";
 #[derive(Debug)]
 pub(crate) struct Setup<'a> {
     pub(crate) program: &'a Path,
-    /// Where the data goes, into a new directory.
+    /// Parent of a new data directory.
     pub(crate) work: &'a Path,
     /// PostgreSQL, or SQLite without.
     pub(crate) cluster: Option<&'a Cluster>,
-    pub(crate) world: World,
+    pub(crate) environment: Environment,
     /// Preloaded into the server.
     pub(crate) delay: Option<&'a Shim>,
 }
@@ -104,7 +103,7 @@ impl<'a> Subject<'a> {
         let data = tempfile::Builder::new().prefix("data-").tempdir_in(setup.work)?;
         let database = setup.cluster.map(|cluster| fresh(cluster, &data)).transpose()?;
         let cli = Cli { program: setup.program, data: data.path(), database: database.as_ref().map(|(_, _, url)| &**url) };
-        let key = cli.prepare(setup.world).await?;
+        let key = cli.prepare(setup.environment).await?;
         let addr = free_port()?;
         let mut serve = cli.command(&["serve"]);
         serve.args(["--listen", &addr.to_string()]);
@@ -129,7 +128,7 @@ impl<'a> Subject<'a> {
         Ok(subject)
     }
 
-    /// A second project with an SMSC of its own, and a key to its live world.
+    /// Creates a second project with its own SMSC; returns a key to its live environment.
     pub(crate) async fn neighbour(&self, program: &Path, addr: SocketAddr) -> Result<String> {
         let url = self.database.as_ref().map(|(cluster, name)| cluster.url(name));
         let cli = Cli { program, data: self.data.path(), database: url.as_deref() };
@@ -176,7 +175,7 @@ impl<'a> Subject<'a> {
         Ok(Counters::parse(&String::from_utf8_lossy(reply.body)))
     }
 
-    /// Ends the server as its operator would, and drops its data.
+    /// Stops the server gracefully and deletes its data.
     pub(crate) async fn stop(mut self) -> Result<()> {
         let asked = Command::new("kill").args(["-TERM", &self.pid.to_string()]).status().await?;
         ensure!(asked.success(), "the server was gone before it was stopped:\n{}", self.log_tail());
@@ -264,7 +263,7 @@ impl Cli<'_> {
         Ok(output.stdout)
     }
 
-    /// An API key for a world of a project; of the first one without a name.
+    /// An API key for an environment of a project; of the first one without a name.
     async fn key(&self, project: Option<&str>, env: &str) -> Result<String> {
         let mut args = vec!["--name", "bench", "--env", env, "--json"];
         args.extend(project.into_iter().flat_map(|project| ["--project", project]));
@@ -273,16 +272,16 @@ impl Cli<'_> {
         Ok(created["key"].as_str().context("no key in the JSON of a key")?.to_owned())
     }
 
-    /// Sets the world up; an API key for it.
-    async fn prepare(&self, world: World) -> Result<String> {
-        let env = match world {
-            World::Test => "test",
-            World::Smtp(addr) => {
+    /// Sets up the environment; returns an API key.
+    async fn prepare(&self, environment: Environment) -> Result<String> {
+        let env = match environment {
+            Environment::Test => "test",
+            Environment::Smtp(addr) => {
                 let settings = ["from=bench@example.org".to_owned(), "tls=none".to_owned()];
                 self.connect(None, ["email", "smtp"], addr, &settings, &[]).await?;
                 "live"
             }
-            World::Smpp { addr, binds, window, receipts } => {
+            Environment::Smpp { addr, binds, window, receipts } => {
                 self.connect_smpp(None, addr, binds, window, receipts).await?;
                 "live"
             }
@@ -319,7 +318,7 @@ impl Cli<'_> {
     }
 }
 
-/// The version that a server program says it is.
+/// Returns the version that a server program reports.
 pub(crate) async fn version(program: &PathBuf) -> Result<String> {
     let output = Command::new(program).arg("--version").output().await;
     let output = output.with_context(|| format!("cannot run {}; build it first: cargo build --release", program.display()))?;

@@ -1,5 +1,4 @@
-//! What is sent: bodies and recipients, a pure function of seed and number, so
-//! that two runs send the same.
+//! Generates request bodies and recipients: a pure function of seed and number, so that two runs send the same.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -7,28 +6,27 @@ use std::net::SocketAddr;
 use crate::http::bearer;
 use crate::kannel::LOGIN;
 
-/// First number of the pool, and of those outside it. Spanish mobile numbers:
-/// every one of them can be parsed, and nothing here is ever sent for real.
+/// First number of the pool, and of the numbers outside of it. All are valid Spanish mobile numbers; nothing is ever really sent to them.
 pub(crate) const POOL: u64 = 34_610_000_000;
 const OUTSIDE: u64 = 34_620_000_000;
 /// How many different numbers a pool can have.
 pub(crate) const POOL_MAX: u64 = OUTSIDE - POOL;
 
-/// Sender of text messages that go out for real.
+/// Sender of SMS sent over SMPP.
 pub(crate) const FROM: &str = "12345";
 /// What precedes the number of a message in its text.
 pub(crate) const TOKEN: &str = "benchtoken";
 /// Digits of that number.
 pub(crate) const TOKEN_DIGITS: usize = 12;
 
-/// Whom the messages go to.
+/// Recipients of the messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Recipients {
-    /// Each message to a number never used before.
+    /// A new number for each message.
     New,
     /// Drawn at random from this many numbers (1..=[`POOL_MAX`]).
     Pool(u64),
-    /// The numbers of the pool, one after the other, each once.
+    /// The numbers of the pool in order, each once.
     Sweep,
 }
 
@@ -39,11 +37,11 @@ pub(crate) enum Channel {
     Email,
 }
 
-/// Whose interface takes the messages.
+/// API of the gateway under test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Dialect {
     Nuncio,
-    /// `sendsms` of Kannel, with an address that is told of each delivery.
+    /// `sendsms` of Kannel, with a URL for delivery reports.
     Kannel {
         receipts: Option<SocketAddr>,
     },
@@ -55,12 +53,12 @@ pub(crate) struct Workload {
     pub(crate) dialect: Dialect,
     pub(crate) channel: Channel,
     pub(crate) recipients: Recipients,
-    /// Whether each message carries an idempotency key of its own.
+    /// Whether each message has an idempotency key.
     pub(crate) idempotent: bool,
     pub(crate) seed: u64,
     /// Number of the first message; runs against one server must not overlap.
     pub(crate) first: u64,
-    /// Messages in a request. More than one go to `POST /v1/messages/batch`.
+    /// Messages per request. More than one use `POST /v1/messages/batch`.
     pub(crate) each: u64,
 }
 
@@ -69,7 +67,7 @@ impl Workload {
         Self { dialect: Dialect::Nuncio, channel: Channel::Sms, recipients, idempotent: false, seed, first: 0, each: 1 }
     }
 
-    /// Writes request `n` over what `request` held. `body` is room to work in.
+    /// Writes request `n`, replacing the content of `request`. `body` is a scratch buffer.
     pub(crate) fn write_request(&self, n: u64, key: &str, body: &mut Vec<u8>, request: &mut Vec<u8>) {
         request.clear();
         if let Dialect::Kannel { receipts } = self.dialect {
@@ -92,7 +90,7 @@ impl Workload {
         let (to, n) = (self.recipient(n), self.first + n);
         let callback = receipts.map(|addr| {
             let port = addr.port();
-            // 1: of those that arrived.
+            // 1: reports of delivered messages.
             format!("&dlr-mask=1&dlr-url=http%3A%2F%2F127.0.0.1%3A{port}%2F%3Fn%3D{n}")
         });
         write!(

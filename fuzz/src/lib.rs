@@ -1,4 +1,4 @@
-//! What the fuzz targets try. A target is a function here and a file of one line in `bin/`; each panics where a promise is broken.
+//! Fuzz targets. A target is a function here and a one-line file in `bin/`; each panics if an invariant is violated.
 
 mod request;
 
@@ -26,11 +26,11 @@ use serde_json::{Value, json};
 use sha1::Sha1;
 use sha2::Sha256;
 
-/// Texts become parts.
+/// Splits texts into segments.
 pub fn segmentation(data: &[u8]) {
     let Some((reference, text)) = data.split_first_chunk::<2>() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
-    // NUL never comes through the API.
+    // The API rejects NUL.
     promises::segmentation(&text.replace('\0', ""), u16::from_le_bytes(*reference));
 }
 
@@ -68,7 +68,7 @@ pub fn telegram(body: &[u8]) {
     const TOKEN: &str = "123456789:AAF";
     static ADAPTER: LazyLock<Arc<dyn Adapter>> =
         LazyLock::new(|| open(&TelegramFactory::new(network()), json!({"receive": "webhook"}), json!({"token": TOKEN})));
-    // What the adapter gives Telegram with the address.
+    // The secret that the adapter sets with the URL.
     static SECRET: LazyLock<String> = LazyLock::new(|| {
         let mut mac = Hmac::<Sha256>::new_from_slice(TOKEN.as_bytes()).expect("any length");
         mac.update(format!("nuncio webhook {}", connection()).as_bytes());
@@ -77,7 +77,7 @@ pub fn telegram(body: &[u8]) {
     callback(&ADAPTER, "x-telegram-bot-api-secret-token", &SECRET, body);
 }
 
-/// Messages from outside, as Kannel tells them in a query.
+/// Inbound messages from Kannel, as queries.
 pub fn kannel(query: &[u8]) {
     const WORD: &str = "a word of sixteen letters";
     static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| {
@@ -89,7 +89,7 @@ pub fn kannel(query: &[u8]) {
     tried(ADAPTER.callback(&call("GET", "https://nuncio.example/", &query, &HeaderMap::new(), b"")));
 }
 
-/// Messages from outside, as Twilio tells them in a query.
+/// Inbound messages from Twilio, as queries.
 pub fn twilio(query: &[u8]) {
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
     static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| {
@@ -104,11 +104,11 @@ pub fn twilio(query: &[u8]) {
     tried(ADAPTER.callback(&call("GET", &url, query, &headers, b"")));
 }
 
-/// Mails: letters, delivery reports, complaints.
+/// Emails: messages, delivery reports, complaints.
 pub fn mail(bytes: &[u8]) {
     static CAUGHT: Once = Once::new();
-    // The fuzzer's hook ends the process before a panic can be caught. What the parser stumbles over is refused; what nobody catches is
-    // found without a hook.
+    // The fuzzer's hook ends the process before a panic can be caught. A panic of the parser is caught and rejected; other panics are found
+    // without a hook.
     CAUGHT.call_once(|| {
         panic::set_hook(Box::new(|info| {
             if !info.location().is_some_and(|at| at.file().contains("mail-parser")) {
@@ -137,7 +137,7 @@ fn open(factory: &dyn AdapterFactory, settings: Value, secrets: Value) -> Arc<dy
     factory.open(&account, &services()).expect("good settings")
 }
 
-/// Posts a body with the proof that it comes from the provider. It is read or refused; `proof` is what the adapter must accept.
+/// Posts a body with valid credentials of the provider. It is parsed or rejected; `proof` is what the adapter must accept.
 fn callback(adapter: &Arc<dyn Adapter>, name: &'static str, proof: &str, body: &[u8]) {
     let headers = HeaderMap::from_iter([(HeaderName::from_static(name), proof.parse().expect("a header"))]);
     tried(adapter.callback(&call("POST", "https://nuncio.example/", "", &headers, body)));
@@ -147,7 +147,7 @@ fn call<'a>(method: &'a str, url: &'a str, query: &'a str, headers: &'a HeaderMa
     CallbackRequest { method, url, rest: "", query, headers, body, now: Timestamp::from_millis(1_749_416_400_000) }
 }
 
-/// Whoever is not let in tries nothing.
+/// Fails if the credentials are rejected, since then nothing is tested.
 fn tried(told: Result<ParsedCallback, CallError>) {
     assert!(!matches!(told, Err(CallError::Unproved(_) | CallError::NotCalled)), "the target tries nothing: {told:?}");
 }

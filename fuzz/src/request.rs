@@ -1,7 +1,7 @@
-//! Whole requests to the whole server.
+//! Sends whole requests to the whole server.
 
 use http::{HeaderName, HeaderValue, Method, Uri};
-use nuncio_testkit::{Answer, TestApp};
+use nuncio_testkit::{TestResponse, TestApp};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
@@ -20,7 +20,7 @@ thread_local! {
     };
 }
 
-/// A request as HTTP/1.1 writes it, with line feeds alone: `POST /v1/messages`, headers, an empty line, the body. The key of the test world
+/// A request as HTTP/1.1 writes it, with line feeds alone: `POST /v1/messages`, headers, an empty line, the body. The key of the test environment
 /// goes along unless a header brings another one.
 pub fn request(data: &[u8]) {
     let Some(asked) = Asked::read(data) else { return };
@@ -45,7 +45,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// Nothing for what no HTTP server would hand on.
+    /// Returns `None` for what no HTTP server would pass on.
     fn read(data: &[u8]) -> Option<Self> {
         let end = data.windows(2).position(|pair| pair == b"\n\n")?;
         let (head, body) = (std::str::from_utf8(&data[..end]).ok()?, data[end + 2..].to_vec());
@@ -67,7 +67,7 @@ impl Asked {
         (!streams).then(|| Self { method, path: path.to_owned(), headers, body })
     }
 
-    /// The operation of the document that the request is for.
+    /// Returns the documented operation of the request.
     fn operation<'a>(&self, document: &'a Value) -> Option<&'a Value> {
         let path = self.path.split('?').next().unwrap_or_default();
         let fits = |template: &str| {
@@ -75,14 +75,14 @@ impl Asked {
             let alike = |(known, given): (&&str, &&str)| if known.starts_with('{') { !given.is_empty() } else { known == given };
             template.len() == path.len() && template.iter().zip(&path).all(alike)
         };
-        // A path that is written out goes before one with parameters.
+        // A literal path takes precedence over one with parameters.
         let items = document["paths"].as_object()?.iter().filter(|(template, _)| fits(template));
         let (_, item) = items.min_by_key(|(template, _)| template.matches('{').count())?;
         nuncio_testkit::operation(item, self.method.as_str())
     }
 }
 
-fn check(document: &Value, asked: &Asked, answer: &Answer) {
+fn check(document: &Value, asked: &Asked, answer: &TestResponse) {
     let status = answer.status.as_u16();
     assert!(status < 500, "{asked:?}: {status} {}", answer.text);
     assert!(!answer.header("x-request-id").is_empty(), "{asked:?}: no id");

@@ -1,6 +1,6 @@
-//! The table of what the interface promises, beside the tests that hold it.
+//! Lists the promises of the interface with the tests that verify them.
 //!
-//! Promises stand in `docs/conformance/rows.txt`. A test names those that it holds in a comment above it, `// holds: id, id`.
+//! Promises are in `docs/conformance/rows.txt`. A test names those it verifies in a comment above it, `// holds: id, id`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,11 +18,11 @@ struct Row {
     section: String,
     id: String,
     promise: String,
-    /// The tests that hold it.
+    /// The tests that verify it.
     held: Vec<String>,
 }
 
-/// All promises with their tests. Fails for a test that names an unknown row, and for a row that is there twice.
+/// Returns all promises with their tests. Fails for a test with an unknown row, and for a duplicate row.
 fn rows() -> anyhow::Result<Vec<Row>> {
     let text = std::fs::read_to_string(root().join(ROWS)).context(ROWS)?;
     let mut tests: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -46,7 +46,7 @@ fn rows() -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Fails for a promise that no test holds.
+/// Fails for a promise without a test.
 pub(crate) fn check() -> anyhow::Result<()> {
     let without: Vec<_> = rows()?.into_iter().filter(|row| row.held.is_empty()).map(|row| row.id).collect();
     if !without.is_empty() {
@@ -75,7 +75,7 @@ pub(crate) fn table() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Gathers the tests below a folder, by the rows that they hold.
+/// Collects the tests below a folder by the rows they verify.
 fn collect(folder: &Path, tests: &mut BTreeMap<String, Vec<String>>) -> anyhow::Result<()> {
     let mut entries: Vec<_> = folder.read_dir()?.collect::<Result<_, _>>()?;
     entries.sort_by_key(std::fs::DirEntry::path);

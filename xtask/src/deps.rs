@@ -1,11 +1,11 @@
-//! Who may depend on whom.
+//! Checks the dependencies between crates.
 
 use std::collections::{BTreeSet, HashMap};
 
 use anyhow::bail;
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
-/// What a crate may use of the house, and what it must never reach, however indirectly.
+/// What a crate can use of the workspace, and what it must never reach, even indirectly.
 struct Rule {
     name: &'static str,
     may_use: &'static [&'static str],
@@ -61,7 +61,7 @@ const RULES: &[Rule] = &[
         never: &["sqlx", "rusqlite", "nuncio-store-sql", "lettre"],
     },
     Rule { name: "nuncio-guide", may_use: &[], never: &["mdbook-driver", "sqlx", "rusqlite", "reqwest"] },
-    // The binary, and what is never part of it.
+    // The binary, and what must never be part of it.
     Rule {
         name: "nuncio",
         may_use: &[
@@ -118,8 +118,8 @@ pub(crate) fn check() -> anyhow::Result<()> {
     if faults.is_empty() { Ok(()) } else { bail!("dependencies:\n  {}", faults.join("\n  ")) }
 }
 
-/// What a package needs to be built, without its tests. Optional dependencies count only by what the lock file resolves, so
-/// features that are off are left out by naming the crates that matter.
+/// Returns what a package needs to be built, without its tests. Optional dependencies count only as resolved by the lock file, so disabled
+/// features are handled by naming the crates that matter.
 fn direct(package: &Package) -> BTreeSet<&str> {
     package.dependencies.iter().filter(|d| d.kind == DependencyKind::Normal && !d.optional).map(|d| d.name.as_str()).collect()
 }

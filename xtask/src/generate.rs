@@ -1,4 +1,4 @@
-//! Files that follow from the code, and so cannot drift from it.
+//! Generates files from the code, so that they cannot differ from it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ fn settings() -> anyhow::Result<String> {
                 (false, true) => "required",
                 (false, false) => "",
             };
-            // An address in angle brackets would become a link.
+            // Without escaping, a URL in angle brackets would become a link.
             let _ = writeln!(text, "| `{}` | {kind} | {} |", field.name, field.help.replace('<', "\\<"));
         }
     }

@@ -1,4 +1,4 @@
-//! Links between documents, and their anchors.
+//! Checks links between documents, and their anchors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -9,12 +9,12 @@ use crate::generate::root;
 
 /// The source of the guide. Its pages are served without the other documents, so their links stay within it.
 const GUIDE: &str = "docs/guide/src";
-/// What pages of the guide may link to besides: paths of the server.
+/// Paths of the server that pages of the guide can also link to.
 const SERVED: [&str; 3] = ["/", "/docs/", "/openapi.json"];
-/// Folders with documents of others, or of no one.
+/// Folders with third-party documents, or none.
 const SKIPPED: [&str; 5] = ["target", "node_modules", ".git", ".peers", "book"];
 
-/// Fails for a link to a file or heading that is not there, and for a page that the guide's contents leave out.
+/// Fails for a link to a missing file or heading, and for a page missing from the guide's contents.
 pub(crate) fn check() -> anyhow::Result<()> {
     let root = root();
     let mut files = BTreeMap::new();
@@ -42,7 +42,7 @@ fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<PathBuf, String>) ->
     Ok(())
 }
 
-/// All wrong links; `exists` says whether there is a file or folder.
+/// Returns all broken links; `exists` checks for a file or folder.
 fn errors(files: &BTreeMap<PathBuf, String>, exists: &dyn Fn(&Path) -> bool) -> Vec<String> {
     let anchors: BTreeMap<&Path, BTreeSet<String>> =
         files.iter().map(|(path, text)| (path.as_path(), anchors(path, text, files))).collect();
@@ -76,7 +76,7 @@ fn errors(files: &BTreeMap<PathBuf, String>, exists: &dyn Fn(&Path) -> bool) -> 
     errors
 }
 
-/// Pages of the guide that its contents leave out.
+/// Returns pages missing from the guide's contents.
 fn left_out(files: &BTreeMap<PathBuf, String>) -> Vec<String> {
     let contents = Path::new(GUIDE).join("SUMMARY.md");
     let text = files.get(&contents).map(String::as_str).unwrap_or_default();
@@ -95,12 +95,12 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The file that a line of the guide includes.
+/// Returns the file that a line of the guide includes.
 fn included(line: &str) -> Option<&str> {
     line.trim().strip_prefix("{{#include ")?.strip_suffix("}}")?.split(':').next()
 }
 
-/// Where the links of a line lead, outside of code.
+/// Returns the targets of a line's links, outside of code.
 fn targets(line: &str) -> Vec<String> {
     let text: String = line.split('`').step_by(2).collect::<Vec<_>>().join("");
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).map(str::to_owned).collect()
@@ -119,7 +119,7 @@ fn resolve(from: &Path, target: &str) -> PathBuf {
     path
 }
 
-/// The anchors of a file's headings, those of included files among them.
+/// Returns the anchors of a file's headings, including included files.
 fn anchors(path: &Path, text: &str, files: &BTreeMap<PathBuf, String>) -> BTreeSet<String> {
     let mut known = BTreeSet::new();
     for (_, line) in prose(text) {
@@ -149,7 +149,7 @@ fn heading(line: &str) -> Option<&str> {
 /// The anchor of a heading, as mdBook and forges make it.
 fn anchor(title: &str) -> String {
     let mut words = title.split("](");
-    // Of a link, only the words are shown.
+    // Only the text of a link is shown.
     let first = words.next().unwrap_or_default().to_owned();
     let shown = words.fold(first, |shown, rest| shown + rest.split_once(')').map_or("", |(_, after)| after));
     shown

@@ -16,11 +16,11 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Everything below, that every promise of docs/conformance/rows.txt has a test, and that links and anchors of documents lead somewhere.
+    /// All checks below; every promise of docs/conformance/rows.txt has a test; links and anchors of documents are valid.
     Check,
-    /// Who depends on whom, against the table in docs/ARCHITECTURE.md.
+    /// Check dependencies against the table in docs/ARCHITECTURE.md.
     CheckDeps,
-    /// Write the generated files anew.
+    /// Regenerate the generated files.
     Generate,
 }
 

@@ -6,7 +6,7 @@ use super::{BATCH, batched, of};
 use crate::book::{Book, Bound, Row, Trial};
 use crate::lab::Lab;
 use crate::load::Plan;
-use crate::subject::{Backend, World};
+use crate::subject::{Backend, Environment};
 use crate::workload::Recipients;
 
 /// Numbers of the variant in which every recipient is known.
@@ -55,12 +55,12 @@ pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {
     Ok(())
 }
 
-/// Baseline and nuncio, one right after the other; who is first alternates.
+/// Runs baseline and nuncio in succession, alternating the order.
 async fn pair(lab: &Lab, variant: Variant, backend: Backend, round: usize) -> Result<Vec<Trial>> {
     let pool = lab.options.pool;
     let plan = lab.options.closed(lab.options.connections, variant.recipients(pool));
     let early = if round % 2 == 1 { Some(lab.baseline(plan).await?) } else { None };
-    let mut session = lab.session(backend, World::Test, None).await?;
+    let mut session = lab.session(backend, Environment::Test, None).await?;
     if let Variant::Known = variant {
         let work = lab.options.work(Recipients::Sweep);
         session.burst(Plan { limit: Some(KNOWN), work, ..plan }).await;

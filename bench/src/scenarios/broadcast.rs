@@ -1,5 +1,5 @@
-//! A broadcast to many: how fast a file comes in, how fast it goes out beside single messages to the same SMSC, how memory behaves, and how
-//! long another project's one-time passwords take meanwhile.
+//! A large broadcast: import rate, send rate compared with single messages to the same SMSC, memory, and the latency of another project's
+//! one-time passwords meanwhile.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -18,27 +18,27 @@ use crate::load::Plan;
 use crate::proc::wait_until;
 use crate::smsc::Smsc;
 use crate::stats::{self, Latency};
-use crate::subject::{Backend, World};
+use crate::subject::{Backend, Environment};
 use crate::workload::{POOL, Recipients, TOKEN, TOKEN_DIGITS};
 
 const SMPP: &str = "broadcast over SMPP";
 const SANDBOX: &str = "broadcast in the sandbox";
 const PAUSE: Duration = Duration::from_millis(5);
-/// Between two one-time passwords.
+/// Interval of one-time passwords.
 const BETWEEN: Duration = Duration::from_millis(20);
-/// One-time passwords while nothing else goes on.
+/// One-time passwords sent without other load.
 const QUIET: u64 = 300;
-/// Looks at memory and progress.
+/// Interval of measuring memory and progress.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What a round found, beside its trial.
+/// Results of a round, in addition to its trial.
 struct Round {
     trial: Trial,
-    /// Rows a second that the import took.
+    /// Imported rows per second.
     import: f64,
-    /// Messages a second of single messages to the same SMSC.
+    /// Rate of single messages to the same SMSC.
     single: Option<f64>,
-    /// 99th percentiles of a one-time password: quiet, and meanwhile; milliseconds.
+    /// 99th percentiles of a one-time password in milliseconds: without load, and during the broadcast.
     passwords: Option<(f64, f64)>,
     /// Memory after a tenth of the recipients.
     early_mb: f64,
@@ -62,7 +62,7 @@ pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {
 async fn smpp(lab: &Lab, backend: Backend, round: usize) -> Result<Round> {
     let (smsc, other) = (Smsc::start().await?, Smsc::start().await?);
     let (binds, window) = (lab.options.binds, lab.options.window);
-    let mut session = lab.session(backend, World::Smpp { addr: smsc.addr, binds, window, receipts: false }, None).await?;
+    let mut session = lab.session(backend, Environment::Smpp { addr: smsc.addr, binds, window, receipts: false }, None).await?;
     let key = session.subject.neighbour(&lab.options.bin, other.addr).await?;
     let bound = wait_until(Duration::from_secs(10), PAUSE, async || Ok(smsc.bound() >= binds && other.bound() >= 1)).await?;
     ensure!(bound, "nuncio does not bind:\n{}", session.subject.log_tail());
@@ -114,7 +114,7 @@ async fn smpp(lab: &Lab, backend: Backend, round: usize) -> Result<Round> {
 }
 
 async fn sandbox(lab: &Lab, backend: Backend, round: usize) -> Result<Round> {
-    let mut session = lab.session(backend, World::Test, None).await?;
+    let mut session = lab.session(backend, Environment::Test, None).await?;
     let broadcast = Broadcast::import(lab, &session, 0).await?;
     let before = session.subject.cpu()?;
     let start = Instant::now();
@@ -183,7 +183,7 @@ struct Broadcast {
 }
 
 impl Broadcast {
-    /// Makes a draft and imports a file of recipients, numbered from `first`, with the command line.
+    /// Creates a draft and imports a file of recipients, numbered from `first`, with the command line.
     async fn import(lab: &Lab, session: &Session<'_>, first: u64) -> Result<Self> {
         let text = format!("Your parcel is on its way and arrives today. {TOKEN}{{{{n}}}}");
         let draft = nuncio(lab, session, &["create", "--name", "bench", "--channel", "sms", "--text", &text]).await?;
@@ -201,7 +201,7 @@ impl Broadcast {
         Ok(Self { id, rows_per_second })
     }
 
-    /// Asks for it to be sent, and waits until its review let it go.
+    /// Submits it, and waits until it passes the review.
     async fn send(&self, lab: &Lab, session: &Session<'_>) -> Result<()> {
         nuncio(lab, session, &["send", &self.id]).await?;
         let begun = wait_until(lab.options.patience(), PAUSE, async || {
@@ -254,7 +254,7 @@ impl<'a> Passwords<'a> {
         Ok(Self { conn: Conn::open(session.subject.target.addr).await?, key, smsc, sent, latency: stats::histogram() })
     }
 
-    /// Sends one, and waits until it has come.
+    /// Sends one, and waits until it arrives.
     async fn next(&mut self) -> Result<()> {
         let text = format!("Your code is {:06}. {TOKEN}{:0w$}", self.sent % 1_000_000, self.sent, w = TOKEN_DIGITS);
         let body = json!({"to": "+34600111222", "channel": "sms", "text": text}).to_string();

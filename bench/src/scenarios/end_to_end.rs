@@ -8,7 +8,7 @@ use crate::book::{Book, Row, Trial};
 use crate::lab::Lab;
 use crate::load::Plan;
 use crate::sink::Sink;
-use crate::subject::{Backend, World};
+use crate::subject::{Backend, Environment};
 use crate::workload::{Channel, Recipients};
 
 const SANDBOX: &str = "end to end, sandbox";
@@ -31,7 +31,7 @@ pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {
 
 async fn sandbox(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>> {
     let plan = plan(lab, lab.options.messages, Channel::Sms);
-    let mut session = lab.session(backend, World::Test, None).await?;
+    let mut session = lab.session(backend, Environment::Test, None).await?;
     session.end_to_end(SANDBOX, plan).await?;
     session.finish(round, None).await
 }
@@ -39,7 +39,7 @@ async fn sandbox(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>
 async fn smtp(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>> {
     let sink = Sink::start().await?;
     let plan = plan(lab, lab.options.mails, Channel::Email);
-    let mut session = lab.session(backend, World::Smtp(sink.addr), None).await?;
+    let mut session = lab.session(backend, Environment::Smtp(sink.addr), None).await?;
     session.end_to_end(SMTP, plan).await?;
     session.finish(round, Some(&sink.counts)).await
 }

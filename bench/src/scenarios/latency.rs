@@ -9,14 +9,13 @@ use crate::lab::Lab;
 use crate::load::{Pace, Plan};
 use crate::proc::sync_ms;
 use crate::stats::Spread;
-use crate::subject::{Backend, World};
+use crate::subject::{Backend, Environment};
 use crate::workload::Recipients;
 
 const SINGLE: &str = "one client, one request at a time";
 const SATURATED: &str = "saturated, before the open loop";
 const OPEN: &str = "open loop at 60 % of the saturated rate";
-/// Of an open loop: enough that a stall of some ten milliseconds queues in
-/// the server, not at the client.
+/// Connections of an open loop: enough that a stall of some ten milliseconds queues in the server, not in the client.
 const OPEN_CONNECTIONS: usize = 256;
 
 pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {
@@ -33,7 +32,7 @@ pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {
 
 async fn trials(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>> {
     let recipients = Recipients::Pool(lab.options.pool);
-    let mut session = lab.session(backend, World::Test, None).await?;
+    let mut session = lab.session(backend, Environment::Test, None).await?;
     let ours = session.subject.data.path().to_owned();
     let disk = match (backend, &lab.cluster) {
         (Backend::Postgres, Some(cluster)) => cluster.dir().map(ToOwned::to_owned),

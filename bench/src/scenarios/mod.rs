@@ -1,4 +1,4 @@
-//! The scenarios. Each adds its runs and its lines to the book.
+//! The scenarios. Each adds its runs and its rows to the book.
 
 pub(crate) mod accept;
 pub(crate) mod broadcast;
@@ -14,12 +14,12 @@ use crate::load::Plan;
 use crate::subject::Backend;
 use crate::workload::Workload;
 
-/// Messages of a request that takes many.
+/// Messages per batch request.
 const BATCH: u64 = 100;
 /// Connections that send such requests.
 const BATCH_CONNECTIONS: usize = 8;
 
-/// The same load with many messages in a request.
+/// Returns the same load in batch requests.
 fn batched(plan: Plan) -> Plan {
     Plan { connections: BATCH_CONNECTIONS, work: Workload { each: BATCH, ..plan.work }, ..plan }
 }

@@ -1,4 +1,4 @@
-//! A slow disk: what is left of the rate when each commit takes 5 ms longer.
+//! A slow disk: the remaining rate when each commit takes 5 ms longer.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::of;
 use crate::book::{Book, Bound, Row, Trial};
 use crate::lab::Lab;
 use crate::shim::Shim;
-use crate::subject::{Backend, World};
+use crate::subject::{Backend, Environment};
 use crate::workload::Recipients;
 
 const PLAIN: &str = "256 connections, the disk as it is";
@@ -35,7 +35,7 @@ pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {
     Ok(())
 }
 
-/// Undelayed and delayed, one right after the other; who is first alternates.
+/// Runs undelayed and delayed in succession, alternating the order.
 async fn pair(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>> {
     let mut trials = Vec::new();
     let order = if round % 2 == 1 { [false, true] } else { [true, false] };
@@ -61,7 +61,7 @@ async fn trial(lab: &Lab, backend: Backend, round: usize, slow: bool) -> Result<
         cluster.restart(shim.as_ref()).context("restarting PostgreSQL")?;
     }
     let inside = shim.as_ref().filter(|_| cluster.is_none());
-    let mut session = lab.session(backend, World::Test, inside).await?;
+    let mut session = lab.session(backend, Environment::Test, inside).await?;
     let plan = lab.options.closed(CONNECTIONS, Recipients::Pool(lab.options.pool));
     session.window(if slow { SLOW } else { PLAIN }, plan).await?;
     let trials = session.finish(round, None).await?;

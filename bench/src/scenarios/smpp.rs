@@ -1,5 +1,4 @@
-//! Text messages from HTTP to SMPP, beside Kannel, into the same sink:
-//! from the first 202 until the last message, or its receipt, has come.
+//! SMS from HTTP to SMPP, compared with Kannel, into the same sink: from the first 202 until the last message, or its receipt, has arrived.
 
 use std::time::Duration;
 
@@ -15,18 +14,18 @@ use crate::load::{Load, Outcome, Plan};
 use crate::proc::wait_until;
 use crate::smsc::{self, Smsc};
 use crate::stats::Latency;
-use crate::subject::{Backend, World};
+use crate::subject::{Backend, Environment};
 use crate::workload::{Dialect, Recipients, Workload};
 
-/// What is asked of the receipts.
+/// Use of receipts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Receipts {
     Off,
     /// The same, with many messages in a request.
     Batched,
-    /// Nuncio keeps them. Kannel forgets what it cannot tell, so it tells them.
+    /// Nuncio stores them. Kannel drops what it cannot report, so it reports them.
     On,
-    /// Nuncio tells an endpoint of each, too.
+    /// Nuncio also posts each to an endpoint.
     Told,
 }
 
@@ -39,7 +38,7 @@ enum Gateway {
 const ALL: [Receipts; 4] = [Receipts::Off, Receipts::Batched, Receipts::On, Receipts::Told];
 const STORES: [(Store, Backend); 2] = [(Store::Spool, Backend::Spool), (Store::Nothing, Backend::Nothing)];
 const PAUSE: Duration = Duration::from_millis(5);
-/// The sink alone gets that many times the messages of a run.
+/// The sink alone receives this many times the messages of a run.
 const ALONE: usize = 10;
 
 const GUARANTEES: &str = "Beside Kannel: its 202 means that the message is in a file of the spool directory (with `store-type = spool`) \
@@ -58,12 +57,12 @@ impl Receipts {
         }
     }
 
-    /// What Kannel is measured with, to be beside it.
+    /// Returns how Kannel is measured for comparison.
     fn beside(self) -> Self {
         if self.asked() { Self::On } else { Self::Off }
     }
 
-    /// Whether receipts are asked for.
+    /// Returns whether receipts are requested.
     fn asked(self) -> bool {
         matches!(self, Self::On | Self::Told)
     }
@@ -89,7 +88,7 @@ pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {
                     Gateway::Kannel(_) => {}
                 }
             }
-            // Who is first alternates.
+            // Alternates the order.
             gateways.reverse();
         }
         book.trials.extend(paired(trials));
@@ -103,7 +102,7 @@ pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {
     Ok(())
 }
 
-/// What the sink takes, so that it is seen to be no bottleneck.
+/// Measures the sink alone, to show that it is not the bottleneck.
 async fn alone(lab: &Lab) -> Result<String> {
     let smsc = Smsc::start().await?;
     let each = usize::try_from(lab.options.texts)? * ALONE / lab.options.binds;
@@ -119,7 +118,7 @@ fn plan(lab: &Lab, dialect: Dialect) -> Plan {
     Plan { limit: Some(lab.options.texts), work, ..closed }
 }
 
-/// Waits until `count` has come to `wanted`; seconds since the first 202.
+/// Waits until `count` reaches `wanted`; returns the seconds since the first 202.
 async fn arrived(lab: &Lab, outcome: &Outcome, wanted: u64, count: impl Fn() -> u64) -> Result<f64> {
     let start = outcome.first_accept.context("nothing was accepted")?;
     let all = wait_until(lab.options.patience(), PAUSE, async || Ok(count() >= wanted)).await?;
@@ -132,8 +131,8 @@ async fn arrived(lab: &Lab, outcome: &Outcome, wanted: u64, count: impl Fn() -> 
 async fn nuncio(lab: &Lab, backend: Backend, receipts: Receipts, round: usize) -> Result<Vec<Trial>> {
     let (smsc, hooks) = (Smsc::start().await?, Hooks::start().await?);
     let (binds, window) = (lab.options.binds, lab.options.window);
-    let world = World::Smpp { addr: smsc.addr, binds, window, receipts: receipts.asked() };
-    let mut session = lab.session(backend, world, None).await?;
+    let environment = Environment::Smpp { addr: smsc.addr, binds, window, receipts: receipts.asked() };
+    let mut session = lab.session(backend, environment, None).await?;
     let bound = wait_until(Duration::from_secs(10), PAUSE, async || Ok(smsc.bound() >= binds)).await?;
     ensure!(bound, "nuncio does not bind:\n{}", session.subject.log_tail());
     if receipts == Receipts::Told {
@@ -153,7 +152,7 @@ async fn nuncio(lab: &Lab, backend: Backend, receipts: Receipts, round: usize) -
             arrived(lab, &outcome, 0, || 0).await?
         }
     };
-    // What nuncio writes down afterwards is its work, too.
+    // What nuncio stores afterwards is part of its work.
     session.settle().await?;
     let after = session.subject.cpu()?;
     let count = outcome.count as f64;
@@ -165,7 +164,7 @@ async fn nuncio(lab: &Lab, backend: Backend, receipts: Receipts, round: usize) -
     Ok(trials)
 }
 
-/// Adds the deliveries that were never told, or told twice.
+/// Adds deliveries that were not reported, or reported twice.
 fn missed(audit: &mut Audit, wanted: u64, hooks: &Hooks) {
     audit.sink_lost += wanted.saturating_sub(hooks.events());
     audit.sink_doubled += hooks.surplus();
@@ -183,7 +182,7 @@ async fn kannel(lab: &Lab, store: Store, receipts: Receipts, round: usize) -> Re
     let took = arrived(lab, &outcome, outcome.count, || if told { hooks.events() } else { smsc.counts.different() }).await?;
     let emptied = wait_until(Duration::from_secs(20), PAUSE, async || Ok(kannel.spooled() == 0)).await?;
     let after = kannel.cpu()?;
-    // What comes twice comes soon after.
+    // Duplicates arrive soon after.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let errors: u64 = outcome.errors.values().sum();
     let (lost, doubled) = smsc.counts.compare(usize::try_from(outcome.issued)?);
@@ -220,7 +219,7 @@ async fn kannel(lab: &Lab, store: Store, receipts: Receipts, round: usize) -> Re
     Ok(trial)
 }
 
-/// The runs of one round, nuncio's with the rate of Kannel's spool beside it.
+/// Returns the runs of one round; nuncio's include the rate of Kannel's spool.
 fn paired(mut trials: Vec<Trial>) -> Vec<Trial> {
     let beside = |receipts: Receipts| {
         let spool = trials.iter().find(|trial| trial.backend == Backend::Spool && trial.scenario == receipts.beside().scenario());
@@ -266,13 +265,13 @@ fn judge(book: &mut Book, receipts: Receipts, backend: Backend) {
     book.rows.extend(rows);
 }
 
-/// What a scenario asks for: required, and where there are two, a stretch.
+/// Goals of a scenario: required, and where there are two, a stretch goal.
 struct Goals {
-    /// Rate beside Kannel with its spool.
+    /// Rate compared with Kannel with its spool.
     spool: Option<f64>,
-    /// Rate beside Kannel without a store.
+    /// Rate compared with Kannel without a store.
     unsaved: (f64, f64),
-    /// CPU beside Kannel without a store. A webhook is more than the goal speaks of.
+    /// CPU compared with Kannel without a store. Absent for webhooks, which the goal excludes.
     cpu: Option<(f64, f64)>,
 }
 
@@ -289,7 +288,7 @@ fn goals(receipts: Receipts, backend: Backend) -> Goals {
     Goals { spool, unsaved, cpu }
 }
 
-/// Kannel's own lines.
+/// Adds Kannel's own rows.
 fn inform(book: &mut Book, receipts: Receipts, backend: Backend) {
     let trials = of(book, receipts.scenario(), backend);
     let row = |what: &str, unit, figure: fn(&Trial) -> Option<f64>| {

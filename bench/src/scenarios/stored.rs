@@ -7,7 +7,7 @@ use super::of;
 use crate::book::{Book, Bound, Row, Trial};
 use crate::lab::Lab;
 use crate::load::Plan;
-use crate::subject::{Backend, World};
+use crate::subject::{Backend, Environment};
 use crate::workload::Recipients;
 
 const ALONE: [&str; 2] = ["one client, empty database", "one client, full database"];
@@ -26,7 +26,7 @@ pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {
 }
 
 async fn trials(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>> {
-    let mut session = lab.session(backend, World::Test, None).await?;
+    let mut session = lab.session(backend, Environment::Test, None).await?;
     for full in [0, 1] {
         if full == 1 {
             let fill = lab.options.closed(lab.options.connections, Recipients::Sweep);
@@ -41,7 +41,7 @@ async fn trials(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>>
     session.finish(round, None).await
 }
 
-/// Each run of a full database beside the run of the same server when it was empty.
+/// Compares each run on a full database with the run of the same server when it was empty.
 fn judge(book: &mut Book, stored: u64, backend: Backend) {
     let ratio = |names: [&str; 2], figure: fn(&Trial) -> Option<f64>| -> Vec<f64> {
         let [empty, full] = names.map(|name| of(book, name, backend));

@@ -13,7 +13,7 @@ use crate::http::{Conn, bearer};
 use crate::lab::{Lab, Session};
 use crate::load::Plan;
 use crate::proc::wait_until;
-use crate::subject::{Backend, World};
+use crate::subject::{Backend, Environment};
 use crate::workload::Recipients;
 
 const SCENARIO: &str = "webhooks, three events a message";
@@ -33,7 +33,7 @@ pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {
 
 async fn trials(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>> {
     let hooks = Hooks::start().await?;
-    let mut session = lab.session(backend, World::Test, None).await?;
+    let mut session = lab.session(backend, Environment::Test, None).await?;
     subscribe(&session, &hooks, &EVENTS).await?;
     let closed = lab.options.closed(lab.options.connections, Recipients::Pool(lab.options.pool));
     let baseline = lab.baseline(closed).await?;
@@ -46,7 +46,7 @@ async fn trials(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>>
     let took = start.elapsed().as_secs_f64();
     session.settle().await?;
     let after = session.subject.cpu()?;
-    // What came twice comes soon after.
+    // Duplicates arrive soon after.
     tokio::time::sleep(Duration::from_millis(500)).await;
     if !all {
         eprintln!("    {} of {wanted} events came in time", hooks.events());
@@ -89,7 +89,7 @@ fn judge(book: &mut Book, backend: Backend) {
     };
     let (required, stretch) = if backend == Backend::Postgres { (0.15, 0.22) } else { (0.22, 0.28) };
     let rows = [
-        // svix-server is not to be had from a package registry: measured apart, it delivers 0.009 of what the baseline answers.
+        // svix-server is in no package registry: measured separately, it delivers 0.009 of the baseline's rate.
         row("3", "deliveries / requests of hello", "×", Trial::ratio).asks(Bound::AtLeast(required), Some(Bound::AtLeast(stretch))),
         row("–", "deliveries", "deliveries/s", |t| Some(t.rate)),
         row("–", "CPU per 1,000 messages", "ms", Trial::cpu_total_us),

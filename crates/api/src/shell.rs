@@ -258,7 +258,7 @@ fn no_query(request: &Request) -> Result<(), ApiError> {
         return Ok(());
     }
     let fault = |name: &str| FieldError::new(format!("query.{}", shown(name)), "is unknown; this operation takes no query parameters");
-    let faults: Vec<_> = pairs(query).take(limits::FAULTS).map(|(name, _)| fault(&name)).collect();
+    let faults: Vec<_> = pairs(query).take(limits::FIELD_ERRORS).map(|(name, _)| fault(&name)).collect();
     if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults).into()) }
 }
 

@@ -29,7 +29,6 @@ pub struct CallbackRequest<'a> {
 pub struct ParsedCallback {
     /// The events, in the order reported.
     pub events: Vec<ProviderEvent>,
-    /// The reply.
     pub reply: CallbackReply,
 }
 
@@ -38,7 +37,6 @@ pub struct ParsedCallback {
 pub struct CallbackReply {
     /// `Content-Type`; `""` for none.
     pub content_type: &'static str,
-    /// The body.
     pub body: String,
 }
 

@@ -22,31 +22,31 @@ pub mod arbitrary;
 /// When the suite's messages are sent: 2026-01-01T00:00:00Z.
 const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
-/// How a peer behaves.
+/// Behaviour of a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Takes everything. Wants [`Verdict::Accepted`].
+    /// Accepts everything. Requires [`Verdict::Accepted`].
     Accepts,
-    /// Refuses the message for good. Wants [`Verdict::Rejected`].
+    /// Refuses the message permanently. Requires [`Verdict::Rejected`].
     RejectsPermanently,
-    /// Asks to slow down. Wants [`Verdict::Deferred`] with `rate_limited` and the peer's own delay.
+    /// Throttles. Requires [`Verdict::Deferred`] with `rate_limited` and the peer's own delay.
     Throttles,
-    /// Has trouble of its own and says so before it took the message. Wants [`Verdict::Deferred`].
+    /// Reports an internal error before it accepts the message. Requires [`Verdict::Deferred`].
     FailsTemporarily,
-    /// Falls silent before the message was written. Wants [`Verdict::Deferred`].
+    /// Stops responding before the message is written. Requires [`Verdict::Deferred`].
     AnswersNever,
-    /// Falls silent or hangs up after the message was written whole. Wants [`Verdict::Unknown`].
+    /// Stops responding or hangs up after the whole message is written. Requires [`Verdict::Unknown`].
     LosesAnswer,
-    /// Answers the message, written whole, with nonsense. Wants [`Verdict::Unknown`].
+    /// Responds to the whole message with garbage. Requires [`Verdict::Unknown`].
     Garbage,
-    /// Cannot be connected to. Wants [`Verdict::Deferred`] for the whole connection.
+    /// Cannot be connected to. Requires [`Verdict::Deferred`] for the whole connection.
     Unreachable,
-    /// Refuses the credentials. Wants [`Verdict::Deferred`] for the whole connection, with `credentials_invalid`.
+    /// Rejects the credentials. Requires [`Verdict::Deferred`] for the whole connection, with `credentials_invalid`.
     BadCredentials,
 }
 
 impl Mode {
-    /// Every mode.
+    /// All modes.
     pub const ALL: [Self; 9] = [
         Self::Accepts,
         Self::RejectsPermanently,
@@ -60,48 +60,46 @@ impl Mode {
     ];
 }
 
-/// What a provider's crate brings along.
+/// What a provider's crate supplies to the suite.
 #[async_trait]
 pub trait Harness: Debug + Send + Sync {
     /// The factory under test.
     fn factory(&self) -> &dyn AdapterFactory;
 
-    /// An account that the factory accepts. Its secrets are texts that occur nowhere else.
+    /// Returns an account that the factory accepts. Its secrets occur nowhere else.
     fn account(&self) -> Account;
 
-    /// Everything besides the secrets of [`Harness::account`] that must never be seen, such as their encoded forms.
+    /// Returns everything besides the secrets of [`Harness::account`] that must never be shown, such as their encoded forms.
     fn more_secrets(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What adapters are given.
     fn services(&self) -> Services;
 
-    /// An adapter and its peer, which behaves as `mode` says; `None` if that cannot happen with this provider.
+    /// Returns an adapter and a peer in `mode`; `None` if the provider cannot behave like that.
     async fn rig(&self, mode: Mode) -> Option<Rig>;
 }
 
-/// An adapter and the peer that it talks to.
+/// An adapter and its peer.
 #[derive(Debug)]
 pub struct Rig {
-    /// The adapter, opened.
     pub adapter: Arc<dyn Adapter>,
     /// The recipient of the messages, in canonical form.
     pub to: String,
-    /// The delay that the peer asks for, in [`Mode::Throttles`].
+    /// The delay that the peer requests in [`Mode::Throttles`].
     pub retry_after: Option<Duration>,
-    /// The peer. Lives as long as the rig.
+    /// Dropped with the rig.
     pub peer: Box<dyn Peer>,
 }
 
-/// The other side of an adapter.
+/// The provider side of an adapter.
 pub trait Peer: Debug + Send + Sync {
-    /// What identifies each message that the peer took whole, answered or not, oldest first: the value by which a provider, or whoever
-    /// looks for duplicates, sees that two are one.
+    /// Returns the identity of each message that the peer received in full, whether it responded or not, oldest first: the value by which a
+    /// provider recognises duplicates.
     fn taken(&self) -> Vec<String>;
 }
 
-/// What the suite could not try.
+/// Cases that the suite could not test.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
 pub struct Report {
@@ -109,7 +107,7 @@ pub struct Report {
     pub missing: Vec<Mode>,
 }
 
-/// Runs every case and prints each. Panics at the first broken promise.
+/// Runs and prints every case. Panics at the first violation.
 pub async fn run_all(harness: &dyn Harness) -> Report {
     let name = format!("contract {}/{}", harness.factory().kind(), harness.account().channel);
     let mut missing = Vec::new();
@@ -132,8 +130,8 @@ pub async fn run_all(harness: &dyn Harness) -> Report {
     Report { missing }
 }
 
-/// One attempt under `mode` has the verdict that the mode wants, goes out at most once, and shows no secret.
-/// False when the provider has no such mode.
+/// Checks that an attempt in `mode` has the required verdict, sends at most once, and shows no secret. Returns false if the provider has no
+/// such mode.
 pub async fn verdict(harness: &dyn Harness, mode: Mode) -> bool {
     let Some(rig) = harness.rig(mode).await else { return false };
     let message = message(&harness.account(), &rig.to, 0);
@@ -144,7 +142,7 @@ pub async fn verdict(harness: &dyn Harness, mode: Mode) -> bool {
     true
 }
 
-/// The same attempt bears the same identity whenever it is made; another message bears another.
+/// Checks that repeating an attempt keeps its identity, and that another message has another identity.
 pub async fn identity(harness: &dyn Harness) {
     let rig = accepting(harness).await;
     let account = harness.account();
@@ -158,7 +156,7 @@ pub async fn identity(harness: &dyn Harness) {
     assert_ne!(first, another, "two messages bear the same identity");
 }
 
-/// [`Adapter::check`] tells a working account from one that does not work, sends nothing, and shows no secret.
+/// Checks that [`Adapter::check`] distinguishes a working account from a broken one, sends nothing, and shows no secret.
 pub async fn checks(harness: &dyn Harness) {
     for mode in [Mode::Accepts, Mode::Unreachable, Mode::BadCredentials] {
         let Some(rig) = harness.rig(mode).await else { continue };
@@ -171,7 +169,7 @@ pub async fn checks(harness: &dyn Harness) {
     }
 }
 
-/// The factory and its adapters describe themselves soundly.
+/// Checks the descriptions of the factory and its adapters.
 pub fn description(harness: &dyn Harness) {
     let factory = harness.factory();
     let account = harness.account();
@@ -194,7 +192,7 @@ pub fn description(harness: &dyn Harness) {
     assert!(kept, "the adapter keeps sessions, but its factory does not say so: nobody would begin them");
 }
 
-/// Faults of the settings are told all at once, name what is unknown, and show no secret.
+/// Checks that all errors of the settings are returned at once, name what is unknown, and show no secret.
 pub fn settings(harness: &dyn Harness) {
     const MARK: &str = "contract-secret-that-is-no-text";
     let factory = harness.factory();
@@ -228,7 +226,7 @@ pub fn settings(harness: &dyn Harness) {
     names_all(&refused(harness, &account), &required).unwrap_or_else(|fault| panic!("{fault}"));
 }
 
-/// A text message (with a subject, by email) from `account` to `to`, due now; `number` tells it from others.
+/// Returns a text message (by email with a subject) from `account` to `to`, due now; `number` makes it unique.
 pub fn message(account: &Account, to: &str, number: u8) -> Message {
     let email = account.channel == Channel::Email;
     let id = uuid_v7(NOW, [number; 10]);
@@ -272,7 +270,7 @@ pub fn message(account: &Account, to: &str, number: u8) -> Message {
     }
 }
 
-/// The first attempt of `message`, by the channel of its route, now.
+/// Returns the first attempt of `message`, on the channel of its route.
 pub fn request(message: &Message) -> SendRequest<'_> {
     SendRequest { message, attempt: 0, channel: message.state.route.channel, attachments: &[], now: NOW }
 }
@@ -302,12 +300,12 @@ fn judge(mode: Mode, verdict: &Verdict, asked: Option<Duration>) -> Result<(), S
     if right { Ok(()) } else { Err("wrong kind of verdict, scope, code or delay (the mode says what it wants)".to_owned()) }
 }
 
-/// Whether `code` fits trouble that is neither the account's fault nor a throttle: those two have consequences of their own.
+/// Returns whether `code` fits an error that is neither about the account nor a throttle: those two have consequences of their own.
 const fn trouble(code: FailureCode) -> bool {
     !matches!(code, FailureCode::CredentialsInvalid | FailureCode::RateLimited)
 }
 
-/// An adapter never sends twice by itself, and what it says did not go out did not.
+/// Checks that an adapter never sends twice by itself, and that a message it reports as not sent was not sent.
 fn judge_taken(verdict: &Verdict, taken: &[String]) -> Result<(), String> {
     let right = match verdict {
         Verdict::Accepted { .. } => taken.len() == 1,
@@ -335,5 +333,5 @@ fn refused(harness: &dyn Harness, account: &Account) -> Vec<FieldError> {
 
 fn names_all(errors: &[FieldError], wanted: &[String]) -> Result<(), String> {
     let forgotten: Vec<_> = wanted.iter().filter(|path| !errors.iter().any(|e| e.path == **path)).collect();
-    if forgotten.is_empty() { Ok(()) } else { Err(format!("no fault told for {forgotten:?}; told were {errors:?}")) }
+    if forgotten.is_empty() { Ok(()) } else { Err(format!("no error for {forgotten:?}; the errors were {errors:?}")) }
 }

@@ -32,13 +32,11 @@ pub struct Unrecorded;
 pub enum ProviderEvent {
     /// The status of an attempt.
     Receipt {
-        /// Which attempt.
         target: ReceiptTarget,
-        /// The status.
         kind: ReceiptKind,
-        /// When it happened, as the provider says.
+        /// Time as reported by the provider.
         at: Timestamp,
-        /// The receipt as received, for people; without secrets. `None` if it says no more than the other fields.
+        /// The receipt as received, without secrets. `None` if it has no further information.
         raw: Option<String>,
     },
     /// An inbound message.
@@ -46,30 +44,17 @@ pub enum ProviderEvent {
     /// One segment of an inbound message.
     Part(Box<InboundPart>),
     /// The recipient complained about a message, or unsubscribed.
-    Complaint {
-        /// Whose connection.
-        tenant: TenantId,
-        /// The message complained about.
-        message: MessageId,
-    },
-    /// The recipient does not exist, so later messages cannot arrive either. The status of this one comes as a receipt.
+    Complaint { tenant: TenantId, message: MessageId },
+    /// The recipient does not exist, so later messages cannot be delivered either. This message gets a separate receipt.
     Bounced {
-        /// Whose connection.
         tenant: TenantId,
-        /// The message that came back.
+        /// The message that bounced.
         message: MessageId,
     },
     /// A recipient opted out at the provider, for example by blocking the account.
     OptedOut(OptedOut),
     /// The decision on a submitted template.
-    TemplateDecided {
-        /// The environment.
-        tenant: TenantId,
-        /// The template.
-        template: TemplateId,
-        /// What the provider says.
-        decision: Decision,
-    },
+    TemplateDecided { tenant: TenantId, template: TemplateId, decision: Decision },
 }
 
 impl ProviderEvent {
@@ -90,33 +75,30 @@ impl ProviderEvent {
 /// The connection that an event comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
-    /// The environment that the connection belongs to.
     pub tenant: TenantId,
-    /// The connection.
     pub connection: ConnectionId,
-    /// The channel that it carries.
     pub channel: Channel,
 }
 
 impl Origin {
-    /// The connection of `account`.
+    /// Returns the origin of events of `account`.
     pub const fn of(account: &Account) -> Self {
         Self { tenant: account.tenant, connection: account.id, channel: account.channel }
     }
 
-    /// An attempt by its number from 0, which the provider returned to us.
+    /// Names an attempt by its number from 0, which the provider echoed.
     pub const fn attempt(self, message: MessageId, attempt: usize) -> ReceiptTarget {
         let Self { tenant, connection, .. } = self;
         ReceiptTarget::Attempt { tenant, message, attempt: Some(attempt), connection }
     }
 
-    /// An attempt by the provider's id.
+    /// Names an attempt by the provider's id.
     pub const fn reference(self, reference: String) -> ReceiptTarget {
         let Self { tenant, connection, .. } = self;
         ReceiptTarget::Reference { tenant, connection, reference }
     }
 
-    /// The event that `from` (in canonical form) wants no more messages from this connection.
+    /// Returns the event that `from` (in canonical form) opted out of this connection.
     pub const fn opted_out(self, from: String) -> ProviderEvent {
         let Self { tenant, connection, channel } = self;
         ProviderEvent::OptedOut(OptedOut { tenant, connection, channel, from })
@@ -132,80 +114,64 @@ impl From<(TenantId, ConnectionId, Channel)> for Origin {
 /// How a receipt names its attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReceiptTarget {
-    /// By our own identifiers, which the provider returned.
+    /// By our own identifiers, echoed by the provider.
     Attempt {
-        /// The environment.
         tenant: TenantId,
-        /// The message.
         message: MessageId,
-        /// The attempt, from 0; the newest when absent.
+        /// Index of the attempt; `None` means the newest.
         attempt: Option<usize>,
-        /// The connection that reports.
+        /// The connection that received the receipt.
         connection: ConnectionId,
     },
     /// By an id that the provider returned when it accepted the message, or a part of it. The receipt can arrive before that response.
-    Reference {
-        /// The environment of the connection.
-        tenant: TenantId,
-        /// The connection that sent it.
-        connection: ConnectionId,
-        /// The id.
-        reference: String,
-    },
+    Reference { tenant: TenantId, connection: ConnectionId, reference: String },
 }
 
 /// A recipient who opted out of an account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OptedOut {
-    /// The environment of the connection.
     pub tenant: TenantId,
-    /// The connection that they want nothing from.
     pub connection: ConnectionId,
-    /// Its channel.
     pub channel: Channel,
-    /// Who, in canonical form.
+    /// The recipient, in canonical form.
     pub from: String,
 }
 
 /// An inbound message.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Inbound {
-    /// The world of the connection that received it.
     pub tenant: TenantId,
-    /// The connection that received it.
     pub connection: ConnectionId,
-    /// The channel it came by.
     pub channel: Channel,
-    /// The provider's id for it; two with the same connection and id are one.
+    /// The provider's id; two events with the same connection and id are one message.
     pub provider_message_id: String,
-    /// Who wrote, in canonical form.
+    /// The author, in canonical form.
     pub from: String,
-    /// What they wrote to, when the provider names it; else it is what the connection sends from.
+    /// The address they wrote to, if the provider reports it; otherwise the connection's own.
     pub to: Option<String>,
-    /// The name that they go by in the messaging app, when it tells.
+    /// The author's name in the messaging app, if reported.
     pub profile_name: Option<String>,
-    /// What kind of message it is. A button or a row that was chosen is a text, with what was chosen in `content`.
+    /// Content type. A chosen button or row is a text, with the choice in `content`.
     pub message_type: MessageType,
-    /// What they wrote; a caption; the title of what they chose.
+    /// The text, caption, or title of what they chose.
     pub text: String,
-    /// What is more than text. For a reaction `react_to_message_id` holds the provider's id of the message reacted to.
+    /// Content beyond text. For a reaction, `react_to_message_id` is the provider's id of the message.
     pub content: Option<Box<Content>>,
     /// Subject of an email.
     pub subject: Option<String>,
     /// HTML of an email.
     pub html_body: Option<String>,
-    /// What came along.
+    /// Attached media.
     pub media: Vec<Media>,
-    /// The provider's id of our message that it replies to, when it says.
+    /// The provider's id of our message it replies to, if reported.
     pub replies_to: Option<String>,
-    /// For an email, what proves who wrote it. `None` where the provider vouches for the writer, as all others do.
+    /// Authentication of an email's author. `None` for all other channels, where the provider vouches for the author.
     pub authentication: Option<Authentication>,
-    /// When, as the provider says.
+    /// Time as reported by the provider.
     pub at: Timestamp,
 }
 
 impl Inbound {
-    /// A text.
     pub fn text(origin: impl Into<Origin>, provider_message_id: String, from: String, text: String, at: Timestamp) -> Self {
         let Origin { tenant, connection, channel } = origin.into();
         Self {
@@ -229,46 +195,42 @@ impl Inbound {
     }
 }
 
-/// One part of a text from outside that comes in several, in any order and over any session.
+/// One segment of an inbound text. Segments arrive in any order and over any session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InboundPart {
-    /// The world of the connection that received it.
     pub tenant: TenantId,
-    /// The connection that received it.
     pub connection: ConnectionId,
-    /// The channel it came by.
     pub channel: Channel,
-    /// Who wrote, in canonical form.
+    /// The author, in canonical form.
     pub from: String,
-    /// What they wrote to, when the provider names it.
+    /// The address they wrote to, if the provider reports it.
     pub to: Option<String>,
-    /// What the parts of one message have in common, and those of others of the same time have not.
+    /// Identifies the message among others of the same time.
     pub key: String,
-    /// Which part it is, from 1 to `total`.
+    /// Number of the segment, from 1 to `total`.
     pub sequence: u8,
-    /// How many parts there are.
+    /// Number of segments.
     pub total: u8,
-    /// How `octets` are read.
+    /// Encoding of `octets`.
     pub alphabet: Alphabet,
-    /// Its user data. A character may be cut in two: parts of one alphabet are joined before they are read.
+    /// User data. A character can be split across segments: segments of one alphabet are joined before decoding.
     pub octets: Vec<u8>,
-    /// How long the others are waited for.
+    /// How long to wait for the other segments.
     pub patience: Duration,
-    /// When it came.
     pub at: Timestamp,
 }
 
 /// Media of an inbound message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Media {
-    /// How [`crate::Adapter::fetch_media`] finds it. Empty when `bytes` are at hand.
+    /// Reference for [`crate::Adapter::fetch_media`]. Empty if `bytes` is set.
     pub reference: String,
-    /// File name, when there is one.
+    /// File name, if there is one.
     pub filename: Option<String>,
     /// MIME type.
     pub content_type: String,
     /// `Content-ID` without angle brackets, for inline parts of an email.
     pub content_id: Option<String>,
-    /// The content, when it came with the message.
+    /// The content, if it arrived with the message.
     pub bytes: Option<Vec<u8>>,
 }

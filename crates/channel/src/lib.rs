@@ -1,8 +1,8 @@
 //! The contract between nuncio and its providers.
 //!
-//! An [`Adapter`] drives one provider account (a *connection*). It translates a [`SendRequest`], makes the call and answers with a
-//! [`Verdict`]. It never retries, sleeps, logs what became of a message, or touches the store: retries, throttles, fallback,
-//! attempts and metrics belong to dispatch. What a provider tells later (receipts, inbound messages) goes into the [`EventSink`].
+//! An [`Adapter`] drives one provider account (a *connection*). It translates a [`SendRequest`], makes the call and returns a
+//! [`Verdict`]. It never retries, sleeps, logs the outcome of a message, or touches the store: retries, throttles, fallback,
+//! attempts and metrics belong to dispatch. Later events of a provider (receipts, inbound messages) go to the [`EventSink`].
 //!
 //! A new provider is one crate with an [`AdapterFactory`], and one line where the server builds its [`Registry`].
 
@@ -45,126 +45,117 @@ pub use tokens::Tokens;
 /// One attempt to send one message.
 #[derive(Debug)]
 pub struct SendRequest<'a> {
-    /// The message.
     pub message: &'a Message,
-    /// Which attempt this is, from 0. Together with the message id it names the attempt for ever.
+    /// Number of the attempt, from 0. Unique together with the message id.
     pub attempt: usize,
-    /// The channel of this attempt; not always the one that was asked for.
+    /// The channel of this attempt; can differ from the requested one.
     pub channel: Channel,
-    /// Attachments with their bytes, in the order of the request. URLs have been fetched.
+    /// Attachments with their bytes, in the order of the request. URLs are already fetched.
     pub attachments: &'a [ResolvedAttachment],
     /// The time of the attempt.
     pub now: Timestamp,
 }
 
-/// An attachment that is ready to go out.
+/// An attachment ready to send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResolvedAttachment {
-    /// File name.
     pub filename: String,
-    /// MIME type.
     pub content_type: String,
     /// `Content-ID` without angle brackets, for inline parts.
     pub content_id: Option<String>,
-    /// The content.
     pub bytes: Vec<u8>,
 }
 
-/// What became of an attempt, as far as the provider's answer tells.
+/// Result of an attempt, as far as the provider's response determines it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Verdict {
-    /// The provider took it.
+    /// The provider accepted it.
     Accepted {
-        /// The provider's ids for it, under which receipts come: one for each part that it was sent in, in order.
+        /// The provider's ids that receipts refer to: one for each part, in order.
         refs: Vec<String>,
-        /// What it cost, when the answer says.
+        /// Cost, if the response has it.
         cost: Option<Cost>,
     },
-    /// Not now. The same route may work later.
+    /// Not now. The same route can work later.
     Deferred {
-        /// When the provider asks to come back; dispatch chooses when it does not say.
+        /// Delay requested by the provider; `None` lets dispatch choose.
         retry_after: Option<Duration>,
-        /// Why.
         failure: Failure,
-        /// What it concerns.
+        /// Scope of the problem.
         scope: Scope,
     },
-    /// Never by this route.
-    Rejected {
-        /// Why.
-        failure: Failure,
-    },
-    /// It may have gone out: the connection broke after the request was written, or no answer came in time.
+    /// Permanently refused on this route.
+    Rejected { failure: Failure },
+    /// The message may have been sent: the connection broke after the request was written, or there was no response in time.
     Unknown {
-        /// Why nobody can tell.
+        /// Why the outcome is unknown.
         failure: Failure,
-        /// The provider's ids for the parts that it did take, in order.
+        /// The provider's ids of the parts it did accept, in order.
         refs: Vec<String>,
     },
 }
 
-/// What a deferral concerns.
+/// Scope of a deferral.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
     /// This message only.
     Message,
-    /// The whole connection: it is unreachable, refuses our credentials or asks us to slow down. Others need not try meanwhile.
+    /// The whole connection is unreachable, rejects our credentials or is throttled. Other messages need not try.
     Connection,
 }
 
-/// What an adapter can do.
+/// Capabilities of an adapter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capabilities {
-    /// Message types that it carries, natively or degraded.
+    /// Supported message types, native or degraded.
     pub message_types: &'static [MessageType],
-    /// How the provider tells what became of a message after taking it: by [`ReceiptTarget::Attempt`], or [`ReceiptTarget::Reference`].
+    /// How the provider reports delivery: by [`ReceiptTarget::Attempt`] or [`ReceiptTarget::Reference`].
     pub receipts: Receipts,
-    /// Attempts that may be under way at once.
+    /// Maximum number of attempts in flight.
     pub window: usize,
 }
 
 /// Drives one provider account.
 #[async_trait]
 pub trait Adapter: Debug + Send + Sync {
-    /// What it can do.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Makes one attempt. Returns within a time-out of the adapter's own; every way that a call can end is a [`Verdict`].
+    /// Makes one attempt. Returns within the adapter's own timeout; every outcome is a [`Verdict`].
     async fn send(&self, request: &SendRequest<'_>) -> Verdict;
 
-    /// Tries to reach the provider and log in, without sending anything. The text says what was found, or what is wrong and what to do.
+    /// Connects to the provider and logs in without sending anything. The text is what was found, or what is wrong and how to fix it.
     async fn check(&self) -> Result<String, String>;
 
-    /// Tells once more, through the event sink, what became of an attempt that it took. Asked only where
-    /// [`AdapterFactory::forgets_receipts`]; has neither attachments nor HTML.
-    async fn tell_again(&self, request: &SendRequest<'_>) {
+    /// Sends the receipt of an accepted attempt again, through the event sink. Only called if [`AdapterFactory::forgets_receipts`]; the
+    /// request has neither attachments nor HTML.
+    async fn resend_receipt(&self, request: &SendRequest<'_>) {
         let _ = request;
     }
 
-    /// What the account's sessions are like.
+    /// Returns which sessions the account needs.
     fn sessions(&self) -> Sessions {
         Sessions::None
     }
 
-    /// Keeps the account's session open, opens it again after it broke, and returns when `stop` asks for it. Called once at a time for an
-    /// adapter whose [`Adapter::sessions`] are not [`Sessions::None`].
+    /// Keeps the account's session open, reconnects after failures, and returns when `stop` requests it. At most one call runs at a time,
+    /// and only if [`Adapter::sessions`] is not [`Sessions::None`].
     async fn run(&self, stop: Stop) {
         drop(stop);
     }
 
-    /// What is wrong with the session now, in plain words.
+    /// Returns the current problem of the session.
     fn trouble(&self) -> Option<String> {
         None
     }
 
-    /// Reads what the provider posted to the connection's callback address: checks that it is the provider's first, parses then.
-    /// Unknown fields and events are passed over.
+    /// Parses a request to the connection's callback URL. Verifies that the provider sent it before parsing. Ignores unknown fields and
+    /// events.
     fn callback(&self, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
         let _ = call;
         Err(CallError::NotCalled)
     }
 
-    /// The address that people write to, when mail for it comes by the server's own listener; in small letters.
+    /// Returns the inbound email address, in lower case, if the server's own listener receives email for the connection.
     fn mailbox(&self) -> Option<String> {
         None
     }
@@ -172,77 +163,73 @@ pub trait Adapter: Debug + Send + Sync {
     /// Fetches media of an inbound message by its [`Media::reference`]; at most `most` bytes.
     async fn fetch_media(&self, reference: &str, most: usize) -> Result<ResolvedAttachment, Failure> {
         let _ = (reference, most);
-        Err(Failure::own(FailureCode::Undeliverable, "this provider keeps no media"))
+        Err(Failure::own(FailureCode::Undeliverable, "this provider stores no media"))
     }
 
-    /// The way to the account's business profile, if the provider has such a thing.
+    /// Returns the API of the account's business profile, if the provider has one.
     fn profile(&self) -> Option<&dyn ProfileApi> {
         None
     }
 
-    /// The provider's own templates, if it has any.
+    /// Returns the API of the provider's templates, if it has one.
     fn templates(&self) -> Option<&dyn TemplateApi> {
         None
     }
 }
 
-/// Templates that the provider must approve before they can be sent. What it decides later comes as
-/// [`ProviderEvent::TemplateDecided`], or is asked for.
+/// API for templates that need the provider's approval. The decision arrives as [`ProviderEvent::TemplateDecided`], or is polled.
 #[async_trait]
 pub trait TemplateApi: Debug + Send + Sync {
-    /// Hands a template in, and answers the provider's id for it. May be called once more for the same name and language, if the first
-    /// answer was lost: then the id is that of the one that is there.
+    /// Submits a template and returns the provider's id. If the response was lost, a second call with the same name and language returns
+    /// the id of the existing template.
     async fn submit(&self, template: &Template) -> Result<String, Failure>;
 
-    /// What the provider says of a template by now.
+    /// Returns the provider's current decision.
     async fn status(&self, template: &Template) -> Result<Decision, Failure>;
 }
 
 /// Makes adapters of one kind.
 pub trait AdapterFactory: Debug + Send + Sync {
-    /// The name under which connections choose it, such as `smtp`.
+    /// The name of the kind, such as `smtp`.
     fn kind(&self) -> &'static str;
 
-    /// The channels that it can carry.
+    /// The channels it can carry.
     fn channels(&self) -> &'static [Channel];
 
-    /// Its settings and secrets, for validation, help texts and the docs.
+    /// Settings and secrets, for validation, help texts and docs.
     fn fields(&self) -> &'static [Field];
 
-    /// Whether its adapters keep sessions, so that they are opened before there is anything to send.
+    /// Whether its adapters keep sessions, which then open before the first message.
     fn has_sessions(&self) -> bool {
         false
     }
 
-    /// Whether receipts that its adapters have not told yet are lost when the process ends, since there is no provider outside who keeps
-    /// them. [`Adapter::tell_again`] then is asked for them after a start.
+    /// Whether receipts are lost when the process ends, because the provider lives in it. After a start, [`Adapter::resend_receipt`] is
+    /// called for them.
     fn forgets_receipts(&self) -> bool {
         false
     }
 
-    /// Makes an adapter. Opens no connection yet. All faults of the settings are told at once.
+    /// Makes an adapter without connecting. Returns all errors of the settings at once.
     fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>>;
 }
 
-/// A provider account as its adapter sees it: a [`Connection`] with its secrets opened.
+/// A provider account as its adapter sees it: a [`Connection`] with decrypted secrets.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The connection's identifier.
     pub id: ConnectionId,
-    /// The world that it belongs to.
     pub tenant: TenantId,
-    /// The channel that it carries.
     pub channel: Channel,
-    /// Settings that may be shown.
+    /// Public settings.
     pub settings: Map<String, Value>,
-    /// Settings that may not.
+    /// Secret settings.
     pub secrets: Redacted<Map<String, Value>>,
-    /// Whether the operator set it up, not a caller of the API: it may then lead into the operator's own network.
+    /// Whether the operator set it up, not an API caller: only then can it reach the operator's own network.
     pub trusted: bool,
 }
 
 impl Account {
-    /// The account of `connection`, whose sealed secrets are `secrets`.
+    /// Makes the account of `connection` with its decrypted secrets.
     pub fn new(connection: &Connection, tenant: TenantId, secrets: Map<String, Value>) -> Self {
         Self {
             id: connection.id,
@@ -255,19 +242,18 @@ impl Account {
     }
 }
 
-/// What an adapter is given besides its account.
+/// Services that adapters use.
 #[derive(Clone, Debug)]
 pub struct Services {
-    /// Where receipts and inbound messages go.
+    /// Receives receipts and inbound messages.
     pub events: Arc<dyn EventSink>,
-    /// Clock and randomness.
     pub ids: Ids,
-    /// Where this server is reached from outside, without a slash at its end, such as `https://msg.example.com`.
+    /// Public URL of this server without a trailing slash, such as `https://msg.example.com`.
     pub public_url: Arc<str>,
 }
 
 impl Services {
-    /// Where the provider of a connection posts to.
+    /// Returns the callback URL of a connection.
     pub fn callback_url(&self, kind: &str, connection: ConnectionId) -> String {
         format!("{}/providers/{kind}/{connection}", self.public_url)
     }

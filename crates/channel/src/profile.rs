@@ -1,41 +1,39 @@
-//! Business profiles: what some providers let a business say about itself.
+//! API for business profiles.
 
 use async_trait::async_trait;
 use nuncio_domain::profile::{BusinessAccount, ProfileChange};
 
-/// The part of a provider that keeps business profiles. Each call answers with the whole account as it is afterwards.
+/// Business profiles at a provider. Each call returns the whole account after the call.
 ///
-/// `known` is what nuncio kept of the provider's last answer. A provider that can be asked has no use for it.
+/// `known` is the account as nuncio last stored it, for providers that cannot be queried.
 #[async_trait]
 pub trait ProfileApi: Send + Sync {
-    /// Asks for the account.
+    /// Returns the account.
     async fn get(&self, known: &BusinessAccount) -> Result<BusinessAccount, ProfileError>;
 
     /// Changes the profile.
     async fn update(&self, known: &BusinessAccount, change: &ProfileChange) -> Result<BusinessAccount, ProfileError>;
 
-    /// Uploads a picture and shows it on the profile.
+    /// Uploads a picture and sets it as the profile picture.
     async fn set_picture(&self, known: &BusinessAccount, picture: &Picture) -> Result<BusinessAccount, ProfileError>;
 }
 
-/// A profile picture that was fetched and looked at: it is what `mime_type` says.
+/// A fetched profile picture, verified to be of `mime_type`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Picture {
-    /// Where it was fetched from.
     pub url: String,
     /// `image/jpeg` or `image/png`.
     pub mime_type: &'static str,
-    /// The file.
     pub bytes: Vec<u8>,
 }
 
-/// Why a call about a profile came to nothing. The texts are for the caller and hold no secrets.
+/// Why a profile call failed. The texts are for the caller and contain no secrets.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// The provider refused what was asked for; the same will be refused again.
+    /// The provider refused the request permanently.
     #[error("the provider refused it: {0}")]
     Refused(String),
-    /// The provider could not be reached, or did not answer as it should. It may have made the change.
-    #[error("the provider did not answer as it should: {0}")]
+    /// The provider was unreachable or sent an invalid response. It may have made the change.
+    #[error("the provider did not respond as expected: {0}")]
     Unavailable(String),
 }

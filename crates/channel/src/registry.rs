@@ -1,4 +1,4 @@
-//! All kinds of adapters of this server.
+//! Registry of all adapter kinds.
 
 use std::sync::Arc;
 
@@ -13,27 +13,26 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of these factories.
     pub fn new(factories: Vec<Arc<dyn AdapterFactory>>) -> Self {
         Self { factories }
     }
 
-    /// The factory of `kind`.
+    /// Returns the factory of `kind`.
     pub fn get(&self, kind: &str) -> Option<&dyn AdapterFactory> {
         self.factories.iter().find(|f| f.kind() == kind).map(|f| &**f)
     }
 
-    /// All factories.
+    /// Iterates over all factories.
     pub fn iter(&self) -> impl Iterator<Item = &dyn AdapterFactory> {
         self.factories.iter().map(|f| &**f)
     }
 
-    /// Opens an adapter of `kind`, or tells every fault of the account.
+    /// Opens an adapter of `kind`, or returns all errors of the account.
     pub fn open(&self, kind: &str, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
         let Some(factory) = self.get(kind) else {
             return Err(vec![FieldError::new(
                 "kind",
-                format!("{kind:?} is not known; known are {}", self.kinds(account.channel).join(", ")),
+                format!("{kind:?} is unknown; must be one of {}", self.kinds(account.channel).join(", ")),
             )]);
         };
         if !factory.channels().contains(&account.channel) {
@@ -42,7 +41,7 @@ impl Registry {
         factory.open(account, services)
     }
 
-    /// The kinds that carry `channel`.
+    /// Returns the kinds that carry `channel`.
     pub fn kinds(&self, channel: Channel) -> Vec<&'static str> {
         self.iter().filter(|f| f.channels().contains(&channel)).map(AdapterFactory::kind).collect()
     }

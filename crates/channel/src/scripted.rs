@@ -1,4 +1,4 @@
-//! An HTTP server that follows a script, for tests of adapters: it can answer anything, hang up, or fall silent.
+//! An HTTP server that follows a script, for adapter tests: it can send any response, hang up, or stop responding.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,41 +9,37 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-/// What the server does with a call.
+/// How the server reacts to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply {
-    /// Answers.
+    /// Responds.
     Answer {
-        /// Status.
         status: u16,
         /// Headers besides length.
         headers: Vec<(&'static str, String)>,
-        /// Body.
         body: Vec<u8>,
     },
-    /// Hangs up.
     HangUp,
-    /// Says nothing, until the client is gone.
+    /// Does not respond until the client is gone.
     Silence,
 }
 
 impl Reply {
-    /// A plain text.
+    /// Returns a plain-text response.
     pub fn text(status: u16, body: &str) -> Self {
         Self::Answer { status, headers: vec![("Content-Type", "text/plain".to_owned())], body: body.into() }
     }
 
-    /// JSON.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::Answer { status, headers: vec![("Content-Type", "application/json".to_owned())], body: body.to_string().into() }
     }
 
-    /// Any answer.
+    /// Returns any response.
     pub const fn raw(status: u16, headers: Vec<(&'static str, String)>, body: Vec<u8>) -> Self {
         Self::Answer { status, headers, body }
     }
 
-    /// The same with one header more; what is no answer stays as it is.
+    /// Adds a header to a response; other reactions stay as they are.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: &str) -> Self {
         if let Self::Answer { headers, .. } = &mut self {
@@ -52,38 +48,36 @@ impl Reply {
         self
     }
 
-    /// Whether the server, for all that the client can tell, did not refuse.
+    /// Returns whether the server did not refuse, as far as the client can tell.
     const fn takes(&self) -> bool {
         !matches!(self, Self::Answer { status: 300.., .. })
     }
 }
 
-/// A call as it came.
+/// A request as received.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// The method.
     pub method: String,
     /// Path and query.
     pub path: String,
     /// Headers, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body.
     pub body: Vec<u8>,
     /// Whether it was not refused.
     pub taken: bool,
 }
 
 impl Seen {
-    /// The body as JSON.
+    /// Returns the body as JSON.
     ///
     /// # Panics
     ///
-    /// When it is none.
+    /// If it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", String::from_utf8_lossy(&self.body)))
     }
 
-    /// A header, by its name in lower case.
+    /// Returns a header by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -91,7 +85,7 @@ impl Seen {
 
 type Script = dyn Fn(&Seen) -> Reply + Send + Sync;
 
-/// A running server on 127.0.0.1. It ends with the test's runtime. A connection takes one call.
+/// A running server on 127.0.0.1 that ends with the test's runtime. Serves one request per connection.
 #[derive(Clone)]
 pub struct Scripted {
     address: SocketAddr,
@@ -106,11 +100,11 @@ impl fmt::Debug for Scripted {
 }
 
 impl Scripted {
-    /// Starts one that does what `script` says.
+    /// Starts a server that follows `script`.
     ///
     /// # Panics
     ///
-    /// When there is no free port.
+    /// If no port is free.
     pub async fn start(script: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap_or_else(|error| panic!("no port: {error}"));
         let address = listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"));
@@ -124,17 +118,17 @@ impl Scripted {
         server
     }
 
-    /// Where it is, without a slash at the end.
+    /// Returns its URL without a trailing slash.
     pub fn base(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Every call, oldest first.
+    /// Returns all requests, oldest first.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until so many calls have come.
+    /// Waits for this many requests.
     pub async fn wait(&self, count: usize) {
         loop {
             let came = self.came.notified();

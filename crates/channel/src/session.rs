@@ -20,13 +20,13 @@ pub enum Sessions {
 pub struct Stop(watch::Receiver<bool>);
 
 impl Stop {
-    /// Waits until it is asked.
+    /// Waits for the request to stop.
     pub async fn asked(&mut self) {
-        // If the sender is dropped, the session is to end too.
+        // A dropped sender also ends the session.
         let _ = self.0.wait_for(|asked| *asked).await;
     }
 
-    /// Waits for `work`; `None` when it is asked first.
+    /// Waits for `work`; `None` if asked to stop first.
     pub async fn or<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             () = self.asked() => None,

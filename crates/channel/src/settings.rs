@@ -11,41 +11,39 @@ use crate::Account;
 /// One setting or secret of an adapter.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Its name, in snake_case.
+    /// In snake_case.
     pub name: &'static str,
-    /// What it holds.
     pub kind: FieldKind,
     /// Whether it is encrypted at rest and never shown.
     pub secret: bool,
-    /// Whether it must be given.
     pub required: bool,
-    /// What it is for, its default and what would be right, in one line.
+    /// Purpose, default and valid values, in one line.
     pub help: &'static str,
 }
 
 impl Field {
-    /// A setting that can be left out.
+    /// An optional setting.
     pub const fn optional(name: &'static str, kind: FieldKind, help: &'static str) -> Self {
         Self { name, kind, secret: false, required: false, help }
     }
 
-    /// A setting that must be given.
+    /// A required setting.
     pub const fn required(name: &'static str, kind: FieldKind, help: &'static str) -> Self {
         Self { name, kind, secret: false, required: true, help }
     }
 
-    /// A text that must be given and stays secret.
+    /// A required secret text.
     pub const fn secret(name: &'static str, help: &'static str) -> Self {
         Self { name, kind: FieldKind::Text, secret: true, required: true, help }
     }
 }
 
-/// What a setting holds.
+/// Type of a setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldKind {
     /// Any text.
     Text,
-    /// A whole number in this range, both ends included.
+    /// A whole number in this range, inclusive.
     Integer(i64, i64),
     /// `true` or `false`.
     Flag,
@@ -100,42 +98,42 @@ impl<'a> Settings<'a> {
         self.map(field).get(name)
     }
 
-    /// A text, if it is given.
+    /// Returns a text, if set.
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.value(name)?.as_str()
     }
 
-    /// The same, owned.
+    /// Returns a text as a `String`, if set.
     pub fn string(&self, name: &str) -> Option<String> {
         self.text(name).map(str::to_owned)
     }
 
-    /// A secret; empty if it is not given.
+    /// Returns a secret; empty if it is not set.
     pub fn secret(&self, name: &str) -> Redacted<String> {
         Redacted::new(self.string(name).unwrap_or_default())
     }
 
-    /// A number; also one written as text, as the command line gives it.
+    /// Returns a number; accepts text too, as the command line passes it.
     pub fn integer(&self, name: &str) -> Option<i64> {
         whole_number(self.value(name)?)
     }
 
-    /// A number, or `default` if it is not given or does not fit into `T`.
+    /// Returns a number, or `default` if it is not set or does not fit in `T`.
     pub fn number<T: TryFrom<i64>>(&self, name: &str, default: T) -> T {
         self.integer(name).and_then(|number| T::try_from(number).ok()).unwrap_or(default)
     }
 
-    /// A duration given in whole seconds.
+    /// Returns a duration given in whole seconds.
     pub fn seconds(&self, name: &str, default: u64) -> Duration {
         Duration::from_secs(self.number(name, default))
     }
 
-    /// A flag; also one written as text.
+    /// Returns a flag; accepts text too.
     pub fn flag(&self, name: &str) -> Option<bool> {
         boolean(self.value(name)?)
     }
 
-    /// The address of an API, without a slash at its end; `default` if it is not given.
+    /// Returns the base URL of an API without a trailing slash; `default` if it is not set.
     pub fn base_url(&mut self, name: &str, default: &str) -> String {
         let base = self.text(name).unwrap_or(default).trim_end_matches('/').to_owned();
         let plain = |url: Url| matches!(url.scheme(), "https" | "http") && url.query().is_none() && url.fragment().is_none();
@@ -145,13 +143,13 @@ impl<'a> Settings<'a> {
         base
     }
 
-    /// Adds an error that only the adapter can see. The text must not show a secret.
+    /// Adds an error that only the adapter can detect. The text must not contain a secret.
     pub fn error(&mut self, name: &str, message: impl Into<String>) {
         let path = self.fields.iter().find(|field| field.name == name).map_or_else(|| name.to_owned(), path);
         self.errors.push(FieldError::new(path, message));
     }
 
-    /// Fails with every error that was found.
+    /// Fails with all errors found.
     pub fn finish(self) -> Result<(), Vec<FieldError>> {
         if self.errors.is_empty() { Ok(()) } else { Err(self.errors) }
     }
@@ -169,7 +167,7 @@ fn boolean(value: &Value) -> Option<bool> {
     value.as_bool().or_else(|| value.as_str()?.parse().ok())
 }
 
-/// What the value must be, if it is not that.
+/// Returns what the value must be, if it is not.
 fn mismatch(kind: FieldKind, value: &Value) -> Option<String> {
     match kind {
         FieldKind::Text => value.as_str().is_none_or(str::is_empty).then(|| "a text".to_owned()),

@@ -1,4 +1,4 @@
-//! What all providers of text messages have in common.
+//! Shared code of SMS adapters.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use nuncio_domain::{MessageType, plain};
 
 use crate::SendRequest;
 
-/// Message types that a text message can carry, in words where it must.
+/// Message types that an SMS can carry, as text where necessary.
 pub static MESSAGE_TYPES: &[MessageType] = &[
     MessageType::Text,
     MessageType::Image,
@@ -22,7 +22,7 @@ pub static MESSAGE_TYPES: &[MessageType] = &[
     MessageType::Template,
 ];
 
-/// The text of a message, its links and choices written out. Fails for types that are not among [`MESSAGE_TYPES`].
+/// Returns the text of a message with its links and choices written out. Fails for types not in [`MESSAGE_TYPES`].
 pub fn text<'a>(request: &SendRequest<'a>) -> Result<Cow<'a, str>, Failure> {
     let message = request.message;
     if !MESSAGE_TYPES.contains(&message.message_type) {

@@ -1,4 +1,4 @@
-//! What the tests of adapters share: accounts, services and short forms of verdicts. Panics where a test would.
+//! Shared test code of adapters: accounts, services and short forms of verdicts. Panics on errors.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,16 +11,16 @@ use serde_json::{Map, Value};
 
 use crate::{Account, EventSink, ProviderEvent, Scope, Services, Unrecorded, Verdict, contract};
 
-/// Where the tests' server is.
+/// Public URL of the tests' server.
 pub const PUBLIC_URL: &str = "https://nuncio.example";
 
-/// The fields of a JSON object.
+/// Returns the fields of a JSON object.
 pub fn object(value: Value) -> Map<String, Value> {
     let Value::Object(fields) = value else { panic!("{value} is not an object") };
     fields
 }
 
-/// A trusted account with these settings, then those in `more`, and these secrets.
+/// Returns a trusted account with `settings`, `more` and these secrets.
 pub fn account(channel: Channel, settings: Value, more: Value, secrets: Value) -> Account {
     let mut settings = object(settings);
     settings.extend(object(more));
@@ -34,7 +34,7 @@ pub fn account(channel: Channel, settings: Value, more: Value, secrets: Value) -
     }
 }
 
-/// A message of the contract suite with other content.
+/// Returns a message of the contract suite with other content.
 pub fn message(account: &Account, to: &str, message_type: MessageType, text: Option<&str>, content: Value) -> Message {
     let content: Content = serde_json::from_value(content).unwrap_or_else(|error| panic!("{error}"));
     let mut message = contract::message(account, to, 0);
@@ -44,7 +44,7 @@ pub fn message(account: &Account, to: &str, message_type: MessageType, text: Opt
     message
 }
 
-/// The names of the fields in `errors`, sorted. None of the texts shows `secret`.
+/// Returns the sorted field names of `errors`. Checks that no text contains `secret`.
 pub fn paths(errors: Vec<FieldError>, secret: &str) -> Vec<String> {
     assert!(!format!("{errors:?}").contains(secret), "{errors:?}");
     let mut paths: Vec<_> = errors.into_iter().map(|error| error.path).collect();
@@ -52,7 +52,7 @@ pub fn paths(errors: Vec<FieldError>, secret: &str) -> Vec<String> {
     paths
 }
 
-/// A verdict in short: its kind (for a deferral, its scope) and the code of its failure.
+/// Returns the kind of a verdict (for a deferral, its scope) and its failure code.
 pub fn outcome(verdict: &Verdict) -> (&'static str, FailureCode) {
     match verdict {
         Verdict::Deferred { failure, scope: Scope::Message, .. } => ("message", failure.code),
@@ -63,12 +63,12 @@ pub fn outcome(verdict: &Verdict) -> (&'static str, FailureCode) {
     }
 }
 
-/// Keeps pushed events. As clock and randomness it refuses to be used: requests and callbacks bring their time along.
+/// Stores pushed events. Panics if used as a clock or for randomness: requests and callbacks have their own time.
 #[derive(Debug, Default)]
 pub struct Pushed(Mutex<Vec<ProviderEvent>>);
 
 impl Pushed {
-    /// The events so far, oldest first.
+    /// Returns the events so far, oldest first.
     pub fn events(&self) -> Vec<ProviderEvent> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -102,13 +102,13 @@ impl EventSink for Pushed {
     }
 }
 
-/// Services that push events to `events`.
+/// Returns services that push events to `events`.
 pub fn services_with(events: &Arc<Pushed>) -> Services {
     let ids = Ids { clock: Arc::<Pushed>::default(), entropy: Arc::<Pushed>::default() };
     Services { events: Arc::clone(events) as Arc<dyn EventSink>, ids, public_url: PUBLIC_URL.into() }
 }
 
-/// Services of an adapter whose events are not looked at.
+/// Returns services whose events are discarded.
 pub fn services() -> Services {
     services_with(&Arc::default())
 }

@@ -1,55 +1,55 @@
-//! Names that mails carry and that come back from outside: who made them is proved by what they are.
+//! Signed tokens in email addresses and links.
 
 use hmac::{Hmac, Mac as _};
 use nuncio_domain::id::Id;
 use nuncio_domain::{ConnectionId, MessageId, Redacted, TenantId};
 use sha2::Sha256;
 
-/// Makes and reads signed names.
+/// Makes and verifies signed tokens.
 ///
-/// A name is a letter for its purpose, the world, an identifier and the first 64 bits of an HMAC-SHA-256 over all of these, joined by
-/// hyphens; it can only be tried out against this server. It has small letters, digits and hyphens only and at most 64 of them in any
-/// world below 2^60, so that it can be the local part of an address (RFC 5321 §4.5.3.1.1), and it is read in capitals too, since
-/// some servers change them.
+/// A token consists of a letter for its purpose, the tenant, an identifier and the first 64 bits of an HMAC-SHA-256 over all of these,
+/// joined by hyphens; guesses can only be tested against this server. It has only lower-case letters, digits and hyphens, and at most 64 of
+/// them for any tenant below 2^60, so that it can be the local part of an address (RFC 5321 §4.5.3.1.1). Upper case is accepted too,
+/// since some servers change it.
 #[derive(Clone, Debug)]
 pub struct Tokens {
     key: Redacted<[u8; 32]>,
 }
 
 impl Tokens {
-    /// Names signed with `key`. Names that are out there must be readable for years: the key must outlive the rotation of others.
+    /// Makes tokens signed with `key`. Tokens must stay valid for years: the key must outlive key rotation.
     pub const fn new(key: Redacted<[u8; 32]>) -> Self {
         Self { key }
     }
 
-    /// Where bounces of an attempt (from 0) go to.
+    /// Returns the bounce token of an attempt (from 0).
     pub fn bounce(&self, tenant: TenantId, message: MessageId, attempt: usize) -> String {
         self.sign(format!("b-{:x}-{}-{attempt:x}", tenant.0, bare(message)))
     }
 
-    /// The attempt of a name that [`Self::bounce`] made.
+    /// Parses a token made by [`Self::bounce`].
     pub fn read_bounce(&self, name: &str) -> Option<(TenantId, MessageId, usize)> {
         let [tenant, id, attempt] = self.read(name, "b")?;
         Some((world(&tenant)?, whole(&id)?, usize::from_str_radix(&attempt, 16).ok()?))
     }
 
-    /// Where complaints about mails of a connection go to.
+    /// Returns the token for complaints about a connection's emails.
     pub fn feedback(&self, tenant: TenantId, connection: ConnectionId) -> String {
         self.sign(format!("f-{:x}-{}", tenant.0, bare(connection)))
     }
 
-    /// The connection of a name that [`Self::feedback`] made.
+    /// Parses a token made by [`Self::feedback`].
     pub fn read_feedback(&self, name: &str) -> Option<(TenantId, ConnectionId)> {
         let [tenant, id] = self.read(name, "f")?;
         Some((world(&tenant)?, whole(&id)?))
     }
 
-    /// The last part of the address where the recipient of a message takes leave of its sender.
+    /// Returns the token of a message's unsubscribe link.
     pub fn unsubscribe(&self, tenant: TenantId, message: MessageId) -> String {
         self.sign(format!("u-{:x}-{}", tenant.0, bare(message)))
     }
 
-    /// The message of a name that [`Self::unsubscribe`] made.
+    /// Parses a token made by [`Self::unsubscribe`].
     pub fn read_unsubscribe(&self, name: &str) -> Option<(TenantId, MessageId)> {
         let [tenant, id] = self.read(name, "u")?;
         Some((world(&tenant)?, whole(&id)?))
@@ -69,7 +69,7 @@ impl Tokens {
         text
     }
 
-    /// The parts of a signed name of this purpose, without the purpose and the signature.
+    /// Returns the parts of a signed token of this purpose, without purpose and signature.
     fn read<const N: usize>(&self, name: &str, purpose: &str) -> Option<[String; N]> {
         if !name.is_ascii() || name.len() > 80 {
             return None;
@@ -86,7 +86,7 @@ impl Tokens {
     }
 }
 
-/// An identifier without its prefix.
+/// Returns an identifier without its prefix.
 fn bare(id: impl Id) -> String {
     id.to_string().split_off(id.to_string().len() - 26)
 }

@@ -1,7 +1,7 @@
-//! What the API, the dashboard and the command line may do.
+//! Use cases of the API, the dashboard and the command line.
 //!
-//! A [`Core`] holds the store, the caches in front of it and dispatch. Each use case is a method on it, in the folder of its resource;
-//! callers parse and render, and decide nothing.
+//! A [`Core`] holds the store with its caches, and dispatch. Each use case is a method on it, in the folder of its resource; callers only
+//! parse and render.
 
 mod base;
 pub mod billing;
@@ -20,7 +20,7 @@ pub mod templates;
 pub mod users;
 pub mod webhooks;
 
-pub use base::{Caller, CodeRelay, Core, Cursors, Listed, Marks, Parts, mail_tokens, rate};
+pub use base::{Caller, CodeRelay, Core, CoreDeps, Cursors, IdentifierHasher, Listed, mail_tokens, rate};
 pub use contacts::{suppressions, unsubscribe};
 pub use inbound::{CallbackTarget, Called, ProviderAnswer};
 pub use keys::NewKey;

@@ -19,7 +19,7 @@ fn readable(token: Token) -> String {
 
 /// Whose messages the link is about, and a button.
 pub(crate) async fn show(State(app): State<App>, token: Token, request: Request) -> Response {
-    let leave = match app.core.suppressions().leave(&readable(token)).await {
+    let leave = match app.core.suppressions().unsubscribe_target(&readable(token)).await {
         Ok(leave) => leave,
         Err(error) => return refused::link(&app, &request, "unsubscribing", &error),
     };
@@ -36,7 +36,7 @@ pub(crate) async fn show(State(app): State<App>, token: Token, request: Request)
 
 /// Unsubscribes. The body says nothing that the address does not.
 pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) -> Response {
-    match app.core.suppressions().take_leave(&readable(token)).await {
+    match app.core.suppressions().unsubscribe(&readable(token)).await {
         Ok(()) => page(StatusCode::OK, plain("You are unsubscribed", "You will get no more of these messages. You can close this page.")),
         Err(error) => refused::link(&app, &request, "unsubscribing", &error),
     }

@@ -30,7 +30,7 @@ impl Shared {
             found.push(self.find_attachment(&message.request.attachments[place]).await?);
             // The text is not needed once it is decoded. The answer to the client may share it for a moment.
             if let Some(request) = Arc::get_mut(&mut message.request) {
-                request.attachments[..=place].iter_mut().for_each(Attachment::forget_content);
+                request.attachments[..=place].iter_mut().for_each(Attachment::drop_content);
             }
         }
         let here: usize = found.iter().map(|found| if let Found::Here(bytes) = found { bytes.len() } else { 0 }).sum();

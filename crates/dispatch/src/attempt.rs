@@ -66,7 +66,7 @@ impl Shared {
         if let Some(Transitioned::Found { state, changes, address, .. }) = settled {
             self.count(&changes);
             self.logs.grown(message.tenant);
-            self.tally.add(message.tenant, address, &state, &changes);
+            self.metric_buffer.add(message.tenant, address, &state, &changes);
             drop(slot);
             // A fallback is due at once; everything else is left to the scanner.
             if let Wait::Attempt { due_at } = state.wait

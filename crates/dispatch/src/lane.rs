@@ -12,9 +12,9 @@ use nuncio_store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::in_flight::Accepting;
 use crate::memory::Held;
 use crate::scanner::LIMIT;
-use crate::under_way::Accepting;
 use crate::{Hint, Shared};
 
 mod health;
@@ -370,8 +370,8 @@ impl Shared {
         if let Some(lane) = self.lanes.read().get(&id) {
             return Ok(Some(Arc::clone(lane)));
         }
-        let world = self.store.read().await?.load_world(tenant).await?;
-        let connection = world.as_ref().and_then(|w| w.connections.iter().find(|c| c.id == id));
+        let config = self.store.read().await?.load_tenant(tenant).await?;
+        let connection = config.as_ref().and_then(|w| w.connections.iter().find(|c| c.id == id));
         Ok(connection.map(|c| self.lane_of(tenant, c)))
     }
 
@@ -385,18 +385,18 @@ impl Shared {
             if epoch.is_some() && self.epochs.lock().get(&tenant).copied() == epoch {
                 continue;
             }
-            let world = self.store.read().await?.load_world(tenant).await;
+            let config = self.store.read().await?.load_tenant(tenant).await;
             self.epochs.lock().extend(epoch.map(|epoch| (tenant, epoch)));
-            let world = match world {
+            let config = match config {
                 Err(error @ StoreError::Corrupt { .. }) => {
-                    tracing::error!(tenant = tenant.0, %error, "a world cannot be read; its connections stay as they were");
+                    tracing::error!(tenant = tenant.0, %error, "an environment cannot be read; its connections stay as they were");
                     continue;
                 }
-                world => world?,
+                config => config?,
             };
             let lanes: Vec<_> = self.lanes.read().values().filter(|lane| lane.tenant == tenant).map(|lane| lane.connection).collect();
             for id in lanes {
-                match world.as_ref().and_then(|world| world.connections.iter().find(|c| c.id == id)) {
+                match config.as_ref().and_then(|config| config.connections.iter().find(|c| c.id == id)) {
                     Some(connection) => drop(self.lane_of(tenant, connection)),
                     None => self.close_lane(id),
                 }

@@ -8,19 +8,19 @@
 
 mod attachments;
 mod attempt;
+mod channel_metrics;
+mod in_flight;
 mod lane;
 mod log_signals;
 mod memory;
 mod nodes;
 mod outbound;
-mod owed;
+mod receipt_recovery;
 mod retention;
 mod retry;
 mod scanner;
 mod sessions;
-mod tally;
 mod track;
-mod under_way;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,14 +34,14 @@ use nuncio_secrets::Sealer;
 use nuncio_store::{DueMessage, Result, Store, Transitioned};
 use parking_lot::{Mutex, RwLock};
 
+use channel_metrics::MetricBuffer;
+use in_flight::InFlight;
 use lane::Lane;
 pub use log_signals::{LogFlags, LogSignals};
 use memory::Memory;
 pub use nodes::is_in;
 pub use outbound::{Hint, Permit};
-use tally::Tally;
 pub use track::{Gate, Tracker, Working};
-use under_way::UnderWay;
 
 /// How often to look for something to do.
 const EVERY: Duration = Duration::from_millis(100);
@@ -105,14 +105,14 @@ struct Shared {
     troubled: Mutex<HashMap<MessageId, Duration>>,
     tracker: Tracker,
     memory: Memory,
-    under_way: UnderWay,
+    in_flight: InFlight,
     second: Gate,
     forgotten: Gate,
     /// Up to when chunks that no message uses were purged.
     purged: Mutex<Option<Timestamp>>,
     /// When this node looked through the ids of providers last.
     references: Mutex<Option<Timestamp>>,
-    tally: Tally,
+    metric_buffer: MetricBuffer,
     running: sessions::Running,
     logs: LogSignals,
     health: nodes::Health,
@@ -121,13 +121,13 @@ struct Shared {
     /// Whether the node signed off. Held while its row is written.
     left: tokio::sync::Mutex<bool>,
     /// How far messages were looked through whose receipts this node has to ask for again.
-    owed: owed::Owed,
+    receipt_recovery: receipt_recovery::ReceiptRecovery,
     runtime: tokio::runtime::Handle,
 }
 
 /// What a [`Dispatch`] is made of.
 #[derive(Debug)]
-pub struct Parts {
+pub struct DispatchDeps {
     /// The database.
     pub store: Arc<dyn Store>,
     /// The kinds of adapters.
@@ -144,8 +144,8 @@ pub struct Parts {
 
 impl Dispatch {
     /// Prepares a node. Must be called inside a Tokio runtime; nothing happens before [`Self::start`].
-    pub fn new(parts: Parts, config: DispatchConfig) -> Self {
-        let Parts { store, registry, services, sealer, net, tracker } = parts;
+    pub fn new(parts: DispatchDeps, config: DispatchConfig) -> Self {
+        let DispatchDeps { store, registry, services, sealer, net, tracker } = parts;
         let shared = Arc::new(Shared {
             store,
             registry,
@@ -160,19 +160,19 @@ impl Dispatch {
             epochs: Mutex::default(),
             troubled: Mutex::default(),
             tracker,
-            under_way: UnderWay::default(),
+            in_flight: InFlight::default(),
             second: Gate::default(),
             forgotten: Gate::default(),
             purged: Mutex::default(),
             references: Mutex::default(),
-            tally: Tally::default(),
+            metric_buffer: MetricBuffer::default(),
             running: sessions::Running::default(),
             logs: LogSignals::default(),
             health: nodes::Health::default(),
             peers: Mutex::default(),
             stopping: AtomicBool::new(false),
             left: tokio::sync::Mutex::default(),
-            owed: owed::Owed::default(),
+            receipt_recovery: receipt_recovery::ReceiptRecovery::default(),
             runtime: tokio::runtime::Handle::current(),
         });
         Self { shared }
@@ -212,7 +212,7 @@ impl Dispatch {
 
     /// Writes the metrics that were summed in memory.
     pub async fn flush_metrics(&self) -> Result<()> {
-        self.shared.flush_tally().await.map(drop)
+        self.shared.flush_metric_buffer().await.map(drop)
     }
 
     /// Ticks until [`Self::stop`].
@@ -326,7 +326,7 @@ impl Dispatch {
         let Transitioned::Found { applied, state, changes, address, .. } = transitioned else { return };
         self.shared.count(changes);
         if *applied == Applied::Yes {
-            self.shared.tally.add(tenant, *address, state, changes);
+            self.shared.metric_buffer.add(tenant, *address, state, changes);
         }
     }
 }
@@ -339,7 +339,7 @@ impl Shared {
         let refreshed = self.refresh_lanes().await;
         let sessions = self.keep_sessions().await;
         self.look_at_accounts(now);
-        let asked = self.ask_for_owed().await;
+        let asked = self.recover_receipts().await;
         self.begin_flush();
         forgotten.and(refreshed).and(sessions)?;
         Ok(recovered? | asked?)

@@ -77,7 +77,7 @@ impl Shared {
             self.hold_all().await?;
         }
         self.register(now).await?;
-        self.owed.begin();
+        self.receipt_recovery.begin();
         let since = self.ids.clock.monotonic();
         for node in nodes {
             if self.config.sole {
@@ -190,7 +190,7 @@ impl Shared {
         }
         self.work_off(Batch::OwnedBy(node.id), || self.recovery(node.id)).await?;
         self.peers.lock().remove(&node.id);
-        self.owed.begin();
+        self.receipt_recovery.begin();
         let mut tx = self.store.begin().await?;
         tx.delete_node(node.id).await?;
         tx.commit().await
@@ -201,12 +201,12 @@ impl Shared {
     pub(crate) async fn recover_forgotten(&self) -> Result<()> {
         let me = self.node();
         let mut tx = self.store.read().await?;
-        let owned = tx.messages_owned_by(me, PAGE + self.under_way.attempts() as u32).await?;
+        let owned = tx.messages_owned_by(me, PAGE + self.in_flight.attempts() as u32).await?;
         // In this order: a node is entered before it owns anything.
         let owners = tx.owners().await?;
         let nodes = tx.list_nodes().await?;
         drop(tx);
-        let forgotten = self.under_way.forgotten(owned);
+        let forgotten = self.in_flight.forgotten(owned);
         for taken in join_all(forgotten.iter().map(|message| self.step(message, self.recovery(me)))).await {
             if taken? {
                 tracing::warn!(node = me.0, "a message that this node owned was forgotten; it is taken up again");

@@ -67,7 +67,7 @@ impl Dispatch {
         let memory = if bytes > 0 { Some(self.shared.memory.for_request_now(bytes)?) } else { None };
         let mut slot = lane.reserve(self.shared.ids.clock.monotonic(), bulk, bytes > 0)?;
         slot.memory = memory;
-        slot.accepting = Some(self.shared.under_way.accept());
+        slot.accepting = Some(self.shared.in_flight.accept());
         Some(Permit { slot, shared: Arc::clone(&self.shared) })
     }
 
@@ -135,7 +135,7 @@ impl Shared {
 
     /// Starts the attempt of a message that waited, in the slot that came free.
     pub(crate) fn begin(self: &Arc<Self>, slot: Slot, hint: Hint) {
-        let (shared, working) = (Arc::clone(self), (self.tracker.begin(), self.under_way.attempt(hint.id)));
+        let (shared, working) = (Arc::clone(self), (self.tracker.begin(), self.in_flight.attempt(hint.id)));
         self.runtime.spawn(async move {
             let _working = working;
             shared.start_and_run(slot, hint).await;
@@ -144,7 +144,7 @@ impl Shared {
 
     /// Makes the attempt of a message that was born started.
     pub(crate) fn spawn_attempt(self: &Arc<Self>, mut slot: Slot, message: Box<Message>) {
-        let (shared, working) = (Arc::clone(self), (self.tracker.begin(), self.under_way.attempt(message.id)));
+        let (shared, working) = (Arc::clone(self), (self.tracker.begin(), self.in_flight.attempt(message.id)));
         slot.accepting = None;
         self.runtime.spawn(async move {
             let _working = working;

@@ -34,7 +34,7 @@ impl Shared {
         let mut tx = self.store.read().await?;
         let mut due = tx.due_messages(&self.shards(), &skip, clock.now(), LIMIT + left.len() as u32).await?;
         // One that waits for memory is on its way.
-        due.retain(|message| !left.contains(&message.id) && !self.under_way.has(message.id));
+        due.retain(|message| !left.contains(&message.id) && !self.in_flight.has(message.id));
         Ok(due)
     }
 

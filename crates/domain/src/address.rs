@@ -1,4 +1,4 @@
-//! Recipients: phone numbers, email addresses and chat ids, parsed once at the door.
+//! Parses recipients: phone numbers, email addresses and chat ids.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::channel::{Channel, named};
 
 named! {
-    /// What an identifier is. A phone number is one identity across sms, whatsapp and voice.
+    /// Kind of an identifier. A phone number is one identity across sms, whatsapp and voice.
     AddressKind {
         /// E.164 phone number.
         Phone = 1 "phone",
@@ -26,13 +26,12 @@ named! {
 /// A recipient in canonical form.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Recipient {
-    /// What it is.
     pub kind: AddressKind,
     /// Canonical text: `+` and digits, address with lower-cased domain, or signed decimal.
     pub identifier: String,
 }
 
-/// What a recipient looks like before the channel is known.
+/// A recipient before the channel is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Parsed {
     /// A phone number in E.164.
@@ -43,7 +42,7 @@ pub enum Parsed {
     Digits(String),
 }
 
-/// Why a recipient could not be read; the text says what would be right.
+/// Why parsing failed; the text says what would be valid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidRecipient(String);
@@ -53,7 +52,7 @@ const PHONE: &str = "an E.164 phone number such as +34600111222";
 const EMAIL: &str = "an email address such as ada@example.org";
 
 impl Parsed {
-    /// Reads what a caller wrote as a recipient.
+    /// Parses a recipient as written by a caller.
     pub fn parse(text: &str) -> Result<Self, InvalidRecipient> {
         if text.contains('@') {
             return email(text).map(Self::Email);
@@ -83,8 +82,8 @@ fn shown(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
-/// Reads an E.164 phone number. Refused only when it cannot be parsed or has an impossible length (ITU-T E.164: at most 15 digits); the
-/// error offers the E.164 form of a number that is written in another way.
+/// Parses an E.164 phone number. Rejects only what cannot be parsed or has an impossible length (ITU-T E.164: at most 15 digits). For a
+/// number in another notation, the error suggests the E.164 form.
 pub fn phone(text: &str) -> Result<String, InvalidRecipient> {
     strict_phone(text).map_err(|error| match meant(text) {
         Some(e164) => InvalidRecipient(format!("{:?} is not in E.164 form; did you mean {e164}?", shown(text))),
@@ -103,10 +102,10 @@ fn strict_phone(text: &str) -> Result<String, InvalidRecipient> {
     }
 }
 
-/// What the numbering plans say of a text that begins with `+`.
+/// Numbering-plan data of a text that begins with `+`.
 #[derive(Clone, Debug)]
 struct LookedUp {
-    /// Why it is no E.164 number.
+    /// Why it is not an E.164 number.
     wrong: Option<&'static str>,
     facts: PhoneFacts,
 }
@@ -132,7 +131,7 @@ fn looked_up(text: &str) -> LookedUp {
         }
     }
     let found = look_up(text);
-    // Longer texts are not phone numbers, and would only take room.
+    // Longer texts are not phone numbers and would waste memory.
     if text.len() <= 16 {
         let mut lately = lock();
         if lately.young.len() >= GENERATION {
@@ -153,7 +152,7 @@ fn look_up(text: &str) -> LookedUp {
         country: region.map_or_else(String::new, |region| region.as_region_str().to_string()),
         assigned: PHONE_NUMBER_UTIL.is_valid_number(&number),
     };
-    // Longer ones may be of a plan that is newer than ours; shorter ones lack an area code or were cut.
+    // Longer numbers may belong to a newer plan; shorter ones lack an area code or were truncated.
     let length = PHONE_NUMBER_UTIL.is_possible_number_with_reason(&number);
     let wrong = if PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164) != text {
         Some("is not in E.164 form")
@@ -165,8 +164,8 @@ fn look_up(text: &str) -> LookedUp {
     LookedUp { wrong, facts }
 }
 
-/// Reads a phone number as people write it: with blanks, dashes, dots, slashes and brackets; with the country code after `+` or `00`, or
-/// in the national form of one of `countries` (ISO 3166-1 alpha-2). One that is of several of them is refused.
+/// Parses a phone number as people write it: with spaces, dashes, dots, slashes and brackets; with the country code after `+` or `00`, or
+/// in the national form of one of `countries` (ISO 3166-1 alpha-2). Rejects a number that is valid in several of them.
 pub fn typed_phone<C: AsRef<str>>(text: &str, countries: &[C]) -> Result<String, InvalidRecipient> {
     let refused =
         |what: &str| InvalidRecipient(format!("{:?} {what}; write it with its country code, such as +34 600 111 222", shown(text)));
@@ -181,23 +180,23 @@ pub fn typed_phone<C: AsRef<str>>(text: &str, countries: &[C]) -> Result<String,
         0 if countries.is_empty() => Err(refused("has no country code")),
         0 => Err(refused("is not a phone number")),
         1 => Ok(found.swap_remove(0)),
-        _ => Err(refused(&format!("may be {}", found.join(" or ")))),
+        _ => Err(refused(&format!("is ambiguous: {}", found.join(" or ")))),
     }
 }
 
-/// The E.164 form that somebody meant who wrote a number in another way: as people do, or without its `+`.
+/// Returns the likely E.164 form of a number in another notation, or without its `+`.
 fn meant(text: &str) -> Option<String> {
     let without_plus = || international(&digits(text)?).filter(|e164| phone_facts(e164).assigned);
     typed_phone::<&str>(text, &[]).ok().or_else(without_plus)
 }
 
-/// How to write a phone number that was written as digits only.
+/// Returns how to write a digits-only phone number.
 pub fn with_plus(digits: &str) -> String {
     meant(digits).unwrap_or_else(|| format!("+{digits}"))
 }
 
-/// The digits of a phone number, after a `+` if it begins with one; `None` if there is anything in it but digits and what people put
-/// between them. Numbers that are copied from address books come with invisible marks of direction.
+/// Returns the digits of a phone number, with a leading `+` if it has one; `None` if it contains anything but digits and the usual
+/// separators. Numbers copied from address books contain invisible direction marks.
 fn digits(text: &str) -> Option<String> {
     let mut plain = String::new();
     for c in text.chars() {
@@ -213,13 +212,13 @@ fn digits(text: &str) -> Option<String> {
     plain.ends_with(|c: char| c.is_ascii_digit()).then_some(plain)
 }
 
-/// The E.164 form of country code and number, perhaps with a trunk prefix between them: `+44 (0)20 …`.
+/// Returns the E.164 form of a country code and number; a trunk prefix can stand between them: `+44 (0)20 …`.
 fn international(digits: &str) -> Option<String> {
     let number = PHONE_NUMBER_UTIL.parse(format!("+{}", digits.trim_start_matches(['+', '0'])), None).ok()?;
     strict_phone(&PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164)).ok()
 }
 
-/// The E.164 form of a number as it is dialled within a country.
+/// Returns the E.164 form of a number as dialled within a country.
 fn national(digits: &str, country: &str) -> Option<String> {
     let region = PHONE_NUMBER_UTIL.get_supported_regions().find(|region| region.as_region_str().as_str() == country)?;
     let number = PHONE_NUMBER_UTIL.parse(digits, Some(region)).ok()?;
@@ -227,19 +226,19 @@ fn national(digits: &str, country: &str) -> Option<String> {
     is_of_it.then(|| strict_phone(&PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164)).ok())?
 }
 
-/// The sender of a text message in canonical form: `+` and digits for what is an international number, or looks like one; as it came
-/// otherwise, as a short code or a name. `international` is what the gateway says of it, if anything.
+/// Returns the canonical form of a text message's sender: `+` and digits for an international number, or what looks like one; otherwise
+/// unchanged, as a short code or a name. `international` is the type of number as given by the gateway.
 pub fn sms_sender(text: &str, international: Option<bool>) -> String {
     let text = text.trim();
     let digits = text.strip_prefix('+').or_else(|| text.strip_prefix("00")).unwrap_or(text);
     let numeric = digits.bytes().all(|b| b.is_ascii_digit()) && (8..=15).contains(&digits.len());
     let marked = international == Some(true) || digits.len() < text.len();
-    // Many leave the type of number unknown; as long as this, a national number is rare.
+    // Many gateways leave the type of number unknown; national numbers are rarely this long.
     let looks_so = international.is_none() && digits.len() > 9 && !digits.starts_with('0');
     if numeric && (marked || looks_so) { format!("+{digits}") } else { text.to_owned() }
 }
 
-/// What is known of a phone number from the public numbering plans.
+/// Data about a phone number from the public numbering plans.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PhoneFacts {
     /// Country as ISO 3166-1 alpha-2; `""` when the number is in no known range.
@@ -248,7 +247,7 @@ pub struct PhoneFacts {
     pub assigned: bool,
 }
 
-/// Looks a canonical phone number up in the numbering plans.
+/// Looks up a canonical phone number in the numbering plans.
 pub fn phone_facts(e164: &str) -> PhoneFacts {
     looked_up(e164).facts
 }
@@ -265,26 +264,25 @@ pub fn country(e164: &str) -> String {
     main.map_or_else(String::new, |region| region.as_region_str().to_string())
 }
 
-/// Whether a country (ISO 3166-1 alpha-2) has a numbering plan.
+/// Returns whether a country (ISO 3166-1 alpha-2) has a numbering plan.
 pub fn is_country(code: &str) -> bool {
     PHONE_NUMBER_UTIL.get_supported_regions().any(|region| region.as_region_str().to_string() == code)
 }
 
-/// What the numbering plans say of a number beyond [`PhoneFacts`].
+/// Numbering-plan data of a number beyond [`PhoneFacts`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PhonePlan {
-    /// As it is dialled within its country.
+    /// National form, as dialled within its country.
     pub national: String,
-    /// What kind of line it is.
     pub line: LineType,
-    /// Whether such a line may take text messages.
+    /// Whether such a line can receive text messages.
     pub takes_text: bool,
-    /// Whether such a line takes calls.
+    /// Whether such a line can receive calls.
     pub takes_calls: bool,
 }
 
 named! {
-    /// What kind of line a phone number is, as far as its range tells.
+    /// Line type of a phone number, as far as its range determines it.
     LineType {
         /// A mobile phone, or a line of a range that holds both mobile phones and landlines.
         Mobile = 1 "mobile",
@@ -299,7 +297,7 @@ named! {
     }
 }
 
-/// What the numbering plans say of a canonical phone number.
+/// Returns the numbering-plan data of a canonical phone number.
 pub fn phone_plan(e164: &str) -> PhonePlan {
     let Ok(number) = PHONE_NUMBER_UTIL.parse(e164, None) else {
         return PhonePlan { national: String::new(), line: LineType::Unknown, takes_text: false, takes_calls: false };
@@ -317,7 +315,7 @@ pub fn phone_plan(e164: &str) -> PhonePlan {
     PhonePlan { national, line, takes_text, takes_calls }
 }
 
-/// Reads an email address (RFC 5321 mailbox, at most 254 octets, no quoted local part); its domain is lower-cased.
+/// Parses an email address (RFC 5321 mailbox, at most 254 octets, no quoted local part) and lower-cases its domain.
 pub fn email(text: &str) -> Result<String, InvalidRecipient> {
     let wrong = || invalid(text, "is not an email address", EMAIL);
     if text.len() > 254 || text.contains('"') || text.chars().any(|c| c.is_control() || c.is_whitespace()) {
@@ -329,7 +327,7 @@ pub fn email(text: &str) -> Result<String, InvalidRecipient> {
 }
 
 impl Recipient {
-    /// The recipient on `channel`, or why the two contradict each other.
+    /// Returns the recipient on `channel`, or why the two contradict each other.
     pub fn on(parsed: &Parsed, channel: Channel) -> Result<Self, InvalidRecipient> {
         let (kind, identifier) = match (parsed, channel) {
             (Parsed::Phone(number), Channel::Sms | Channel::SmsOneway | Channel::Whatsapp | Channel::Voice) => (AddressKind::Phone, number),

@@ -1,4 +1,4 @@
-//! What a mail from outside proves about its writer.
+//! Results of email authentication.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,51 +7,48 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum AuthenticationResult {
-    /// There was nothing to check.
+    /// Nothing to check.
     #[default]
     None,
-    /// It holds.
     Pass,
-    /// It does not hold.
     Fail,
-    /// SPF: it probably does not hold.
+    /// SPF softfail.
     SoftFail,
-    /// The domain makes no statement, or the check could not be applied.
+    /// The domain has no policy, or the check does not apply.
     Neutral,
-    /// DNS did not answer in time.
+    /// DNS did not respond in time.
     TempError,
-    /// What the domain published or the mail says is invalid.
+    /// The domain's records or the email are invalid.
     PermError,
 }
 
-/// Whether the `From` address of a mail is proven.
+/// Whether the `From` address of an email is proven.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FromResult {
-    /// Its domain vouches for the mail: DMARC passes, or, without a DMARC record, an aligned DKIM signature or SPF does.
+    /// Proven: DMARC passes, or, without a DMARC record, an aligned DKIM signature or SPF passes.
     Authenticated,
-    /// Anyone could have written it.
+    /// Not proven; the address may be forged.
     #[default]
     Unauthenticated,
 }
 
-/// How an email that came in was authenticated.
+/// Authentication results of an inbound email.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = EmailAuthentication))]
 pub struct Authentication {
     /// SPF of the envelope sender; `none` if the client's address is unknown.
     pub spf: AuthenticationResult,
-    /// The best DKIM signature.
+    /// Result of the best DKIM signature.
     pub dkim: AuthenticationResult,
     /// DMARC of the domain in `From`.
     pub dmarc: AuthenticationResult,
-    /// Whether the address in `From` is proven. If not, the email opts nobody in or out and verifies no contact.
+    /// Whether the address in `From` is proven. If not, the email changes no opt-out and verifies no contact.
     pub from: FromResult,
 }
 
 impl Authentication {
-    /// Whether the address in `From` is proven.
     pub fn is_authenticated(&self) -> bool {
         self.from == FromResult::Authenticated
     }

@@ -15,15 +15,15 @@ macro_rules! named {
         pub enum $name { $($(#[$doc])* $variant,)* }
 
         impl $name {
-            /// Every value.
+            /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-            /// The name that stands in JSON.
+            /// Returns the JSON name.
             pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $text,)* } }
-            /// The number that is stored. Never given to another value.
+            /// Returns the stored number. Never reused for another value.
             pub const fn number(self) -> i16 { match self { $(Self::$variant => $number,)* } }
-            /// From the stored number.
+            /// Parses the stored number.
             pub const fn from_number(number: i16) -> Option<Self> { match number { $($number => Some(Self::$variant),)* _ => None } }
-            /// From the name.
+            /// Parses the name.
             pub fn parse(text: &str) -> Option<Self> { match text { $($text => Some(Self::$variant),)* _ => None } }
         }
 
@@ -55,27 +55,26 @@ named! {
 }
 
 impl Channel {
-    /// Messaging-app channels: those that fall back to SMS when they fail.
+    /// Returns whether this is a messaging app. Those fall back to SMS when they fail.
     pub const fn is_app(self) -> bool {
         matches!(self, Self::Whatsapp | Self::Telegram | Self::Instagram)
     }
 
-    /// Whether providers report when a message was read.
+    /// Returns whether providers report when a message was read.
     pub const fn has_read_receipts(self) -> bool {
         matches!(self, Self::Whatsapp | Self::Instagram)
     }
 
-    /// Whether recipients can answer.
+    /// Returns whether recipients can reply.
     pub const fn has_answers(self) -> bool {
         !matches!(self, Self::SmsOneway | Self::Voice)
     }
 
-    /// Short messages, with or without a way back.
     pub const fn is_sms(self) -> bool {
         matches!(self, Self::Sms | Self::SmsOneway)
     }
 
-    /// The channel as contacts know it: whether somebody can reply is the sender's affair.
+    /// Returns the channel as stored for contacts; whether a recipient can reply depends on the sender.
     #[must_use]
     pub const fn of_contact(self) -> Self {
         match self {
@@ -84,7 +83,7 @@ impl Channel {
         }
     }
 
-    /// What identifies a recipient on this channel.
+    /// Returns the kind of address this channel uses.
     pub const fn address_kind(self) -> AddressKind {
         match self {
             Self::Sms | Self::SmsOneway | Self::Whatsapp | Self::Voice => AddressKind::Phone,
@@ -99,16 +98,16 @@ impl Channel {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestedChannel {
-    /// Chosen from the recipient, the content and what the sender has connected.
+    /// Chosen from the recipient, the content and the sender's connections.
     #[default]
     Auto,
-    /// This one and no other.
+    /// Exactly this channel.
     #[serde(untagged)]
     Only(Channel),
 }
 
 impl RequestedChannel {
-    /// The name that stands in JSON.
+    /// Returns the JSON name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -133,7 +132,7 @@ impl utoipa::PartialSchema for RequestedChannel {
 impl utoipa::ToSchema for RequestedChannel {}
 
 named! {
-    /// What kind of content a message has.
+    /// Content type of a message.
     #[derive(Default)]
     MessageType {
         /// Plain text.

@@ -1,4 +1,4 @@
-//! Contacts: people, and the ways to reach them.
+//! Contacts and their channels.
 
 use std::collections::BTreeMap;
 
@@ -10,48 +10,43 @@ use crate::channel::{Channel, named};
 use crate::id::{AddressId, ContactChannelId, ContactId, Id as _};
 use crate::time::Timestamp;
 
-/// A person.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Contact {
-    /// Its identifier.
     pub id: ContactId,
     /// ISO 3166-1 alpha-2, `""` if unknown.
     pub country: String,
-    /// Grows with every change; the `sequence` of its events.
+    /// Incremented by each change; the `sequence` of its events.
     pub version: i64,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it last changed.
     pub updated_at: Timestamp,
-    /// The rest.
     pub detail: ContactDetail,
 }
 
-/// The part of a contact that no query looks at, stored as compact JSON. A contact that was made by a message has none.
+/// The part of a contact that no query filters by, stored as compact JSON. Empty for a contact created by a message.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ContactDetail {
-    /// The name that the caller gave.
+    /// Name given by the caller.
     #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
-    /// The name that a messaging app told.
+    /// Name reported by a messaging app.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub profile_name: Option<String>,
-    /// The channel that the caller prefers.
+    /// Channel preferred by the caller.
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     pub default_channel: Option<Channel>,
     /// The caller's own data.
     #[serde(rename = "m", default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// Which contact channel is the primary one of its type, where that is not the oldest.
+    /// Primary contact channel of each type, if not the oldest.
     #[serde(rename = "pr", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub primaries: BTreeMap<Channel, ContactChannelId>,
-    /// Contacts that were suggested for merging and turned down.
+    /// Dismissed merge suggestions.
     #[serde(rename = "x", default, skip_serializing_if = "Vec::is_empty")]
     pub dismissed: Vec<ContactId>,
 }
 
 impl ContactDetail {
-    /// What contacts are compared by to find two that are one person, and searched by.
+    /// Returns the key for searching by name and for suggesting merges.
     pub fn name_key(&self) -> Option<String> {
         let key = name_key(self.display_name.as_deref().or(self.profile_name.as_deref())?);
         (!key.is_empty()).then_some(key)
@@ -63,29 +58,26 @@ pub fn name_key(name: &str) -> String {
     name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// What a caller said of one channel of a contact. Channels that were only used have none.
+/// What a caller has set for a channel of a contact. Channels known only from use have no entry.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChannelEntry {
-    /// The channel; never the one-way kind.
+    /// Never the one-way kind.
     pub channel: Channel,
-    /// Taken away by the caller, though it was used.
+    /// Whether the caller removed it although it was used.
     pub hidden: bool,
-    /// Whether it is verified; when absent, an inbound message decides.
+    /// `None` means that an inbound message decides.
     pub verified: Option<bool>,
-    /// The caller's name for it.
     pub label: Option<String>,
-    /// ISO 3166-1 alpha-2, as the caller said.
+    /// ISO 3166-1 alpha-2, as given by the caller.
     pub country: Option<String>,
     /// The caller's own data.
     pub metadata: Option<Map<String, Value>>,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it last changed.
     pub updated_at: Timestamp,
 }
 
 impl ChannelEntry {
-    /// An entry that says nothing but that the channel is there.
+    /// Makes an entry without details.
     pub fn new(channel: Channel, now: Timestamp) -> Self {
         Self { channel, hidden: false, verified: None, label: None, country: None, metadata: None, created_at: now, updated_at: now }
     }
@@ -100,15 +92,15 @@ impl ContactChannelId {
 }
 
 named! {
-    /// Why nothing may be sent.
+    /// Reason for a suppression.
     SuppressionReason {
         /// The recipient said STOP or unsubscribed.
         OptOut = 1 "opt_out",
-        /// Their mailbox bounced.
+        /// Their mailbox bounced an email.
         Bounce = 2 "bounce",
         /// They complained.
         Complaint = 3 "complaint",
-        /// A person entered it.
+        /// An operator or caller added it.
         Manual = 4 "manual",
     }
 }

@@ -1,6 +1,6 @@
-//! The closed list of errors that a caller can meet.
+//! The closed list of API errors.
 //!
-//! To add one: a variant here with its three exhaustive arms, a test that produces it, and `cargo xtask generate`.
+//! To add one: a variant with its three exhaustive arms, a test that produces it, and `cargo xtask generate`.
 
 use std::fmt;
 
@@ -16,13 +16,13 @@ macro_rules! codes {
         pub enum ErrorCode { $(#[doc = $summary] $name,)* }
 
         impl ErrorCode {
-            /// Every code there is.
+            /// All codes.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-            /// The text that stands in the body.
+            /// Returns the code as it appears in the body.
             pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $code,)* } }
-            /// The HTTP status that it is answered with.
+            /// Returns the HTTP status.
             pub const fn status(self) -> u16 { match self { $(Self::$name => $status,)* } }
-            /// What it means, in one sentence.
+            /// Returns the meaning in one sentence.
             pub const fn summary(self) -> &'static str { match self { $(Self::$name => $summary,)* } }
         }
     };
@@ -58,7 +58,7 @@ codes! {
 }
 
 impl ErrorCode {
-    /// Whether the body also carries `error: {code, message}`.
+    /// Returns whether the body also has `error: {code, message}`.
     pub const fn has_error_object(self) -> bool {
         matches!(
             self,
@@ -67,29 +67,28 @@ impl ErrorCode {
     }
 }
 
-/// One fault of a request: where it is and what would be right.
+/// An error of one field: where it is and what would be valid.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct FieldError {
     /// The field, as the caller wrote it: `content.buttons[2].title`, `query.limit`, `header.Service-Sender`.
     pub path: String,
-    /// What was wrong, with what value, and what would be right.
+    /// The problem, the value, and what would be valid.
     pub message: String,
 }
 
 impl FieldError {
-    /// A fault of `path`.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self { path: shortened(path.into(), SHOWN_PATH), message: shortened(cut_values(message.into()), SHOWN_MESSAGE) }
     }
 }
 
-/// The most characters that an error shows of a value.
+/// Maximum number of characters of a value that an error shows.
 const SHOWN_VALUE: usize = 100;
-/// The most characters of a path, whose names may be the caller's.
+/// Maximum number of characters of a path, which can contain the caller's names.
 const SHOWN_PATH: usize = 300;
-/// The most characters of a message in all.
+/// Maximum number of characters of a message.
 const SHOWN_MESSAGE: usize = 2_000;
-/// The most bytes of all faults of an error, as JSON.
+/// Maximum number of bytes of all field errors, as JSON.
 const SHOWN_FAULTS: usize = 56 * 1024;
 
 fn shortened(mut text: String, most: usize) -> String {
@@ -100,7 +99,7 @@ fn shortened(mut text: String, most: usize) -> String {
     text
 }
 
-/// Cuts what stands in quotation marks: the values that a message shows. A mark within a value bears a backslash, as `{:?}` writes it.
+/// Truncates quoted values in a message. A quotation mark within a value has a backslash, as `{:?}` writes it.
 fn cut_values(message: String) -> String {
     if message.len() <= SHOWN_VALUE {
         return message;
@@ -126,15 +125,15 @@ fn cut_values(message: String) -> String {
         }
         out.push(c);
         if out.len() > 4 * (SHOWN_MESSAGE + 1) {
-            break; // it is cut there anyway
+            break; // truncated there anyway
         }
     }
     out
 }
 
-/// An error on its way to a caller.
+/// An error for a caller.
 ///
-/// `Display` prints the public half only. The source is for the log.
+/// `Display` prints only the public part. The source is for the log.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -146,20 +145,20 @@ struct Inner {
 }
 
 impl Error {
-    /// An error with a public message.
+    /// Makes an error with a public message.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let message = shortened(cut_values(message.into()), SHOWN_MESSAGE);
         Self(Box::new(Inner { code, message, details: Map::new(), body: Map::new(), source: None }))
     }
 
-    /// `400 invalid_request` with the faults that were found, at most [`limits::FAULTS`] of them, and no more than fit into an answer.
+    /// Makes a `400 invalid_request` with at most [`limits::FIELD_ERRORS`] field errors, and no more than fit in a response.
     pub fn invalid(mut errors: Vec<FieldError>) -> Self {
         let mut room = SHOWN_FAULTS;
         let mut fits = |error: &FieldError| {
             room = room.saturating_sub(serde_json::to_string(error).map_or(SHOWN_FAULTS, |json| json.len() + 1));
             room > 0
         };
-        let shown = errors.iter().take(limits::FAULTS).take_while(|error| fits(error)).count();
+        let shown = errors.iter().take(limits::FIELD_ERRORS).take_while(|error| fits(error)).count();
         let message = match errors.as_slice() {
             [one] => format!("{}: {}", one.path, one.message),
             many if many.len() > shown => format!("{} fields are invalid; details.errors lists {shown} of them", many.len()),
@@ -169,35 +168,35 @@ impl Error {
         Self::new(ErrorCode::InvalidRequest, message).with("errors", serde_json::to_value(errors).unwrap_or_default())
     }
 
-    /// `400 invalid_request` for one field.
+    /// Makes a `400 invalid_request` for one field.
     pub fn field(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self::invalid(vec![FieldError::new(path, message)])
     }
 
-    /// `404 not_found`.
+    /// Makes a `404 not_found`.
     pub fn not_found(what: &str) -> Self {
         Self::new(ErrorCode::NotFound, format!("{what} not found"))
     }
 
-    /// `400 invalid_request` because of the state that the resource is in.
+    /// Makes a `400 invalid_request` about the resource's state.
     pub fn wrong_state(message: impl Into<String>, current: &str, allowed: &[&str]) -> Self {
         Self::new(ErrorCode::InvalidRequest, message).at_state(current, allowed)
     }
 
-    /// Adds the state that the resource is in, and those that allow the operation. The present one is never among them, also where it
-    /// would do but for something else: a caller would take that for leave to try again.
+    /// Adds the current state and the states that allow the operation. The current state is never listed, even if another condition failed:
+    /// callers would take that as permission to retry.
     #[must_use]
     pub fn at_state(self, current: &str, allowed: &[&str]) -> Self {
         let others: Vec<&str> = allowed.iter().copied().filter(|status| *status != current).collect();
         self.with("currentStatus", current.into()).with("allowedFrom", others.into())
     }
 
-    /// `500 internal_error`; `source` goes to the log and nowhere else.
+    /// Makes a `500 internal_error`; `source` is only logged.
     pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::new(ErrorCode::InternalError, "internal error").caused_by(source)
     }
 
-    /// `503 unavailable`.
+    /// Makes a `503 unavailable`.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Unavailable, message)
     }
@@ -209,7 +208,7 @@ impl Error {
         self
     }
 
-    /// Adds an entry beside `code` and `message`, such as the original resource of a 409.
+    /// Adds an entry next to `code` and `message`, such as the original resource of a 409.
     #[must_use]
     pub fn with_body(mut self, key: &str, value: Value) -> Self {
         self.0.body.insert(key.to_owned(), value);
@@ -223,7 +222,6 @@ impl Error {
         self
     }
 
-    /// The code.
     pub fn code(&self) -> ErrorCode {
         self.0.code
     }
@@ -238,7 +236,7 @@ impl Error {
         &self.0.details
     }
 
-    /// The JSON body that a caller sees.
+    /// Returns the public JSON body.
     pub fn to_body(&self) -> Value {
         let Inner { code, message, details, body, .. } = &*self.0;
         let mut out = Map::new();
@@ -248,7 +246,7 @@ impl Error {
         if code.has_error_object() {
             out.insert("error".into(), serde_json::json!({"code": code.as_str(), "message": message}));
         }
-        out.extend(body.clone()); // the original resource of a 409 stands under its name, which may be `message`
+        out.extend(body.clone()); // the original resource of a 409 can be named `message`
         Value::Object(out)
     }
 }
@@ -276,7 +274,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// What use cases answer.
+/// Result of a use case.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! What the event log tells of.
+//! Types of events in the event log.
 
 use serde::{Deserialize, Serialize};
 
 use crate::channel::named;
 
 named! {
-    /// What kind of resource an event is about.
+    /// Kind of resource an event is about.
     ResourceKind {
         /// A message.
         Message = 1 "message",
@@ -17,37 +17,36 @@ named! {
         Template = 4 "template",
         /// An invitation.
         Invitation = 5 "invitation",
-        /// A webhook that is being tried out.
+        /// A test of a webhook.
         Webhook = 6 "webhook",
     }
 }
 
-/// The type of an event, as webhooks and the event log name it.
+/// Type of an event in webhooks and the event log.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum EventType {
     /// A message was accepted.
     #[serde(rename = "message.queued")]
     MessageQueued,
-    /// Its first attempt began.
+    /// Its first attempt started.
     #[serde(rename = "message.sending")]
     MessageSending,
-    /// A provider took it.
+    /// A provider accepted it.
     #[serde(rename = "message.sent")]
     MessageSent,
-    /// It arrived.
+    /// Delivered.
     #[serde(rename = "message.delivered")]
     MessageDelivered,
-    /// It was read.
     #[serde(rename = "message.read")]
     MessageRead,
-    /// It will not arrive, or was cancelled.
+    /// It failed permanently, or was cancelled.
     #[serde(rename = "message.failed")]
     MessageFailed,
-    /// Somebody wrote to a sender.
+    /// An inbound message arrived.
     #[serde(rename = "message.inbound")]
     MessageInbound,
-    /// Somebody wrote for the first time, or after 24 hours of silence.
+    /// The first inbound message of a contact, or the first after 24 hours of silence.
     #[serde(rename = "conversation.new")]
     ConversationNew,
     /// A broadcast changed its status.
@@ -59,19 +58,19 @@ pub enum EventType {
     /// An invitation changed its status.
     #[serde(rename = "invitation.status_changed")]
     InvitationStatusChanged,
-    /// Two contacts became one.
+    /// Two contacts were merged.
     #[serde(rename = "contact.merged")]
     ContactMerged,
     /// A contact opted out.
     #[serde(rename = "contact.opted_out")]
     ContactOptedOut,
-    /// A webhook was tried out.
+    /// A webhook was tested.
     #[serde(rename = "webhook.test")]
     WebhookTest,
 }
 
 impl EventType {
-    /// Every type.
+    /// All types.
     pub const ALL: &'static [Self] = &[
         Self::MessageQueued,
         Self::MessageSending,
@@ -89,7 +88,7 @@ impl EventType {
         Self::WebhookTest,
     ];
 
-    /// The name that stands in JSON.
+    /// Returns the JSON name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::MessageQueued => "message.queued",
@@ -109,7 +108,7 @@ impl EventType {
         }
     }
 
-    /// From the name.
+    /// Parses the name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|t| t.as_str() == text)
     }

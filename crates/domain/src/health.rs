@@ -1,38 +1,37 @@
-//! How well the connections to providers work.
+//! Health of provider connections.
 
 use serde::Serialize;
 
 use crate::time::Timestamp;
 
-/// The health of a connection, as far as one node has used it.
+/// Health of a connection as observed by one node.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ConnectionHealth))]
 pub struct Health {
-    /// Whether the connection works.
     pub state: HealthState,
-    /// Since when it does not.
+    /// Since when the connection has not been working.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub since: Option<Timestamp>,
-    /// What is wrong, in words.
+    /// Reason, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Whether a connection works.
+/// Health state of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum HealthState {
-    /// It works, or was not used yet.
+    /// Working, or not used yet.
     #[default]
     Ok,
-    /// It failed as a whole and is left alone for a while.
+    /// Backing off after a failure of the whole connection.
     Resting,
-    /// It cannot be opened, or failed and is about to be tried again.
+    /// Failed to open, or about to be retried.
     Failing,
-    /// The provider refuses the account. Messages wait, and the provider is asked now and then whether it takes the account by now.
+    /// The provider rejects the account. Messages wait; the account is retried from time to time.
     Stopped,
 }
 

@@ -15,11 +15,10 @@ use crate::time::Timestamp;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const TEXT_LEN: usize = 26;
 
-/// The text is no identifier of the expected kind. Answered as `404 not_found` where it stands in a path.
+/// Not an identifier of the expected kind. Returned as `404 not_found` for a path parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an identifier of the form {prefix}_ followed by 26 characters")]
 pub struct InvalidId {
-    /// The prefix that was expected.
     pub prefix: &'static str,
 }
 
@@ -55,7 +54,7 @@ static DIGITS: [Option<u8>; 256] = {
 fn decode(text: &str) -> Option<Uuid> {
     let bytes = text.as_bytes();
     if bytes.len() != TEXT_LEN || DIGITS[usize::from(bytes[0])]? > 7 {
-        return None; // 26 digits hold 130 bits: the first may use only three
+        return None; // 26 digits hold 130 bits: the first digit can use only three
     }
     let mut value = 0_u128;
     for byte in bytes {
@@ -64,7 +63,7 @@ fn decode(text: &str) -> Option<Uuid> {
     Some(Uuid::from_u128(value))
 }
 
-/// A UUIDv7 of the given time whose other 74 bits come from `random` (10 bytes, 6 bits of which give way to version and variant).
+/// Makes a UUIDv7 with the given time; `random` fills the other 74 bits (6 of its bits give way to version and variant).
 pub fn uuid_v7(at: Timestamp, random: [u8; 10]) -> Uuid {
     let millis = at.millis().max(0) as u64;
     let mut bytes = [0_u8; 16];
@@ -75,25 +74,23 @@ pub fn uuid_v7(at: Timestamp, random: [u8; 10]) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-/// The smallest UUIDv7 of the given time.
+/// Returns the smallest UUIDv7 with the given time.
 pub fn uuid_floor(at: Timestamp) -> Uuid {
     Uuid::from_u128(uuid_v7(at, [0; 10]).as_u128() & !((1 << 80) - 1))
 }
 
-/// When a UUIDv7 was made, to the millisecond.
+/// Returns the time of a UUIDv7, to the millisecond.
 pub fn uuid_time(id: Uuid) -> Timestamp {
     Timestamp::from_millis((id.as_u128() >> 80) as i64)
 }
 
-/// What every identifier type can do.
+/// Common operations of all identifier types.
 pub trait Id: Copy + Eq + fmt::Display + fmt::Debug + Send + Sync + 'static {
-    /// The letters before the underscore.
+    /// Letters before the underscore.
     const PREFIX: &'static str;
-    /// From its stored form.
     fn from_uuid(uuid: Uuid) -> Self;
-    /// Its stored form.
     fn uuid(self) -> Uuid;
-    /// When it was made, to the millisecond.
+    /// Returns the creation time, to the millisecond.
     fn created_at(self) -> Timestamp {
         uuid_time(self.uuid())
     }
@@ -147,19 +144,19 @@ macro_rules! ids {
 ids! {
     /// A message.
     MessageId = "msg";
-    /// A contact: one person, however many addresses.
+    /// A contact: one person with any number of addresses.
     ContactId = "con";
     /// One channel of a contact.
     ContactChannelId = "chn";
-    /// An address row: one identifier of one kind in one world. Never leaves the process.
+    /// An address row: one identifier of one kind in one environment. Internal.
     AddressId = "adr";
-    /// A sender (sender profile).
+    /// A sender profile.
     SenderId = "snd";
     /// A provider account that carries one channel of a sender.
     ConnectionId = "cnx";
     /// An API key.
     KeyId = "key";
-    /// A project: two worlds that belong together.
+    /// A project: a live and a test environment.
     ProjectId = "prj";
     /// The team that a project belongs to.
     TeamId = "team";

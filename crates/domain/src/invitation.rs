@@ -1,4 +1,4 @@
-//! Invitations: a client is asked to set up a sender, and does so step by step behind a link.
+//! Invitations: a client sets up a sender, step by step, through a link.
 
 use std::time::Duration;
 
@@ -11,97 +11,88 @@ use crate::redacted::Redacted;
 use crate::time::Timestamp;
 
 named! {
-    /// Where an invitation stands.
+    /// Status of an invitation.
     InvitationStatus {
-        /// The client did not begin yet.
+        /// The client has not started.
         Pending = 1 "pending",
-        /// The client began.
+        /// The client has started.
         InProgress = 2 "in_progress",
-        /// The client finished; there is a sender.
+        /// The client has finished; the sender exists.
         Completed = 3 "completed",
-        /// Nobody finished in time.
+        /// The client did not finish in time.
         Expired = 4 "expired",
-        /// It was withdrawn.
+        /// Withdrawn.
         Cancelled = 5 "cancelled",
     }
 }
 
 impl InvitationStatus {
-    /// Whether the client can still go on.
+    /// Returns whether the client can continue.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::InProgress)
     }
 }
 
-/// An invitation as it is stored.
+/// A stored invitation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Invitation {
-    /// Its identifier.
     pub id: InvitationId,
-    /// Grows with each event.
+    /// Incremented by each event.
     pub version: i64,
-    /// As it was written; see [`Self::status_at`].
+    /// Stored status; see [`Self::status_at`].
     pub status: InvitationStatus,
     /// SHA-256 of the token.
     pub token_hash: [u8; 32],
     /// The token, encrypted.
     pub sealed: Redacted<Vec<u8>>,
-    /// The client's name.
     pub client_name: Option<String>,
-    /// The client's email address.
     pub client_email: Option<String>,
-    /// The client's phone number, E.164.
+    /// E.164.
     pub client_phone: Option<String>,
-    /// The number that the client shall use in place of an own one.
+    /// A reserved number that the client uses instead of their own.
     pub number: Option<PhoneNumberId>,
-    /// Countries that an own number may be of; empty for any.
+    /// Allowed countries of the client's own number; empty means any.
     pub countries: Vec<String>,
-    /// The sender that came of it.
+    /// The sender created by completing it.
     pub sender: Option<SenderId>,
-    /// When it ends.
     pub expires_at: Timestamp,
-    /// When the client first opened it.
+    /// When the client first opened the link.
     pub viewed_at: Option<Timestamp>,
-    /// When the client began.
     pub started_at: Option<Timestamp>,
-    /// When the client finished.
     pub completed_at: Option<Timestamp>,
-    /// When it last changed.
     pub updated_at: Timestamp,
-    /// How far the client got.
-    pub walk: Walk,
+    pub progress: InvitationProgress,
 }
 
-/// How far a client got between beginning and finishing.
+/// What the client has done between start and completion.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Walk {
-    /// Whether the client gave name, email and phone number.
+pub struct InvitationProgress {
+    /// Whether the client has entered name, email and phone number.
     pub details: bool,
-    /// The code that was sent last.
+    /// The code sent last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<SentCode>,
-    /// When codes were sent, as far as that still counts.
+    /// When codes were sent, within the rate limit's span.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sent: Vec<Timestamp>,
-    /// The phone number whose code was entered.
+    /// The phone number verified by a code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proved: Option<String>,
 }
 
-/// A code on its way to a phone.
+/// A code sent to a phone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SentCode {
-    /// Keyed hash of the invitation, the phone number and the code.
+    /// Keyed hash of invitation, phone number and code.
     pub hash: String,
-    /// Until when it is good.
     pub expires_at: Timestamp,
-    /// Wrong ones that were entered in its place.
+    /// Number of wrong codes entered.
     pub tries: u32,
 }
 
 impl SentCode {
-    /// Whether it may still be entered.
+    /// Returns whether it can still be entered.
     pub fn is_good(&self, now: Timestamp) -> bool {
         now < self.expires_at && self.tries < limits::INVITATION_CODE_TRIES
     }
@@ -110,49 +101,48 @@ impl SentCode {
 /// What the client has to do next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// Begin.
+    /// Start.
     Welcome,
-    /// Give name, email and phone number.
+    /// Enter name, email and phone number.
     Details,
     /// Enter the code.
     Code,
-    /// Agree.
     Agree,
-    /// Nothing: it is done.
+    /// Nothing: complete.
     Completed,
-    /// Nothing: it ended unused.
+    /// Nothing: expired.
     Expired,
-    /// Nothing: it was withdrawn.
+    /// Nothing: withdrawn.
     Cancelled,
 }
 
 impl Invitation {
-    /// Where it stands at `now`: an open one is expired from its end on, whether or not that was written yet.
+    /// Returns the status at `now`: an open invitation is expired from its end on, whether or not that is stored yet.
     pub fn status_at(&self, now: Timestamp) -> InvitationStatus {
         if self.status.is_open() && self.expires_at <= now { InvitationStatus::Expired } else { self.status }
     }
 
-    /// What the client has to do next.
+    /// Returns what the client has to do next.
     pub fn stage(&self, now: Timestamp) -> Stage {
         match self.status_at(now) {
             InvitationStatus::Pending => Stage::Welcome,
             InvitationStatus::Completed => Stage::Completed,
             InvitationStatus::Expired => Stage::Expired,
             InvitationStatus::Cancelled => Stage::Cancelled,
-            InvitationStatus::InProgress if !self.walk.details => Stage::Details,
+            InvitationStatus::InProgress if !self.progress.details => Stage::Details,
             InvitationStatus::InProgress if self.number.is_some() || self.is_proved() => Stage::Agree,
             InvitationStatus::InProgress => Stage::Code,
         }
     }
 
-    /// Whether the client's own number was proved by its code.
+    /// Returns whether the client's own number was verified by its code.
     pub fn is_proved(&self) -> bool {
-        self.client_phone.is_some() && self.walk.proved == self.client_phone
+        self.client_phone.is_some() && self.progress.proved == self.client_phone
     }
 }
 
-impl Walk {
-    /// Counts a code that is about to be sent; `Err` with how long to wait when too many were.
+impl InvitationProgress {
+    /// Counts a code about to be sent; returns how long to wait if there were too many.
     pub fn count_code(&mut self, now: Timestamp) -> Result<(), Duration> {
         self.sent.retain(|at| now.since(*at) < limits::INVITATION_CODE_SPAN);
         if self.sent.len() < limits::INVITATION_CODES {
@@ -170,13 +160,13 @@ mod tests {
 
     #[test]
     fn three_codes_an_hour() {
-        let (mut walk, start) = (Walk::default(), Timestamp::from_millis(1_800_000_000_000));
+        let (mut progress, start) = (InvitationProgress::default(), Timestamp::from_millis(1_800_000_000_000));
         let minute = |n: u64| start.plus(Duration::from_secs(n * 60));
         for n in [0, 10, 20] {
-            assert_eq!(walk.count_code(minute(n)), Ok(()));
+            assert_eq!(progress.count_code(minute(n)), Ok(()));
         }
-        assert_eq!(walk.count_code(minute(30)), Err(Duration::from_secs(30 * 60)));
-        assert_eq!(walk.count_code(minute(60)), Ok(()), "the first one counts no more");
-        assert_eq!(walk.count_code(minute(61)), Err(Duration::from_secs(9 * 60)));
+        assert_eq!(progress.count_code(minute(30)), Err(Duration::from_secs(30 * 60)));
+        assert_eq!(progress.count_code(minute(60)), Ok(()), "the first one counts no more");
+        assert_eq!(progress.count_code(minute(61)), Err(Duration::from_secs(9 * 60)));
     }
 }

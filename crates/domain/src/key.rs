@@ -12,7 +12,7 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const RANDOM_LEN: usize = 32;
 const CHECKSUM_LEN: usize = 6;
 
-/// What is stored of a key: its SHA-256. The key has 190 bits of randomness, so no slow hash is needed.
+/// Stored form of a key: its SHA-256. The key has 190 random bits, so a slow hash is not needed.
 pub type KeyHash = [u8; 32];
 
 const fn prefix(environment: Environment) -> &'static str {
@@ -32,7 +32,7 @@ fn checksum(text: &str) -> [u8; CHECKSUM_LEN] {
     out
 }
 
-/// Makes a key. It is shown once; only [`hash`] of it is stored.
+/// Generates a key. It is shown once; only its [`hash`] is stored.
 pub fn generate(environment: Environment, entropy: &dyn Entropy) -> Redacted<String> {
     let mut key = prefix(environment).to_owned();
     for _ in 0..RANDOM_LEN {
@@ -43,7 +43,7 @@ pub fn generate(environment: Environment, entropy: &dyn Entropy) -> Redacted<Str
     Redacted::new(key)
 }
 
-/// The environment of a well-formed key; `None` when prefix, length, alphabet or checksum is wrong.
+/// Returns the environment of a well-formed key; `None` if prefix, length, alphabet or checksum is wrong.
 pub fn parse(key: &str) -> Option<Environment> {
     let environment = [Environment::Live, Environment::Test].into_iter().find(|e| key.starts_with(prefix(*e)))?;
     let body = &key[prefix(environment).len()..];
@@ -54,7 +54,7 @@ pub fn parse(key: &str) -> Option<Environment> {
     (sum.as_bytes() == checksum(head)).then_some(environment)
 }
 
-/// The stored form of a key.
+/// Returns the stored form of a key.
 pub fn hash(key: &str) -> KeyHash {
     Sha256::digest(key.as_bytes()).into()
 }

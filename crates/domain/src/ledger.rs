@@ -1,4 +1,4 @@
-//! The books of a world: accounts, and transfers between them.
+//! Accounts of an environment, and transfers between them.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -8,39 +8,39 @@ use crate::id::SenderId;
 use crate::money::Micros;
 
 named! {
-    /// An account of a world. Over all transfers the four add up to nothing.
+    /// An account of an environment. The sum over all four is always zero.
     Account {
-        /// Where money comes from and goes back to.
+        /// Source of deposits and target of withdrawals.
         Funding = 1 "funding",
-        /// What may be spent.
+        /// Available to spend.
         Available = 2 "available",
-        /// What is set aside for what is under way.
+        /// Reserved for messages and broadcasts in progress.
         Reserved = 3 "reserved",
-        /// What was paid.
+        /// Spent.
         Spent = 4 "spent",
     }
 }
 
 named! {
-    /// What a transfer is for.
+    /// Purpose of a transfer.
     Purpose {
-        /// Money comes in.
+        /// Funds added.
         Deposit = 1 "deposit",
-        /// Money goes back.
+        /// Funds withdrawn.
         Withdrawal = 2 "withdrawal",
-        /// Set aside for something that may cost so much.
+        /// Money reserved for possible charges.
         Reserve = 3 "reserve",
-        /// What was set aside is paid.
+        /// A charge paid from reserved money.
         Settle = 4 "settle",
-        /// What was set aside is not needed.
+        /// Reserved money that is not needed.
         Release = 5 "release",
-        /// Paid without having been set aside.
+        /// A charge without a reservation.
         Charge = 6 "charge",
     }
 }
 
 impl Purpose {
-    /// The account that gives, and the one that gets.
+    /// Returns the debited and the credited account.
     pub const fn accounts(self) -> (Account, Account) {
         match self {
             Self::Deposit => (Account::Funding, Account::Available),
@@ -53,53 +53,47 @@ impl Purpose {
     }
 }
 
-/// Money that moves from one account to another. Resource, purpose and part name it for ever: it is written once or not at all.
+/// A transfer between two accounts. Resource, purpose and part identify it: it is written at most once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// What it is for.
     pub purpose: Purpose,
     /// The message, broadcast, number or deposit that causes it.
     pub resource: Uuid,
-    /// Tells several of one purpose and resource apart: the review attempt, the month, the channel.
+    /// Distinguishes transfers of one purpose and resource: the review attempt, the month, the channel.
     pub part: i16,
-    /// How much; more than nothing.
+    /// Always positive.
     pub amount: Micros,
-    /// Whose spending it is, where a sender's is limited.
+    /// The sender to count it for, if that sender's spending is limited.
     pub sender: Option<SenderId>,
 }
 
-/// What is on the accounts of a world.
+/// Account balances of an environment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Balance {
-    /// What may be spent; below nothing only where spending is not limited.
+    /// Available to spend; negative only if spending is not limited.
     pub available: Micros,
-    /// What is set aside.
     pub reserved: Micros,
-    /// What was paid so far.
     pub spent: Micros,
-    /// Whether nothing may be spent beyond what is available.
+    /// Whether spending is limited to the available balance.
     pub limited: bool,
 }
 
 impl Balance {
-    /// What is left of the money that came in: available and reserved.
+    /// Returns available plus reserved.
     pub const fn total(&self) -> Micros {
         Micros(self.available.0.saturating_add(self.reserved.0))
     }
 }
 
-/// The change that a transfer makes to available, reserved and spent.
+/// Change of the balances by transfers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Moves {
-    /// To available.
+pub struct BalanceDelta {
     pub available: i64,
-    /// To reserved.
     pub reserved: i64,
-    /// To spent.
     pub spent: i64,
 }
 
-impl Moves {
+impl BalanceDelta {
     /// Adds a transfer.
     pub const fn add(&mut self, purpose: Purpose, amount: i64) {
         let (from, to) = purpose.accounts();

@@ -1,7 +1,7 @@
-//! The words of nuncio: identifiers, time, money, addresses, resources and the rules by which they change.
+//! Domain types and rules: identifiers, time, money, addresses, resources and how they change.
 //!
-//! Everything here is pure. Nothing reads a clock, a file or the network; time and randomness are handed in.
-//! Heavy dependencies stay out, so that this crate checks in seconds and every other crate can lean on it.
+//! Everything here is pure: no clock, file or network access; time and randomness are passed in. The crate has few dependencies, so that it
+//! compiles in seconds.
 
 pub mod address;
 pub mod authentication;

@@ -1,41 +1,41 @@
-//! Every number that a caller can run into. Lengths count Unicode code points unless a name says bytes.
+//! Limits that callers can reach. Lengths count Unicode code points unless a name says bytes.
 
 use std::time::Duration;
 
-/// Longest body of every endpoint but message sending, in bytes.
+/// Maximum body of every endpoint except message sending, in bytes.
 pub const BODY_BYTES: usize = 1024 * 1024;
-/// Longest body of `POST /v1/messages`, in bytes.
+/// Maximum body of `POST /v1/messages`, in bytes.
 pub const MESSAGE_BODY_BYTES: usize = 56 * 1024 * 1024;
-/// Messages of one batch.
+/// Maximum messages per batch.
 pub const BATCH: usize = 1_000;
-/// A message content longer than this many bytes goes through the spool before the lane.
+/// Message content larger than this many bytes goes to the spool instead of the message row.
 pub const SPOOL_THRESHOLD_BYTES: usize = 256 * 1024;
-/// How much of the text of such a message lists and events show, in bytes.
+/// How much text of such a message lists and events show, in bytes.
 pub const SPOOLED_TEXT_SHOWN_BYTES: usize = 32 * 1024;
-/// Deepest nesting of a JSON body.
+/// Maximum nesting of a JSON body.
 pub const JSON_DEPTH: usize = 32;
-/// Values of a JSON body: members, items, and the body itself. A value takes far more memory than the two bytes that it can be written in.
+/// Maximum number of values in a JSON body: members, items, and the body itself. A value takes far more memory than its two bytes of JSON.
 pub const JSON_VALUES: usize = 100_000;
-/// A string of a request for which nothing else is said.
+/// Maximum length of a string without a limit of its own.
 pub const STRING: usize = 2_048;
-/// Faults that one answer lists.
-pub const FAULTS: usize = 100;
+/// Field errors listed by one response.
+pub const FIELD_ERRORS: usize = 100;
 
-/// Wrong keys, and wrong tokens of invitations, that an address may try a minute.
+/// Wrong keys and wrong invitation tokens per address and minute.
 pub const GUESSES: u32 = 60;
 
-/// Page size when none is asked for.
+/// Default page size.
 pub const PAGE_DEFAULT: u32 = 50;
 /// Largest page.
 pub const PAGE_MAX: u32 = 100;
-/// Rows that one request of a list looks at, when no index serves its filters.
+/// Maximum rows scanned per list request if no index serves its filters.
 pub const SCAN_ROWS: u32 = 10_000;
 
 /// Email subject.
 pub const SUBJECT: usize = 998;
 /// Attachments of one email.
 pub const ATTACHMENTS: usize = 50;
-/// All attachments of one email together, decoded, in bytes.
+/// Total size of an email's attachments, decoded, in bytes.
 pub const ATTACHMENT_BYTES: usize = 40 * 1024 * 1024;
 /// Attachment file name.
 pub const FILENAME: usize = 255;
@@ -43,7 +43,7 @@ pub const FILENAME: usize = 255;
 pub const EMAIL_TEXT_BYTES: usize = 1024 * 1024;
 /// Email HTML, in bytes.
 pub const EMAIL_HTML_BYTES: usize = 2 * 1024 * 1024;
-/// Text that is spoken.
+/// Text to speak.
 pub const VOICE_TEXT: usize = 4_000;
 /// SMS text.
 pub const SMS_TEXT: usize = 1_600;
@@ -76,14 +76,14 @@ pub const HEADER_FOOTER: usize = 60;
 pub const DISPLAY_NAME: usize = 200;
 /// Label of a contact's channel.
 pub const CHANNEL_LABEL: usize = 50;
-/// Channels of a new contact, and those that one may have for another to be added.
+/// Channels of a new contact; an existing contact with this many cannot get more.
 pub const CONTACT_CHANNELS: usize = 20;
-/// Channels of a contact that two were merged into.
+/// Channels of a merged contact.
 pub const MERGED_CHANNELS: usize = 5 * CONTACT_CHANNELS;
-/// How long a download link is good for.
+/// How long a download link is valid.
 pub const DOWNLOAD_LINK: Duration = Duration::from_secs(15 * 60);
-/// How long after its newest inbound message WhatsApp carries free text to a recipient, and the silence after which a conversation
-/// begins anew.
+/// How long after the newest inbound message WhatsApp allows free text, and how long a contact must be silent for the next message to open
+/// a new conversation.
 pub const CONVERSATION: Duration = Duration::from_secs(86_400);
 
 /// Keys of `metadata`.
@@ -94,53 +94,53 @@ pub const METADATA_BYTES: usize = 16 * 1024;
 pub const METADATA_DEPTH: usize = 5;
 /// Idempotency key.
 pub const IDEMPOTENCY_KEY: usize = 255;
-/// How long a used idempotency key is remembered after its resource is final.
+/// How long an idempotency key is kept after its resource is final.
 pub const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(7 * 86_400);
 
 /// Shortest `validitySeconds`.
 pub const VALIDITY_MIN: u64 = 30;
 /// Longest `validitySeconds`.
 pub const VALIDITY_MAX: u64 = 604_800;
-/// Validity when none is asked for, in seconds.
+/// Default validity, in seconds.
 pub const VALIDITY_DEFAULT: u64 = 86_400;
-/// The same for email.
+/// Default validity of an email, in seconds.
 pub const VALIDITY_DEFAULT_EMAIL: u64 = 259_200;
-/// Furthest `scheduledAt` of a message.
+/// Maximum time from now to `scheduledAt` of a message.
 pub const SCHEDULE_AHEAD: Duration = Duration::from_secs(30 * 86_400);
-/// A schedule that is further past due than this is held for a person.
+/// A message overdue by more than this is held for a human decision.
 pub const PAST_DUE: Duration = Duration::from_secs(3_600);
-/// How soon a message of a paused broadcast is looked at again that cannot be given back, since a provider has an attempt of it.
+/// Retry interval of a paused broadcast's message that cannot be withdrawn because a provider has an attempt of it.
 pub const PAUSED_LOOK: Duration = Duration::from_secs(30);
-/// How long a held message waits for a person.
+/// Maximum time that a message is held.
 pub const HOLD_MAX: Duration = Duration::from_secs(30 * 86_400);
-/// Shortest and longest `fallbackAfterSeconds`.
+/// Range of `fallbackAfterSeconds`.
 pub const FALLBACK_AFTER: (u64, u64) = (5, 86_400);
-/// How long `sent` waits for a receipt when nothing else is configured.
+/// Default time to wait for a receipt.
 pub const RECEIPT_WAIT: Duration = Duration::from_secs(86_400);
 
 /// Name of a sender.
 pub const SENDER_NAME: usize = 100;
-/// Most characters of the name of an API key.
+/// Name of an API key.
 pub const KEY_NAME: usize = 100;
-/// Most characters of the name of a project.
+/// Name of a project.
 pub const PROJECT_NAME: usize = 100;
 /// URL of a webhook, picture or site, in bytes.
 pub const URL_BYTES: usize = 2_048;
 /// Largest `dailySpendLimit`, in US dollars.
 pub const DAILY_SPEND_MAX: i64 = 1_000_000_000;
-/// Lowest and highest `throttle.messagesPerSecond`.
+/// Range of `throttle.messagesPerSecond`.
 pub const THROTTLE_RATE: (f64, f64) = (0.001, 10_000.0);
 /// Largest `throttle.burst`.
 pub const THROTTLE_BURST: u32 = 100_000;
-/// Streams of events that one world may follow at a time, on one node.
+/// Concurrent event streams of an environment, per node.
 pub const EVENT_STREAMS: usize = 50;
-/// Requests that only read which one world may have under way at a time, on one node. SQLite has as many readers.
+/// Concurrent read requests of an environment, per node. Equals SQLite's number of readers.
 pub const READS: usize = 4;
-/// How long a read waits for one of its world's places.
+/// How long a read request waits for one of its environment's permits.
 pub const READ_WAIT: Duration = Duration::from_secs(5);
-/// Requests of one kind that are turned away write a log line at most so often.
+/// Minimum interval of log lines about rejected requests of one kind.
 pub const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(5);
-/// How long the webhook secret before the present one signs too.
+/// How long the previous webhook secret also signs.
 pub const SECRET_OVERLAP: Duration = Duration::from_secs(86_400);
 
 /// `about` of a business profile.
@@ -158,40 +158,40 @@ pub const PICTURE_BYTES: usize = 5 * 1024 * 1024;
 pub const NUMBER_NAME: usize = 100;
 /// Client name of an invitation.
 pub const INVITATION_NAME: usize = 100;
-/// Shortest and longest `expiresInDays` of an invitation.
+/// Range of `expiresInDays` of an invitation.
 pub const INVITATION_DAYS: (u32, u32) = (1, 30);
-/// `expiresInDays` when none is given.
+/// Default of `expiresInDays`.
 pub const INVITATION_DAYS_DEFAULT: u32 = 7;
-/// How long a code that proves a phone number is good.
+/// How long a phone verification code is valid.
 pub const INVITATION_CODE_TTL: Duration = Duration::from_secs(600);
-/// Wrong tries after which a code is good no more.
+/// Wrong tries that invalidate a code.
 pub const INVITATION_CODE_TRIES: u32 = 5;
 /// Codes of one invitation within [`INVITATION_CODE_SPAN`].
 pub const INVITATION_CODES: usize = 3;
 /// See [`INVITATION_CODES`].
 pub const INVITATION_CODE_SPAN: Duration = Duration::from_secs(3_600);
-/// How long a code that proves an inbound address is good.
+/// How long an address verification code is valid.
 pub const MAIL_CODE_TTL: Duration = Duration::from_secs(900);
-/// Wrong tries after which such a code is good no more.
+/// Wrong tries that invalidate such a code.
 pub const MAIL_CODE_TRIES: i16 = 5;
-/// Shortest time between two codes for one address.
+/// Minimum time between two codes for one address.
 pub const MAIL_CODE_PAUSE: Duration = Duration::from_secs(60);
 /// Codes for one address within [`MAIL_CODE_SPAN`].
 pub const MAIL_CODES: i16 = 5;
-/// Addresses of one environment that codes are mailed to within [`MAIL_CODE_SPAN`].
+/// Addresses that one environment can send codes to within [`MAIL_CODE_SPAN`].
 pub const MAIL_CODE_ADDRESSES: usize = 20;
 /// See [`MAIL_CODES`].
 pub const MAIL_CODE_SPAN: Duration = Duration::from_secs(86_400);
-/// Countries that an invitation or a sender may name.
+/// Maximum number of countries of an invitation or a sender.
 pub const COUNTRIES: usize = 250;
 
 /// Name of a broadcast.
 pub const BROADCAST_NAME: usize = 200;
-/// Recipients of one call.
+/// Recipients per call.
 pub const BROADCAST_CONTACTS: usize = 1_000;
-/// Furthest `scheduledAt` of a broadcast.
+/// Maximum time from now to `scheduledAt` of a broadcast.
 pub const BROADCAST_AHEAD: Duration = Duration::from_secs(365 * 86_400);
-/// Automated reviews of one broadcast.
+/// Automated reviews per broadcast.
 pub const REVIEW_ATTEMPTS: u32 = 3;
 
 /// Name of a template. WhatsApp takes lower-case letters, digits and underscores only.

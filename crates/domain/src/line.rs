@@ -1,16 +1,16 @@
-//! Text of one line: names and labels, and what terminals are shown.
+//! Single-line texts: names, labels, and output for terminals.
 
 use std::borrow::Cow;
 
 use crate::FieldError;
 
-/// Whether a character has no place in a name: it ends the line, controls a terminal, or reorders the text around it, so that people see
-/// another name than programs do.
+/// Returns whether a character is not allowed in a name: it ends the line, controls a terminal, or reorders the surrounding text, so that
+/// people and programs would see different names.
 pub fn is_unfit(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What is wrong with the name in the field `path`, which must have `least` to `most` characters (Unicode code points).
+/// Validates a name: one line of `least` to `most` characters (Unicode code points). Returns the error of the field `path`.
 pub fn check(path: &str, name: &str, least: usize, most: usize) -> Option<FieldError> {
     let length = name.chars().count();
     if length < least || length > most {
@@ -22,19 +22,19 @@ pub fn check(path: &str, name: &str, least: usize, most: usize) -> Option<FieldE
     Some(FieldError::new(path, format!("contains U+{:04X}; {what}", u32::from(unfit))))
 }
 
-/// A name that came from elsewhere, with a space in place of every character that a name must not have.
+/// Returns a name from another system with every disallowed character replaced by a space.
 pub fn cleaned(name: &str) -> String {
     name.replace(is_unfit, " ").trim().to_owned()
 }
 
-/// The text as a terminal may show it: what would control it, or reorder what it shows, is written as `\u{…}`. Line breaks stay.
+/// Returns the text safe for terminals: characters that control it or reorder text become `\u{…}`. Line breaks stay.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     escape(text, |c| c != '\n' && is_unfit(c), |c| c.escape_unicode().to_string())
 }
 
-/// The same for JSON, whose texts keep their meaning.
+/// Escapes JSON in the same way; its strings keep their meaning.
 pub fn escaped_json(json: &str) -> Cow<'_, str> {
-    // Line breaks are between texts only. All of these characters are of the basic plane.
+    // Line breaks occur only between strings. All these characters are in the basic plane.
     escape(json, |c| c != '\n' && is_unfit(c), |c| format!("\\u{:04x}", u32::from(c)))
 }
 

@@ -5,25 +5,25 @@ use serde::{Deserialize, Serialize};
 use crate::channel::named;
 
 named! {
-    /// Why mail for an address may come to a connection.
+    /// Why a connection is allowed to receive email for an address.
     #[cfg_attr(feature = "openapi", schema(as = InboundAddressProof))]
     Proof {
-        /// The operator set the connection up, or vouched for it.
+        /// The operator set up or vouched for the connection.
         Operator = 1 "operator",
-        /// The operator gave the domain to the project.
+        /// The operator assigned the domain to the project.
         Domain = 2 "domain",
-        /// A code that was mailed to the address was entered.
+        /// A code emailed to the address was entered.
         Code = 3 "code",
     }
 }
 
 named! {
-    /// Whether mail for an address comes in.
+    /// Whether email for an address is accepted.
     #[cfg_attr(feature = "openapi", schema(as = InboundAddressStatus))]
     Status {
-        /// Not before the address is verified.
+        /// Not until the address is verified.
         Pending = 1 "pending",
-        /// It does.
+        /// Accepted.
         Verified = 2 "verified",
     }
 }

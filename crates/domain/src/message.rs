@@ -1,4 +1,4 @@
-//! Messages: what the client asked, and what became of it.
+//! Messages: the caller's request and the delivery state.
 
 use std::sync::Arc;
 
@@ -14,49 +14,48 @@ use crate::tenant::TenantId;
 use crate::time::Timestamp;
 
 named! {
-    /// The public status. The number is also the rank: facts only ever raise it (see [`crate::lifecycle`]).
-    #[cfg_attr(feature = "openapi", schema(as = MessageStatus, description = "Where a message stands."))]
+    /// The public status. Its number is also its rank: facts only raise it (see [`crate::lifecycle`]).
+    #[cfg_attr(feature = "openapi", schema(as = MessageStatus, description = "Status of a message."))]
     Status {
-        /// Waits for its time.
+        /// Waits for its scheduled time.
         Scheduled = 1 "scheduled",
-        /// Accepted; waits for its turn.
+        /// Accepted; waits to be sent.
         Queued = 2 "queued",
         /// An attempt was started.
         Sending = 3 "sending",
-        /// A provider took it.
+        /// A provider accepted it.
         Sent = 4 "sent",
-        /// No route is left.
+        /// Failed on every route.
         Failed = 5 "failed",
-        /// It arrived.
+        /// Delivered.
         Delivered = 6 "delivered",
-        /// It was read.
         Read = 7 "read",
-        /// Stopped before it was handed to a provider.
+        /// Stopped before it was sent to a provider.
         Cancelled = 8 "cancelled",
-        /// Came from outside.
+        /// Inbound message.
         Received = 9 "received",
     }
 }
 
 named! {
-    /// Which way a message goes.
+    /// Direction of a message.
     #[cfg_attr(feature = "openapi", schema(as = MessageDirection))]
     Direction {
-        /// From us.
+        /// Sent by nuncio.
         Outbound = 1 "outbound",
-        /// To us.
+        /// Received by nuncio.
         Inbound = 2 "inbound",
     }
 }
 
 named! {
-    /// What to do when nobody can tell whether an attempt went out.
+    /// What to do after an attempt with an unknown outcome.
     #[derive(Default)]
     OnUnknown {
-        /// Try again; a possible duplicate is marked.
+        /// Retry, and mark the message as a possible duplicate.
         #[default]
         Resend = 1 "resend",
-        /// Wait for a person.
+        /// Wait for a human decision.
         Hold = 2 "hold",
         /// Give up.
         Fail = 3 "fail",
@@ -64,24 +63,24 @@ named! {
 }
 
 named! {
-    /// Why a message waits for a person.
+    /// Why a message waits for a human decision.
     HeldReason {
-        /// An attempt's outcome cannot be known.
+        /// The outcome of an attempt is unknown.
         UnknownOutcome = 1 "unknown_outcome",
-        /// Its schedule lies further in the past than is safe to send.
+        /// Its scheduled time is too far in the past to send it safely.
         PastDue = 2 "past_due",
-        /// The database was found as it was more than an hour ago: a restored copy, perhaps, whose messages went out since.
+        /// The database was more than an hour old when the node started: it may be a restored copy whose messages were sent since.
         StaleDatabase = 3 "stale_database",
     }
 }
 
 named! {
-    /// The closed list of reasons why a message failed.
+    /// The closed list of failure reasons.
     #[cfg_attr(feature = "openapi", schema(as = MessageErrorCode))]
     FailureCode {
         /// The recipient does not exist.
         InvalidRecipient = 1 "invalid_recipient",
-        /// It could not be delivered.
+        /// Delivery failed.
         Undeliverable = 2 "undeliverable",
         /// The recipient opted out, bounced or complained.
         RecipientSuppressed = 3 "recipient_suppressed",
@@ -97,72 +96,65 @@ named! {
         ProviderRejected = 8 "provider_rejected",
         /// The provider refused our credentials.
         CredentialsInvalid = 9 "credentials_invalid",
-        /// The provider slowed us down until the validity ended.
+        /// The provider throttled the connection until the validity ended.
         RateLimited = 10 "rate_limited",
-        /// The validity ended.
         Expired = 11 "expired",
-        /// Nobody can tell whether it was sent.
+        /// It is unknown whether it was sent.
         UnknownOutcome = 12 "unknown_outcome",
-        /// It was cancelled.
         Cancelled = 13 "cancelled",
-        /// A fault of nuncio's own.
+        /// An internal error.
         Internal = 14 "internal",
     }
 }
 
 named! {
-    /// What became of one attempt.
+    /// Status of an attempt.
     AttemptStatus {
-        /// The provider is being called, or was when the process died.
+        /// The provider call is in flight, or was when the process died.
         Started = 1 "started",
-        /// The provider took it.
+        /// The provider accepted it.
         Accepted = 2 "accepted",
-        /// A receipt says that it arrived.
+        /// A receipt reports delivery.
         Delivered = 3 "delivered",
-        /// It did not work.
         Failed = 4 "failed",
-        /// It may have gone out.
+        /// The message may have been sent.
         Unknown = 5 "unknown",
     }
 }
 
-/// One call of a provider.
+/// One provider call for a message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The channel that was used.
     #[serde(rename = "c")]
     pub channel: Channel,
-    /// The connection that was used.
     #[serde(rename = "x")]
     pub connection: ConnectionId,
-    /// The kind of provider, such as `smtp`.
+    /// Kind of provider, such as `smtp`.
     #[serde(rename = "k")]
     pub provider: String,
-    /// What became of it.
     #[serde(rename = "s")]
     pub status: AttemptStatus,
-    /// When it was durably started.
+    /// When its start was stored.
     #[serde(rename = "b", with = "crate::time::millis")]
     pub started_at: Timestamp,
-    /// When its result was known.
     #[serde(rename = "e", with = "crate::time::millis::option", default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// The provider's id for it.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub provider_message_id: Option<String>,
-    /// In how many parts it was sent, when these are more than one and have receipts of their own.
+    /// Number of parts, if there is more than one and each gets its own receipts.
     #[serde(rename = "n", default, skip_serializing_if = "is_default")]
     pub parts: u8,
-    /// The parts that arrived, a bit each.
+    /// Delivered parts, one bit each.
     #[serde(rename = "d", default, skip_serializing_if = "is_default")]
     pub arrived: u32,
-    /// Why it failed.
+    /// Failure, if it failed.
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
 }
 
 impl Attempt {
-    /// Notes that a part arrived, from 0, and answers whether all have by now. Parts go out in order: who has read one has those before it.
+    /// Records that a part (from 0) was delivered; returns whether all have been. Parts are sent in order: whoever has read one has
+    /// received those before it.
     pub(crate) fn has_arrived_with(&mut self, part: u8, read: bool) -> bool {
         if self.parts <= 1 {
             return true;
@@ -173,22 +165,22 @@ impl Attempt {
     }
 }
 
-/// Why something failed.
+/// A failure reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Failure {
-    /// Ours, from the closed list.
+    /// Reason from the closed list.
     #[serde(rename = "c")]
     pub code: FailureCode,
     /// The provider's own code.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub provider_code: Option<String>,
-    /// A text for people.
+    /// Explanation for people.
     #[serde(rename = "m")]
     pub message: String,
 }
 
 impl Failure {
-    /// A failure that no provider told us.
+    /// Makes a failure that nuncio itself detected.
     pub fn own(code: FailureCode, message: impl Into<String>) -> Self {
         Self { code, provider_code: None, message: message.into() }
     }
@@ -199,10 +191,10 @@ impl Failure {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ReplyButton))]
 #[serde(deny_unknown_fields)]
 pub struct Button {
-    /// What comes back when it is pressed.
+    /// Returned when the recipient presses the button.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
     pub id: String,
-    /// What it says.
+    /// Label.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 20))]
     pub title: String,
 }
@@ -212,7 +204,7 @@ pub struct Button {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ContactCard))]
 #[serde(deny_unknown_fields)]
 pub struct Card {
-    /// Name shown.
+    /// Name to show.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
     pub name: String,
     /// Phone numbers.
@@ -229,7 +221,7 @@ pub struct Section {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(max_length = 24))]
     pub title: String,
-    /// What can be chosen.
+    /// Options.
     #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 10))]
     pub rows: Vec<Row>,
 }
@@ -239,28 +231,28 @@ pub struct Section {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ListRow))]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// What comes back when it is chosen.
+    /// Returned when the recipient chooses the row.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
     pub id: String,
-    /// What it says.
+    /// Label.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 24))]
     pub title: String,
-    /// A second line.
+    /// Second line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 72))]
     pub description: Option<String>,
 }
 
 named! {
-    /// What stands above a call to action.
+    /// Header of a call to action.
     CtaHeaderType {
-        /// Words.
+        /// Text.
         Text = 1 "text",
-        /// A picture.
+        /// An image.
         Image = 2 "image",
         /// A video.
         Video = 3 "video",
-        /// A file.
+        /// A document.
         Document = 4 "document",
     }
 }
@@ -276,14 +268,14 @@ macro_rules! content {
         }
 
         impl Content {
-            /// The JSON names of the fields that are present.
+            /// Returns the JSON names of the fields present.
             pub fn present(&self) -> Vec<&'static str> {
                 let mut names = Vec::new();
                 $(if self.$field.is_some() { names.push($json); })*
                 names
             }
 
-            /// Takes the named field out.
+            /// Removes a field by name.
             pub fn clear(&mut self, name: &str) {
                 match name { $($json => self.$field = None,)* _ => {} }
             }
@@ -292,14 +284,14 @@ macro_rules! content {
 }
 
 content! {
-    /// Where the media lies.
+    /// URL of the media.
     #[cfg_attr(feature = "openapi", schema(max_length = 2048, pattern = "^https?://", example = "https://example.com/a.png"))]
     media_url "mediaUrl": String,
-    /// Media that the provider already has.
+    /// Id of media already stored by the provider.
     media_id "mediaId": String,
-    /// Type of the media.
+    /// MIME type of the media.
     mime_type "mimeType": String,
-    /// Name of the document.
+    /// File name of the document.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 255))]
     filename "filename": String,
     /// Degrees north, -90 to 90.
@@ -327,10 +319,10 @@ content! {
     /// Label of the link button.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 20))]
     cta_display_text "ctaDisplayText": String,
-    /// Where the link button leads.
+    /// URL of the link button.
     #[cfg_attr(feature = "openapi", schema(max_length = 2048, pattern = "^https?://", example = "https://example.com/offer"))]
     cta_url "ctaUrl": String,
-    /// What stands above the call to action.
+    /// Header type of the call to action.
     cta_header_type "ctaHeaderType": CtaHeaderType,
     /// Header text.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 60))]
@@ -338,13 +330,13 @@ content! {
     /// Header media.
     #[cfg_attr(feature = "openapi", schema(max_length = 2048, pattern = "^https?://", example = "https://example.com/a.png"))]
     cta_header_media_url "ctaHeaderMediaUrl": String,
-    /// Small print below.
+    /// Footer text.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 60))]
     footer_text "footerText": String,
     /// The reaction.
     #[cfg_attr(feature = "openapi", schema(max_length = 16))]
     emoji "emoji": String,
-    /// The message reacted to.
+    /// The message to react to.
     react_to_message_id "reactToMessageId": String,
     /// The template.
     template_id "templateId": String,
@@ -356,40 +348,36 @@ content! {
     template_header_variables "templateHeaderVariables": std::collections::BTreeMap<String, String>,
 }
 
-/// Where the bytes of an attachment come from.
+/// Source of an attachment's bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachmentSource {
-    /// Given with the request, as base64 (checked at the door).
+    /// Included in the request, as base64 (validated on entry).
     Base64(String),
-    /// Fetched at dispatch.
+    /// Fetched when the message is sent.
     Url(String),
-    /// Kept by the provider that an inbound message came from, under this reference.
+    /// Stored by the provider of an inbound message, under this reference.
     Provider(String),
 }
 
 /// An attachment of an email.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Attachment {
-    /// Its identifier.
     pub id: AttachmentId,
-    /// File name.
     pub filename: String,
-    /// MIME type.
     pub content_type: String,
     /// `Content-ID` without angle brackets, for inline parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_id: Option<String>,
-    /// Decoded size in bytes; unknown for one that is yet to be fetched.
+    /// Decoded size in bytes; unknown until fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Where the bytes are.
     pub source: AttachmentSource,
 }
 
 impl Attachment {
-    /// Forgets the bytes that came with the request; an empty text remains of them.
-    pub fn forget_content(&mut self) {
+    /// Drops the bytes sent with the request; leaves an empty string.
+    pub fn drop_content(&mut self) {
         if let AttachmentSource::Base64(content) = &mut self.source {
             *content = String::new();
         }
@@ -400,14 +388,13 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What the client asked, with defaults filled in. Written once, never changed.
+/// The caller's request with defaults filled in. Immutable.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// The channel that was asked for.
     #[serde(default, skip_serializing_if = "is_default")]
     pub requested_channel: RequestedChannel,
-    /// Text, caption or spoken words.
+    /// Text, caption or spoken text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Extra content.
@@ -419,19 +406,19 @@ pub struct Request {
     /// Email HTML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub html_body: Option<String>,
-    /// Where replies to an email go.
+    /// Reply-to address of an email.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
     /// The caller's own data, returned unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// Whether a messaging-app channel that fails may be followed by SMS.
+    /// Whether a failed messaging app falls back to SMS.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub fallback_enabled: bool,
-    /// Fall back when no receipt came within this many seconds.
+    /// Fall back if no receipt arrives within this many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_after_seconds: Option<u64>,
-    /// How long the message may take, in seconds, if the caller said so.
+    /// Validity in seconds, if the caller set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validity_seconds: Option<u64>,
     /// BCP 47 tag of the language to speak.
@@ -440,32 +427,31 @@ pub struct Request {
     /// Email attachments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// The template that it was made from, as it was then.
+    /// The template used, as of acceptance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<Box<crate::template::Used>>,
-    /// When it shall go out.
+    /// When to send it.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::time::millis::option")]
     pub scheduled_at: Option<Timestamp>,
-    /// What stands for the idempotency key that it was sent with. Stored in a column of its own.
+    /// A keyed hash of the idempotency key, stored in its own column.
     #[serde(skip)]
     pub idempotency_key: Option<String>,
-    /// Why the channel was chosen.
     pub routing: Routing,
 }
 
-/// Stands at the end of a text that was cut.
+/// Marks the end of a truncated text.
 const CUT: char = '…';
 
 impl Request {
-    /// Forgets the HTML and the bytes of attachments, which lists do not show. An empty text remains of each.
-    pub fn forget_bulk(&mut self) {
+    /// Drops HTML and attachment bytes, which lists do not show; leaves empty strings.
+    pub fn drop_bulk(&mut self) {
         if let Some(html) = &mut self.html_body {
             *html = String::new();
         }
-        self.attachments.iter_mut().for_each(Attachment::forget_content);
+        self.attachments.iter_mut().for_each(Attachment::drop_content);
     }
 
-    /// How many bytes an attempt has to load of a request that does not fit its row; 0 for one that fits.
+    /// Returns how many bytes of the request an attempt must load from the spool; 0 if the row holds it all.
     pub fn spooled_bytes(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let content = |attachment: &Attachment| if let AttachmentSource::Base64(content) = &attachment.source { content.len() } else { 0 };
@@ -473,13 +459,13 @@ impl Request {
         if bytes > limits::SPOOL_THRESHOLD_BYTES { bytes } else { 0 }
     }
 
-    /// Decoded bytes of all attachments that were given with the request.
+    /// Returns the decoded bytes of all attachments included in the request.
     pub fn attachment_bytes(&self) -> u64 {
         self.attachments.iter().filter_map(|attachment| attachment.size).sum()
     }
 
-    /// Cuts the text to what lists show of a very long one.
-    pub fn cut_text(&mut self) {
+    /// Truncates a very long text to what lists show.
+    pub fn truncate_text(&mut self) {
         if let Some(text) = self.text.as_mut().filter(|text| text.len() > limits::SPOOLED_TEXT_SHOWN_BYTES) {
             text.truncate(text.floor_char_boundary(limits::SPOOLED_TEXT_SHOWN_BYTES));
             text.push(CUT);
@@ -487,13 +473,13 @@ impl Request {
         }
     }
 
-    /// Whether there is HTML that [`Self::forget_bulk`] left out.
+    /// Returns whether [`Self::forget_bulk`] removed HTML.
     pub fn lacks_html(&self) -> bool {
         self.html_body.as_ref().is_some_and(String::is_empty)
     }
 
-    /// Whether the text may have been cut by [`Self::cut_text`]. One of just that length that ends alike is taken for one.
-    pub fn may_be_cut(&self) -> bool {
+    /// Returns whether [`Self::cut_text`] may have truncated the text. A text of that length with the same ending counts as truncated.
+    pub fn may_be_truncated(&self) -> bool {
         let most = limits::SPOOLED_TEXT_SHOWN_BYTES + CUT.len_utf8();
         self.text.as_ref().is_some_and(|text| (most - 3..=most).contains(&text.len()) && text.ends_with(CUT))
     }
@@ -503,65 +489,58 @@ fn yes() -> bool {
     true
 }
 
-/// Why a message went where it went.
+/// Why a message took its route.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Routing {
-    /// The rule that decided.
+    /// The deciding rule.
     pub reason: String,
-    /// Every channel that was looked at, with the verdict on it.
+    /// Every channel considered, with the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub considered: Vec<Considered>,
-    /// What is worth knowing about the recipient or the content.
+    /// Warnings about the recipient or the content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// One channel that was looked at.
+/// A channel considered during routing.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Considered {
-    /// The channel.
     pub channel: Channel,
-    /// Whether it could carry the message.
     pub usable: bool,
-    /// Why, or why not.
+    /// Reason for the result.
     pub reason: String,
-    /// What it would cost; absent without a price.
+    /// Price on this channel; absent without a price.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "stored_price")]
     pub price: Option<Micros>,
-    /// How likely it is to bring the message, in thousandths.
+    /// Estimated chance of delivery, in thousandths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chance: Option<u16>,
 }
 
-/// A message as it is stored: what never changes, and the [`State`] that does.
+/// A stored message: the immutable request and the mutable [`State`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Message {
-    /// The world that it belongs to.
     pub tenant: TenantId,
-    /// Its identifier; also tells when it was made.
+    /// Also holds the creation time.
     pub id: MessageId,
-    /// Which way it goes.
     pub direction: Direction,
-    /// What kind of content it has.
     pub message_type: MessageType,
     /// The recipient in canonical form.
     pub to: String,
-    /// The sender's phone number or address, as it was when the message was accepted; `""` if none.
+    /// The sender's phone number or address at the time of acceptance; `""` if none.
     pub from: String,
-    /// The sender profile.
     pub sender: SenderId,
-    /// The recipient's address row, through which the contact is found.
+    /// The recipient's address row; links to the contact.
     pub address: AddressId,
-    /// What the client asked. Shared, since it never changes and may be large.
+    /// Shared, as it never changes and can be large.
     pub request: Arc<Request>,
-    /// What became of it.
     pub state: State,
 }
 
 impl Message {
-    /// The request, to change it. It is copied first if it is shared.
+    /// Returns the request for modification; copies it first if it is shared.
     pub fn request_mut(&mut self) -> &mut Request {
         Arc::make_mut(&mut self.request)
     }
@@ -572,81 +551,78 @@ impl Message {
 pub struct Cost {
     /// Platform fee.
     pub fee: Micros,
-    /// Carrier's price.
+    /// The carrier's price.
     pub provider: Micros,
 }
 
 impl Cost {
-    /// Fee and carrier's price together.
+    /// Returns fee plus carrier's price.
     pub const fn total(self) -> Micros {
         Micros(self.fee.0.saturating_add(self.provider.0))
     }
 }
 
-/// What a message may cost, by the price list of the moment of its acceptance. It will not cost more.
+/// Agreed prices of a message, as of its acceptance. An upper bound of its cost.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Money {
-    /// One for each route that has a price.
+    /// One for each route with a price.
     #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
     pub quotes: Vec<Quote>,
-    /// Set aside already with what the message is part of: its own acceptance sets nothing aside.
+    /// Whether its broadcast has already reserved the money, so that acceptance reserves nothing.
     #[serde(rename = "p", default, skip_serializing_if = "std::ops::Not::not")]
     pub prepaid: bool,
-    /// The sender, should its daily spending be limited.
+    /// The sender, if its daily spending is limited.
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     pub limited_sender: Option<SenderId>,
 }
 
-/// What one route costs, however often it is tried.
+/// Price of one route, independent of the number of attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Quote {
-    /// The channel of the route.
     #[serde(rename = "c")]
     pub channel: Channel,
-    /// The price.
     #[serde(rename = "m", with = "stored_cost")]
     pub cost: Cost,
-    /// What became of it.
     #[serde(rename = "s", default, skip_serializing_if = "is_default")]
     pub state: QuoteState,
 }
 
-/// What became of a quote.
+/// State of a quote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum QuoteState {
-    /// It is set aside.
+    /// Reserved.
     #[default]
     #[serde(rename = "o")]
     Open,
-    /// It was paid.
+    /// Charged.
     #[serde(rename = "c")]
     Charged,
-    /// It was not needed.
+    /// Released.
     #[serde(rename = "r")]
     Released,
-    /// It was not needed, and is set aside for the message's broadcast again.
+    /// Returned to the reservation of the message's broadcast.
     #[serde(rename = "b")]
     Returned,
 }
 
 impl Money {
-    /// What all routes together may cost: what was set aside at first.
+    /// Returns the price of all routes: the amount originally reserved.
     pub fn whole(&self) -> Micros {
         Micros(self.quotes.iter().map(|q| q.cost.total().0).sum())
     }
 
-    /// What is set aside.
+    /// Returns the amount still reserved.
     pub fn open(&self) -> Micros {
         Micros(self.quotes.iter().filter(|q| q.state == QuoteState::Open).map(|q| q.cost.total().0).sum())
     }
 
-    /// Whether anything may yet be paid or given back.
+    /// Returns whether anything is still reserved.
     pub fn is_open(&self) -> bool {
         self.quotes.iter().any(|q| q.state == QuoteState::Open)
     }
 }
 
-/// A price as it is stored, in micros.
+/// The stored form of a price, in micros.
 mod stored_price {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -661,7 +637,7 @@ mod stored_price {
     }
 }
 
-/// Costs as they are stored: fee and carrier's price in micros. As JSON for callers they are decimals, which would not read back.
+/// The stored form of costs: fee and carrier's price in micros. The public JSON has decimals, which would not read back.
 mod stored_cost {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

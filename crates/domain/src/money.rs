@@ -1,4 +1,4 @@
-//! Money.
+//! Amounts of money.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ use serde::{Serialize, Serializer};
 pub struct Micros(pub i64);
 
 impl Micros {
-    /// Reads a JSON number of US dollars, without arithmetic on floats. `None` for more than six decimals, or more than fits.
+    /// Parses a JSON number of US dollars without float arithmetic. `None` if it has more than six decimals or is out of range.
     pub fn from_dollars(dollars: &serde_json::Number) -> Option<Self> {
-        // Of a fraction, the shortest text that stands for the same number, never with an exponent.
+        // For a fraction, the shortest text of the same value, never with an exponent.
         let text = match dollars.as_f64() {
             Some(fraction) if dollars.is_f64() => fraction.to_string(),
             _ => dollars.to_string(),
@@ -24,7 +24,7 @@ impl Micros {
         Self::parse(&format!("{whole}.{:0<1}", part.trim_end_matches('0')))
     }
 
-    /// The sum, or `None` when it leaves the range of 64 bits.
+    /// Returns the sum, or `None` on overflow.
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
             Some(sum) => Some(Self(sum)),
@@ -32,7 +32,7 @@ impl Micros {
         }
     }
 
-    /// Reads a decimal number of US dollars with at most six decimals; nothing is rounded.
+    /// Parses a decimal number of US dollars with at most six decimals; never rounds.
     pub fn parse(text: &str) -> Option<Self> {
         let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
         let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));

@@ -1,4 +1,4 @@
-//! Phone numbers: what the operator has, and what worlds hold of it.
+//! Phone numbers: the operator's inventory, and the numbers an environment holds.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,20 +8,20 @@ use crate::money::Micros;
 use crate::time::Timestamp;
 
 named! {
-    /// Where a phone number stands.
+    /// Status of a phone number.
     #[cfg_attr(feature = "openapi", schema(as = PhoneNumberStatus))]
     NumberStatus {
-        /// It is paid for and may be used.
+        /// Paid and usable.
         Active = 1 "active",
         /// Its renewal could not be paid.
         Suspended = 2 "suspended",
-        /// It was ordered and is not there yet.
+        /// Ordered, not available yet.
         Pending = 3 "pending",
     }
 }
 
 named! {
-    /// What a phone number can carry.
+    /// Capability of a phone number.
     #[cfg_attr(feature = "openapi", schema(as = PhoneNumberCapability))]
     Capability {
         /// SMS.
@@ -38,22 +38,21 @@ named! {
 pub struct Capabilities(i16);
 
 impl Capabilities {
-    /// From the stored bits; unknown ones are dropped.
+    /// Makes the set from stored bits; drops unknown ones.
     pub fn from_bits(bits: i16) -> Self {
         Capability::ALL.iter().copied().filter(|c| bits & c.number() != 0).collect()
     }
 
-    /// The stored bits.
+    /// Returns the stored bits.
     pub const fn bits(self) -> i16 {
         self.0
     }
 
-    /// Whether there is none.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The members, in the order of [`Capability::ALL`].
+    /// Returns the members in the order of [`Capability::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Capability> {
         Capability::ALL.iter().copied().filter(move |c| self.0 & c.number() != 0)
     }
@@ -65,84 +64,77 @@ impl FromIterator<Capability> for Capabilities {
     }
 }
 
-/// What a phone number costs, as the operator has set it.
+/// Price of a phone number, set by the operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NumberPricing {
-    /// What its holder pays a month.
+    /// Monthly price for the holder.
     pub monthly_price: Micros,
-    /// What its holder pays once, with the first month.
+    /// One-time price, charged with the first month.
     pub upfront_cost: Micros,
-    /// What the operator pays a month to the carrier. Shown, never charged.
+    /// The operator's monthly cost at the carrier. Shown, never charged.
     pub monthly_cost: Micros,
-    /// Whether its holder pays nothing.
+    /// Whether the holder pays nothing.
     pub is_free: bool,
 }
 
 impl NumberPricing {
-    /// What acquiring costs: the set-up and the first month. `None` when the sum leaves the range of 64 bits.
+    /// Returns the price of acquiring the number: setup plus first month. `None` on overflow.
     pub const fn to_acquire(self) -> Option<Micros> {
         if self.is_free { Some(Micros(0)) } else { self.upfront_cost.checked_add(self.monthly_price) }
     }
 
-    /// What each further month costs.
+    /// Returns the price of each further month.
     pub const fn to_renew(self) -> Micros {
         if self.is_free { Micros(0) } else { self.monthly_price }
     }
 }
 
-/// A number of the operator's inventory in one world.
+/// A number in the operator's inventory, offered to one environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InventoryNumber {
-    /// E.164; one row per world.
+    /// E.164; one row per environment.
     pub phone_number: String,
     /// ISO 3166-1 alpha-2.
     pub country: String,
-    /// What it can carry.
     pub capabilities: Capabilities,
-    /// What it costs.
     pub pricing: NumberPricing,
 }
 
-/// A number that a world holds.
+/// A number that an environment holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PhoneNumber {
-    /// Its identifier, born when it was acquired.
+    /// Created when the number was acquired.
     pub id: PhoneNumberId,
     /// E.164.
     pub phone_number: String,
-    /// What it can carry.
     pub capabilities: Capabilities,
-    /// What it costs.
     pub pricing: NumberPricing,
-    /// Where it stands.
     pub status: NumberStatus,
-    /// A name that its holder gave it.
+    /// Name given by the holder.
     pub name: Option<String>,
-    /// The sender that it is assigned to.
     pub sender: Option<SenderId>,
-    /// When the next month is paid; while suspended, when that is tried again.
+    /// When the next month is due; for a suspended number, when payment is retried.
     pub renews_at: Timestamp,
-    /// When it last changed.
     pub updated_at: Timestamp,
 }
 
-/// How often a renewal that could not be paid is tried again.
+/// How often a failed renewal is retried.
 pub const RENEWAL_RETRY: std::time::Duration = std::time::Duration::from_secs(86_400);
 
 impl PhoneNumber {
-    /// The first day of renewal after `moment`: so many calendar months after the number was acquired.
+    /// Returns the first renewal after `moment`: a whole number of calendar months after the number was acquired.
     pub fn renewal_after(&self, moment: Timestamp) -> Timestamp {
         first_renewal_after(crate::id::Id::created_at(self.id), moment)
     }
 
-    /// How many whole months it is held at `moment`.
+    /// Returns how many whole months the number has been held at `moment`.
     pub fn month_at(&self, moment: Timestamp) -> i16 {
         let beginning = crate::id::Id::created_at(self.id);
         let months = (1..i16::MAX).take_while(|months| beginning.plus_months(u32::from(months.unsigned_abs())) <= moment);
         months.last().unwrap_or(0)
     }
 
-    /// The moment whose month a renewal at `now` pays for: the one that is due, or, when it was suspended, the present one.
+    /// Returns the start of the month that a renewal at `now` pays for: the one that is due, or, for a suspended number, the current one.
     pub fn month_to_pay(&self, now: Timestamp) -> Timestamp {
         if self.status == NumberStatus::Suspended { now } else { self.renews_at }
     }
@@ -161,12 +153,12 @@ impl PhoneNumber {
     }
 }
 
-/// The first moment after `moment` that is a whole number of calendar months, at least one, after `beginning`.
+/// Returns the first moment after `moment` that is a whole number of calendar months, at least one, after `beginning`.
 pub fn first_renewal_after(beginning: Timestamp, moment: Timestamp) -> Timestamp {
     (1..).map(|months| beginning.plus_months(months)).find(|at| *at > moment || *at == Timestamp::from_millis(i64::MAX)).unwrap_or(moment)
 }
 
-/// Reads an amount of US dollars such as `1.15`: not negative, at most six decimals and a million dollars.
+/// Parses an amount of US dollars such as `1.15`: not negative, at most six decimals and a million dollars.
 pub fn dollars(text: &str) -> Option<Micros> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |part: &str, most: usize| (1..=most).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
@@ -177,14 +169,14 @@ pub fn dollars(text: &str) -> Option<Micros> {
     (micros <= 1_000_000_000_000).then_some(Micros(micros))
 }
 
-/// Which numbers somebody looks for in the inventory.
+/// Search filter for the inventory.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Wanted {
     /// ISO 3166-1 alpha-2.
     pub country: String,
-    /// Digits that stand next to each other in the number; empty for any.
+    /// Consecutive digits of the number; empty matches any.
     pub contains: String,
-    /// What it must be able to carry.
+    /// Required capabilities.
     pub capabilities: Capabilities,
 }
 
@@ -217,7 +209,7 @@ mod tests {
         let mut number = number("2026-01-31T10:00:00Z");
         let mut days = vec![number.renews_at];
         for _ in 0..3 {
-            number.renew(true, at("2026-06-10T00:00:00Z")); // late: each month is paid for
+            number.renew(true, at("2026-06-10T00:00:00Z")); // late: each month is paid
             days.push(number.renews_at);
         }
         let expected = ["2026-02-28T10:00:00Z", "2026-03-31T10:00:00Z", "2026-04-30T10:00:00Z", "2026-05-31T10:00:00Z"];

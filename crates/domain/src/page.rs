@@ -5,29 +5,30 @@ use uuid::Uuid;
 use crate::id::uuid_floor;
 use crate::time::Timestamp;
 
-/// Which slice of a list is wanted.
+/// A request for one page of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageRequest {
     /// Items per page, 1 to 100.
     pub limit: u32,
-    /// Only items older than the one with this id.
+    /// Only items older than this id.
     pub before: Option<Uuid>,
-    /// Only the item with this id and newer ones.
+    /// Only this id and newer ones.
     pub oldest: Option<Uuid>,
 }
 
 impl PageRequest {
-    /// The newest items.
+    /// Requests the newest items.
     pub const fn newest(limit: u32) -> Self {
         Self::older(limit, None)
     }
 
-    /// The newest items that are older than `before`.
+    /// Requests the newest items older than `before`.
     pub const fn older(limit: u32, before: Option<Uuid>) -> Self {
         Self { limit, before, oldest: None }
     }
 
-    /// Only items created at `since` or later, and before `until`. Ids begin with their time, so a span of time is a span of ids.
+    /// Restricts the request to items created at `since` or later and before `until`. Ids start with their time, so a time range is an id
+    /// range.
     #[must_use]
     pub fn within(mut self, since: Option<Timestamp>, until: Option<Timestamp>) -> Self {
         self.oldest = since.map(uuid_floor);
@@ -35,23 +36,24 @@ impl PageRequest {
         self
     }
 
-    /// Whether an item is in the slice, if there is room.
+    /// Returns whether an item is within the bounds.
     pub fn admits(&self, id: Uuid) -> bool {
         self.before.is_none_or(|before| id < before) && self.oldest.is_none_or(|oldest| id >= oldest)
     }
 }
 
-/// A slice of a list.
+/// One page of a list.
 #[derive(Clone, Debug)]
 pub struct Page<T> {
     /// Newest first; at most `limit`.
     pub items: Vec<T>,
-    /// The id to continue after; `None` on the last page. That of the last item, unless the search ended at a row that is not an item.
+    /// The id to continue after; `None` on the last page. Usually the id of the last item, unless the scan limit ended the search at a row
+    /// that does not match.
     pub next: Option<Uuid>,
 }
 
 impl<T> Page<T> {
-    /// Makes a page from up to `limit + 1` rows: the surplus row only proves that there is more.
+    /// Makes a page from up to `limit + 1` rows; the extra row only shows that there are more.
     pub fn from_rows(mut rows: Vec<T>, limit: u32, id: impl Fn(&T) -> Uuid) -> Self {
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);

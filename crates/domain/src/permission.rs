@@ -1,4 +1,4 @@
-//! What an API key may do.
+//! Permissions of API keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,10 +13,10 @@ macro_rules! permissions {
         pub enum Permission { $($(#[$doc])* $name,)* }
 
         impl Permission {
-            /// Every permission there is.
+            /// All permissions.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The text form.
+            /// Returns the text form.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
@@ -43,13 +43,13 @@ permissions! {
     SendersWrite = "senders:write";
     /// Read broadcasts.
     BroadcastsRead = "broadcasts:read";
-    /// Make and edit broadcasts.
+    /// Create and edit broadcasts.
     BroadcastsWrite = "broadcasts:write";
     /// Send, pause and cancel broadcasts.
     BroadcastsSend = "broadcasts:send";
     /// Read invitations.
     InvitationsRead = "invitations:read";
-    /// Make and cancel invitations.
+    /// Create and cancel invitations.
     InvitationsWrite = "invitations:write";
     /// Read phone numbers.
     NumbersRead = "numbers:read";
@@ -57,11 +57,10 @@ permissions! {
     NumbersWrite = "numbers:write";
     /// Read webhook deliveries.
     WebhooksRead = "webhooks:read";
-    /// Change webhooks, test and replay.
+    /// Change, test and replay webhooks.
     WebhooksWrite = "webhooks:write";
 }
 
-/// No such permission.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown permission {0:?}; known are * and {known}", known = Permission::ALL.iter().map(|p| p.as_str()).collect::<Vec<_>>().join(", "))]
 pub struct UnknownPermission(pub String);
@@ -78,23 +77,21 @@ impl FromStr for Permission {
 pub struct Permissions(u32);
 
 impl Permissions {
-    /// `*`: everything, also what later versions add.
+    /// `*`: everything, including permissions added later.
     pub const ALL: Self = Self(u32::MAX);
-    /// Nothing.
     pub const NONE: Self = Self(0);
 
-    /// Whether `permission` is in the set.
     pub const fn allows(self, permission: Permission) -> bool {
         self.0 & (1 << permission as u32) != 0
     }
 
-    /// The set with `permission`.
+    /// Returns the set with `permission` added.
     #[must_use]
     pub const fn with(self, permission: Permission) -> Self {
         Self(self.0 | (1 << permission as u32))
     }
 
-    /// Reads a list of permission names; an empty list, or one with `*`, means everything.
+    /// Parses permission names; an empty list, or one with `*`, means everything.
     pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, UnknownPermission> {
         let (mut set, mut any) = (Self::NONE, false);
         for name in names {
@@ -107,7 +104,7 @@ impl Permissions {
         Ok(if any { set } else { Self::ALL })
     }
 
-    /// The names in the set, or `["*"]`.
+    /// Returns the names in the set, or `["*"]`.
     pub fn names(self) -> Vec<&'static str> {
         if self == Self::ALL {
             return vec!["*"];

@@ -1,11 +1,11 @@
-//! What a message of any type says where only words are carried.
+//! Renders any message type as plain text.
 
 use std::borrow::Cow;
 
 use crate::channel::MessageType;
 use crate::message::Content;
 
-/// The words of a message, its links and choices written out. For `text` these are just its text.
+/// Returns the text of a message with its links and choices written out.
 pub fn text<'a>(message_type: MessageType, text: Option<&'a str>, content: Option<&Content>) -> Cow<'a, str> {
     let text = text.unwrap_or_default();
     let Some(content) = content.filter(|_| message_type != MessageType::Text) else { return Cow::Borrowed(text) };

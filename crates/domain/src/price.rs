@@ -11,54 +11,52 @@ use crate::money::Micros;
 use crate::time::Timestamp;
 
 named! {
-    /// What a price is for.
+    /// Unit of a price.
     Unit {
-        /// One part of an SMS.
+        /// One segment of an SMS.
         Segment = 1 "segment",
-        /// One message, however long.
+        /// One message of any length.
         Message = 2 "message",
-        /// One minute of a call, begun ones included.
+        /// One minute of a call, rounded up.
         Minute = 3 "minute",
     }
 }
 
-/// The country of a price that holds wherever no other does.
+/// Country of a price that applies where no other does.
 pub const ANYWHERE: &str = "*";
-/// Characters that are spoken in a minute, by which the length of a call is estimated.
+/// Characters spoken per minute, to estimate the length of a call.
 pub const SPOKEN_PER_MINUTE: usize = 900;
 
-/// One line of the price list.
+/// An entry of the price list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Price {
-    /// The channel.
     pub channel: Channel,
     /// ISO 3166-1 alpha-2, or [`ANYWHERE`].
     pub country: String,
-    /// From when on it holds, until a later one does.
+    /// Applies from this time, until a later entry does.
     pub effective_from: Timestamp,
-    /// What it is for.
     pub unit: Unit,
-    /// The carrier's price and the platform's fee, of one unit.
+    /// The carrier's price and the platform's fee per unit.
     pub cost: Cost,
 }
 
-/// How much of each unit a message takes.
+/// Size of a message in each unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quantity {
-    /// Parts of an SMS.
+    /// SMS segments.
     pub segments: u16,
-    /// Characters that are spoken.
+    /// Characters to speak.
     pub spoken: usize,
 }
 
-/// The prices that hold for one project: its own go before the general ones.
+/// The prices of one project; its own take precedence over the general ones.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PriceBook {
     own: Prices,
     general: Arc<Prices>,
 }
 
-/// By channel, then by country; of one place the newest first.
+/// By channel, then by country; newest first within a country.
 type Prices = HashMap<Channel, HashMap<String, Vec<Price>>>;
 
 fn sort(prices: Vec<Price>) -> Prices {
@@ -73,24 +71,23 @@ fn sort(prices: Vec<Price>) -> Prices {
 }
 
 impl PriceBook {
-    /// From the lines of a project and those of everybody.
+    /// Makes a book from the project's own and the general entries.
     pub fn new(own: Vec<Price>, general: Vec<Price>) -> Self {
         Self { own: sort(own), general: Arc::new(sort(general)) }
     }
 
-    /// Keeps the lines of everybody only once, should those of `other` be the same.
+    /// Shares the general entries with `other` if they are equal, to keep them in memory once.
     pub fn share(&mut self, other: &Self) {
         if self.general == other.general {
             self.general = Arc::clone(&other.general);
         }
     }
 
-    /// Whether nothing costs anything.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty() && self.general.is_empty()
     }
 
-    /// The price in force at `at`. The country goes before [`ANYWHERE`], and any price of the project before the general ones.
+    /// Returns the price in force at `at`. A country takes precedence over [`ANYWHERE`], and the project's prices over the general ones.
     pub fn find(&self, channel: Channel, country: &str, at: Timestamp) -> Option<&Price> {
         [&self.own, &*self.general].into_iter().find_map(|prices| {
             let places = prices.get(&channel)?;
@@ -98,7 +95,7 @@ impl PriceBook {
         })
     }
 
-    /// What one message by `channel` costs; `None` when there is no price. Stops at the largest amount.
+    /// Returns the cost of a message on `channel`; `None` without a price. Saturates at the maximum amount.
     pub fn quote(&self, channel: Channel, country: &str, quantity: Quantity, at: Timestamp) -> Option<Cost> {
         let price = self.find(channel, country, at)?;
         let count = match price.unit {
@@ -111,7 +108,7 @@ impl PriceBook {
     }
 }
 
-/// The most that one part of a price may come to: sums of millions of them still fit.
+/// Maximum of one component of a price, so that sums of millions of them do not overflow.
 pub const MOST: i64 = 1_000_000_000_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Business profiles: how a sender presents itself on WhatsApp, and what the provider says of its account.
+//! Business profiles of WhatsApp senders, and the status of their accounts.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,13 @@ use crate::id::SenderId;
 use crate::time::Timestamp;
 
 named! {
-    /// What kind of business it is.
+    /// Industry of a business.
     #[derive(Default)]
     #[cfg_attr(feature = "openapi", schema(as = BusinessVertical))]
     Vertical as "SCREAMING_SNAKE_CASE" {
-        /// Not said.
+        /// Not set.
         #[default]
         Undefined = 1 "UNDEFINED",
-        /// None of the others.
         Other = 2 "OTHER",
         /// Cars.
         Auto = 3 "AUTO",
@@ -38,7 +37,7 @@ named! {
         Hotel = 12 "HOTEL",
         /// Health.
         Health = 13 "HEALTH",
-        /// No profit is sought.
+        /// Nonprofit organisations.
         Nonprofit = 14 "NONPROFIT",
         /// Professional services.
         ProfServices = 15 "PROF_SERVICES",
@@ -48,56 +47,50 @@ named! {
         Travel = 17 "TRAVEL",
         /// Restaurants.
         Restaurant = 18 "RESTAURANT",
-        /// No business.
+        /// Not a business.
         NotABiz = 19 "NOT_A_BIZ",
     }
 }
 
 named! {
-    /// Whether paying the provider is set up.
+    /// Whether billing with the provider is set up.
     #[derive(Default)]
     SetupStatus as "SCREAMING_SNAKE_CASE" {
-        /// Not yet.
         #[default]
         NotStarted = 1 "NOT_STARTED",
-        /// It is.
         Complete = 2 "COMPLETE",
     }
 }
 
 named! {
-    /// Whether there is a means of paying the provider.
+    /// Status of the payment method at the provider.
     #[derive(Default)]
     MethodStatus as "SCREAMING_SNAKE_CASE" {
-        /// There is none.
         #[default]
         None = 1 "NONE",
-        /// There is one, and it works.
+        /// Valid.
         Valid = 2 "VALID",
     }
 }
 
-/// How a business presents itself. A text that is empty is not said.
+/// Public profile of a business. An empty text is unset.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BusinessProfile {
-    /// A line under the name.
+    /// Tagline below the name.
     pub about: String,
-    /// Where it is.
     pub address: String,
-    /// What it does.
     pub description: String,
-    /// Where to write to.
+    /// Contact address.
     pub email: String,
-    /// Its picture.
     pub profile_picture_url: String,
-    /// Its sites.
+    /// Web sites.
     pub websites: Vec<String>,
-    /// What kind of business it is.
+    /// Industry.
     pub vertical: Vertical,
 }
 
-/// A change of a profile; what is absent stays. The picture is changed by a call of its own.
+/// A change of a profile; absent fields stay. The picture has a separate call.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ProfileChange {
     /// See [`BusinessProfile::about`].
@@ -115,7 +108,7 @@ pub struct ProfileChange {
 }
 
 impl ProfileChange {
-    /// The change that says all that `profile` says, but for its picture.
+    /// Returns the change that sets every field of `profile` except its picture.
     pub fn to(profile: &BusinessProfile) -> Self {
         let said = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         Self {
@@ -128,7 +121,7 @@ impl ProfileChange {
         }
     }
 
-    /// Makes the change.
+    /// Applies the change.
     pub fn apply(&self, profile: &mut BusinessProfile) {
         fn put<T: Clone>(field: &mut T, new: &Option<T>) {
             if let Some(new) = new {
@@ -144,24 +137,23 @@ impl ProfileChange {
     }
 }
 
-/// What a provider says of a business account.
+/// Status of a business account at the provider.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BusinessAccount {
-    /// The provider's identifier of the phone number.
+    /// The provider's id of the phone number.
     pub phone_number_id: String,
-    /// The phone number as recipients see it; the sender's own when empty.
+    /// The phone number as recipients see it; empty means the sender's own.
     pub display_phone_number: String,
-    /// Whether paying is set up.
+    /// Whether billing is set up.
     pub setup_status: SetupStatus,
-    /// Whether there is a means of paying.
+    /// Status of the payment method.
     pub method_status: MethodStatus,
-    /// How the business presents itself.
     pub profile: BusinessProfile,
 }
 
 impl BusinessAccount {
-    /// Whether templates can be sent, which cost money.
+    /// Returns whether it can send templates, which cost money.
     pub fn can_send_templates(&self) -> bool {
         self.setup_status == SetupStatus::Complete && self.method_status == MethodStatus::Valid
     }
@@ -170,9 +162,8 @@ impl BusinessAccount {
 /// What is kept of a sender's business account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeptAccount {
-    /// The sender.
     pub sender: SenderId,
-    /// Grows with every change.
+    /// Incremented by each change.
     pub version: i64,
     /// The provider's last answer.
     pub account: BusinessAccount,

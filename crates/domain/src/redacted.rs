@@ -1,19 +1,19 @@
-//! A value that must never be printed.
+//! A wrapper for values that must not be printed.
 
 use std::fmt;
 
-/// Wraps a secret. `Debug` and `Display` print `***`; the value is reached only by [`Redacted::expose`].
+/// Wraps a secret. `Debug` and `Display` print `***`; only [`Redacted::expose`] returns the value.
 #[derive(Clone, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Redacted<T>(T);
 
 impl<T> Redacted<T> {
-    /// Hides `value`.
+    /// Wraps `value`.
     pub const fn new(value: T) -> Self {
         Self(value)
     }
 
-    /// The secret itself, for the one place that needs it.
+    /// Returns the secret.
     pub const fn expose(&self) -> &T {
         &self.0
     }

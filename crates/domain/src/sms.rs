@@ -1,38 +1,37 @@
-//! How a text becomes short messages: alphabet, units, parts.
+//! Splits text into SMS segments.
 //!
-//! The alphabet is the default one of 3GPP TS 23.038 with its extension table, where a character takes one or two septets; a text
-//! with any other character goes as UCS-2, where it takes one or two 16-bit units. What does not fit one message is cut into parts
-//! that each lose six bytes to the header by which the phone puts them together. No cut goes through an escape sequence or a
-//! surrogate pair.
+//! The alphabet is the default one of 3GPP TS 23.038 with its extension table, where a character takes one or two septets; a text with any
+//! other character uses UCS-2, where it takes one or two 16-bit units. A text that does not fit one message is split into segments, each of
+//! which loses six bytes to the header that lets the phone reassemble them. Escape sequences and surrogate pairs are never split.
 
 use serde::{Deserialize, Serialize};
 
 use crate::channel::named;
 
 named! {
-    /// How the characters of a short message are written.
+    /// Encoding of a short message.
     #[cfg_attr(feature = "openapi", schema(as = SmsEncoding))]
     Encoding {
-        /// Seven bits a character of the default alphabet.
+        /// The default alphabet, seven bits per character.
         Gsm7 = 1 "gsm7",
-        /// Sixteen bits a unit, for every other text.
+        /// UCS-2, sixteen bits per unit, for all other texts.
         Ucs2 = 2 "ucs2",
     }
 }
 
-/// How the octets of a short message from outside are read.
+/// Encoding of an inbound short message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Alphabet {
-    /// The default alphabet, one septet an octet.
+    /// The default alphabet, one septet per octet.
     Gsm7,
-    /// 16-bit units, high octet first.
+    /// 16-bit units, big endian.
     Ucs2,
     /// ISO 8859-1.
     Latin1,
 }
 
-/// The default alphabet, by septet. The escape to the extension table stands at 0x1B and is no character.
+/// The default alphabet, by septet. The escape to the extension table stands at 0x1B and is not a character.
 const DEFAULT: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\u{1b}ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
      ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
 /// The extension table: the septet after the escape.
@@ -51,7 +50,7 @@ const EXTENSION: &[(char, u8)] = &[
 const ESCAPE: u8 = 0x1b;
 
 impl Encoding {
-    /// Units of a message that stands alone.
+    /// Returns the units of a single message.
     pub const fn alone(self) -> usize {
         match self {
             Self::Gsm7 => 160,
@@ -59,7 +58,7 @@ impl Encoding {
         }
     }
 
-    /// Units of one of several parts.
+    /// Returns the units of each of several segments.
     pub const fn part(self) -> usize {
         match self {
             Self::Gsm7 => 153,
@@ -75,39 +74,37 @@ impl Encoding {
     }
 }
 
-/// A character that the default alphabet lacks.
+/// A character outside the default alphabet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Foreign {
-    /// The character.
     pub character: char,
-    /// Where it stands, in code points from 0.
+    /// Position in code points, from 0.
     pub position: usize,
 }
 
-/// What a text takes.
+/// Size of a text as SMS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Measure {
-    /// How its characters are written.
     pub encoding: Encoding,
-    /// How many messages it takes.
+    /// Number of segments.
     pub segments: u16,
     /// Septets or 16-bit units of the text, without headers.
     pub units: usize,
-    /// The first character that made UCS-2 necessary.
+    /// The first character that requires UCS-2.
     pub forced_by: Option<Foreign>,
 }
 
-/// One short message.
+/// One segment of a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Part {
-    /// Septets, one a byte, escapes included.
+pub enum Segment {
+    /// Septets, one per byte, escapes included.
     Gsm7(Vec<u8>),
     /// 16-bit units.
     Ucs2(Vec<u16>),
 }
 
-impl Part {
-    /// How many units it holds.
+impl Segment {
+    /// Returns the number of units.
     pub fn units(&self) -> usize {
         match self {
             Self::Gsm7(septets) => septets.len(),
@@ -116,8 +113,8 @@ impl Part {
     }
 }
 
-/// What the octets of a short message say. Escapes that are not known read as the character without its escape (3GPP TS 23.038, 6.2.1.1);
-/// NUL, which no text can hold, as U+FFFD.
+/// Decodes the octets of an inbound short message. After an unknown escape, the next character is read as is (3GPP TS 23.038, 6.2.1.1);
+/// NUL, which the database cannot store in text, becomes U+FFFD.
 pub fn read(alphabet: Alphabet, octets: &[u8]) -> String {
     let text = match alphabet {
         Alphabet::Gsm7 => read_gsm7(octets),
@@ -133,7 +130,7 @@ pub fn read(alphabet: Alphabet, octets: &[u8]) -> String {
 fn read_gsm7(octets: &[u8]) -> String {
     let plain = |octet: u8| match octet {
         ESCAPE => None,
-        octet if stands_as_in_ascii(char::from(octet)) => Some(char::from(octet)),
+        octet if is_same_in_ascii(char::from(octet)) => Some(char::from(octet)),
         octet => DEFAULT.chars().nth(usize::from(octet)),
     };
     let extended = |octet: u8| EXTENSION.iter().find(|(_, septet)| *septet == octet).map(|(c, _)| *c);
@@ -147,13 +144,13 @@ fn read_gsm7(octets: &[u8]) -> String {
     text
 }
 
-/// Most texts are made of these, which stand where ASCII has them.
-fn stands_as_in_ascii(c: char) -> bool {
+/// Fast path: characters that have the same position as in ASCII.
+fn is_same_in_ascii(c: char) -> bool {
     matches!(c, ' '..='#' | '%'..='?' | 'A'..='Z' | 'a'..='z')
 }
 
 fn default_septet(c: char) -> Option<u8> {
-    if stands_as_in_ascii(c) {
+    if is_same_in_ascii(c) {
         return Some(c as u8);
     }
     let at = DEFAULT.chars().position(|known| known == c).filter(|at| *at != usize::from(ESCAPE))?;
@@ -164,7 +161,7 @@ fn extension_septet(c: char) -> Option<u8> {
     EXTENSION.iter().find(|(known, _)| *known == c).map(|(_, septet)| *septet)
 }
 
-/// What `text` takes as short messages. An empty text is one message.
+/// Measures `text`. An empty text is one message.
 pub fn measure(text: &str) -> Measure {
     let mut characters = text.chars().enumerate();
     let forced_by = characters.find(|(_, c)| default_septet(*c).is_none() && extension_septet(*c).is_none());
@@ -176,31 +173,31 @@ pub fn measure(text: &str) -> Measure {
     Measure { encoding, segments, units, forced_by }
 }
 
-/// The short messages that `text` becomes.
-pub fn parts(text: &str) -> Vec<Part> {
+/// Splits `text` into segments.
+pub fn segments(text: &str) -> Vec<Segment> {
     let Measure { encoding, units, .. } = measure(text);
     let empty = || match encoding {
-        Encoding::Gsm7 => Part::Gsm7(Vec::new()),
-        Encoding::Ucs2 => Part::Ucs2(Vec::new()),
+        Encoding::Gsm7 => Segment::Gsm7(Vec::new()),
+        Encoding::Ucs2 => Segment::Ucs2(Vec::new()),
     };
-    let (mut parts, mut part) = (Vec::new(), empty());
+    let (mut segments, mut part) = (Vec::new(), empty());
     cut(text, encoding, units, |c, begins| {
         if begins {
-            parts.push(std::mem::replace(&mut part, empty()));
+            segments.push(std::mem::replace(&mut part, empty()));
         }
         match &mut part {
-            Part::Gsm7(septets) => match default_septet(c) {
+            Segment::Gsm7(septets) => match default_septet(c) {
                 Some(septet) => septets.push(septet),
                 None => septets.extend([ESCAPE, extension_septet(c).unwrap_or_default()]),
             },
-            Part::Ucs2(units) => units.extend_from_slice(c.encode_utf16(&mut [0; 2])),
+            Segment::Ucs2(units) => units.extend_from_slice(c.encode_utf16(&mut [0; 2])),
         }
     });
-    parts.push(part);
-    parts
+    segments.push(part);
+    segments
 }
 
-/// Hands each character over, with whether a part begins before it.
+/// Calls `each` with each character, and whether a segment starts before it.
 fn cut(text: &str, encoding: Encoding, units: usize, mut each: impl FnMut(char, bool)) {
     let most = if units <= encoding.alone() { encoding.alone() } else { encoding.part() };
     let mut used = 0;
@@ -228,7 +225,7 @@ mod tests {
             assert_eq!(default_septet(c), Some(septet as u8), "{c:?}");
         }
         assert_eq!(default_septet('\u{1b}'), None);
-        // Some that are easily got wrong (3GPP TS 23.038, 6.2.1).
+        // Easy to get wrong (3GPP TS 23.038, 6.2.1).
         let known = [('@', 0x00), ('$', 0x02), ('Ç', 0x09), ('Δ', 0x10), ('_', 0x11), ('É', 0x1f), ('¤', 0x24), ('¡', 0x40), ('§', 0x5f)];
         for (c, septet) in known.into_iter().chain([('¿', 0x60), ('à', 0x7f), ('Ä', 0x5b), ('ü', 0x7e), ('Ξ', 0x1a), ('Æ', 0x1c)]) {
             assert_eq!(default_septet(c), Some(septet), "{c:?}");
@@ -246,7 +243,7 @@ mod tests {
             ("a".repeat(307), (Gsm7, 3, 307)),
             ("€".repeat(80), (Gsm7, 1, 160)),
             ("€".repeat(81), (Gsm7, 2, 162)),
-            // 76 of two septets fill a part to 152: the last septet stays empty.
+            // 76 characters of two septets fill a segment to 152; the last septet stays empty.
             ("€".repeat(152), (Gsm7, 2, 304)),
             ("€".repeat(153), (Gsm7, 3, 306)),
             ("ж".repeat(70), (Ucs2, 1, 70)),

@@ -1,4 +1,4 @@
-//! What a message of any type says when it is read aloud, and in which language.
+//! Chooses the words and the language of a voice message.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use crate::address;
 use crate::channel::MessageType;
 use crate::message::Content;
 
-/// The words of a message for a call. A place is its name and address, or its coordinates where it has neither: nobody wants to hear a
-/// link. The media of an `audio` are not among them; they are played.
+/// Returns the words to speak. A location is its name and address, or its coordinates if it has neither; a link is useless when spoken. The
+/// media of an `audio` message are played instead.
 pub fn words<'a>(message_type: MessageType, text: Option<&'a str>, content: Option<&'a Content>) -> Cow<'a, str> {
     let text = text.filter(|text| !text.is_empty());
     let Some(place) = content.filter(|_| message_type == MessageType::Location) else {
@@ -21,13 +21,13 @@ pub fn words<'a>(message_type: MessageType, text: Option<&'a str>, content: Opti
     Cow::Owned(lines.join("\n"))
 }
 
-/// The language to speak to `to` (E.164) in, as a BCP 47 tag: the one asked for, else the one that most people of the number's country
-/// speak, else American English.
+/// Returns the language to speak to `to` (E.164), as a BCP 47 tag: the requested one, or the most common one of the number's country, or
+/// American English.
 pub fn language<'a>(asked: Option<&'a str>, to: &str) -> &'a str {
     asked.unwrap_or_else(|| of_country(&address::country(to)))
 }
 
-/// Languages of countries (ISO 3166-1 alpha-2), where not American English. Of several languages the one that most people understand.
+/// Languages of countries (ISO 3166-1 alpha-2) other than American English; the most widely understood one of each country.
 const SPOKEN: &[(&str, &str)] = &[
     ("ar-SA", "AE BH DZ EG IQ JO KW LB LY MA MR OM PS QA SA SD SY TN YE"),
     ("bg-BG", "BG"),

@@ -1,4 +1,4 @@
-//! Templates: texts with variables, written once and approved by WhatsApp.
+//! Templates: texts with variables, approved by WhatsApp.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,26 +8,26 @@ use crate::tenant::TenantId;
 use crate::time::Timestamp;
 
 named! {
-    /// Where a template stands with WhatsApp. Other channels need no approval.
-    #[cfg_attr(feature = "openapi", schema(as = TemplateStatus, description = "Where a template stands with WhatsApp. Other channels need no approval."))]
+    /// Approval status of a template at WhatsApp. Other channels need no approval.
+    #[cfg_attr(feature = "openapi", schema(as = TemplateStatus, description = "Approval status of a template at WhatsApp. Other channels need no approval."))]
     Status {
         /// Not submitted.
         Draft = 1 "draft",
-        /// WhatsApp is looking at it.
+        /// WhatsApp is reviewing it.
         Pending = 2 "pending",
-        /// It can be sent by WhatsApp.
+        /// Approved by WhatsApp.
         Approved = 3 "approved",
-        /// WhatsApp refused it.
+        /// Rejected by WhatsApp.
         Rejected = 4 "rejected",
     }
 }
 
 named! {
-    /// What a template is for, in WhatsApp's terms.
+    /// WhatsApp category of a template.
     #[derive(Default)]
     #[cfg_attr(feature = "openapi", schema(as = TemplateCategory))]
     Category {
-        /// About something that the recipient asked for.
+        /// About something the recipient requested.
         #[serde(rename = "UTILITY")]
         #[default]
         Utility = 1 "UTILITY",
@@ -41,25 +41,25 @@ named! {
 }
 
 named! {
-    /// What stands above the body.
+    /// Header type.
     #[cfg_attr(feature = "openapi", schema(as = TemplateHeaderType))]
     HeaderType {
-        /// Words.
+        /// Text.
         Text = 1 "text",
-        /// A picture.
+        /// An image.
         Image = 2 "image",
         /// A video.
         Video = 3 "video",
-        /// A file.
+        /// A document.
         Document = 4 "document",
     }
 }
 
 named! {
-    /// What a button does.
+    /// Action of a button.
     #[cfg_attr(feature = "openapi", schema(as = TemplateButtonType))]
     ButtonType {
-        /// Sends its text back.
+        /// Sends its text as a reply.
         QuickReply = 1 "quick_reply",
         /// Opens a page.
         Url = 2 "url",
@@ -75,28 +75,28 @@ named! {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = TemplateButton))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Button {
-    /// What it does.
+    /// Action.
     #[serde(rename = "type")]
     pub kind: ButtonType,
-    /// What it says.
+    /// Label.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 25))]
     pub text: String,
-    /// The page; may end in `{{1}}`, whose value comes with the message.
+    /// URL; can end in `{{1}}`, which each message fills in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 2000, example = "https://example.com/orders/{{1}}"))]
     pub url: Option<String>,
-    /// An example of the variable, which WhatsApp asks for.
+    /// Example value of the variable, required by WhatsApp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 2000))]
     pub example: Option<String>,
-    /// The number to call, in E.164.
+    /// Number to call, in E.164.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 20))]
     pub phone_number: Option<String>,
 }
 
 impl Button {
-    /// Whether its value comes with the message.
+    /// Returns whether each message fills in its value.
     pub fn has_variable(&self) -> bool {
         match self.kind {
             ButtonType::Url => self.url.as_deref().is_some_and(|url| !variables(url).is_empty()),
@@ -106,59 +106,57 @@ impl Button {
     }
 }
 
-/// What a template says. Stored as JSON.
+/// Content of a template. Stored as JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Content {
-    /// The version of the text, from 1; not that of the row.
+    /// Version of the content, from 1. Independent of the row's version.
     #[serde(skip_serializing_if = "is_first")]
     pub revision: u32,
-    /// What WhatsApp approved, while a later revision has no approval yet.
+    /// The approved content, while a later revision is not approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved: Option<Box<Content>>,
-    /// The name that WhatsApp knows it by, if that is another one: there each revision that was submitted is a template of its own.
+    /// Name at WhatsApp, if it differs: each submitted revision is a separate template there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_as: Option<String>,
-    /// The text, for every channel without one of its own.
+    /// Text for channels that have none of their own.
     pub body: String,
-    /// For SMS.
+    /// Text for SMS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sms_body: Option<String>,
-    /// For Telegram.
+    /// Text for Telegram.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub telegram_body: Option<String>,
-    /// For Instagram.
+    /// Text for Instagram.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instagram_body: Option<String>,
-    /// For WhatsApp.
+    /// WhatsApp category.
     pub category: Option<Category>,
-    /// What stands above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header_type: Option<HeaderType>,
-    /// Words, or the URL of the media.
+    /// Text, or the URL of the media.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header_content: Option<String>,
-    /// Small print below.
+    /// Footer text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footer: Option<String>,
-    /// Names of the variables of the bodies, in order.
+    /// Names of the body variables, in order.
     pub variables: Vec<String>,
-    /// Buttons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub buttons: Vec<Button>,
-    /// The sender whose WhatsApp account it was submitted by.
+    /// The sender whose WhatsApp account submitted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<SenderId>,
-    /// The connection that it was submitted by.
+    /// The connection that submitted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<ConnectionId>,
-    /// WhatsApp's own id for it.
+    /// WhatsApp's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// Why WhatsApp refused it.
+    /// Reason of the rejection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection_reason: Option<String>,
-    /// When it was submitted last.
+    /// When it was last submitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_at: Option<Timestamp>,
 }
@@ -192,31 +190,25 @@ fn is_first(revision: &u32) -> bool {
     *revision == 1
 }
 
-/// A template.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Template {
-    /// The world.
     pub tenant: TenantId,
-    /// Its identifier.
     pub id: TemplateId,
-    /// Its name.
     pub name: String,
-    /// Its language, such as `en` or `en_US`. Name and language together are unique.
+    /// Such as `en` or `en_US`. Unique together with the name.
     pub language: String,
-    /// Where it stands with WhatsApp.
+    /// Approval status at WhatsApp.
     pub status: Status,
-    /// Grows with every change; the `sequence` of its events.
+    /// Incremented by each change; the `sequence` of its events.
     pub version: i64,
-    /// When WhatsApp must be asked about it.
+    /// When to poll WhatsApp for its status.
     pub due_at: Option<Timestamp>,
-    /// What it says.
     pub content: Content,
-    /// When it last changed.
     pub updated_at: Timestamp,
 }
 
 impl Template {
-    /// The template as messages are made from it: in the revision that WhatsApp approved, if there is one, else in the newest.
+    /// Returns the template as used by messages: in the approved revision if there is one, otherwise in the newest.
     #[must_use]
     pub fn in_use(mut self) -> Self {
         if let Some(approved) = self.content.approved.take() {
@@ -225,7 +217,7 @@ impl Template {
         self
     }
 
-    /// The revision that WhatsApp approved.
+    /// Returns the approved revision.
     pub fn approved_revision(&self) -> Option<u32> {
         match &self.content.approved {
             Some(approved) => Some(approved.revision),
@@ -233,44 +225,39 @@ impl Template {
         }
     }
 
-    /// The name that WhatsApp knows it by.
+    /// Returns its name at WhatsApp.
     pub fn submitted_name(&self) -> &str {
         self.content.submitted_as.as_deref().unwrap_or(&self.name)
     }
 }
 
-/// What WhatsApp says of a template that was submitted.
+/// WhatsApp's decision on a submitted template.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// Still looking.
+    /// In review.
     Pending,
-    /// It can be sent.
     Approved,
-    /// It cannot.
+    /// Rejected.
     Rejected {
-        /// Why.
         reason: String,
     },
 }
 
-/// What an adapter must know of the template of a message, as it was when the message was accepted.
+/// What an adapter needs of a message's template, as of acceptance.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Used {
-    /// Its name.
     pub name: String,
-    /// Its language.
     pub language: String,
-    /// Names of the variables of the body, in order.
+    /// Names of the body variables, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
-    /// What stands above the body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_type: Option<HeaderType>,
-    /// Words, or the URL of the media.
+    /// Text, or the URL of the media.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_content: Option<String>,
-    /// What each button does.
+    /// Action of each button.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub buttons: Vec<ButtonType>,
 }
@@ -288,12 +275,12 @@ impl From<&Template> for Used {
     }
 }
 
-/// One piece of a text.
+/// A piece of a template text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Piece<'a> {
     Words(&'a str),
     Variable(&'a str),
-    /// Braces that hold no name.
+    /// Braces without a valid name.
     Malformed(&'a str),
 }
 
@@ -311,14 +298,14 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     found
 }
 
-/// A number from 1, or letters, digits and underscores that begin with a letter.
+/// Returns whether `name` is a number from 1, or a letter followed by letters, digits and underscores.
 fn is_name(name: &str) -> bool {
     let number = name.parse::<u8>().is_ok_and(|n| n > 0) && !name.starts_with(['0', '+']);
     let word = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     number || (word && name.len() <= 64)
 }
 
-/// The variables of a text in order, each once.
+/// Returns the distinct variables of a text in order.
 pub fn variables(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for piece in pieces(text) {
@@ -331,12 +318,12 @@ pub fn variables(text: &str) -> Vec<&str> {
     names
 }
 
-/// The first piece of a text that looks like a variable and is none.
+/// Returns the first malformed variable of a text.
 pub fn malformed(text: &str) -> Option<&str> {
     pieces(text).into_iter().find_map(|piece| if let Piece::Malformed(text) = piece { Some(text) } else { None })
 }
 
-/// The text with its variables replaced; what has no value stays as it is. Values are not read for variables again.
+/// Replaces variables by their values. Variables without a value stay; values are not expanded again.
 pub fn fill(text: &str, values: &std::collections::BTreeMap<String, String>) -> String {
     let mut out = String::with_capacity(text.len());
     for piece in pieces(text) {

@@ -1,25 +1,25 @@
-//! Worlds: the unit of isolation.
+//! Tenants: the unit of isolation.
 
 use serde::{Deserialize, Serialize};
 
-/// The key of one world (a project's live or test side). Leads every primary key of tenant data; never leaves the process.
+/// Key of one environment of a project. Leads every primary key of tenant data. Internal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TenantId(pub i64);
 
-/// Which of a project's two environments.
+/// The two environments of a project.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Environment {
     /// Real messages, real costs.
     Live,
-    /// Simulated sending; no provider is ever called.
+    /// Simulated sending; providers are never called.
     Test,
 }
 
 impl Environment {
-    /// `live` or `test`.
+    /// Returns `live` or `test`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -27,7 +27,7 @@ impl Environment {
         }
     }
 
-    /// Reads `live` or `test`.
+    /// Parses `live` or `test`.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "live" => Some(Self::Live),

@@ -13,49 +13,50 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
-/// The text is no RFC 3339 date-time.
+/// Not an RFC 3339 date-time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be an ISO 8601 date-time with an offset, such as 2030-01-31T09:30:00.000Z")]
 pub struct InvalidTimestamp;
 
 impl Timestamp {
-    /// From Unix milliseconds.
+    /// Makes a timestamp from Unix milliseconds.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
-    /// Unix milliseconds.
+    /// Returns Unix milliseconds.
     pub const fn millis(self) -> i64 {
         self.0
     }
 
-    /// Reads an ISO 8601 date-time that bears an offset (RFC 3339); finer digits than milliseconds are cut off.
+    /// Parses an ISO 8601 date-time with an offset (RFC 3339); truncates to milliseconds.
     pub fn parse(text: &str) -> Result<Self, InvalidTimestamp> {
         chrono::DateTime::parse_from_rfc3339(text).map(|t| Self(t.timestamp_millis())).map_err(|_| InvalidTimestamp)
     }
 
-    /// This much later; stops at the ends of the range.
+    /// Returns the time this much later; saturates at the end of the range.
     #[must_use]
     pub const fn plus(self, by: Duration) -> Self {
         let millis = by.as_millis();
         Self(self.0.saturating_add(if millis > i64::MAX as u128 { i64::MAX } else { millis as i64 }))
     }
 
-    /// This much earlier; stops at the ends of the range.
+    /// Returns the time this much earlier; saturates at the start of the range.
     #[must_use]
     pub const fn minus(self, by: Duration) -> Self {
         let millis = by.as_millis();
         Self(self.0.saturating_sub(if millis > i64::MAX as u128 { i64::MAX } else { millis as i64 }))
     }
 
-    /// So many calendar months later, at the same time of day, on the last day of a month that is too short. Stops at the end of the range.
+    /// Returns the time this many calendar months later, at the same time of day; clamped to the last day of a shorter month. Saturates at
+    /// the end of the range.
     #[must_use]
     pub fn plus_months(self, months: u32) -> Self {
         let later = chrono::DateTime::from_timestamp_millis(self.0).and_then(|at| at.checked_add_months(chrono::Months::new(months)));
         later.map_or(Self(i64::MAX), |at| Self(at.timestamp_millis()))
     }
 
-    /// How long after `earlier`; zero when it is not after.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         let millis = self.0.saturating_sub(earlier.0);
         Duration::from_millis(if millis < 0 { 0 } else { millis as u64 })
@@ -64,7 +65,7 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Civil date from days since the epoch (proleptic Gregorian calendar), written out because this stands on the hot path.
+        // Civil date from days since the epoch (proleptic Gregorian calendar), written out because this is on the hot path.
         let (days, of_day) = (self.0.div_euclid(86_400_000), self.0.rem_euclid(86_400_000));
         let z = days + 719_468;
         let era = z.div_euclid(146_097);
@@ -102,32 +103,29 @@ impl<'de> Deserialize<'de> for Timestamp {
 
 static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-/// The time zone of an IANA name, in any case, from the database in the binary: all nodes have the same rules, whatever the machine has.
+/// Returns the time zone of an IANA name, in any case. Uses the database in the binary, so that all nodes have the same rules.
 pub fn zone(name: &str) -> Option<TimeZone> {
     ZONES.get(name).ok().filter(|zone| !zone.is_unknown())
 }
 
-/// `Timestamp` as a bare number of milliseconds, for compact stored JSON.
+/// Serialises a `Timestamp` as a number of milliseconds, for compact stored JSON.
 pub mod millis {
     use super::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// Writes milliseconds.
     pub fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_i64(at.millis())
     }
 
-    /// Reads milliseconds.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         i64::deserialize(deserializer).map(Timestamp::from_millis)
     }
 
-    /// The same for an optional value.
+    /// The same for an optional timestamp.
     pub mod option {
         use super::super::Timestamp;
         use serde::{Deserialize, Deserializer, Serializer};
 
-        /// Writes milliseconds or null.
         pub fn serialize<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
             match at {
                 Some(at) => serializer.serialize_i64(at.millis()),
@@ -135,7 +133,6 @@ pub mod millis {
             }
         }
 
-        /// Reads milliseconds or null.
         pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
             Ok(Option::<i64>::deserialize(deserializer)?.map(Timestamp::from_millis))
         }

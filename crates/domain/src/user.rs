@@ -1,24 +1,24 @@
-//! People who sign in to the dashboard.
+//! Users of the dashboard.
 
 use crate::permission::{Permission, Permissions};
 use crate::{Environment, ProjectId, Redacted, Timestamp, UserId};
 
-/// What a person may do. A higher role includes the lower ones.
+/// Role of a user. A higher role includes the lower ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Role {
-    /// Looks at everything and changes nothing.
+    /// Can read everything.
     Viewer,
-    /// Sends, changes and decides.
+    /// Can also send, change and decide.
     Operator,
-    /// Also makes API keys and looks after people.
+    /// Can also create API keys and manage users.
     Owner,
 }
 
 impl Role {
-    /// Every role.
+    /// All roles.
     pub const ALL: &'static [Self] = &[Self::Viewer, Self::Operator, Self::Owner];
 
-    /// The number that is stored.
+    /// Returns the stored number.
     pub const fn number(self) -> i16 {
         match self {
             Self::Viewer => 1,
@@ -27,12 +27,12 @@ impl Role {
         }
     }
 
-    /// The role with this number.
+    /// Parses the stored number.
     pub fn from_number(number: i16) -> Option<Self> {
         Self::ALL.iter().copied().find(|role| role.number() == number)
     }
 
-    /// The word for it.
+    /// Returns the name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -41,12 +41,12 @@ impl Role {
         }
     }
 
-    /// The role with this name.
+    /// Parses the name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|role| role.as_str() == text)
     }
 
-    /// What it allows, in the words of API keys.
+    /// Returns the equivalent permissions of an API key.
     pub fn permissions(self) -> Permissions {
         if self > Self::Viewer {
             return Permissions::ALL;
@@ -56,33 +56,29 @@ impl Role {
     }
 }
 
-/// A person of a project.
+/// A user of a project.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
-    /// Its identifier.
     pub id: UserId,
-    /// The project.
     pub project: ProjectId,
-    /// The canonical email address, by which they sign in. One person has one address on this installation.
+    /// Canonical email address, used to sign in. Unique in the installation.
     pub email: String,
-    /// What they may do.
     pub role: Role,
-    /// The password, hashed with Argon2id in the PHC string format.
+    /// Argon2id hash of the password, in PHC string format.
     pub password: Redacted<String>,
 }
 
-/// A browser that is signed in.
+/// A signed-in browser.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Session {
-    /// The SHA-256 hash of the cookie.
+    /// SHA-256 of the cookie.
     pub hash: [u8; 32],
-    /// Who signed in.
     pub user: UserId,
-    /// The environment that they look at.
+    /// The environment the user is viewing.
     pub environment: Environment,
-    /// When they signed in.
+    /// When the user signed in.
     pub created_at: Timestamp,
-    /// When they must sign in again.
+    /// When the user must sign in again.
     pub expires_at: Timestamp,
 }
 

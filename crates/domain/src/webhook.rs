@@ -1,4 +1,4 @@
-//! Where events are posted to.
+//! Webhooks and their deliveries.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,46 +8,43 @@ use crate::id::SenderId;
 use crate::redacted::Redacted;
 use crate::time::Timestamp;
 
-/// The webhook of a sender, or of a world for events without a sender.
+/// The webhook of a sender, or of the environment for events without a sender.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Webhook {
-    /// The sender; the world itself when absent. One webhook each.
+    /// `None` for the environment's webhook.
     pub sender: Option<SenderId>,
-    /// Where to post to.
     pub url: String,
-    /// Which events.
     pub events: Vec<EventType>,
-    /// Whether anything is posted.
+    /// Whether events are posted.
     pub active: bool,
-    /// The signing secrets, sealed: `{"current": "whsec_…", "previous": "whsec_…"}`.
+    /// Sealed signing secrets: `{"current": "whsec_…", "previous": "whsec_…"}`.
     pub sealed: Redacted<Vec<u8>>,
-    /// Until when the previous secret signs too.
+    /// Until when the previous secret also signs.
     pub previous_until: Option<Timestamp>,
-    /// Since when nothing but failure was seen.
+    /// Start of the current run of failures.
     pub failing_since: Option<Timestamp>,
-    /// Why it was switched off, if not by a person.
+    /// Why it was disabled automatically.
     pub disabled_reason: Option<String>,
-    /// When it last changed.
     pub updated_at: Timestamp,
 }
 
 named! {
-    /// Where a delivery stands.
+    /// Status of a delivery.
     #[cfg_attr(feature = "openapi", schema(as = WebhookDeliveryStatus))]
     DeliveryStatus {
         /// Not tried yet.
         Pending = 1 "pending",
-        /// The endpoint took it.
+        /// The endpoint accepted it.
         Delivered = 2 "delivered",
-        /// The last try failed; there will be another.
+        /// The last try failed; it will be retried.
         Failed = 3 "failed",
-        /// Given up.
+        /// Abandoned.
         Dead = 4 "dead",
     }
 }
 
 impl Webhook {
-    /// The events of a webhook that names none.
+    /// Default events of a webhook.
     pub const DEFAULT_EVENTS: &'static [EventType] = &[
         EventType::MessageQueued,
         EventType::MessageSending,

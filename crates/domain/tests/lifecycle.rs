@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_domain::broadcast::{Counts, Halt, Part};
+use nuncio_domain::broadcast::{Counts, Halt, Membership};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, Detail, NodeId, Outcome, ReceiptKind, Receipts, Resolution, Route, State, Step, Wait};
 use nuncio_domain::message::{Attempt, AttemptStatus, Cost, Failure, FailureCode, HeldReason, Money, OnUnknown, Quote, QuoteState, Status};
@@ -142,7 +142,7 @@ fn state() -> impl Strategy<Value = State> {
             let fallback = fallback.then(|| route(Channel::Sms));
             money.iter_mut().for_each(|money| money.prepaid = prepaid == Some(true));
             let ids = (BroadcastId::from_uuid(Default::default()), BroadcastContactId::from_uuid(Default::default()));
-            let broadcast = prepaid.map(|_| Part::new(ids.0, ids.1, false));
+            let broadcast = prepaid.map(|_| Membership::new(ids.0, ids.1, false));
             let detail = Detail { on_unknown, fallback, fallback_after_seconds, money, broadcast, ..Detail::default() };
             let (status, due) = if scheduled { (Status::Scheduled, BIRTH.plus(HOUR)) } else { (Status::Queued, BIRTH) };
             born(status, due, detail)
@@ -274,7 +274,7 @@ fn check_withdrawn(state: &State) {
     }
 }
 
-/// What holds of a message's money: nothing is set aside for a final one, and its cost is what was charged, for what was taken.
+/// What holds of a message's money: nothing is reserved for a final one, and its cost is what was charged, for what was taken.
 fn check_money(state: &State) {
     let Some(money) = &state.detail.money else { return };
     let charged: Vec<_> = money.quotes.iter().filter(|q| q.state == QuoteState::Charged).collect();
@@ -547,7 +547,7 @@ fn a_long_message_has_arrived_when_all_its_parts_have() {
     tell(&mut life, 0, ReceiptKind::Delivered);
     tell(&mut life, 1, ReceiptKind::Failed(failure(FailureCode::Undeliverable)));
     assert_eq!(life.state.status, Status::Failed);
-    // What the provider took only in part never arrives whole.
+    // What the provider accepted only in part never arrives whole.
     let mut life = Life::new(queued());
     life.start();
     life.settle(0, Outcome::Unknown { failure: failure(FailureCode::UnknownOutcome), refs: refs() });

@@ -1,6 +1,6 @@
 //! What holds of every text that becomes short messages.
 
-use nuncio_domain::sms::{Encoding, Part, measure, parts};
+use nuncio_domain::sms::{Encoding, Segment, measure, segments};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 
@@ -57,20 +57,20 @@ proptest! {
 
     #[test]
     fn the_parts_are_the_text_and_each_fits(text in text()) {
-        let (measure, parts) = (measure(&text), parts(&text));
-        prop_assert_eq!(usize::from(measure.segments), parts.len());
-        let most = if parts.len() == 1 { measure.encoding.alone() } else { measure.encoding.part() };
-        prop_assert!(parts.iter().all(|part| part.units() <= most));
-        prop_assert_eq!(parts.iter().map(Part::units).sum::<usize>(), measure.units);
+        let (measure, segments) = (measure(&text), segments(&text));
+        prop_assert_eq!(usize::from(measure.segments), segments.len());
+        let most = if segments.len() == 1 { measure.encoding.alone() } else { measure.encoding.part() };
+        prop_assert!(segments.iter().all(|part| part.units() <= most));
+        prop_assert_eq!(segments.iter().map(Segment::units).sum::<usize>(), measure.units);
         // Each part reads by itself: no escape sequence and no surrogate pair is cut.
-        let one = |part: &Part| match part {
-            Part::Gsm7(septets) => read(septets),
-            Part::Ucs2(units) => String::from_utf16(units).expect("whole characters"),
+        let one = |part: &Segment| match part {
+            Segment::Gsm7(septets) => read(septets),
+            Segment::Ucs2(units) => String::from_utf16(units).expect("whole characters"),
         };
-        let joined: String = parts.iter().map(one).collect();
+        let joined: String = segments.iter().map(one).collect();
         prop_assert_eq!(&joined, &text);
         // Every part but the last has no room for the character that begins the next one.
-        prop_assert!(parts[..parts.len() - 1].iter().all(|part| part.units() + 1 >= most));
+        prop_assert!(segments[..segments.len() - 1].iter().all(|part| part.units() + 1 >= most));
     }
 
     #[test]

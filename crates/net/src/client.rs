@@ -20,28 +20,27 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
 
 tokio::task_local! {
-    /// How long connecting may take in the call that runs.
+    /// Connect timeout of the current call.
     static CONNECT_WITHIN: Duration;
 }
 
-/// An HTTP client that goes only where its [`GuardPolicy`] permits.
+/// An HTTP client that enforces a [`GuardPolicy`].
 ///
-/// Clones are cheap and share one connection pool: one connection for a host that offers HTTP/2, over which requests go side by
-/// side, and as many as requests at once for another. Proxies named by the environment are not used:
-/// behind one, the addresses could not be checked. Cookies are not kept, compressed bodies are
-/// not asked for. Connecting may take 10 seconds at most, and no more than half of what the call may take.
+/// Clones are cheap and share one connection pool: one connection per HTTP/2 host, and one per concurrent request for others.
+/// Proxies from environment variables are ignored, since the addresses behind one cannot be checked. No cookies, no compressed bodies.
+/// Connecting takes at most 10 seconds, and at most half of the call's timeout.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
     policy: Arc<GuardPolicy>,
 }
 
-/// How much one call may take.
+/// Limits of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct FetchLimits {
-    /// The longest body accepted, in bytes.
+    /// Maximum body length, in bytes.
     pub max_bytes: u64,
-    /// For the whole call: resolving, connecting, every redirect, and reading the body.
+    /// Timeout of the whole call: resolving, connecting, redirects, and reading the body.
     pub timeout: Duration,
 }
 
@@ -50,13 +49,13 @@ pub struct FetchLimits {
 pub struct Fetched {
     /// The whole body, at most [`FetchLimits::max_bytes`] long.
     pub bytes: Vec<u8>,
-    /// The `Content-Type` header as sent, if it is there and visible ASCII. A claim, no proof.
+    /// The `Content-Type` header as sent, if it is visible ASCII. Not verified.
     pub content_type: Option<String>,
-    /// The URL that gave the body, after redirects. May hold secrets in path and query.
+    /// The final URL, after redirects. Can contain secrets in path and query.
     pub final_url: Url,
 }
 
-/// An answer whose body is still to be read. Dropping it ends the exchange.
+/// A response whose body has not been read. Dropping it ends the exchange.
 #[derive(Debug)]
 pub struct Opened {
     answer: reqwest::Response,
@@ -64,7 +63,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// How long the body is, if the server says so. It cannot send more than that.
+    /// Returns the length of the body, if the server sent it. The body cannot be longer.
     pub fn length(&self) -> Option<u64> {
         self.answer.content_length()
     }
@@ -73,22 +72,20 @@ impl Opened {
     ///
     /// # Errors
     ///
-    /// [`FetchError`], mostly `TooLarge`, `Timeout` and `Network`. The limits hold for the body alone.
+    /// [`FetchError`], mostly `TooLarge`, `Timeout` and `Network`. The limits apply only to the body.
     pub async fn read(self, limits: FetchLimits) -> Result<Fetched, FetchError> {
         within(limits.timeout, fetched(self.answer, self.url, limits.max_bytes)).await
     }
 }
 
-/// The answer to [`Client::request`], whatever its status.
+/// The response to [`Client::request`], with any status.
 #[derive(Debug, Clone)]
 pub struct Response {
-    /// The status.
     pub status: StatusCode,
-    /// The headers.
     pub headers: HeaderMap,
     /// The body, or its first [`FetchLimits::max_bytes`] bytes.
     pub body: Vec<u8>,
-    /// Whether there is or may be more of the body than that.
+    /// Whether the body is, or may be, longer than that.
     pub truncated: bool,
 }
 
@@ -106,20 +103,19 @@ impl Client {
         Ok(Self { http, policy })
     }
 
-    /// Checks a URL that is to be reached later.
+    /// Validates a URL for later use.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with a URL that can never be reached, and which setting would allow it.
+    /// Returns what is wrong with a URL that can never be reached, and the setting that would allow it.
     pub fn check_url(&self, url: &str) -> Result<(), String> {
-        let parsed = url.parse().map_err(|_| "is no URL; must be like https://example.com/path".to_owned())?;
+        let parsed = url.parse().map_err(|_| "is not a URL; must be like https://example.com/path".to_owned())?;
         self.policy.check_url(&parsed).map_err(|refused| refused.to_string())
     }
 
-    /// Gets the body behind a URL, following at most 5 redirects, each held to the policy.
+    /// Fetches a URL, following at most 5 redirects, each checked by the policy.
     ///
-    /// A body longer than the limit is given up as soon as its `Content-Length` or the bytes read
-    /// say so; no more than the limit and one read is ever held.
+    /// Aborts as soon as the `Content-Length` or the bytes read exceed the limit; never holds more than the limit and one read.
     ///
     /// # Errors
     ///
@@ -133,27 +129,26 @@ impl Client {
         within(limits.timeout, whole).await
     }
 
-    /// Does as [`Self::fetch`] up to the headers of the answer, so that the caller can see how long the body is.
+    /// Like [`Self::fetch`], but returns after the response headers, so that the caller can check the length.
     ///
     /// # Errors
     ///
-    /// Every kind of [`FetchError`] but `TooLarge`.
+    /// Every kind of [`FetchError`] except `TooLarge`.
     pub async fn open(&self, url: &str, timeout: Duration) -> Result<Opened, FetchError> {
         let url = Url::parse(url)?;
         let opened = within(timeout, self.open_following(url)).await?;
         if opened.answer.status().is_success() { Ok(opened) } else { Err(FetchError::Status(opened.answer.status().as_u16())) }
     }
 
-    /// Sends one request and gives the answer of whatever status; redirects are not followed.
+    /// Sends one request and returns the response, with any status; does not follow redirects.
     ///
-    /// A body beyond the limit, one that breaks off, and one that is not there in time are cut
-    /// off, not errors: the server may have acted on the request, and its status must reach the
-    /// caller.
+    /// A body that is too long, breaks off or arrives too late is truncated without an error: the server may have processed the
+    /// request, so its status must reach the caller.
     ///
     /// # Errors
     ///
     /// [`FetchError`], but neither `Status` nor `TooLarge`. After `Timeout` and `Network` it is
-    /// unknown whether the server acted on the request.
+    /// unknown whether the server processed the request.
     pub async fn request(
         &self,
         method: Method,
@@ -195,8 +190,7 @@ impl Client {
         self.send(Method::GET, url, HeaderMap::new(), Vec::new()).await
     }
 
-    /// The one place where requests leave. The URL is checked here because the resolver is not
-    /// asked when the host is an address.
+    /// Sends every request. The URL is checked here because the resolver is not called if the host is an address.
     async fn send(&self, method: Method, url: &Url, headers: HeaderMap, body: Vec<u8>) -> Result<reqwest::Response, FetchError> {
         self.policy.check_url(url)?;
         let mut request = self.http.request(method, url.clone()).headers(headers);
@@ -209,13 +203,13 @@ impl Client {
     }
 }
 
-/// Runs a call for `limit` at most. Its connecting is given up earlier: then it is known that the request never left.
+/// Limits the duration of a call. Connecting has a shorter limit, after which it is certain that the request was not sent.
 async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, FetchError>>) -> Result<T, FetchError> {
     let call = CONNECT_WITHIN.scope(CONNECT_TIMEOUT.min(limit / 2), call);
     timeout(limit, call).await.unwrap_or(Err(FetchError::Timeout))
 }
 
-/// Resolving, connecting and the TLS handshake, begun by the call that wants them; reqwest's own limit is one for all calls.
+/// Limits resolving, connecting and the TLS handshake by the current call; reqwest's own limit is the same for all calls.
 fn connecting<T>(step: impl Future<Output = Result<T, BoxError>>) -> impl Future<Output = Result<T, BoxError>> {
     let limit = CONNECT_WITHIN.try_with(|limit| *limit).unwrap_or(CONNECT_TIMEOUT);
     async move {
@@ -224,7 +218,7 @@ fn connecting<T>(step: impl Future<Output = Result<T, BoxError>>) -> impl Future
     }
 }
 
-/// Connections are kept per host, and speak HTTP/2 where the server agrees to it in the handshake.
+/// Keeps connections per host; uses HTTP/2 where the server agrees to it in the handshake.
 fn builder(policy: &Arc<GuardPolicy>) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .user_agent(USER_AGENT)
@@ -238,7 +232,7 @@ fn host(url: &Url) -> &str {
     url.host_str().unwrap_or_default()
 }
 
-/// Where a redirect (RFC 9110 §15.4) leads, if the answer is one that can be followed.
+/// Returns the target of a redirect (RFC 9110 §15.4), if the response is one.
 fn redirect_target(answer: &reqwest::Response, from: &Url) -> Option<Url> {
     if !matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
@@ -262,7 +256,7 @@ async fn fetched(answer: reqwest::Response, final_url: Url, limit: u64) -> Resul
     Ok(Fetched { bytes, content_type, final_url })
 }
 
-/// Reads at most `limit` bytes into `body`; true if there were more.
+/// Reads at most `limit` bytes into `body`; returns whether there were more.
 async fn read_body(mut answer: reqwest::Response, url: &Url, limit: u64, body: &mut Vec<u8>) -> Result<bool, FetchError> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     while let Some(chunk) = answer.chunk().await.map_err(|error| FetchError::from_exchange(host(url), error))? {
@@ -276,8 +270,8 @@ async fn read_body(mut answer: reqwest::Response, url: &Url, limit: u64, body: &
     Ok(false)
 }
 
-/// Resolves by the system and keeps the addresses that the policy permits. The connection is made
-/// to the very addresses checked, so a name that changes its answer in between gains nothing.
+/// Resolves names with the system resolver and keeps the permitted addresses. The connection uses exactly these addresses, so changing the
+/// DNS response in between has no effect.
 struct GuardedResolver(Arc<GuardPolicy>);
 
 impl Resolve for GuardedResolver {

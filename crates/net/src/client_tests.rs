@@ -101,7 +101,7 @@ async fn a_connection_is_used_again_where_http2_is_not_offered() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_never_connected_did_not_leave() {
-    // The system takes the connection; nobody answers the handshake.
+    // The system accepts the connection, but the handshake gets no response.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/", listener.local_addr().unwrap());
     let client = client();

@@ -1,13 +1,13 @@
-//! Why a request came to nothing.
+//! Errors of HTTP requests.
 
 use std::error::Error;
 
 use crate::guard::Refused;
 
-/// Why a request gave no usable answer.
+/// Why a request failed.
 ///
-/// Neither `Display` nor `Debug` shows credentials, paths, queries or headers: a path can be a
-/// secret too (some provider APIs and webhook receivers carry their token there).
+/// Neither `Display` nor `Debug` shows credentials, paths, queries or headers: a path can contain a token too (some provider APIs and
+/// webhook receivers).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     /// Not an absolute URL.
@@ -22,14 +22,11 @@ pub enum FetchError {
     Status(u16),
     /// The body is longer than the limit, in bytes.
     #[error("the body is longer than {limit} bytes")]
-    TooLarge {
-        /// The limit that was set, in bytes.
-        limit: u64,
-    },
-    /// No connection, or no full answer, in time.
+    TooLarge { limit: u64 },
+    /// No connection, or no complete response, in time.
     #[error("the server did not answer in time")]
     Timeout,
-    /// Resolving, connecting or TLS failed: the request never left. Names the host and the cause.
+    /// Resolving, connecting or TLS failed: the request was not sent. Names the host and the cause.
     #[error("{0}")]
     Unreachable(String),
     /// The HTTP exchange failed. Names the host and the cause.
@@ -38,10 +35,9 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// Whether the same request may succeed later: time-outs, network failures, and the statuses
-    /// 408, 429 and 5xx.
+    /// Returns whether the same request can succeed later: timeouts, network failures, and the statuses 408, 429 and 5xx.
     ///
-    /// Says nothing on whether the server acted on the request already.
+    /// The server may already have processed the request.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -51,14 +47,14 @@ impl FetchError {
         }
     }
 
-    /// Whether the request may have left, so that the server may have acted on it.
+    /// Returns whether the request may have been sent, so that the server may have processed it.
     #[must_use]
     pub fn may_have_left(&self) -> bool {
         !matches!(self, Self::InvalidUrl(_) | Self::Refused(_) | Self::Unreachable(_))
     }
 
     pub(crate) fn from_exchange(host: &str, error: reqwest::Error) -> Self {
-        // The URL is taken out first: the error would print it whole.
+        // Removes the URL: the error would print it in full.
         let error = error.without_url();
         let (timed_out, connecting) = (error.is_timeout(), error.is_connect());
         let mut cause: &dyn Error = &error;
@@ -76,7 +72,7 @@ impl FetchError {
     }
 }
 
-/// The HTTP client could not be set up, as when the system has no root certificates.
+/// The HTTP client could not be set up, for example because the system has no root certificates.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot set up the HTTP client")]
 pub struct SetupError(#[source] pub(crate) reqwest::Error);

@@ -1,4 +1,4 @@
-//! Where a request may go: schemes, credentials in URLs, and addresses.
+//! Decides where requests can go: schemes, credentials in URLs, and addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,7 +10,7 @@ const ALLOW_HTTP: &str = "net.allow_http";
 const ALLOW_LOOPBACK: &str = "net.allow_loopback";
 const ALLOW_NETWORKS: &str = "net.allow_networks";
 
-/// What the operator permits beyond `https` to public addresses. The default permits nothing more.
+/// Exceptions to `https` to public addresses. The default has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuardPolicy {
@@ -23,7 +23,7 @@ pub struct GuardPolicy {
 }
 
 impl GuardPolicy {
-    /// Permits everything that can be connected to.
+    /// Permits every URL.
     #[must_use]
     pub fn open() -> Self {
         let everywhere = [IpNet::V4(v4([0, 0, 0, 0], 0)), IpNet::V6(v6([0; 8], 0))];
@@ -101,11 +101,11 @@ impl GuardPolicy {
         }
     }
 
-    /// Keeps of the addresses a name resolved to those that may be connected to.
+    /// Returns the permitted ones of the addresses a name resolved to.
     ///
     /// # Errors
     ///
-    /// [`Refused`] if addresses were given and none may be used; it tells about the first.
+    /// [`Refused`] for the first address if none is permitted.
     pub(crate) fn filter(&self, host: &str, found: impl Iterator<Item = SocketAddr>) -> Result<Vec<SocketAddr>, Refused> {
         let mut kept = Vec::new();
         let mut first_refusal = None;
@@ -125,7 +125,7 @@ impl GuardPolicy {
     }
 }
 
-/// Whether a URL names this machine: what is sent there crosses no network.
+/// Returns whether a URL points to this machine, so that requests cross no network.
 fn is_here(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => ip.is_loopback(),
@@ -201,7 +201,7 @@ fn behind_nat64(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// What kind of non-public address this is; none for a public one.
+/// Returns the kind of a non-public address; `None` for a public one.
 fn special_purpose(ip: IpAddr) -> Option<&'static str> {
     match ip {
         IpAddr::V4(ip) => V4_SPECIAL.iter().find(|(net, _)| net.contains(&ip)).map(|(_, what)| *what),
@@ -209,8 +209,7 @@ fn special_purpose(ip: IpAddr) -> Option<&'static str> {
             .iter()
             .find(|(net, _)| net.contains(&ip))
             .map(|(_, what)| *what)
-            // Outside of 2000::/3 nothing is assigned for the public (RFC 4291 §2.4), so what
-            // the table does not know there is refused rather than trusted.
+            // Outside of 2000::/3 no public addresses are assigned (RFC 4291 §2.4), so addresses missing from the table are refused.
             .or_else(|| (!V6_GLOBAL.contains(&ip)).then_some("a reserved address")),
     }
 }
@@ -236,7 +235,7 @@ const V4_SPECIAL: &[(Ipv4Net, &str)] = &[
     (v4([224, 0, 0, 0], 4), "a multicast address"),
     (v4([255, 255, 255, 255], 32), "a broadcast address"),
     (v4([240, 0, 0, 0], 4), "a reserved address"),
-    // Azure's host agent, which answers to every virtual machine there.
+    // Azure's host agent, reachable from every virtual machine there.
     (v4([168, 63, 129, 16], 32), "a metadata service address"),
 ];
 

@@ -1,8 +1,7 @@
-//! The only way out to HTTP for what nuncio fetches or posts on behalf of a user.
+//! Guards HTTP requests to URLs that users provide.
 //!
-//! A URL given by a user must not become a way into the operator's own network. [`GuardPolicy`]
-//! says where a request may go; [`Client`] holds to it for the URL, for every address a name
-//! resolves to at the moment of connecting, and for every redirect.
+//! Such a URL must not give access to the operator's own network. [`GuardPolicy`] decides where a request can go; [`Client`] enforces it
+//! for the URL, for every address a name resolves to when it connects, and for every redirect.
 
 mod client;
 mod error;
@@ -18,8 +17,8 @@ pub use url::Url;
 
 /// Makes `ring` the process-wide TLS provider, unless one is installed already.
 ///
-/// May be called any number of times, from any thread. [`Client::new`] calls it.
+/// Can be called repeatedly and from any thread. [`Client::new`] calls it.
 pub fn init_tls() {
-    // The only failure is that a provider was installed first, which serves as well.
+    // The only failure is that a provider is already installed, which is fine.
     rustls::crypto::ring::default_provider().install_default().ok();
 }

@@ -1,4 +1,4 @@
-//! The way out of adapters.
+//! Outbound network access of adapters.
 
 use std::net::SocketAddr;
 
@@ -6,8 +6,8 @@ use crate::client::Client;
 use crate::error::{FetchError, SetupError};
 use crate::guard::GuardPolicy;
 
-/// Two ways out: a guarded one for accounts that callers of the API set up, and an open one for those of the operator, who may well have
-/// a relay or a gateway next door. Clones share their connections.
+/// A guarded client for accounts set up through the API, and an unguarded one for those of the operator, who may well have a relay or a
+/// gateway in their own network. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Network {
     guarded: Client,
@@ -15,7 +15,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Both ways, the guarded one as `policy` says.
+    /// Makes both clients; `policy` applies to the guarded one.
     ///
     /// # Errors
     ///
@@ -24,18 +24,17 @@ impl Network {
         Ok(Self { guarded: Client::new(policy)?, open: Client::new(GuardPolicy::open())? })
     }
 
-    /// The HTTP client for an account.
+    /// Returns the HTTP client for an account.
     #[must_use]
     pub fn client(&self, trusted: bool) -> &Client {
         if trusted { &self.open } else { &self.guarded }
     }
 
-    /// The addresses of a host that a connection for an account may be made to, best first. Connect to one of these and resolve no more:
-    /// a name may change its answer.
+    /// Returns the permitted addresses of a host, best first. Connect to one of these without resolving again: the DNS response can change.
     ///
     /// # Errors
     ///
-    /// [`FetchError::Refused`] if there are addresses and none is permitted, [`FetchError::Unreachable`] if there is none.
+    /// [`FetchError::Refused`] if there are addresses but none is permitted, [`FetchError::Unreachable`] if there is none.
     pub async fn resolve(&self, trusted: bool, host: &str, port: u16) -> Result<Vec<SocketAddr>, FetchError> {
         let unknown = |why: &dyn std::fmt::Display| FetchError::Unreachable(format!("{host}: {why}"));
         let found = tokio::net::lookup_host((host, port)).await.map_err(|error| unknown(&error))?;

@@ -1,4 +1,4 @@
-//! Takes provider events from the adapters and hands them to the use cases: at once, or after the time that the adapter asks for.
+//! Queues provider events from the adapters and applies them, at once or after the delay that the adapter requests.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -14,10 +14,10 @@ use nuncio_store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-/// How long to wait before an event that could not be written is tried again.
+/// Delay before an event that could not be stored is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Where adapters put their events.
+/// Receives events from adapters.
 #[derive(Debug)]
 pub(crate) struct Events {
     queue: mpsc::UnboundedSender<Job>,
@@ -26,11 +26,11 @@ pub(crate) struct Events {
     delayed: Mutex<Delayed>,
 }
 
-/// An event on its way, counted as work under way.
+/// A queued event; counts as work in flight.
 #[derive(Debug)]
 pub(crate) struct Job {
     event: ProviderEvent,
-    /// Who waits until it is written; the event is tried again until it is written if nobody does.
+    /// Notified of the result. If `None`, the event is retried until it is stored.
     recorded: Option<oneshot::Sender<Result<(), Unrecorded>>>,
     working: Working,
 }
@@ -43,14 +43,14 @@ struct Delayed {
     next: u64,
 }
 
-/// Makes the queue of a node: what adapters write to, and what [`apply_all`] reads.
+/// Makes the queue of a node: the sink for adapters, and the receiver for [`apply_all`].
 pub(crate) fn queue(tracker: Tracker, ids: Ids) -> (Arc<Events>, mpsc::UnboundedReceiver<Job>) {
     let (queue, jobs) = mpsc::unbounded_channel();
     (Arc::new(Events { queue, tracker, ids, delayed: Mutex::default() }), jobs)
 }
 
 impl Events {
-    /// Queues the delayed events whose time has come; returns whether there were any.
+    /// Queues the delayed events that are due; returns whether there were any.
     pub(crate) fn release_due(&self) -> bool {
         let now = self.ids.clock.monotonic();
         let mut due = Vec::new();
@@ -69,7 +69,7 @@ impl Events {
         any
     }
 
-    /// Queues an event. After the node has ended there is no reader: the event is dropped, and who waits for it learns so.
+    /// Queues an event. After the node has stopped, the event is dropped and the waiting caller is notified.
     fn enqueue(&self, event: ProviderEvent, recorded: Option<oneshot::Sender<Result<(), Unrecorded>>>) {
         let _ = self.queue.send(Job { event, recorded, working: self.tracker.begin() });
     }
@@ -95,7 +95,7 @@ impl EventSink for Events {
     }
 }
 
-/// Applies queued events side by side, until it is dropped.
+/// Applies queued events concurrently until it is dropped.
 pub(crate) async fn apply_all(mut jobs: mpsc::UnboundedReceiver<Job>, core: Core, dispatch: Dispatch) {
     while let Some(job) = jobs.recv().await {
         let (core, dispatch) = (core.clone(), dispatch.clone());
@@ -114,12 +114,12 @@ async fn record(core: &Core, dispatch: &Dispatch, event: ProviderEvent) -> Resul
         return Err(Unrecorded);
     }
     core.inbound().receive(event).await.map_err(|error| {
-        tracing::warn!(%error, "failed to write a provider event; the provider is asked to send it again");
+        tracing::warn!(%error, "failed to store provider event; asked provider to resend");
         Unrecorded
     })
 }
 
-/// Writes an event, however long it takes: what was sent once must not be lost while the process lives.
+/// Stores an event, retrying without limit: an event that was accepted must not be lost while the process lives.
 async fn insist(core: &Core, dispatch: &Dispatch, event: ProviderEvent) {
     loop {
         match core.inbound().receive(event.clone()).await {
@@ -127,7 +127,7 @@ async fn insist(core: &Core, dispatch: &Dispatch, event: ProviderEvent) {
             Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) if !dispatch.is_stopping() => {
                 tokio::time::sleep(RETRY).await;
             }
-            Err(error) => return tracing::error!(%error, "failed to write a provider event"),
+            Err(error) => return tracing::error!(%error, "failed to store provider event"),
         }
     }
 }

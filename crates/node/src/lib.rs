@@ -1,9 +1,9 @@
-//! Runs a node: the use cases, what carries messages out, and the loops above both.
+//! Runs a node: use cases, dispatch, and the loops above both.
 //!
-//! Adapters put provider events into a queue, which [`Node`] reads and hands to the use cases. The same node posts webhooks, and looks
-//! after broadcasts, templates, phone numbers and invitations that are due.
+//! Adapters put provider events into a queue, which [`Node`] applies. The node also posts webhooks, and processes due broadcasts,
+//! templates, phone numbers and invitations.
 //!
-//! Everything periodic happens in [`Node::tick`]: tests call it with a clock of their own, [`Node::run`] calls it in a loop.
+//! All periodic work is in [`Node::tick`]: tests call it with a manual clock, [`Node::run`] calls it in a loop.
 
 mod events;
 mod rounds;
@@ -25,36 +25,35 @@ use tokio::task::JoinHandle;
 use events::Events;
 use webhooks::Webhooks;
 
-/// How often to look for something to do.
+/// Interval of [`Node::tick`].
 const EVERY: Duration = Duration::from_millis(100);
-/// How long to wait after a round that failed.
-const AFTER_TROUBLE: Duration = Duration::from_millis(500);
+/// Pause after a failed round.
+const AFTER_ERROR: Duration = Duration::from_millis(500);
 
-/// What a [`Node`] is made of.
+/// Dependencies of a [`Node`].
 #[derive(Debug)]
-pub struct Parts {
-    /// The database.
+pub struct NodeDeps {
     pub store: Arc<dyn Store>,
     /// The kinds of adapters.
     pub registry: Registry,
-    /// Seals and opens provider secrets.
+    /// Encrypts and decrypts provider secrets.
     pub sealer: Sealer,
     /// Clock and randomness.
     pub ids: Ids,
-    /// Where clients reach this installation, such as `https://messages.example.org`, without a slash at its end.
+    /// Public URL of this installation without a trailing slash, such as `https://messages.example.org`.
     pub public_url: String,
-    /// Sends the codes that prove inbound email addresses; without it they cannot be sent.
+    /// Sends the codes that verify inbound email addresses; without it, codes cannot be sent.
     pub code_relay: Option<CodeRelay>,
-    /// Asked about the content of broadcasts beside the built-in review.
+    /// External reviewer of broadcasts, in addition to the built-in review.
     pub reviewer: Option<Reviewer>,
 }
 
-/// One incarnation of a node. Clones are the same node.
+/// A running node. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// Use cases.
     pub core: Core,
-    /// What carries messages out.
+    /// Sends messages.
     pub dispatch: Dispatch,
     shared: Arc<Shared>,
     _events: Arc<Applying>,
@@ -71,14 +70,14 @@ struct Shared {
     tracker: Tracker,
     events: Arc<Events>,
     webhooks: Webhooks,
-    /// Whether a round of broadcasts is under way.
+    /// Whether a round of broadcasts is in flight.
     broadcasting: AtomicBool,
     second: Gate,
     templates: Gate,
     runtime: tokio::runtime::Handle,
 }
 
-/// The task that applies provider events. It ends with the node.
+/// The task that applies provider events. Aborted with the node.
 #[derive(Debug)]
 struct Applying(JoinHandle<()>);
 
@@ -89,19 +88,19 @@ impl Drop for Applying {
 }
 
 impl Node {
-    /// Puts a node together. Must be called inside a Tokio runtime; nothing is sent before [`Self::start`].
+    /// Makes a node. Must be called inside a Tokio runtime; sends nothing before [`Self::start`].
     ///
     /// # Errors
     ///
-    /// Fails if the system has no root certificates that can be used.
-    pub fn new(parts: Parts, config: DispatchConfig) -> anyhow::Result<Self> {
-        let Parts { store, registry, sealer, ids, public_url, code_relay, reviewer } = parts;
+    /// If the system has no usable root certificates.
+    pub fn new(parts: NodeDeps, config: DispatchConfig) -> anyhow::Result<Self> {
+        let NodeDeps { store, registry, sealer, ids, public_url, code_relay, reviewer } = parts;
         let net = nuncio_net::Client::new(config.guard.clone())?;
         let tracker = Tracker::default();
         let (events, jobs) = events::queue(tracker.clone(), ids.clone());
         let services = Services { events: events.clone(), ids: ids.clone(), public_url: public_url.as_str().into() };
         let dispatch = Dispatch::new(
-            nuncio_dispatch::Parts {
+            nuncio_dispatch::DispatchDeps {
                 store: Arc::clone(&store),
                 registry: registry.clone(),
                 services: services.clone(),
@@ -111,7 +110,7 @@ impl Node {
             },
             config,
         );
-        let core = Core::new(nuncio_core::Parts {
+        let core = Core::new(nuncio_core::CoreDeps {
             store: Arc::clone(&store),
             dispatch: dispatch.clone(),
             net: net.clone(),
@@ -141,25 +140,25 @@ impl Node {
         Ok(Self { core, dispatch, shared, _events: Arc::new(Applying(applying)) })
     }
 
-    /// Where provider events go.
+    /// Returns the sink for provider events.
     pub fn events(&self) -> Arc<dyn EventSink> {
         self.shared.events.clone()
     }
 
-    /// Registers the node, and takes over what dead ones left. A database that was last used long ago has its unfinished messages held
-    /// for a person, since it may be a copy whose messages went out meanwhile.
+    /// Registers the node and recovers dead nodes. If the database was last used long ago, holds its unfinished messages for a human
+    /// decision: it may be a copy whose messages were sent since.
     pub async fn start(&self) -> Result<()> {
         self.dispatch.start().await
     }
 
-    /// Runs one round of everything periodic; returns whether there was anything to do. Trouble with one part keeps no other from its turn.
+    /// Runs one round of all periodic work; returns whether there was anything to do. A failure of one part does not prevent the others.
     pub async fn tick(&self) -> Result<bool> {
         let dispatched = self.dispatch.tick().await;
-        let looked_after = self.shared.look_after().await;
+        let looked_after = self.shared.process_due().await;
         Ok(dispatched? | looked_after? | self.shared.post_events(true).await?)
     }
 
-    /// Ticks until nothing is due, under way or waiting for a permit. For tests and for a clean shutdown.
+    /// Ticks until nothing is due, in flight or waiting for a permit. For tests and clean shutdown.
     pub async fn drain(&self) -> Result<()> {
         let tracker = &self.shared.tracker;
         loop {
@@ -177,13 +176,13 @@ impl Node {
     pub async fn run(&self) {
         let contacts = self.core.contacts();
         let webhooks = tokio::spawn(Arc::clone(&self.shared).run_webhooks());
-        // In one task: a fault that ends one of them is seen by the others' silence.
+        // In one task: if one loop panics, the others stop too, which is noticed.
         tokio::select! {
             () = self.dispatch.run() => {}
             () = self.run_rounds() => {}
-            () = each_minute(|| contacts.finish_erasures(), "erasures were not finished") => {}
+            () = each_minute(|| contacts.finish_erasures(), "failed to finish erasures; will retry") => {}
         }
-        // It sees the same sign to stop.
+        // It gets the same stop signal.
         let _ = webhooks.await;
     }
 
@@ -192,26 +191,26 @@ impl Node {
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !self.dispatch.is_stopping() {
             interval.tick().await;
-            if let Err(error) = self.shared.look_after().await {
-                tracing::warn!(%error, "a round of the node failed; will retry");
-                tokio::time::sleep(AFTER_TROUBLE).await;
+            if let Err(error) = self.shared.process_due().await {
+                tracing::warn!(%error, "failed to run a round of the node; will retry");
+                tokio::time::sleep(AFTER_ERROR).await;
             }
         }
     }
 
-    /// Removes rows that are no longer needed: idempotency keys whose time is over, chunks of requests that were never accepted, and
-    /// traces of erased contacts. [`Self::run`] does so once a minute.
+    /// Deletes expired idempotency keys, spool chunks of requests that were never accepted, and records of erasures. [`Self::run`] calls it
+    /// once a minute.
     pub async fn purge(&self) -> Result<()> {
         let purged = self.dispatch.purge().await;
         purged.and(self.core.contacts().finish_erasures().await)
     }
 
-    /// Starts nothing new, waits for what is under way (at most `patience`), and leaves.
+    /// Starts nothing new, waits at most `patience` for work in flight, and unregisters the node.
     pub async fn stop(&self, patience: Duration) {
         self.dispatch.stop(patience).await;
-        let saved = self.shared.leave_logs().await;
+        let saved = self.shared.release_logs().await;
         if let Err(error) = saved.and(self.dispatch.leave().await) {
-            tracing::warn!(%error, "the node could not sign off");
+            tracing::warn!(%error, "failed to unregister node");
         }
     }
 }

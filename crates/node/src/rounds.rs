@@ -1,4 +1,4 @@
-//! Broadcasts and templates that are due, and what falls due once a second: found here, looked after by core.
+//! Finds due broadcasts, templates and other periodic work, and passes them to core.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,23 +11,23 @@ use nuncio_store::{DueBroadcast, Result};
 use crate::Shared;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Broadcasts and templates of one round.
+/// Maximum broadcasts and templates per round.
 const ROUND: u32 = 20;
-/// Broadcasts that a node looks after at once.
+/// Maximum broadcasts processed at once.
 const AT_ONCE: usize = 4;
 
 impl Shared {
-    /// Runs one round of what falls due beside messages; returns whether there was anything to do.
-    pub(crate) async fn look_after(self: &Arc<Self>) -> Result<bool> {
+    /// Runs one round of due work other than messages; returns whether there was anything to do.
+    pub(crate) async fn process_due(self: &Arc<Self>) -> Result<bool> {
         let released = self.events.release_due();
-        let broadcasts = self.look_after_broadcasts().await;
+        let broadcasts = self.process_broadcasts().await;
         let once = if self.second.opens(self.ids.clock.monotonic(), SECOND) { self.each_second().await } else { Ok(false) };
         Ok(released | broadcasts? | once?)
     }
 
-    /// Begins a round if something is due and none is under way; returns whether something is. It runs beside the others: handing over
+    /// Starts a round of broadcasts if any is due and no round is running; returns whether any is due. Runs concurrently, because enqueuing
     /// waits for the database.
-    async fn look_after_broadcasts(self: &Arc<Self>) -> Result<bool> {
+    async fn process_broadcasts(self: &Arc<Self>) -> Result<bool> {
         let now = self.ids.clock.now();
         if self.dispatch.accepting().is_none() {
             return Ok(false);
@@ -37,7 +37,7 @@ impl Shared {
         }
         let mut tx = self.store.read().await?;
         let broadcasts = tx.due_broadcasts(now, ROUND).await?;
-        // The provider takes hours over a template.
+        // Providers take hours to decide on a template.
         let look = self.templates.opens(self.ids.clock.monotonic(), SECOND);
         let templates = if look { tx.due_templates(now, ROUND).await? } else { Vec::new() };
         drop(tx);
@@ -54,25 +54,25 @@ impl Shared {
     }
 
     async fn round(&self, broadcasts: Vec<DueBroadcast>, templates: Vec<Template>) {
-        // A few at once: one may wait for the operator's reviewer.
+        // Concurrently: one may wait for the operator's reviewer.
         let looked_after = futures::stream::iter(broadcasts).for_each_concurrent(AT_ONCE, |due| async move {
-            if let Err(error) = self.core.broadcasts().look_after(due).await {
-                tracing::warn!(broadcast.id = %due.id, %error, cause = ?std::error::Error::source(&error), "failed to look after a broadcast; will retry");
+            if let Err(error) = self.core.broadcasts().process_due(due).await {
+                tracing::warn!(broadcast.id = %due.id, %error, cause = ?std::error::Error::source(&error), "failed to process broadcast; will retry");
             }
         });
         looked_after.await;
         for template in templates {
-            if let Err(error) = self.core.templates().look_after(&template).await {
-                tracing::warn!(template.id = %template.id, %error, "failed to look after a template; will retry");
+            if let Err(error) = self.core.templates().process_due(&template).await {
+                tracing::warn!(template.id = %template.id, %error, "failed to process template; will retry");
             }
         }
     }
 
-    /// Matches early receipts to their messages, completes texts in parts, renews phone numbers and expires invitations. Each row is
-    /// taken by one node.
+    /// Matches early receipts to their messages, completes segmented texts, renews phone numbers and expires invitations. Each row is
+    /// processed by one node.
     async fn each_second(&self) -> Result<bool> {
-        let strays = self.core.inbound().look_for_strays().await;
-        let parts = self.core.inbound().look_for_late_parts().await;
+        let strays = self.core.inbound().match_strays().await;
+        let parts = self.core.inbound().store_late_messages().await;
         if self.dispatch.is_stopping() {
             return Ok(strays? | parts?);
         }
@@ -80,7 +80,7 @@ impl Shared {
         let expired = self.core.invitations().expire_due().await;
         let [renewed, expired] = [("phone numbers", renewed), ("invitations", expired)].map(|(what, outcome)| {
             outcome.unwrap_or_else(|error| {
-                tracing::warn!(%error, "failed to look for {what} that are due; will retry");
+                tracing::warn!(%error, "failed to find due {what}; will retry");
                 false
             })
         });
@@ -88,7 +88,7 @@ impl Shared {
     }
 }
 
-/// Lets the next round begin, however this one ended.
+/// Allows the next round when dropped, whatever the result.
 struct Ending<'a>(&'a Shared);
 
 impl Drop for Ending<'_> {

@@ -1,7 +1,7 @@
-//! Secrets at rest: XChaCha20-Poly1305, bound to the row that they belong to.
+//! Encrypts secrets at rest: XChaCha20-Poly1305, bound to the row they belong to.
 //!
-//! Blob: key id (4 bytes), nonce (24 random bytes), ciphertext with tag. The row's identity is authenticated with it, so that a
-//! blob copied to another row does not open. To rotate, put the new key first and keep the old ones until all is sealed anew.
+//! Blob: key id (4 bytes), nonce (24 random bytes), ciphertext with tag. The row's identity is authenticated with it, so that a blob copied
+//! to another row does not open. To rotate, put the new key first and keep the old ones until everything is sealed again.
 
 mod mac;
 
@@ -29,8 +29,8 @@ pub enum SealerError {
     /// No key was given, or one is not 32 bytes of base64.
     #[error("an encryption key must be 32 bytes in base64, one key a line, the newest first")]
     Key,
-    /// Sealed with a key that is not here.
-    #[error("sealed with a key that is not in the key file")]
+    /// Sealed with an unknown key.
+    #[error("sealed with a key that is missing from the key file")]
     UnknownKey,
     /// The blob was changed, cut or moved to another row.
     #[error("the sealed secrets are damaged")]
@@ -38,7 +38,7 @@ pub enum SealerError {
 }
 
 impl Sealer {
-    /// From the text of a key file: one base64 key a line, the newest first.
+    /// Parses a key file: one base64 key per line, newest first.
     pub fn parse(text: &str) -> Result<Self, SealerError> {
         let keys = text
             .lines()
@@ -49,20 +49,19 @@ impl Sealer {
         if keys.is_empty() { Err(SealerError::Key) } else { Ok(Self { keys }) }
     }
 
-    /// A line for a new key file.
+    /// Returns a line for a new key file.
     pub fn generate(entropy: &dyn Entropy) -> Redacted<String> {
         let mut key = [0; 32];
         entropy.fill(&mut key);
         Redacted::new(format!("{}\n", STANDARD.encode(key)))
     }
 
-    /// A key for another purpose, which follows from the oldest key and so survives rotation.
+    /// Derives a key for another purpose from the oldest key, so that it survives rotation.
     pub fn derive(&self, purpose: &[u8]) -> Redacted<[u8; 32]> {
         let oldest = self.keys.last().map_or([0; 32], |key| *key.expose());
         Redacted::new(mac(&oldest, &[purpose]))
     }
 
-    /// Encrypts the secrets of a row.
     pub fn seal(&self, row: Row, secrets: &Map<String, Value>, entropy: &dyn Entropy) -> Result<Vec<u8>, SealerError> {
         let key = self.keys.first().ok_or(SealerError::Key)?;
         let mut nonce = [0; 24];
@@ -74,7 +73,6 @@ impl Sealer {
         Ok([key_id(key).as_slice(), &nonce, &sealed].concat())
     }
 
-    /// Decrypts the secrets of a row.
     pub fn open(&self, row: Row, blob: &[u8]) -> Result<Map<String, Value>, SealerError> {
         let (id, rest) = blob.split_at_checked(4).ok_or(SealerError::Damaged)?;
         let (nonce, sealed) = rest.split_at_checked(24).ok_or(SealerError::Damaged)?;
@@ -95,12 +93,12 @@ fn key_id(key: &Redacted<[u8; 32]>) -> [u8; 4] {
     [digest[0], digest[1], digest[2], digest[3]]
 }
 
-/// The row that secrets belong to. Sealed into the blob: what is stored must keep its spelling.
+/// The row that secrets belong to. Part of the authenticated data, so stored values must keep their form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Row {
     /// Secrets of a provider account.
     Connection(TenantId, ConnectionId),
-    /// Signing secrets of a sender's webhook, or of the world's.
+    /// Signing secrets of a sender's webhook, or of the environment's.
     Webhook(TenantId, Option<SenderId>),
     /// Token of an invitation.
     Invitation(TenantId, InvitationId),

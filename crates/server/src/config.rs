@@ -1,6 +1,6 @@
-//! Configuration: `nuncio.toml`, then the environment (`NUNCIO__SECTION__KEY`), then the command line.
+//! Reads the configuration: `nuncio.toml`, then the environment (`NUNCIO__SECTION__KEY`), then the command line.
 //!
-//! Everything has a working default. Unknown keys and wrong values are refused, all of them at once, each with its path.
+//! Every setting has a working default. Unknown keys and invalid values are rejected, all at once, each with its path.
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ pub struct ServerConfig {
     /// Where others reach this installation, such as `https://messages.example.org`; links that clients get begin with it. Empty for
     /// `http://` and the address that it listens on.
     pub public_url: String,
-    /// Seconds that requests and attempts under way are waited for at shutdown.
+    /// Seconds that requests and attempts in flight are waited for at shutdown.
     pub shutdown_seconds: u64,
     /// Connections of clients at a time; beyond it only `/healthz`, `/readyz` and `/metrics` are answered.
     pub max_connections: usize,
@@ -103,9 +103,9 @@ impl Default for StorageConfig {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ApiConfig {
-    /// Requests of one world on this node.
+    /// Requests of one environment on this node.
     pub rate_limit: RateLimitConfig,
-    /// Bytes that requests and their answers may hold in memory together. Each byte of a body counts three times; a world or an address
+    /// Bytes that requests and their answers may hold in memory together. Each byte of a body counts three times; an environment or an address
     /// gets at most two thirds.
     pub max_in_flight_bytes: usize,
 }
@@ -116,7 +116,7 @@ impl Default for ApiConfig {
     }
 }
 
-/// Requests of one world on this node.
+/// Requests of one environment on this node.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RateLimitConfig {
@@ -155,7 +155,7 @@ impl Default for DispatchConfig {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetentionConfig {
-    /// Days after which final messages, the event log and webhook deliveries are deleted; 0 keeps them for ever. Contacts, suppressions,
+    /// Days after which final messages, the event log and webhook deliveries are deleted; 0 keeps them permanently. Contacts, suppressions,
     /// broadcasts and money stay.
     pub days: u32,
 }
@@ -197,7 +197,7 @@ impl EmailConfig {
         servers.map(|text| text.parse().map_err(|_| wrong(text))).collect()
     }
 
-    /// Where codes go out; the error names the setting.
+    /// Where codes are sent; the error names the setting.
     pub fn code_relay(&self) -> Result<Option<CodeRelay>, String> {
         if self.code_relay.is_empty() {
             return Ok(None);
@@ -338,7 +338,7 @@ impl Default for LogConfig {
     }
 }
 
-/// Every problem of a configuration.
+/// All problems of a configuration.
 #[derive(Debug, thiserror::Error)]
 #[error("the configuration has {} problem(s):\n{}", .0.len(), .0.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
 pub struct Problems(pub Vec<String>);
@@ -437,7 +437,7 @@ fn read_file(path: &Path) -> Result<Value, String> {
     toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Puts an environment value where its path says; its kind follows from the default.
+/// Sets the value of an environment variable at its path; the type follows from the default.
 fn set(value: &mut Value, path: &[&str], text: &str) {
     let Some((head, rest)) = path.split_first() else {
         *value = Value::from(text);
@@ -451,7 +451,7 @@ fn set(value: &mut Value, path: &[&str], text: &str) {
     }
 }
 
-/// Compares names and kinds with the default, and reads numbers and flags out of texts.
+/// Compares names and types with the default, and parses numbers and flags.
 fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<String>) {
     match (&mut *value, default) {
         (Value::Object(members), Value::Object(known)) => {
@@ -475,7 +475,7 @@ fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<St
         },
         (Value::Number(number), Value::Number(_)) if number.is_u64() => {}
         (Value::Bool(_), Value::Bool(_)) | (Value::String(_), Value::String(_)) => {}
-        // What stands there may be a secret in the wrong form.
+        // The value may be a misplaced secret.
         (given, default) if path.starts_with("storage") => problems.push(format!("{path}: must be {}, not {}", kind(default), kind(given))),
         (given, default) => problems.push(format!("{path}: must be {}, not {given}", kind(default))),
     }

@@ -1,4 +1,4 @@
-//! The data folder: its lock, its key file, its database.
+//! Opens the data folder: its lock, key file and database.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write as _;
@@ -12,13 +12,13 @@ use nuncio_store_sql::Target;
 
 use crate::config::StorageConfig;
 
-/// The folder, made if need be, readable by its owner only.
+/// The data folder, created if missing, readable by its owner only.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     path: PathBuf,
 }
 
-/// Held while a process works on the embedded database.
+/// Held while a process uses the SQLite database.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
@@ -30,10 +30,10 @@ impl DataDir {
             .recursive(true)
             .mode(0o700)
             .create(path)
-            .with_context(|| format!("the data folder {} cannot be made; choose another with --data", path.display()))?;
+            .with_context(|| format!("failed to create the data folder {}; choose another with --data", path.display()))?;
         let mode = std::fs::metadata(path).with_context(|| path.display().to_string())?.permissions().mode();
         if mode & 0o1000 != 0 {
-            bail!("{} is shared by everybody on this machine; give nuncio a data folder of its own with --data", path.display());
+            bail!("{} is shared by all users of this machine; choose a separate data folder with --data", path.display());
         }
         let data = Self { path: path.to_owned() };
         tighten(path);
@@ -41,7 +41,7 @@ impl DataDir {
         Ok(data)
     }
 
-    /// The lock, or `None` when another process holds it.
+    /// Takes the lock, or returns `None` if another process holds it.
     pub(crate) fn lock(&self) -> anyhow::Result<Option<Lock>> {
         let path = self.path.join("lock");
         let file = OpenOptions::new()
@@ -74,7 +74,7 @@ impl DataDir {
         }
     }
 
-    /// The keys that provider secrets are sealed with: from the settings, else from the key file, which is made at first.
+    /// Returns the encryption keys: from the settings, or from the key file, which is created first if missing.
     pub(crate) fn sealer(&self, storage: &StorageConfig, entropy: &dyn Entropy) -> anyhow::Result<Sealer> {
         if !storage.encryption_keys.is_empty() {
             return Sealer::parse(&storage.encryption_keys).context("storage.encryption_keys");
@@ -91,7 +91,7 @@ impl DataDir {
         Sealer::parse(&text).with_context(|| path.display().to_string())
     }
 
-    /// Fails unless the keys are those that the database was set up with.
+    /// Fails unless the database was set up with these keys.
     pub(crate) async fn check_keys(&self, storage: &StorageConfig, core: &Core) -> anyhow::Result<()> {
         let source = if storage.encryption_keys.is_empty() { self.key_file().display().to_string() } else { "the setting".to_owned() };
         core.projects().check_keys().await.with_context(|| {
@@ -108,7 +108,7 @@ impl DataDir {
     }
 }
 
-/// Takes the rights of all but the owner from a file or folder, if it is there and they have any.
+/// Removes the permissions of group and others from a file or folder, if it exists.
 fn tighten(path: &Path) {
     let Ok(metadata) = std::fs::metadata(path) else { return };
     let mode = metadata.permissions().mode() & 0o7777;
@@ -117,12 +117,12 @@ fn tighten(path: &Path) {
     }
     let (was, path_shown) = (format!("{mode:04o}"), path.display());
     match std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode & !0o077)) {
-        Ok(()) => tracing::warn!(path = %path_shown, was, "others could reach this; it is now its owner's alone"),
-        Err(error) => tracing::warn!(path = %path_shown, was, %error, "others can reach this, and their rights could not be taken"),
+        Ok(()) => tracing::warn!(path = %path_shown, was, "file was accessible to others; restricted it to its owner"),
+        Err(error) => tracing::warn!(path = %path_shown, was, %error, "failed to restrict a file that is accessible to others"),
     }
 }
 
-/// Writes a file that only its owner can read, synced before it gets its name.
+/// Writes a file readable by its owner only, and syncs it before renaming it into place.
 pub(crate) fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let temporary = path.with_extension("new");
     let mut file = OpenOptions::new()

@@ -1,4 +1,4 @@
-//! Looking for what is wrong, and deciding about what waits for a person.
+//! Diagnoses problems, and resolves held messages.
 
 use nuncio_core::Core;
 use nuncio_domain::config::Project;
@@ -7,26 +7,26 @@ use nuncio_domain::{Environment, Error, MessageId, Result, TenantId};
 use nuncio_store::{DueMessage, Transition, Transitioned};
 use serde_json::json;
 
-use crate::admin::Answer;
+use crate::admin::CommandOutput;
 use crate::table::Table;
 
 const PAGE: u32 = 1_000;
 
-/// Everything that an operator should know, with what to do about it.
-pub(crate) async fn examine(core: &Core) -> Result<Answer> {
+/// Returns everything an operator should know, and what to do about it.
+pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
     let mut findings = core.store().advice().await?;
     let unguarded = core.store().read().await?.count_unguarded_messages().await?;
     if unguarded > 0 {
-        findings.push(format!("{unguarded} unfinished messages wait for nobody; please report this as a bug, with the log"));
+        findings.push(format!("{unguarded} messages are stuck; please report this as a bug, with the log"));
     }
     let mut uneven = false;
     let held = held_messages(core).await?.len();
     if held > 0 {
-        findings.push(format!("{held} messages wait for a person; see `nuncio held list`, decide with `nuncio held resolve`"));
+        findings.push(format!("{held} messages are held; see `nuncio held list`, decide with `nuncio held resolve`"));
     }
     for project in core.projects().list().await? {
         for environment in [Environment::Live, Environment::Test] {
-            let world = core.world(project.tenant(environment)).await?;
+            let world = core.tenant_config(project.tenant(environment)).await?;
             if world.default_sender().is_none() {
                 findings.push(format!(
                     "project {} has no default {} sender; make one with `nuncio senders create --default`",
@@ -40,10 +40,10 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
                     project.name
                 ));
             }
-            if !core.billing().books_are_even(world.tenant).await? {
+            if !core.billing().is_balanced(world.tenant).await? {
                 uneven = true;
                 findings.push(format!(
-                    "the {} balance of project {} is not what its transfers add up to; please report this as a bug, with the log",
+                    "the {} balance of project {} is not the sum of its transfers; please report this as a bug, with the log",
                     environment.as_str(),
                     project.name
                 ));
@@ -60,24 +60,24 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
     } else {
         findings.iter().map(|f| format!("- {f}")).collect::<Vec<_>>().join("\n")
     };
-    Ok(Answer { bad: unguarded > 0 || uneven, ..Answer::new(json!({"findings": findings}), text) })
+    Ok(CommandOutput { bad: unguarded > 0 || uneven, ..CommandOutput::new(json!({"findings": findings}), text) })
 }
 
-/// Messages that wait for a person.
-pub(crate) async fn held(core: &Core) -> Result<Answer> {
+/// Lists held messages.
+pub(crate) async fn held(core: &Core) -> Result<CommandOutput> {
     let held = held_messages(core).await?;
     let reason = |m: &DueMessage| if let Some(Wait::Held { reason, .. }) = m.wait { reason.as_str() } else { "" };
     let json = held.iter().map(|m| json!({"id": m.id, "heldReason": reason(m)})).collect();
     let table = Table::new(&["MESSAGE", "REASON"]).with(held.iter().map(|m| vec![m.id.to_string(), reason(m).to_owned()]));
-    Ok(Answer::list(json, table, "no message is held"))
+    Ok(CommandOutput::list(json, table, "no message is held"))
 }
 
 async fn held_messages(core: &Core) -> Result<Vec<DueMessage>> {
     Ok(core.store().read().await?.held_messages(PAGE).await?)
 }
 
-/// Decides about one held message, or about all of them.
-pub(crate) async fn resolve(core: &Core, project: &Project, id: Option<&str>, all: bool, action: Resolution) -> Result<Answer> {
+/// Resolves one held message, or all of them.
+pub(crate) async fn resolve(core: &Core, project: &Project, id: Option<&str>, all: bool, action: Resolution) -> Result<CommandOutput> {
     let targets: Vec<(TenantId, MessageId)> = match (id, all) {
         (Some(text), false) => {
             let id = text.parse().map_err(|_| Error::not_found("message"))?;
@@ -96,5 +96,5 @@ pub(crate) async fn resolve(core: &Core, project: &Project, id: Option<&str>, al
     if resolved == 0 && !all {
         return Err(Error::not_found("held message"));
     }
-    Ok(Answer::new(json!({"resolved": resolved}), format!("{resolved} resolved")))
+    Ok(CommandOutput::new(json!({"resolved": resolved}), format!("{resolved} resolved")))
 }

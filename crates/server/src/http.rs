@@ -1,4 +1,4 @@
-//! Connections of clients: how many there are, and how long each may do nothing.
+//! Serves HTTP connections, and limits their number and idle time.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -30,42 +30,42 @@ use tower::Service as _;
 use crate::config::ServerConfig;
 use crate::wire::Wire;
 
-/// How long a client may take to send the head of a request, and a connection may stand idle.
+/// Timeout for the head of a request, and idle timeout of a connection.
 const HEAD: Duration = Duration::from_secs(75);
 /// The same for a connection above the limit.
 const SPARE_HEAD: Duration = Duration::from_secs(2);
-/// Connections above the limit that are listened to at a time, so that probes are answered. Each further one takes the place of the oldest.
+/// Connections above the limit that are served at a time, so that probes get a response. Each further one replaces the oldest.
 const SPARE: usize = 64;
-/// How long an idle connection that was asked to end may take.
+/// How long an idle connection can take to close gracefully.
 const FAREWELL: Duration = Duration::from_secs(10);
-/// How often the log says that connections are turned away.
-const COMPLAIN: Duration = Duration::from_secs(10);
-/// Open files that are not for clients: databases, providers, webhooks, the mail listener.
+/// Minimum interval of log lines about refused connections.
+const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(10);
+/// Open files not used for clients: databases, providers, webhooks, the mail listener.
 const OTHER_FILES: usize = 512;
 
-/// The longest head of a request, in bytes; over HTTP/1 also the size of read and write buffers.
+/// Maximum size of a request head, in bytes; over HTTP/1 also the size of read and write buffers.
 const HEAD_BYTES: u32 = 32 * 1024;
-/// Requests at a time of one HTTP/2 connection.
+/// Concurrent requests of one HTTP/2 connection.
 const STREAMS: u32 = 100;
-/// Bytes that one request, and all of one HTTP/2 connection, may send before they are read.
+/// Bytes that one request, and all of one HTTP/2 connection, can send before they are read.
 const WINDOWS: (u32, u32) = (128 * 1024, 256 * 1024);
-/// Bytes of answers that are buffered for one HTTP/2 stream.
+/// Buffered response bytes of one HTTP/2 stream.
 const SEND_BUFFER: usize = 16 * 1024;
-/// Requests that a client may cancel before they are looked at, and those that may break the rules.
+/// Limits on early resets: requests cancelled before they are accepted, and protocol violations.
 const RESETS: (usize, usize) = (20, 100);
-/// How often a silent HTTP/2 client is asked whether it is still there, and for how long.
+/// Interval and timeout of pings to a silent HTTP/2 client.
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
 
-/// What clients may take.
+/// Limits of client connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// How long a request head may take, and a connection stand idle.
+    /// Timeout for a request head, and idle timeout of a connection.
     pub idle: Duration,
-    /// How long a client may take nothing of an answer.
+    /// How long a client can stop reading a response.
     pub stall: Duration,
-    /// Connections at a time.
+    /// Maximum connections.
     pub connections: usize,
-    /// Connections of one address at a time.
+    /// Maximum connections per address.
     pub per_address: usize,
 }
 
@@ -76,11 +76,11 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// As configured, as far as the process may open `files`.
+    /// Returns the configured limits, reduced to what `files` open files allow.
     pub fn new(config: &ServerConfig, files: usize) -> Self {
         let most = files.saturating_sub(OTHER_FILES).max(SPARE);
         if most < config.max_connections {
-            tracing::warn!(most, configured = config.max_connections, "the limit of open files allows fewer connections than configured");
+            tracing::warn!(most, configured = config.max_connections, "open file limit allows fewer connections than configured");
         }
         Self {
             idle: HEAD,
@@ -90,15 +90,16 @@ impl Limits {
         }
     }
 
-    /// How often a connection is looked at.
+    /// Interval at which a connection is checked.
     fn tick(&self) -> Duration {
         (self.idle.min(self.stall) / 4).max(Duration::from_millis(5))
     }
 }
 
-/// Serves until `stopped`, and then what is in flight to its end. Dropping it cuts that off.
+/// Serves until `stopped`, then finishes requests in flight. Dropping it aborts them.
 pub async fn serve(mut listener: TcpListener, router: axum::Router, limits: Limits, mut stopped: watch::Receiver<bool>) {
-    let (door, mut connections, mut spare, mut log) = (Door::default(), JoinSet::new(), VecDeque::new(), Complaints::default());
+    let (limiter, mut connections, mut spare, mut log) =
+        (ConnectionLimiter::default(), JoinSet::new(), VecDeque::new(), RefusalLog::default());
     loop {
         let (io, peer) = tokio::select! {
             accepted = Listener::accept(&mut listener) => accepted,
@@ -107,8 +108,8 @@ pub async fn serve(mut listener: TcpListener, router: axum::Router, limits: Limi
         };
         drop(io.set_nodelay(true));
         let client = Client { peer, router: router.clone(), limits, stopped: stopped.clone() };
-        match door.enter(subscriber(peer.ip()), &limits) {
-            Ok(place) => drop(connections.spawn(client.serve(io, Some(place)))),
+        match limiter.admit(subscriber(peer.ip()), &limits) {
+            Ok(permit) => drop(connections.spawn(client.serve(io, Some(permit)))),
             Err(full) => {
                 log.refused(full, peer);
                 make_room(&mut spare);
@@ -121,7 +122,7 @@ pub async fn serve(mut listener: TcpListener, router: axum::Router, limits: Limi
     while connections.join_next().await.is_some() {}
 }
 
-/// Ends the oldest connections above the limit if there are too many.
+/// Closes the oldest connections above the limit if there are too many.
 fn make_room(spare: &mut VecDeque<AbortHandle>) {
     if spare.len() >= SPARE {
         spare.retain(|connection| !connection.is_finished());
@@ -133,68 +134,68 @@ fn make_room(spare: &mut VecDeque<AbortHandle>) {
     }
 }
 
-/// Which limit is reached.
+/// The limit reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Full {
     Total,
     Address,
 }
 
-/// Counts connections.
+/// Limits connections, in total and per address.
 #[derive(Clone, Debug, Default)]
-struct Door(Arc<Mutex<Inside>>);
+struct ConnectionLimiter(Arc<Mutex<OpenConnections>>);
 
 #[derive(Debug, Default)]
-struct Inside {
+struct OpenConnections {
     all: usize,
     by: HashMap<IpAddr, usize>,
 }
 
-/// One connection. Dropping it makes room.
+/// Counts one connection until it is dropped.
 #[derive(Debug)]
-struct Place {
-    door: Door,
+struct ConnectionPermit {
+    limiter: ConnectionLimiter,
     address: IpAddr,
 }
 
-impl Door {
-    fn enter(&self, address: IpAddr, limits: &Limits) -> Result<Place, Full> {
-        let mut inside = self.0.lock();
-        if inside.all >= limits.connections {
+impl ConnectionLimiter {
+    fn admit(&self, address: IpAddr, limits: &Limits) -> Result<ConnectionPermit, Full> {
+        let mut open = self.0.lock();
+        if open.all >= limits.connections {
             return Err(Full::Total);
         }
-        if inside.by.get(&address).is_some_and(|count| *count >= limits.per_address) {
+        if open.by.get(&address).is_some_and(|count| *count >= limits.per_address) {
             return Err(Full::Address);
         }
-        inside.all += 1;
-        *inside.by.entry(address).or_default() += 1;
-        metrics::gauge!("nuncio_http_connections").set(inside.all as f64);
-        Ok(Place { door: self.clone(), address })
+        open.all += 1;
+        *open.by.entry(address).or_default() += 1;
+        metrics::gauge!("nuncio_http_connections").set(open.all as f64);
+        Ok(ConnectionPermit { limiter: self.clone(), address })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut inside = self.door.0.lock();
-        inside.all -= 1;
-        metrics::gauge!("nuncio_http_connections").set(inside.all as f64);
-        if let Some(count) = inside.by.get_mut(&self.address) {
+        let mut open = self.limiter.0.lock();
+        open.all -= 1;
+        metrics::gauge!("nuncio_http_connections").set(open.all as f64);
+        if let Some(count) = open.by.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
-                inside.by.remove(&self.address);
+                open.by.remove(&self.address);
             }
         }
     }
 }
 
-/// Says in the log, now and then, that connections are turned away.
+/// Logs refused connections at intervals.
 #[derive(Debug, Default)]
-struct Complaints {
+struct RefusalLog {
     since: u64,
     last: Option<Instant>,
 }
 
-impl Complaints {
+impl RefusalLog {
     fn refused(&mut self, full: Full, peer: SocketAddr) {
         let limit = match full {
             Full::Total => "total",
@@ -202,8 +203,8 @@ impl Complaints {
         };
         metrics::counter!("nuncio_http_connections_refused_total", "limit" => limit).increment(1);
         self.since += 1;
-        if self.last.is_none_or(|last| last.elapsed() >= COMPLAIN) {
-            tracing::warn!(limit, %peer, refused = self.since, "too many connections; refusing new ones");
+        if self.last.is_none_or(|last| last.elapsed() >= REFUSAL_LOG_INTERVAL) {
+            tracing::warn!(limit, %peer, refused = self.since, "connection limit reached; refusing connections");
             (self.since, self.last) = (0, Some(Instant::now()));
         }
     }
@@ -217,10 +218,10 @@ struct Client {
 }
 
 impl Client {
-    /// Serves a connection to its end; one without a place answers probes only.
-    async fn serve(self, io: TcpStream, place: Option<Place>) {
+    /// Serves a connection until it ends; without a permit, it only gets responses to probes.
+    async fn serve(self, io: TcpStream, permit: Option<ConnectionPermit>) {
         let Self { peer, router, limits, mut stopped } = self;
-        let (life, is_spare) = (Arc::new(Life::default()), place.is_none());
+        let (life, is_spare) = (Arc::new(Life::default()), permit.is_none());
         let io = Wire::new(io, limits.stall, Arc::clone(&life.lingers));
         let heard = Arc::clone(&life);
         let service = service_fn(move |mut request: Request<Incoming>| {
@@ -238,7 +239,7 @@ impl Client {
         let (mut tick, mut stopping, mut asked) = (tokio::time::interval(limits.tick()), false, None);
         loop {
             tokio::select! {
-                _ = connection.as_mut() => return, // a client that went away is no news
+                _ = connection.as_mut() => return, // client disconnects are not logged
                 _ = stopped.wait_for(|stop| *stop), if !stopping => {
                     stopping = true;
                     connection.as_mut().graceful_shutdown();
@@ -276,7 +277,7 @@ fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     server
 }
 
-/// What goes on on a connection.
+/// State of a connection.
 #[derive(Debug)]
 struct Life {
     now: Mutex<Now>,
@@ -285,19 +286,19 @@ struct Life {
 
 #[derive(Debug)]
 struct Now {
-    /// Requests that are not answered to the end, each with the moment since which the client is to take more of the answer.
+    /// Unfinished requests, each with the time since which the client should be reading more of the response.
     open: Vec<(u64, Option<Instant>)>,
     next: u64,
     quiet_since: Instant,
 }
 
-/// How a connection fares.
+/// Health of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Fine,
-    /// Nothing was asked for too long.
+    /// Idle for too long.
     Idle,
-    /// Nothing was ever asked, or the client takes nothing of an answer.
+    /// No request was ever made, or the client stopped reading a response.
     Dead,
 }
 
@@ -324,14 +325,14 @@ impl Life {
         }
         match now.open.is_empty() && now.quiet_since.elapsed() > limits.idle {
             false => State::Fine,
-            // Before the version of HTTP is known, no other time limit holds.
+            // Until the HTTP version is detected, no other timeout applies.
             true if now.next == 0 => State::Dead,
             true => State::Idle,
         }
     }
 }
 
-/// A request and its answer.
+/// A request and its response.
 #[derive(Debug)]
 struct Exchange {
     life: Arc<Life>,
@@ -339,7 +340,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// From now on it is the client's turn, or not.
+    /// Records since when the client should be reading, if it should.
     fn waits(&self, since: Option<Instant>) {
         let mut now = self.life.now.lock();
         if let Some((_, waits)) = now.open.iter_mut().find(|(id, _)| *id == self.id) {
@@ -348,7 +349,7 @@ impl Exchange {
     }
 
     fn watch(self, response: Response<Body>) -> Response<Watched> {
-        // What is left of the request may still be coming in.
+        // The rest of the request body may still arrive.
         if response.headers().get(CONNECTION).is_some_and(|value| value == "close") {
             self.life.lingers.store(true, Ordering::Relaxed);
         }
@@ -365,7 +366,7 @@ impl Drop for Exchange {
     }
 }
 
-/// The body of an answer on its way to the client.
+/// A response body being sent.
 #[derive(Debug)]
 struct Watched {
     body: Body,
@@ -379,7 +380,7 @@ impl HttpBody for Watched {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.body).poll_frame(cx);
-        // While we have nothing to say, the client cannot be late.
+        // The client cannot be late while there is nothing to send.
         this.exchange.waits(matches!(polled, Poll::Ready(Some(Ok(_)))).then(Instant::now));
         polled
     }

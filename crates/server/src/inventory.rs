@@ -7,29 +7,29 @@ use nuncio_domain::number::{Capability, InventoryNumber};
 use nuncio_domain::{PhoneNumberId, Result, TenantId};
 use serde_json::{Value, json};
 
-use crate::admin::Answer;
+use crate::admin::CommandOutput;
 use crate::table::Table;
 
-/// Reads a CSV file with a header line. What the values mean is checked when they are entered.
+/// Parses a CSV file with a header line. Values are validated when the numbers are added.
 pub(crate) fn read(bytes: &[u8]) -> anyhow::Result<Vec<ImportedNumber>> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes); // spreadsheets begin with a byte order mark
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes); // spreadsheets write a byte order mark
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
     let numbers = reader.deserialize().collect::<Result<Vec<_>, _>>();
     numbers.context("the file cannot be read; its first line must name the columns phoneNumber, capabilities, monthlyPrice, monthlyCost, upfrontCost and isFreeNumber")
 }
 
-/// Enters the numbers of a file, unless one of them has a fault.
-pub(crate) async fn import(core: &Core, tenant: TenantId, numbers: &[ImportedNumber]) -> Result<Answer> {
+/// Adds the numbers of a file, unless one of them is invalid.
+pub(crate) async fn import(core: &Core, tenant: TenantId, numbers: &[ImportedNumber]) -> Result<CommandOutput> {
     let count = core.numbers().import(tenant, numbers, |n| format!("number {}", n + 1)).await?;
-    Ok(Answer::new(json!({"entered": count}), format!("{count} numbers entered")))
+    Ok(CommandOutput::new(json!({"entered": count}), format!("{count} numbers entered")))
 }
 
-pub(crate) async fn add(core: &Core, tenant: TenantId, number: &ImportedNumber) -> Result<Answer> {
+pub(crate) async fn add(core: &Core, tenant: TenantId, number: &ImportedNumber) -> Result<CommandOutput> {
     core.numbers().import(tenant, std::slice::from_ref(number), |_| String::new()).await?;
-    Ok(Answer::new(json!({"entered": 1}), format!("{} entered", number.phone_number)))
+    Ok(CommandOutput::new(json!({"entered": 1}), format!("{} entered", number.phone_number)))
 }
 
-pub(crate) async fn list(core: &Core, tenant: TenantId) -> Result<Answer> {
+pub(crate) async fn list(core: &Core, tenant: TenantId) -> Result<CommandOutput> {
     let inventory = core.numbers().inventory(tenant).await?;
     let json = inventory.iter().map(show).collect();
     let rows = inventory.iter().map(|(number, holder)| {
@@ -38,7 +38,7 @@ pub(crate) async fn list(core: &Core, tenant: TenantId) -> Result<Answer> {
         vec![number.phone_number.to_string(), number.country.to_string(), names(number).join(","), price, holder]
     });
     let table = Table::new(&["NUMBER", "COUNTRY", "CAPABILITIES", "PRICE", "HELD BY"]).with(rows);
-    Ok(Answer::list(json, table, "no numbers; enter some with `nuncio numbers import FILE.csv`"))
+    Ok(CommandOutput::list(json, table, "no numbers; enter some with `nuncio numbers import FILE.csv`"))
 }
 
 fn names(number: &InventoryNumber) -> Vec<&'static str> {

@@ -1,4 +1,4 @@
-//! The server: configuration, command line and wiring. The only place that names a concrete store or provider.
+//! The server: configuration, command line and wiring. The only crate that names concrete stores or providers.
 
 pub mod admin;
 pub mod cli;
@@ -8,9 +8,9 @@ mod data;
 mod doctor;
 pub mod http;
 mod inventory;
+pub mod mail_listener;
 mod money;
 mod people;
-pub mod post_room;
 mod quickstart;
 mod reviews;
 mod serve;

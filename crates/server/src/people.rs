@@ -1,4 +1,4 @@
-//! `nuncio people`: who may sign in to the dashboard.
+//! `nuncio people`: users of the dashboard.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,49 +9,53 @@ use nuncio_domain::user::Role;
 use nuncio_domain::{Error, Redacted, Result};
 use serde_json::json;
 
-use crate::admin::Answer;
+use crate::admin::CommandOutput;
 use crate::table::Table;
 
-/// Shows everybody who may sign in to the project.
-pub(crate) async fn list(core: &Core, project: &Project) -> Result<Answer> {
+/// Lists the users of the project.
+pub(crate) async fn list(core: &Core, project: &Project) -> Result<CommandOutput> {
     let people = core.users().list(project.id).await?;
     let json = people.iter().map(|person| json!({"id": person.id, "email": person.email, "role": person.role.as_str()})).collect();
     let rows = people.iter().map(|person| vec![person.email.clone(), person.role.as_str().to_owned()]);
-    Ok(Answer::list(json, Table::new(&["EMAIL", "ROLE"]).with(rows), "nobody; nuncio people link shows the link of the first person"))
+    Ok(CommandOutput::list(
+        json,
+        Table::new(&["EMAIL", "ROLE"]).with(rows),
+        "nobody; nuncio people link shows the link of the first person",
+    ))
 }
 
-/// Shows the link by which the first person begins.
-pub(crate) async fn link(core: &Core) -> Result<Answer> {
+/// Shows the sign-up link of the first user.
+pub(crate) async fn link(core: &Core) -> Result<CommandOutput> {
     match first_link(core).await? {
-        Some(link) => Ok(Answer::new(json!({"link": link}), link)),
+        Some(link) => Ok(CommandOutput::new(json!({"link": link}), link)),
         None => Err(Error::field("people", "has an owner already; add others with nuncio people add EMAIL")),
     }
 }
 
-/// The link by which the first person begins; `None` once there is one.
+/// Returns the sign-up link of the first user; `None` once there is one.
 pub(crate) async fn first_link(core: &Core) -> Result<Option<String>> {
     Ok(core.users().first_run_token().await?.map(|token| format!("{}/begin/{token}", core.public_url())))
 }
 
-/// Adds a person, with a password that is shown once.
-pub(crate) async fn add(core: &Core, project: &Project, email: &str, role: &str) -> Result<Answer> {
+/// Adds a user, with a password that is shown once.
+pub(crate) async fn add(core: &Core, project: &Project, email: &str, role: &str) -> Result<CommandOutput> {
     let role = Role::parse(role).ok_or_else(|| Error::field("role", format!("is {role:?}; must be viewer, operator or owner")))?;
     let password = password(core);
     let user = core.users().create(project, role, &NewUser { email: email.to_owned(), password: password.clone() }).await?;
     Ok(shown(&user.email, &password))
 }
 
-/// Gives a person a new password, which is shown once, and ends their sessions.
-pub(crate) async fn new_password(core: &Core, email: &str) -> Result<Answer> {
+/// Sets a new password, which is shown once, and ends the user's sessions.
+pub(crate) async fn new_password(core: &Core, email: &str) -> Result<CommandOutput> {
     let password = password(core);
     core.users().set_password(email, &password).await?;
     Ok(shown(email, &password))
 }
 
-/// Removes a person.
-pub(crate) async fn remove(core: &Core, email: &str) -> Result<Answer> {
+/// Deletes a user.
+pub(crate) async fn remove(core: &Core, email: &str) -> Result<CommandOutput> {
     core.users().remove(email).await?;
-    Ok(Answer::new(json!({"removed": email}), format!("{email} can no longer sign in")))
+    Ok(CommandOutput::new(json!({"removed": email}), format!("{email} can no longer sign in")))
 }
 
 fn password(core: &Core) -> Redacted<String> {
@@ -60,9 +64,9 @@ fn password(core: &Core) -> Redacted<String> {
     Redacted::new(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-fn shown(email: &str, password: &Redacted<String>) -> Answer {
+fn shown(email: &str, password: &Redacted<String>) -> CommandOutput {
     let password = password.expose();
-    Answer::new(
+    CommandOutput::new(
         json!({"email": email, "password": password}),
         format!("{password}\n\nThis is the only time that the password of {email} is shown."),
     )

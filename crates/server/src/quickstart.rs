@@ -17,16 +17,16 @@ use crate::serve::{Server, asked_to_end};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The keys that the first quickstart made. Kept in the data folder, readable by its owner only, so that the next one can show them.
+/// Keys created by the first quickstart. Stored in the data folder, readable by its owner only, so that later runs can show them.
 #[derive(Serialize, Deserialize)]
 struct Keys {
     live: String,
     test: String,
 }
 
-/// Serves, sends a sandbox message through the HTTP API and shows its life; then goes on serving, or ends with `exit`.
+/// Serves, sends a sandbox message through the HTTP API and shows its progress; then keeps serving, or ends with `exit`.
 pub(crate) async fn run(mut config: Config, exit: bool) -> anyhow::Result<()> {
-    config.net.allow_loopback = true; // so that a first webhook or attachment can come from this machine
+    config.net.allow_loopback = true; // so that the first webhook or attachment can be on this machine
     let server = Server::start(&config).await?;
     let outcome = show(&server).await;
     if outcome.is_ok() && !exit {

@@ -1,4 +1,4 @@
-//! `nuncio reviews`: broadcasts that a person has to decide about.
+//! `nuncio reviews`: broadcasts that wait for a human review.
 
 use nuncio_core::Core;
 use nuncio_core::broadcasts::BroadcastView;
@@ -7,12 +7,12 @@ use nuncio_domain::config::Project;
 use nuncio_domain::{Environment, Error, ErrorCode, Result, TenantId};
 use serde_json::json;
 
-use crate::admin::Answer;
+use crate::admin::CommandOutput;
 
 const WORLDS: [Environment; 2] = [Environment::Live, Environment::Test];
 
-/// Shows what was escalated in both worlds.
-pub(crate) async fn list(core: &Core, project: &Project) -> Result<Answer> {
+/// Lists escalated broadcasts of both environments.
+pub(crate) async fn list(core: &Core, project: &Project) -> Result<CommandOutput> {
     let (mut json, mut text) = (Vec::new(), Vec::new());
     for environment in WORLDS {
         for broadcast in core.broadcasts().escalated(project.tenant(environment)).await? {
@@ -21,7 +21,7 @@ pub(crate) async fn list(core: &Core, project: &Project) -> Result<Answer> {
         }
     }
     let text = if text.is_empty() { "nothing waits for a review".to_owned() } else { text.join("\n") };
-    Ok(Answer::new(json.into(), text))
+    Ok(CommandOutput::new(json.into(), text))
 }
 
 fn describe(broadcast: &BroadcastView, environment: Environment) -> String {
@@ -37,13 +37,13 @@ fn describe(broadcast: &BroadcastView, environment: Environment) -> String {
     out
 }
 
-/// Lets a broadcast through, or refuses it for good.
-pub(crate) async fn decide(core: &Core, project: &Project, id: &str, approve: bool, reason: Option<&str>) -> Result<Answer> {
+/// Approves a broadcast, or refuses it permanently.
+pub(crate) async fn decide(core: &Core, project: &Project, id: &str, approve: bool, reason: Option<&str>) -> Result<CommandOutput> {
     for environment in WORLDS {
         match core.broadcasts().decide_review(project.tenant(environment), id, approve, reason).await {
             Ok(broadcast) => {
                 let text = format!("{} is {} now", broadcast.id, broadcast.status);
-                return Ok(Answer::new(json!({"broadcast": broadcast}), text));
+                return Ok(CommandOutput::new(json!({"broadcast": broadcast}), text));
             }
             Err(error) if error.code() == ErrorCode::NotFound => {}
             Err(error) => return Err(error),
@@ -52,8 +52,8 @@ pub(crate) async fn decide(core: &Core, project: &Project, id: &str, approve: bo
     Err(Error::not_found("broadcast"))
 }
 
-/// Shows the policy of an environment, after changing it.
-pub(crate) async fn policy(core: &Core, tenant: TenantId, change: impl Fn(ReviewPolicy) -> ReviewPolicy) -> Result<Answer> {
+/// Changes the policy of an environment, if asked to, and shows it.
+pub(crate) async fn policy(core: &Core, tenant: TenantId, change: impl Fn(ReviewPolicy) -> ReviewPolicy) -> Result<CommandOutput> {
     let broadcasts = core.broadcasts();
     let before = broadcasts.review_policy(tenant).await?;
     let mut policy = change(before.clone());
@@ -67,11 +67,11 @@ pub(crate) async fn policy(core: &Core, tenant: TenantId, change: impl Fn(Review
         list(&policy.blocked_words),
         list(&policy.allowed_domains)
     );
-    Ok(Answer::new(json!([policy]), text))
+    Ok(CommandOutput::new(json!([policy]), text))
 }
 
-/// Shows the texts that persons decided about, one JSON object a line.
-pub(crate) async fn export(core: &Core, project: &Project, env: Option<Environment>) -> Result<Answer> {
+/// Shows the texts that people reviewed, one JSON object per line.
+pub(crate) async fn export(core: &Core, project: &Project, env: Option<Environment>) -> Result<CommandOutput> {
     let mut examples = Vec::new();
     for environment in env.map_or(WORLDS.to_vec(), |env| vec![env]) {
         for example in core.broadcasts().review_examples(project.tenant(environment)).await? {
@@ -79,5 +79,5 @@ pub(crate) async fn export(core: &Core, project: &Project, env: Option<Environme
         }
     }
     let text: Vec<String> = examples.iter().map(ToString::to_string).collect();
-    Ok(Answer::new(examples.into(), text.join("\n")))
+    Ok(CommandOutput::new(examples.into(), text.join("\n")))
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::Config;
 use crate::data::{DataDir, Lock};
-use crate::post_room::PostRoom;
+use crate::mail_listener::MailListener;
 
 use crate::wiring;
 use crate::{admin, http, people, system};
@@ -29,13 +29,13 @@ pub(crate) struct Server {
     http: JoinHandle<()>,
     loops: JoinHandle<()>,
     socket: Option<JoinHandle<()>>,
-    post_room: Option<PostRoom>,
+    mail_listener: Option<MailListener>,
     patience: Duration,
     _lock: Option<Lock>,
 }
 
 impl Server {
-    /// Opens everything and begins to listen. When this returns, requests are answered.
+    /// Opens everything and starts listening. When it returns, requests are served.
     pub(crate) async fn start(config: &Config) -> anyhow::Result<Self> {
         let ids = system::ids();
         let metrics = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().context("metrics")?;
@@ -57,7 +57,7 @@ impl Server {
             async move { node.run().await }
         });
         let socket = lock.is_some().then(|| serve_admin(&node, &data));
-        let post_room = PostRoom::open(&node, &config.email).await?;
+        let mail_listener = MailListener::open(&node, &config.email).await?;
         let limits = ApiLimits {
             per_minute: config.api.rate_limit.per_minute,
             burst: config.api.rate_limit.burst,
@@ -70,23 +70,23 @@ impl Server {
         let limits = http::Limits::new(&config.server, system::raise_open_files());
         let http = tokio::spawn(http::serve(listener, wiring::router(state), limits, stopped));
         let patience = Duration::from_secs(config.server.shutdown_seconds);
-        Ok(Self { node, address, data, stop, http, loops, socket, post_room, patience, _lock: lock })
+        Ok(Self { node, address, data, stop, http, loops, socket, mail_listener, patience, _lock: lock })
     }
 
-    /// Stops accepting, finishes what is under way, and closes the database. Requests that are not done in time are cut off.
+    /// Stops accepting, finishes requests in flight, and closes the database. Requests that do not finish in time are aborted.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         let began = Instant::now();
         self.node.core.events().end_streams();
         self.stop.send_replace(true);
-        if let Some(post_room) = self.post_room.take()
-            && tokio::time::timeout(self.patience, post_room.close()).await.is_err()
+        if let Some(mail_listener) = self.mail_listener.take()
+            && tokio::time::timeout(self.patience, mail_listener.close()).await.is_err()
         {
-            tracing::warn!("mail is still coming in at shutdown; it is cut off, and will be brought again");
+            tracing::warn!("shutdown timed out with email still arriving; aborted it, the mail server will resend");
         }
         match tokio::time::timeout(self.patience.saturating_sub(began.elapsed()), &mut self.http).await {
             Ok(served) => served?,
             Err(_) => {
-                tracing::warn!("requests are still under way at shutdown; they are cut off");
+                tracing::warn!("shutdown timed out with requests in flight; aborted them");
                 self.http.abort();
             }
         }
@@ -105,7 +105,7 @@ fn serve_admin(node: &Node, data: &DataDir) -> JoinHandle<()> {
     let (core, path) = (node.core.clone(), data.socket());
     tokio::spawn(async move {
         if let Err(error) = admin::listen(core, &path).await {
-            tracing::error!(%error, "the admin socket is not available; commands cannot reach this server");
+            tracing::error!(%error, "failed to open admin socket; commands cannot reach this server");
         }
     })
 }
@@ -113,17 +113,17 @@ fn serve_admin(node: &Node, data: &DataDir) -> JoinHandle<()> {
 fn lock(data: &DataDir) -> anyhow::Result<Lock> {
     match data.lock()? {
         Some(lock) => Ok(lock),
-        None => bail!("another nuncio works on this data folder; stop it, or choose another folder with --data"),
+        None => bail!("another nuncio uses this data folder; stop it, or choose another folder with --data"),
     }
 }
 
-/// Serves until the process is asked to end.
+/// Serves until the process gets a stop signal.
 pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let server = Server::start(config).await?;
     tracing::info!(address = %server.address, "listening");
     eprintln!("nuncio listens on http://{}", server.address);
     if let Some(link) = people::first_link(&server.node.core).await? {
-        eprintln!("nobody owns this server yet; open this link to begin: {link}");
+        eprintln!("this server has no owner yet; open this link to set one up: {link}");
     }
     asked_to_end().await?;
     tracing::info!("stopping");
@@ -141,7 +141,7 @@ pub(crate) async fn asked_to_end() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Clock and randomness of a command that does not serve.
+/// Returns clock and randomness for a command that does not serve.
 pub(crate) fn ids() -> Ids {
     system::ids()
 }

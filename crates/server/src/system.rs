@@ -1,4 +1,4 @@
-//! The machine's clock and randomness: the only place where they are ambient. And how many files it lets the process open.
+//! The machine's clock, randomness and open-file limit. The only place that uses them.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use nuncio_domain::{Clock, Entropy, Ids, Timestamp};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
 
-/// The system clock. Does not run backwards: a correction of the wall clock is waited out.
+/// The system clock. Never runs backwards: waits out corrections of the wall clock.
 #[derive(Debug)]
 pub struct SystemClock {
     started: Instant,
@@ -53,7 +53,7 @@ pub fn ids() -> Ids {
     Ids { clock: Arc::new(SystemClock::default()), entropy: Arc::new(SystemEntropy) }
 }
 
-/// Raises the number of files that the process may open as far as it may without asking anybody, and answers it.
+/// Raises the open-file limit as far as permitted, and returns it.
 #[cfg(target_os = "linux")]
 pub(crate) fn raise_open_files() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -63,7 +63,7 @@ pub(crate) fn raise_open_files() -> usize {
     files.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX)
 }
 
-/// Elsewhere the limit stays as it is.
+/// Other systems keep their limit.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn raise_open_files() -> usize {
     usize::MAX

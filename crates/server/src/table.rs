@@ -1,37 +1,36 @@
-//! Tables for a terminal: a line a row, columns as wide as they must be, and clipped where the terminal ends.
+//! Formats tables for a terminal: one line per row, columns as wide as needed, clipped to the terminal's width.
 
 use console::{Term, measure_text_width, pad_str, style, truncate_str};
 use nuncio_domain::line;
 use serde::{Deserialize, Serialize};
 
-/// Blanks between two columns.
+/// Spaces between columns.
 const GAP: usize = 2;
-/// A column is not clipped below this width.
+/// Columns are not clipped below this width.
 const NARROW: usize = 8;
 
-/// A table: names of columns, and rows of as many cells.
+/// A table: column names, and rows with as many cells.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Table {
-    /// Names of the columns.
+    /// Column names.
     pub head: Vec<String>,
-    /// The cells, row by row.
+    /// Cells, row by row.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these columns.
     pub fn new(head: &[&str]) -> Self {
         Self { head: head.iter().map(|&name| name.to_owned()).collect(), rows: Vec::new() }
     }
 
-    /// The same table with these rows.
+    /// Sets the rows.
     #[must_use]
     pub fn with(mut self, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
         self.rows.extend(rows);
         self
     }
 
-    /// The table with one more column before the others, which holds the same in every row.
+    /// Inserts a first column with the same value in every row.
     #[must_use]
     pub fn under(mut self, name: &str, value: &str) -> Self {
         self.head.insert(0, name.to_owned());
@@ -39,9 +38,9 @@ impl Table {
         self
     }
 
-    /// The text of the table, no line wider than `width` columns of a terminal, without a line end at the end.
+    /// Formats the table with lines of at most `width` columns, without a trailing newline.
     pub fn text(&self, width: Option<usize>) -> String {
-        // What people and providers wrote must not control the terminal, nor begin a row of its own.
+        // Texts from people and providers must not control the terminal or start a row.
         let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(|cell| clean(cell)).collect()).collect();
         let widths = widths(&self.head, &rows, width);
         let lines = std::iter::once(row(&self.head, &widths)).map(|head| style(head).bold().to_string());
@@ -49,7 +48,7 @@ impl Table {
     }
 }
 
-/// Columns of the terminal that the output goes to; none when it goes elsewhere.
+/// Returns the width of the output terminal; `None` if the output is not a terminal.
 pub fn terminal_width() -> Option<usize> {
     Term::stdout().size_checked().map(|(_, columns)| usize::from(columns))
 }
@@ -67,7 +66,7 @@ fn row(cells: &[String], widths: &[usize]) -> String {
     padded.collect::<Vec<_>>().join(&gap).trim_end().to_owned()
 }
 
-/// How wide each column is. The widest ones give way until the table fits, but none below [`NARROW`].
+/// Computes the column widths. The widest columns shrink until the table fits, but not below [`NARROW`].
 fn widths(head: &[String], rows: &[Vec<String>], limit: Option<usize>) -> Vec<usize> {
     let all = std::iter::once(head).chain(rows.iter().map(Vec::as_slice));
     let mut widths = vec![0; head.len()];

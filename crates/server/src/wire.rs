@@ -1,4 +1,4 @@
-//! A client's connection below HTTP: a write must get on, and what a client still sends is read before the end.
+//! Wraps client connections: writes must make progress, and unread input is drained before closing.
 
 use std::io;
 use std::pin::Pin;
@@ -11,19 +11,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// How long a client that still sends is listened to after its last answer: closing at once would destroy the answer on its way (RFC 9112
-/// §9.6).
+/// How long to drain input after the last response: closing at once would discard the response in transit (RFC 9112 §9.6).
 const LINGER: Duration = Duration::from_secs(3);
-/// What is read of that at a time.
+/// Bytes to drain at a time.
 const DISCARDED: usize = 8 * 1024;
 
-/// A connection whose writes fail when the client takes nothing for `patience`.
+/// A connection whose writes fail if the client accepts nothing for `patience`.
 #[derive(Debug)]
 pub(crate) struct Wire {
     stream: TcpStream,
     patience: Duration,
     stuck: Option<Pin<Box<Sleep>>>,
-    /// Whether the client may still be sending when the connection is closed.
+    /// Whether the client may still be sending when the connection closes.
     lingers: Arc<AtomicBool>,
     linger: Option<Pin<Box<Sleep>>>,
 }
@@ -33,7 +32,7 @@ impl Wire {
         Self { stream, patience, stuck: None, lingers, linger: None }
     }
 
-    /// Passes on what a write came to. One that has to wait for too long fails.
+    /// Returns the result of a write, or fails if it has been pending for too long.
     fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stuck = None;
@@ -42,7 +41,7 @@ impl Wire {
         let patience = self.patience;
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         ready!(stuck.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client stopped reading")))
     }
 
     /// Reads what the client still sends, until it ends or the time is up.
@@ -51,7 +50,7 @@ impl Wire {
         if linger.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
         }
-        // Bounded at a time, so that a fast sender does not keep the thread.
+        // Bounded per call, so that a fast sender does not block the thread.
         for _ in 0..64 {
             let mut bytes = [0; DISCARDED];
             let mut buffer = ReadBuf::new(&mut bytes);

@@ -1,4 +1,4 @@
-//! Puts a node together.
+//! Assembles a node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use nuncio_channel::{Registry, Tokens};
 use nuncio_dispatch::DispatchConfig;
 use nuncio_domain::Ids;
 use nuncio_net::Network;
-use nuncio_node::{Node, Parts};
+use nuncio_node::{Node, NodeDeps};
 use nuncio_secrets::Sealer;
 use nuncio_store::Store;
 
 use crate::config::Config;
 
-/// Every kind of provider that this server knows. A new one is one line here. Accounts that callers set up go only where `config` permits.
-/// What mails bring back is recognised by `tokens`.
+/// Returns all adapter kinds of this server; a new one is one line here. Accounts set up through the API reach only what `config` permits.
+/// `tokens` identify bounces and complaints.
 pub fn registry(config: &Config, tokens: Tokens) -> anyhow::Result<Registry> {
     let net = Network::new(config.guard().map_err(anyhow::Error::msg)?)?;
     Ok(Registry::new(vec![
@@ -31,14 +31,13 @@ pub fn registry(config: &Config, tokens: Tokens) -> anyhow::Result<Registry> {
     ]))
 }
 
-/// Puts a node together from the settings, on an open database. `listen` is the address that it is reached at unless `server.public_url`
-/// says otherwise.
+/// Assembles a node from the settings and an open database. `listen` is its address unless `server.public_url` is set.
 ///
 /// # Errors
 ///
-/// Says which setting is wrong.
+/// Names the invalid setting.
 pub fn node(config: &Config, store: Arc<dyn Store>, sealer: Sealer, ids: Ids, listen: &str) -> anyhow::Result<Node> {
-    let parts = Parts {
+    let parts = NodeDeps {
         store,
         registry: registry(config, nuncio_core::mail_tokens(&sealer))?,
         sealer,
@@ -50,7 +49,7 @@ pub fn node(config: &Config, store: Arc<dyn Store>, sealer: Sealer, ids: Ids, li
     Node::new(parts, dispatch_config(config)?)
 }
 
-/// Dispatch's part of the settings.
+/// Returns the settings of dispatch.
 pub fn dispatch_config(config: &Config) -> anyhow::Result<DispatchConfig> {
     let embedded = config.storage.database.is_empty();
     Ok(DispatchConfig {
@@ -63,7 +62,7 @@ pub fn dispatch_config(config: &Config) -> anyhow::Result<DispatchConfig> {
     })
 }
 
-/// Everything that is served: the API, the pages and the guide.
+/// Returns the router of everything served: the API, the pages and the guide.
 pub fn router(state: ApiState) -> axum::Router {
     let pages = nuncio_dashboard::router(state.core.clone()).merge(nuncio_guide::router());
     nuncio_api::router(state, pages)

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use nuncio_domain::Timestamp;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::lifecycle::Change;
-use nuncio_store::{LogEntry, Occurrence, Position, Result, Told};
+use nuncio_store::{LogEntry, LogPayload, Occurrence, Position, Result};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -90,7 +90,7 @@ impl LogBatch {
 pub(crate) fn without_words(changes: &[Change]) -> Result<String> {
     let mut kept = changes.to_vec();
     for change in &mut kept {
-        change.forget_words();
+        change.strip_provider_text();
     }
     json(&kept)
 }
@@ -123,13 +123,13 @@ pub(crate) fn read(position: i64, text: &str) -> Result<Vec<LogEntry>> {
     let entries = stored.into_iter().zip(0_i64..).filter_map(|(stored, number)| Some((stored?, number)));
     entries
         .map(|(Stored(kind, resource, sequence, recorded_at, changes), number)| {
-            let told = match ResourceKind::from_number(kind).ok_or_else(|| corrupt("log", format!("kind {kind}")))? {
-                ResourceKind::Message => Told::Message(serde_json::from_str(changes.get()).map_err(wrong)?),
-                other => Told::Other(other, serde_json::from_str(changes.get()).map_err(wrong)?),
+            let payload = match ResourceKind::from_number(kind).ok_or_else(|| corrupt("log", format!("kind {kind}")))? {
+                ResourceKind::Message => LogPayload::Message(serde_json::from_str(changes.get()).map_err(wrong)?),
+                other => LogPayload::Other(other, serde_json::from_str(changes.get()).map_err(wrong)?),
             };
             let resource = Uuid::try_parse(resource).map_err(|e| corrupt("log", e))?;
             let position = Position { commit: position, entry: number };
-            Ok(LogEntry { position, resource, sequence, recorded_at: Timestamp::from_millis(recorded_at), told })
+            Ok(LogEntry { position, resource, sequence, recorded_at: Timestamp::from_millis(recorded_at), payload })
         })
         .collect()
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use nuncio_domain::id::Id as _;
-use nuncio_domain::ledger::{Balance, Moves, Purpose};
+use nuncio_domain::ledger::{Balance, BalanceDelta, Purpose};
 use nuncio_domain::message::{Message, QuoteState};
 use nuncio_domain::{Micros, TenantId};
 use nuncio_store::Shortage;
@@ -32,7 +32,7 @@ pub(crate) struct LedgerBatch {
     balances: BTreeMap<i64, Balance>,
     pub(crate) rows: Vec<LedgerRow>,
     /// Sorted by tenant.
-    pub(crate) moves: BTreeMap<i64, Moves>,
+    pub(crate) moves: BTreeMap<i64, BalanceDelta>,
 }
 
 /// What a new message reserves.

@@ -48,7 +48,7 @@ pub struct Claim {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Idempotency {
     /// The kind of request. Equal keys of different operations are independent.
-    pub operation: Operation,
+    pub operation: IdempotentOperation,
     /// Keyed hash of the caller's key.
     pub key: String,
     /// Hash of the request with defaults filled in, without the key.
@@ -57,7 +57,7 @@ pub struct Idempotency {
 
 /// Requests that an idempotency key can guard. Equal keys of different operations are independent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operation {
+pub enum IdempotentOperation {
     /// `POST /v1/messages`.
     SendMessage,
     /// `POST /v1/messages/{id}/reactions`.
@@ -84,7 +84,7 @@ pub enum Operation {
     PlayInbound,
 }
 
-impl Operation {
+impl IdempotentOperation {
     /// The operations that create a message.
     pub const OF_MESSAGES: [Self; 2] = [Self::SendMessage, Self::React];
 

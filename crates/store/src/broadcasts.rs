@@ -1,7 +1,7 @@
 //! Broadcasts and their recipients.
 //!
-//! A message of a broadcast is accepted and moves like any other, by [`crate::Store::accept`] and [`crate::Store::transition`]. Both
-//! write in the same transaction what it means for its recipient and for the counts of the broadcast.
+//! Messages of a broadcast use [`crate::Store::accept`] and [`crate::Store::transition`] like all others. Both update the recipient and the
+//! broadcast's counts in the same transaction.
 
 use async_trait::async_trait;
 use nuncio_domain::broadcast::{Broadcast, BroadcastContact, ContactStatus, Status, Variables};
@@ -12,117 +12,110 @@ use nuncio_domain::{BroadcastContactId, BroadcastId, MessageId, Recipient, Sende
 
 use crate::error::Result;
 
-/// A recipient as it is added.
+/// A recipient to add.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewBroadcastContact {
-    /// Its identifier.
     pub id: BroadcastContactId,
-    /// The recipient.
     pub recipient: Recipient,
-    /// Values of template variables for them.
+    /// Values of template variables.
     pub variables: Variables,
 }
 
-/// Recipients that were found by looking at a bounded number of rows.
+/// Recipients found by a scan of a bounded number of rows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecipientScan<T> {
-    /// What was found, in the order of the recipients.
     pub found: Vec<T>,
-    /// The recipient after whom the search goes on; `None` when all were looked at.
+    /// The recipient to continue after; `None` once all were scanned.
     pub next: Option<BroadcastContactId>,
 }
 
-/// How far an import of recipients has come. Sums over all its parts.
+/// Progress of an import of recipients, summed over its parts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ImportProgress {
-    /// Rows that were read.
+    /// Rows read.
     pub rows: u64,
-    /// Recipients that were added.
+    /// Recipients added.
     pub added: u64,
-    /// Rows whose recipient the broadcast had already.
+    /// Rows whose recipient was already in the broadcast.
     pub duplicates: u64,
-    /// Rows that cannot be recipients.
+    /// Invalid rows.
     pub invalid: u64,
 }
 
-/// A broadcast that a node must look at.
+/// A broadcast that is due for processing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DueBroadcast {
-    /// The world.
     pub tenant: TenantId,
-    /// The broadcast.
     pub id: BroadcastId,
-    /// Grows whenever a node takes it.
+    /// Incremented each time a node claims it.
     pub fence: i64,
-    /// Since when it is due.
     pub due_at: Timestamp,
-    /// After whom the hand-over goes on; `None` for the first recipient.
+    /// The last recipient processed; `None` before the first.
     pub cursor: Option<BroadcastContactId>,
 }
 
-/// A link of a broadcast that is counted.
+/// A tracked link of a broadcast.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BroadcastLink {
-    /// Names it in its world; 0 or more.
+    /// Identifies the link in its environment; not negative.
     pub key: i64,
-    /// Where it leads.
+    /// Target URL.
     pub url: String,
 }
 
-/// How often a link was opened.
+/// Clicks on a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkClicks {
-    /// Where it leads.
+    /// Target URL.
     pub url: String,
-    /// How many recipients opened it.
+    /// Number of recipients who opened it.
     pub recipients: u64,
-    /// How often it was opened.
+    /// Number of times it was opened.
     pub clicks: u64,
 }
 
-/// Broadcasts.
 #[async_trait]
 pub trait BroadcastRepo {
-    /// Writes a broadcast without recipients.
+    /// Stores a broadcast without recipients.
     async fn insert_broadcast(&mut self, broadcast: &Broadcast) -> Result<()>;
 
-    /// One broadcast with its counts.
+    /// Returns a broadcast with its counts.
     async fn find_broadcast(&mut self, tenant: TenantId, id: BroadcastId) -> Result<Option<Broadcast>>;
 
-    /// Broadcasts in any of these statuses (none for all), newest first, without their HTML.
+    /// Lists broadcasts in any of these statuses (empty for all), newest first, without HTML.
     async fn list_broadcasts(&mut self, tenant: TenantId, status: &[Status], page: PageRequest) -> Result<Page<Broadcast>>;
 
-    /// Writes everything but total and counts, if the version still is `seen`; `false` when it is not.
+    /// Updates everything except total and counts if the version is still `seen`; otherwise returns `false`.
     async fn update_broadcast(&mut self, broadcast: &Broadcast, seen: i64) -> Result<bool>;
 
-    /// Removes up to `limit` recipients of a draft, and the draft itself once it has none. `None` when it is no draft any more, else
-    /// whether it is gone.
+    /// Deletes up to `limit` recipients of a draft, and the draft itself once it has none. Returns whether the draft is deleted, or `None`
+    /// if it is no longer a draft.
     async fn delete_draft_broadcast(&mut self, tenant: TenantId, id: BroadcastId, limit: u32) -> Result<Option<bool>>;
 
-    /// Up to `limit` broadcasts of all worlds that are due at `now`, longest due first.
+    /// Returns up to `limit` broadcasts of all environments that are due at `now`, longest due first.
     async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>>;
 
-    /// Takes a broadcast if its fence still is that of `due`, which it raises by one; writes the cursor of `due`, and when the broadcast is
-    /// due again. `false` when somebody was faster.
+    /// Claims a broadcast if its fence is still that of `due`: increments the fence, and stores the cursor of `due` and the next due time.
+    /// `false` if another node has claimed it.
     async fn claim_broadcast(&mut self, due: &DueBroadcast, due_at: Option<Timestamp>) -> Result<bool>;
 }
 
-/// Recipients of broadcasts, and the imports that bring them.
+/// Recipients of broadcasts, and their imports.
 #[async_trait]
 pub trait BroadcastRecipientRepo {
-    /// Adds recipients to a draft; those that it has already are left out. How many were added; `None` when it is no draft any more.
+    /// Adds recipients to a draft, except those it already has. Returns how many were added, or `None` if it is no longer a draft.
     async fn insert_broadcast_contacts(&mut self, tenant: TenantId, id: BroadcastId, new: &[NewBroadcastContact]) -> Result<Option<u64>>;
 
-    /// How far the import of this name has come; `None` if it never began.
+    /// Returns the progress of the named import; `None` if it was never started.
     async fn find_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str) -> Result<Option<ImportProgress>>;
 
-    /// Writes how far an import has come.
+    /// Stores the progress of an import.
     async fn put_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str, progress: &ImportProgress) -> Result<()>;
 
-    /// How many recipients of a broadcast of `sender` are suppressed now, for the sender or for all.
+    /// Returns how many recipients of a broadcast are suppressed, for `sender` or for all senders.
     async fn count_suppressed_contacts(&mut self, tenant: TenantId, id: BroadcastId, sender: SenderId) -> Result<u64>;
 
-    /// Suppressions of recipients of a broadcast of `sender` that were made since then, for the sender or for all, by reason.
+    /// Returns suppressions of a broadcast's recipients created since then, for `sender` or for all senders, by reason.
     async fn suppressed_since(
         &mut self,
         tenant: TenantId,
@@ -131,7 +124,7 @@ pub trait BroadcastRecipientRepo {
         since: Timestamp,
     ) -> Result<Vec<(SuppressionReason, u64)>>;
 
-    /// Recipients in any of these statuses (none for all), newest first. Of failed and skipped ones no others are read.
+    /// Lists recipients in any of these statuses (empty for all), newest first. For failed and skipped ones, reads no others.
     async fn list_broadcast_contacts(
         &mut self,
         tenant: TenantId,
@@ -140,10 +133,9 @@ pub trait BroadcastRecipientRepo {
         page: PageRequest,
     ) -> Result<Page<BroadcastContact>>;
 
-    /// Removes a recipient of a draft; `false` when there is none, `None` when it is no draft any more.
+    /// Removes a recipient of a draft; `false` if there is none, `None` if it is no longer a draft.
     async fn delete_broadcast_contact(&mut self, tenant: TenantId, id: BroadcastId, contact: BroadcastContactId) -> Result<Option<bool>>;
 
-    /// One recipient.
     async fn find_broadcast_contact(
         &mut self,
         tenant: TenantId,
@@ -151,7 +143,8 @@ pub trait BroadcastRecipientRepo {
         contact: BroadcastContactId,
     ) -> Result<Option<NewBroadcastContact>>;
 
-    /// Up to `limit` recipients after `after` who were not handed over, oldest first. Looks at [`SCAN_ROWS`](nuncio_domain::limits::SCAN_ROWS) rows at most.
+    /// Returns up to `limit` recipients after `after` without a message, oldest first. Scans at most
+    /// [`SCAN_ROWS`](nuncio_domain::limits::SCAN_ROWS) rows.
     async fn pending_broadcast_contacts(
         &mut self,
         tenant: TenantId,
@@ -160,7 +153,7 @@ pub trait BroadcastRecipientRepo {
         limit: u32,
     ) -> Result<RecipientScan<NewBroadcastContact>>;
 
-    /// Marks a recipient who was not handed over as failed, while the broadcast is being sent; `false` when either is not so.
+    /// Marks a recipient without a message as failed while the broadcast is sending; `false` if either does not hold.
     async fn fail_broadcast_contact(
         &mut self,
         tenant: TenantId,
@@ -170,7 +163,7 @@ pub trait BroadcastRecipientRepo {
         now: Timestamp,
     ) -> Result<bool>;
 
-    /// Messages of a broadcast that no provider has and none is being called for, of the next `limit` recipients after `after`.
+    /// Returns the messages of the next `limit` recipients after `after` that no provider has accepted and for which no call is in flight.
     async fn unsent_broadcast_messages(
         &mut self,
         tenant: TenantId,
@@ -180,18 +173,18 @@ pub trait BroadcastRecipientRepo {
     ) -> Result<RecipientScan<MessageId>>;
 }
 
-/// Links of broadcasts that are counted.
+/// Tracked links.
 #[async_trait]
 pub trait BroadcastLinkRepo {
-    /// Writes links of a broadcast; those that are there already stay.
+    /// Stores links of a broadcast; existing ones stay.
     async fn put_broadcast_links(&mut self, tenant: TenantId, id: BroadcastId, links: &[BroadcastLink]) -> Result<()>;
 
-    /// The broadcast of a link, and where it leads.
+    /// Returns the broadcast and the target of a link.
     async fn find_broadcast_link(&mut self, tenant: TenantId, key: i64) -> Result<Option<(BroadcastId, String)>>;
 
-    /// Counts that a recipient opened a link.
+    /// Counts a click by a recipient.
     async fn count_broadcast_click(&mut self, tenant: TenantId, id: BroadcastId, key: i64, recipient: i64, now: Timestamp) -> Result<()>;
 
-    /// How often each link of a broadcast was opened, most often first.
+    /// Returns the clicks on each link of a broadcast, most clicked first.
     async fn broadcast_clicks(&mut self, tenant: TenantId, id: BroadcastId) -> Result<Vec<LinkClicks>>;
 }

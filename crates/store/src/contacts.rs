@@ -1,109 +1,105 @@
-//! Contacts as far as sending needs them: addresses, metrics, suppressions, inbound messages.
+//! Contacts as callers see and change them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
-use nuncio_domain::contact::SuppressionReason;
-use nuncio_domain::message::Message;
-use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, SenderId, SuppressionId, TenantId, Timestamp};
+use nuncio_domain::contact::{ChannelEntry, Contact};
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, TenantId, Timestamp};
 
+use crate::addresses::ChannelMetrics;
 use crate::error::Result;
 
-/// What the results of attempts add to a contact channel's metrics.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct MetricDelta {
-    /// Attempts that arrived, or were taken where no receipts come.
-    pub successes: i64,
-    /// Attempts that failed.
-    pub failures: i64,
-    /// Sum of delivery times, in milliseconds, over `timed` attempts.
-    pub delivery_ms: i64,
-    /// How many attempts `delivery_ms` sums over.
-    pub timed: i64,
-    /// The newest success.
-    pub last_success_at: Option<Timestamp>,
+/// An identifier of a contact, with what is known about its channels.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Address {
+    pub id: AddressId,
+    pub contact: ContactId,
+    pub recipient: Recipient,
+    pub created_at: Timestamp,
+    /// Channel settings made by the caller.
+    pub entries: Vec<ChannelEntry>,
+    /// Metrics from use.
+    pub metrics: Vec<ChannelMetrics>,
+    /// Channel of the newest message to it; looked up only for phone numbers whose channel is otherwise unknown.
+    pub newest: Option<Channel>,
 }
 
-impl MetricDelta {
-    /// Adds another one.
-    pub fn add(&mut self, other: &Self) {
-        self.successes += other.successes;
-        self.failures += other.failures;
-        self.delivery_ms += other.delivery_ms;
-        self.timed += other.timed;
-        self.last_success_at = self.last_success_at.max(other.last_success_at);
+impl Address {
+    /// Makes an address without further data.
+    pub const fn new(id: AddressId, contact: ContactId, recipient: Recipient, now: Timestamp) -> Self {
+        Self { id, contact, recipient, created_at: now, entries: Vec::new(), metrics: Vec::new(), newest: None }
     }
 }
 
-/// What to add to which channel of which address.
-pub type MetricRow = (TenantId, AddressId, Channel, MetricDelta);
-
-/// Metrics of one address on one channel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ChannelMetrics {
-    /// The channel.
-    pub channel: Channel,
-    /// The sums so far.
-    pub sums: MetricDelta,
-    /// The newest inbound message.
-    pub last_inbound_at: Option<Timestamp>,
+/// Filter of a contact list. An absent field does not filter.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ContactFilter {
+    pub id: Option<ContactId>,
+    /// Part of the name, in lower case.
+    pub name: Option<String>,
+    /// Entries that `metadata` must have, compared as text.
+    pub metadata: BTreeMap<String, String>,
 }
 
-/// A recipient to whom nothing may be sent.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Suppression {
-    /// Its identifier.
-    pub id: SuppressionId,
-    /// The recipient.
-    pub recipient: Recipient,
-    /// Only by this sender; by all when absent.
-    pub sender: Option<SenderId>,
-    /// Why.
-    pub reason: SuppressionReason,
-    /// What caused it, for people.
-    pub source: String,
-}
-
-/// A message from outside, ready to be written.
-#[derive(Clone, Debug)]
-pub struct NewInbound {
-    /// The message; `received`, final. Its `address` is put in by the store.
-    pub message: Message,
-    /// Who wrote.
-    pub from: Recipient,
-    /// Their country.
-    pub country: String,
-    /// What stands for their identifier in suppressions of somebody who was erased.
-    pub mark: String,
-    /// Identifier of the address row, should the writer be unknown.
-    pub new_address: AddressId,
-    /// Identifier of the contact, should the writer be unknown.
-    pub new_contact: ContactId,
-    /// The provider's id for it.
-    pub provider_message_id: String,
-    /// Whether it is proven that they wrote it. If not, it counts neither for their channel nor as the beginning of a conversation.
-    pub is_proven: bool,
-}
-
-/// Contacts.
+/// Contacts. A contact must be locked before it, its addresses or its channel entries are changed.
 #[async_trait]
 pub trait ContactRepo {
-    /// The address row of a recipient and the contact that it belongs to.
-    async fn find_address(&mut self, tenant: TenantId, recipient: &Recipient) -> Result<Option<(AddressId, ContactId)>>;
+    async fn find_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<Contact>>;
 
-    /// Metrics of an address, by channel.
-    async fn channel_metrics(&mut self, tenant: TenantId, address: AddressId) -> Result<Vec<ChannelMetrics>>;
+    /// Lists contacts, newest first. A search by name or metadata scans at most [`limits::SCAN_ROWS`](nuncio_domain::limits::SCAN_ROWS)
+    /// rows.
+    async fn list_contacts(&mut self, tenant: TenantId, filter: &ContactFilter, page: PageRequest) -> Result<Page<Contact>>;
 
-    /// Writes a message from outside with its event and marks its channel; `false` when this provider message was written before.
-    async fn insert_inbound(&mut self, inbound: &NewInbound) -> Result<bool>;
+    /// Locks contacts until the end of the transaction, always in the same order, and returns the existing ones.
+    async fn lock_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Contact>>;
 
-    /// Writes a message of ours that answers one from outside, with its event, in the transaction of that one. It waits for its attempt.
-    async fn insert_reply(&mut self, message: &Message) -> Result<()>;
+    async fn insert_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<()>;
 
-    /// Writes a suppression; `false` when there is one for this recipient and sender.
-    async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool>;
+    /// Updates country, detail, version and time of a contact; `false` if it does not exist.
+    async fn update_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<bool>;
 
-    /// Lifts an opt-out, and nothing else; `false` when there is none.
-    async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId) -> Result<bool>;
+    /// Deletes a contact, its channel entries, addresses and merge records; `false` if it does not exist.
+    async fn delete_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<bool>;
 
-    /// Whether `sender` may not send to the recipient.
-    async fn is_suppressed(&mut self, tenant: TenantId, kind: AddressKind, identifier: &str, sender: SenderId) -> Result<bool>;
+    /// Returns all addresses of these contacts, oldest first.
+    async fn addresses_of_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Address>>;
+
+    /// Returns up to `limit` contacts, oldest first, for each of these name keys that has any. Uses one statement for all keys.
+    async fn contacts_named(
+        &mut self,
+        tenant: TenantId,
+        name_keys: &BTreeSet<String>,
+        limit: u32,
+    ) -> Result<HashMap<String, Vec<ContactId>>>;
+
+    /// Returns the contacts of these identifiers of one kind, for those that have one. Uses one statement for all.
+    async fn contacts_by_identifier(
+        &mut self,
+        tenant: TenantId,
+        kind: AddressKind,
+        identifiers: &BTreeSet<String>,
+    ) -> Result<HashMap<String, ContactId>>;
+
+    /// Stores an address; `false` if the identifier has one.
+    async fn insert_address(&mut self, tenant: TenantId, address: &Address) -> Result<bool>;
+
+    /// Deletes an address and its channel entries; `false` if there is none.
+    async fn delete_address(&mut self, tenant: TenantId, id: AddressId) -> Result<bool>;
+
+    /// Deletes the metrics of an address. Do not call it in a transaction that has a contact locked: inbound messages lock the two in the
+    /// opposite order.
+    async fn delete_metrics(&mut self, tenant: TenantId, id: AddressId) -> Result<()>;
+
+    /// Stores a caller's settings for a channel of an address, replacing earlier ones.
+    async fn put_channel_entry(&mut self, tenant: TenantId, address: AddressId, entry: &ChannelEntry) -> Result<()>;
+
+    /// Moves all addresses of `source`, and what was merged into it, to `target`, and leaves a merge record in place of `source`.
+    async fn merge_contact(&mut self, tenant: TenantId, source: ContactId, target: ContactId, now: Timestamp) -> Result<()>;
+
+    /// Returns the contact this one was merged into.
+    async fn merged_into(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<ContactId>>;
+
+    /// Returns the contacts merged into this one.
+    async fn merged_from(&mut self, tenant: TenantId, id: ContactId) -> Result<Vec<ContactId>>;
 }

@@ -1,4 +1,4 @@
-//! Deliveries of events to webhooks, and how far each world's log was read.
+//! Webhook deliveries, and how far each environment's log has been read.
 
 use async_trait::async_trait;
 use nuncio_domain::event::{EventType, ResourceKind};
@@ -12,164 +12,148 @@ use uuid::Uuid;
 use crate::error::Result;
 use crate::events::Occurrence;
 
-/// A place in the event log of a world: after everything that stands at or before it.
+/// A position in the event log of an environment: after every entry at or before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Position {
-    /// The number of the transaction: counts without a gap, in the order of commits.
+    /// Number of the transaction; consecutive, in commit order.
     pub commit: i64,
-    /// The number of the entry in its transaction.
+    /// Number of the entry in its transaction.
     pub entry: i64,
 }
 
-/// A row of the event log: what one transaction changed about one resource.
+/// A row of the event log: the changes of one resource by one transaction.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LogEntry {
-    /// Where it stands.
     pub position: Position,
-    /// The resource.
     pub resource: Uuid,
-    /// The resource's version after the first thing that is told; the next ones follow without a gap.
+    /// The resource's version after the first change; the following ones are consecutive.
     pub sequence: i64,
-    /// When the row was written.
     pub recorded_at: Timestamp,
-    /// What is told.
-    pub told: Told,
+    pub payload: LogPayload,
 }
 
-/// What a row of the event log tells.
+/// Payload of a row of the event log.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Told {
-    /// Changes of a message; the message's row holds the rest.
+pub enum LogPayload {
+    /// Changes of a message; the message's row has the rest.
     Message(Vec<Change>),
-    /// What happened to another resource.
+    /// Events of another resource.
     Other(ResourceKind, Vec<Occurrence>),
 }
 
-/// How far the log of a world was read for its webhooks.
+/// How far the log of an environment has been read for its webhooks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogReader {
-    /// The world.
     pub tenant: TenantId,
-    /// Everything up to here was delivered, or is kept as a delivery to come.
+    /// Everything up to here is delivered or stored as a pending delivery.
     pub read: Position,
-    /// The node that reads.
+    /// The node that reads it.
     pub owner: Option<NodeId>,
-    /// Grows with every change of owner.
+    /// Incremented by each change of owner.
     pub fence: i64,
 }
 
-/// One try of a delivery.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DeliveryTry {
-    /// When it began.
+    /// When it started.
     #[serde(with = "nuncio_domain::time::millis")]
     pub at: Timestamp,
-    /// The status that was answered.
+    /// The response status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub ms: u64,
-    /// Why there was no answer, in words.
+    /// Why there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The beginning of the answer's body.
+    /// The beginning of the response body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
 }
 
-/// One event on its way to one webhook.
+/// An event on its way to one webhook.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delivery {
-    /// Its identifier.
     pub id: DeliveryId,
-    /// The sender whose webhook it is for; the world's when absent.
+    /// The sender whose webhook gets it; `None` means the environment's.
     pub sender: Option<SenderId>,
-    /// The event.
     pub event: EventId,
-    /// The event's type.
     pub event_type: EventType,
-    /// What the event is about.
+    /// Kind of the event's resource.
     pub kind: ResourceKind,
-    /// The resource.
     pub resource: Uuid,
     /// The event's sequence.
     pub sequence: i64,
-    /// Where it was, or will be, posted to.
+    /// URL it was, or will be, posted to.
     pub url: String,
-    /// Where it stands.
     pub status: DeliveryStatus,
-    /// Tries since it was made, or since it was last replayed.
+    /// Tries since it was created or last replayed.
     pub tries: i16,
-    /// When it is tried next.
+    /// Time of the next try.
     pub due_at: Option<Timestamp>,
     /// The newest tries, oldest first.
     pub attempts: Vec<DeliveryTry>,
-    /// When it last changed.
     pub updated_at: Timestamp,
 }
 
-/// Which deliveries a list holds. An absent field does not filter.
+/// Filter of a delivery list. An absent field does not filter.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DeliveryFilter {
-    /// Any of these statuses; empty for all.
+    /// Statuses; empty means all.
     pub status: Vec<DeliveryStatus>,
-    /// Any of these types; empty for all.
+    /// Event types; empty means all.
     pub event_type: Vec<EventType>,
-    /// To the webhook of this sender.
     pub sender: Option<SenderId>,
-    /// About this resource.
     pub resource: Option<Uuid>,
 }
 
-/// What is written of deliveries by one transaction.
+/// Updates of deliveries, stored in one transaction.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeliveryLog {
-    /// The world.
     pub tenant: TenantId,
-    /// What became of deliveries, or is to come. Written whoever brings it; a delivered one stays delivered.
+    /// New states of deliveries. Stored unconditionally; a delivered one stays delivered.
     pub deliveries: Vec<Delivery>,
-    /// How far the log was read. Written only while `fence` holds.
+    /// How far the log was read. Stored only while `fence` holds.
     pub read: Option<Position>,
-    /// The fence that the reader got with the log.
+    /// The reader's fence.
     pub fence: i64,
 }
 
-/// The event log as it is read forward, and deliveries.
+/// Forward reads of the event log, and deliveries.
 #[async_trait]
 pub trait DeliveryRepo {
-    /// Up to `limit` entries of a tenant's log after `after`, in order.
+    /// Returns up to `limit` entries of a tenant's log after `after`, in order.
     async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>>;
 
-    /// Up to `limit` rows of a world's log before `before`, newest first; of one resource, if given.
+    /// Returns up to `limit` rows of an environment's log before `before`, newest first; only of `resource`, if given.
     async fn list_log(&mut self, tenant: TenantId, resource: Option<Uuid>, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>>;
 
-    /// The place of a world's log behind the rows that were written before `at`, as far as clocks agree. Costs a look for each halving of
-    /// the log.
+    /// Returns the position in an environment's log after the rows written before `at`, as far as clocks agree. Uses binary search.
     async fn log_place(&mut self, tenant: TenantId, at: Timestamp) -> Result<Position>;
 
-    /// The row of the log that tells of a resource's `sequence`.
+    /// Returns the row of the log with a resource's `sequence`.
     async fn find_log_entry(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>>;
 
-    /// The end of a world's log: nothing that commits from now on stands before it.
+    /// Returns the end of an environment's log; no later commit is before it.
     async fn log_end(&mut self, tenant: TenantId) -> Result<Position>;
 
-    /// Has the log of a world read from `from` on, unless it is read already.
+    /// Starts reading the log of an environment at `from`, unless it is already being read.
     async fn open_log(&mut self, tenant: TenantId, from: Position) -> Result<()>;
 
-    /// Ends the reading of a world's log; what comes until it is opened again is not delivered.
+    /// Stops reading an environment's log; what is logged until it is opened again is not delivered.
     async fn close_log(&mut self, tenant: TenantId) -> Result<()>;
 
-    /// Every log that is read.
+    /// Returns every log being read.
     async fn log_readers(&mut self) -> Result<Vec<LogReader>>;
 
-    /// Makes `node` the reader of a log, if its fence is still `fence`; answers the new fence.
+    /// Makes `node` the reader of a log if its fence is still `fence`; returns the new fence.
     async fn claim_log(&mut self, tenant: TenantId, fence: i64, node: Option<NodeId>) -> Result<Option<i64>>;
 
-    /// Senders (`None` for the world) whose webhooks have deliveries to come.
+    /// Returns the senders (`None` for the environment) whose webhooks have pending deliveries.
     async fn waiting_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Option<SenderId>>>;
 
-    /// Up to `limit` deliveries to a webhook that are due at `now`, longest due first, but for those that must let an earlier event of
-    /// the same resource go first: one that has not failed `patience` times.
+    /// Returns up to `limit` deliveries to a webhook that are due at `now`, longest due first, except those that must wait for an earlier
+    /// event of the same resource: one that has not failed `patience` times.
     async fn due_deliveries(
         &mut self,
         tenant: TenantId,
@@ -179,21 +163,20 @@ pub trait DeliveryRepo {
         limit: u32,
     ) -> Result<Vec<Delivery>>;
 
-    /// Of `resources`, those with deliveries to come to a webhook.
+    /// Returns those of `resources` that have pending deliveries to a webhook.
     async fn waiting_resources(&mut self, tenant: TenantId, sender: Option<SenderId>, resources: &[Uuid]) -> Result<Vec<Uuid>>;
 
-    /// Of `deliveries`, those that are written.
+    /// Returns those of `deliveries` that are stored.
     async fn known_deliveries(&mut self, tenant: TenantId, deliveries: &[DeliveryId]) -> Result<Vec<DeliveryId>>;
 
-    /// One delivery.
     async fn find_delivery(&mut self, tenant: TenantId, id: DeliveryId) -> Result<Option<Delivery>>;
 
-    /// Deliveries, newest event first.
+    /// Lists deliveries, newest event first.
     async fn list_deliveries(&mut self, tenant: TenantId, filter: &DeliveryFilter, page: PageRequest) -> Result<Page<Delivery>>;
 
-    /// Has a delivery tried anew at `now`; `false` when there is none.
+    /// Schedules a delivery again for `now`; `false` if there is none.
     async fn replay_delivery(&mut self, tenant: TenantId, id: DeliveryId, now: Timestamp) -> Result<bool>;
 
-    /// Gives up up to `limit` deliveries to come to a webhook. Returns how many.
+    /// Abandons up to `limit` pending deliveries to a webhook. Returns how many.
     async fn drop_deliveries(&mut self, tenant: TenantId, sender: Option<SenderId>, now: Timestamp, limit: u32) -> Result<u64>;
 }

@@ -1,4 +1,4 @@
-//! Taking personal data out of what is kept.
+//! Erases personal data.
 
 use async_trait::async_trait;
 use nuncio_domain::event::ResourceKind;
@@ -7,41 +7,39 @@ use uuid::Uuid;
 
 use crate::error::Result;
 
-/// An address that was erased while messages to it may still be on their way into the database.
+/// An erased address; messages to it may still be about to be stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Erasure {
-    /// The world.
     pub tenant: TenantId,
-    /// The address row that is gone.
+    /// Id of the deleted address row.
     pub address: AddressId,
-    /// What it stood for.
+    /// Its identifier.
     pub recipient: Recipient,
 }
 
-/// Erasure of messages and events. The books stay: identifiers, statuses, times and costs.
+/// Erasure of messages and events. Identifiers, statuses, times and costs stay.
 #[async_trait]
 pub trait ErasureRepo {
-    /// Notes that the messages of an address must be erased.
+    /// Records that the messages of an address must be erased.
     async fn insert_erasure(&mut self, erasure: &Erasure, now: Timestamp) -> Result<()>;
 
-    /// Up to `limit` erasures of all worlds that were noted before `before`.
+    /// Returns up to `limit` erasures of all environments that were recorded before `before`.
     async fn list_erasures(&mut self, before: Timestamp, limit: u32) -> Result<Vec<Erasure>>;
 
-    /// Forgets an erasure, and with it the identifier.
+    /// Deletes the record of an erasure, and with it the identifier.
     async fn delete_erasure(&mut self, erasure: &Erasure) -> Result<()>;
 
-    /// Up to `limit` messages to or from an erased address that still say so, unfinished ones first.
+    /// Returns up to `limit` messages to or from an erased address that are not erased yet, unfinished ones first.
     async fn messages_to_erase(&mut self, erasure: &Erasure, limit: u32) -> Result<Vec<MessageId>>;
 
-    /// Takes recipient, writer and content out of messages, the words of providers out of their events, and what endpoints answered out of
-    /// the deliveries of those.
+    /// Erases recipient, author and content of messages, the provider texts in their events, and the endpoint responses in their
+    /// deliveries.
     async fn erase_messages(&mut self, tenant: TenantId, ids: &[MessageId]) -> Result<()>;
 
-    /// Takes everything but the identifier out of the events of a resource other than a message, and what endpoints answered out of their
+    /// Erases everything except the identifier from the events of a resource other than a message, and the endpoint responses in their
     /// deliveries.
     async fn erase_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<()>;
 
-    /// Takes a recipient out of broadcasts. Drafts lose them; elsewhere `mark` stands for them, and whoever was not handed over is
-    /// skipped.
+    /// Erases a recipient from broadcasts: drafts drop the recipient; others store `mark` instead, and skip a recipient without a message.
     async fn erase_broadcast_contacts(&mut self, tenant: TenantId, recipient: &Recipient, mark: &str, now: Timestamp) -> Result<()>;
 }

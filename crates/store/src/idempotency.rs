@@ -1,4 +1,4 @@
-//! Idempotency keys of requests that make something off the hot path.
+//! Idempotency keys of requests that create something other than a message.
 
 use async_trait::async_trait;
 use nuncio_domain::{TenantId, Timestamp};

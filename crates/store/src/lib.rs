@@ -1,14 +1,15 @@
-//! What nuncio keeps, as traits. `nuncio-store-sql` implements them for SQLite and PostgreSQL; one contract suite holds both to it.
+//! Store traits. `nuncio-store-sql` implements them for SQLite and PostgreSQL; a shared contract suite tests both.
 //!
-//! The hot path has two batched calls, [`Store::accept`] and [`Store::transition`] (start, settle and receipt are transitions).
-//! Each item is answered for itself; that many of them share one commit is the implementation's own business.
-//! Everything else goes through a [`Tx`], which carries one repository trait per aggregate.
+//! The hot path has two batched calls, [`Store::accept`] and [`Store::transition`] (start, settle and receipt are transitions). Each item
+//! has its own result; batching several into one commit is an implementation detail. Everything else uses a [`Tx`], which has one
+//! repository trait per aggregate.
 //!
-//! Absence is `Ok(None)`, a lost race is a value. A [`StoreError`] means that nothing can be said about the request itself.
+//! Absence is `Ok(None)`, a lost race is a value. A [`StoreError`] is a failure of the database, not of the request.
 
 use async_trait::async_trait;
 
 mod accept;
+mod addresses;
 mod broadcasts;
 mod contacts;
 mod deliveries;
@@ -23,7 +24,6 @@ mod mailboxes;
 mod messages;
 mod nodes;
 mod numbers;
-mod people;
 mod prices;
 mod profiles;
 mod quotas;
@@ -38,13 +38,14 @@ mod transition;
 mod users;
 mod webhooks;
 
-pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
+pub use accept::{Accept, Accepted, Claim, Idempotency, IdempotentOperation};
+pub use addresses::{AddressRepo, ChannelMetrics, MetricDelta, MetricRow, NewInbound, Suppression};
 pub use broadcasts::{
     BroadcastLink, BroadcastLinkRepo, BroadcastRecipientRepo, BroadcastRepo, DueBroadcast, ImportProgress, LinkClicks, NewBroadcastContact,
     RecipientScan,
 };
-pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression};
-pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogEntry, LogReader, Position, Told};
+pub use contacts::{Address, ContactFilter, ContactRepo};
+pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogEntry, LogPayload, LogReader, Position};
 pub use directory::DirectoryRepo;
 pub use erasure::{Erasure, ErasureRepo};
 pub use error::{Result, StoreError};
@@ -57,12 +58,11 @@ pub use messages::{AgendaPlace, AwaitingReceipts, DueMessage, MessageFilter, Mes
 pub use nodes::{Node, NodeRepo};
 pub use numbers::NumberRepo;
 pub use nuncio_domain::contact::SuppressionReason;
-pub use people::{Address, ContactFilter, PeopleRepo};
 pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
 pub use quotas::{QuotaRepo, Storage};
-pub use reassembly::{Parts, Piece, Reassembly, ReassemblyRepo};
-pub use receipts::{RawReceipt, ReceiptRecord, ReceiptRepo, StrayReceipt, next_look};
+pub use reassembly::{Piece, Reassembly, ReassemblyRepo, ReassemblyState};
+pub use receipts::{RawReceipt, ReceiptRecord, ReceiptRepo, StrayReceipt, next_lookup};
 pub use retention::{ReferencePlace, RetentionRepo, TableSize};
 pub use reviews::ReviewRepo;
 pub use routing::{CountryMetrics, RoutingRepo};
@@ -72,47 +72,46 @@ pub use transition::{Transition, Transitioned};
 pub use users::UserRepo;
 pub use webhooks::WebhookRepo;
 
-/// One database.
+/// A database.
 #[async_trait]
 pub trait Store: std::fmt::Debug + Send + Sync {
-    /// Writes a message, its idempotency key, its recipient if new and its first event. Returns when the commit is on disk.
+    /// Stores a message, its idempotency key, its recipient if new, and its first event. Returns once that is durable.
     ///
-    /// Once called, the item may be written even if the returned future is dropped.
+    /// Once called, the item can be stored even if the returned future is dropped.
     async fn accept(&self, item: Accept) -> Result<Accepted>;
 
-    /// Applies one step to one message, on its newest state, and writes what changed with its event. Returns when it is on disk.
+    /// Applies a step to the newest state of a message and stores the changes with their event. Returns once that is durable.
     async fn transition(&self, item: Transition) -> Result<Transitioned>;
 
-    /// Adds to the metrics of channels, in any order. Yields to what is more urgent, and is not one transaction: after a failure a part
-    /// may have been added.
+    /// Adds to channel metrics, in any order. Low priority; not one transaction, so after a failure a part may have been added.
     async fn add_metrics(&self, deltas: Vec<MetricRow>) -> Result<()>;
 
-    /// Writes what became of deliveries, all or nothing; answers whether `fence` still holds. Yields to what is more urgent.
+    /// Stores the outcome of deliveries, all or nothing; returns whether `fence` still holds. Low priority.
     async fn log_deliveries(&self, log: DeliveryLog) -> Result<bool>;
 
-    /// A write transaction. Dropping it rolls back. Must be short: SQLite has one writer.
+    /// Begins a write transaction. Dropping it rolls back. Keep it short: SQLite has one writer.
     async fn begin(&self) -> Result<Box<dyn Tx>>;
 
-    /// A reader. Sees committed data; two reads of one reader may see different moments.
+    /// Returns a reader of committed data. Two reads of one reader may see different states.
     async fn read(&self) -> Result<Box<dyn Tx>>;
 
-    /// Whether the database answers and takes writes.
+    /// Checks that the database responds and accepts writes.
     async fn ping(&self) -> Result<()>;
 
-    /// Waits for what is under way, then closes. Later calls fail with [`StoreError::Unavailable`].
+    /// Waits for running operations, then closes. Later calls fail with [`StoreError::Unavailable`].
     async fn close(&self);
 
-    /// Words about the database and what is unwise about its settings, for `doctor`. Empty when nothing is.
+    /// Returns advice about the database and its settings, for `doctor`. Empty if there is none.
     async fn advice(&self) -> Result<Vec<String>>;
 }
 
-/// One transaction, with every repository.
+/// A transaction with all repositories.
 #[async_trait]
 pub trait Tx:
     DirectoryRepo
     + MessageRepo
+    + AddressRepo
     + ContactRepo
-    + PeopleRepo
     + SuppressionRepo
     + ErasureRepo
     + DeliveryRepo
@@ -139,6 +138,5 @@ pub trait Tx:
     + UserRepo
     + Send
 {
-    /// Makes the changes durable.
     async fn commit(self: Box<Self>) -> Result<()>;
 }

@@ -1,4 +1,4 @@
-//! Reading messages.
+//! Looks up messages, and maintains their agenda and spool.
 
 use std::collections::BTreeMap;
 
@@ -8,138 +8,130 @@ use nuncio_domain::message::{Direction, Message, Status};
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{BroadcastId, Channel, ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
 
-use crate::accept::Operation;
+use crate::accept::IdempotentOperation;
 use crate::error::Result;
 
-/// Where a walk through the agenda has come to.
+/// A cursor in the agenda.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AgendaPlace {
-    /// When the messages of the row are due.
+    /// When the row's messages are due.
     pub due_at: Timestamp,
-    /// The tenant of the row.
     pub tenant: TenantId,
-    /// The row.
     pub row: i64,
 }
 
-/// Messages that wait for a receipt.
+/// Messages waiting for a receipt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AwaitingReceipts {
     /// Each with the kind of its provider.
     pub messages: Vec<(DueMessage, String)>,
-    /// Where the next look begins.
+    /// Cursor for the next call.
     pub next: AgendaPlace,
 }
 
-/// Which messages a list holds. An absent field does not filter.
+/// Filter of a message list. An absent field does not filter.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct MessageFilter {
-    /// Any of these statuses; empty for all.
+    /// Statuses; empty means all.
     pub status: Vec<Status>,
-    /// Any of these channels; empty for all.
+    /// Channels; empty means all.
     pub channel: Vec<Channel>,
     /// The recipient in canonical form.
     pub to: Option<String>,
-    /// The direction.
     pub direction: Option<Direction>,
-    /// What it was sent from: our number or address, or the writer's of an inbound message.
+    /// Our number or address, or the author's of an inbound message.
     pub from: Option<String>,
-    /// The sender.
     pub sender: Option<SenderId>,
-    /// To or from this contact.
     pub contact: Option<ContactId>,
-    /// Part of this broadcast.
     pub broadcast: Option<BroadcastId>,
-    /// The message that was sent with this idempotency key.
     pub idempotency_key: Option<String>,
-    /// All these entries in `metadata`, compared as text.
+    /// Entries that `metadata` must have, compared as text.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// A message that somebody must look at.
+/// A message that is due for processing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DueMessage {
-    /// The world.
     pub tenant: TenantId,
-    /// The message.
     pub id: MessageId,
-    /// Its fence.
     pub fence: i64,
-    /// The connection of its next attempt.
+    /// Connection of the next attempt.
     pub connection: ConnectionId,
-    /// What it waits for, unless a newer version wrote what this one cannot read.
+    /// What it waits for; `None` if a newer version wrote what this one cannot parse.
     pub wait: Option<Wait>,
-    /// When its validity ends.
     pub expires_at: Timestamp,
-    /// Whether it is part of a broadcast.
+    /// Whether it belongs to a broadcast.
     pub bulk: bool,
-    /// How many bytes its attempt has to load of a request that does not fit its row, rounded up to whole chunks; 0 for one that fits.
+    /// Bytes of the request that its attempt must load from the spool, rounded up to whole chunks; 0 if the row holds it all.
     pub bytes: usize,
 }
 
-/// Messages.
 #[async_trait]
 pub trait MessageRepo {
-    /// One message, whole. May be as large as a request; where lists would do, `lookup_messages` does.
+    /// Returns a message with its whole request, which can be large. Prefer `lookup_messages` where lists suffice.
     async fn lookup_message(&mut self, tenant: TenantId, id: MessageId) -> Result<Option<Message>>;
 
-    /// The messages among `ids` that there are, in any order, as lists have them: many large ones would fill the memory. They have
-    /// neither HTML nor the bytes of attachments, and where the rest of the request is larger than
-    /// [`limits::SPOOL_THRESHOLD_BYTES`](nuncio_domain::limits::SPOOL_THRESHOLD_BYTES) their text is cut.
+    /// Returns the existing messages among `ids`, in any order, as lists show them, to bound memory: without HTML and attachment bytes, and
+    /// with truncated text if the rest of the request is larger than
+    /// [`limits::SPOOL_THRESHOLD_BYTES`](nuncio_domain::limits::SPOOL_THRESHOLD_BYTES).
     async fn lookup_messages(&mut self, tenant: TenantId, ids: &[MessageId]) -> Result<Vec<Message>>;
 
-    /// Messages as `lookup_messages` has them, newest first. Indexes serve idempotency key, contact, `to`, and the failed ones; of the rest
-    /// [`limits::SCAN_ROWS`](nuncio_domain::limits::SCAN_ROWS) rows are looked at.
+    /// Lists messages as `lookup_messages` returns them, newest first. Indexes serve idempotency key, contact, `to`, and failed messages;
+    /// other filters scan at most [`limits::SCAN_ROWS`](nuncio_domain::limits::SCAN_ROWS) rows.
     async fn list_messages(&mut self, tenant: TenantId, filter: &MessageFilter, page: PageRequest) -> Result<Page<Message>>;
 
-    /// The message that used an idempotency key.
-    async fn find_message_by_idempotency_key(&mut self, tenant: TenantId, operation: Operation, key: &str) -> Result<Option<MessageId>>;
+    /// Returns the message that used an idempotency key.
+    async fn find_message_by_idempotency_key(
+        &mut self,
+        tenant: TenantId,
+        operation: IdempotentOperation,
+        key: &str,
+    ) -> Result<Option<MessageId>>;
 
-    /// The contacts behind these messages' addresses, in the same order.
+    /// Returns the contacts of these messages, in the same order.
     async fn contacts_of_messages(&mut self, messages: &[Message]) -> Result<Vec<Option<ContactId>>>;
 
-    /// Up to `limit` messages of all worlds in these shards that are due at `now`, longest due first, but for those of the
-    /// connections in `skip` whose validity has not ended: what waits for a provider that is down must not stand in front of what others
-    /// wait for.
+    /// Returns up to `limit` messages of all environments in these shards that are due at `now`, longest due first. Messages of the
+    /// connections in `skip` are included only if their validity has ended, so that a provider outage does not block others.
     async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
 
-    /// Up to `limit` messages whose attempt `node` is making.
+    /// Returns up to `limit` messages whose attempt `node` runs.
     async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>>;
 
-    /// Every node that makes attempts, whether it is known or not.
+    /// Returns every node that owns messages, registered or not.
     async fn owners(&mut self) -> Result<Vec<NodeId>>;
 
-    /// Up to `limit` messages of all tenants in a shard that wait for an attempt, soonest due first.
+    /// Returns up to `limit` messages of all tenants in a shard that wait for an attempt, soonest due first.
     async fn waiting_messages(&mut self, shard: i16, limit: u32) -> Result<Vec<DueMessage>>;
 
-    /// Looks at up to `limit` rows of the agenda that are due, and deletes those whose messages have all moved on. Returns how many.
+    /// Scans up to `limit` due rows of the agenda and deletes those whose messages have all moved on. Returns how many were deleted.
     async fn prune_agenda(&mut self, now: Timestamp, limit: u32) -> Result<u64>;
 
-    /// Some messages of all tenants in a shard that wait for a receipt: those whose deadline is the latest first, beyond the place that a
-    /// look before ended at. A look may find none and yet have a next; `None` at the end of the shard.
+    /// Returns some messages of all tenants in a shard that wait for a receipt, latest deadline first, continuing at the cursor. A page can
+    /// be empty and still have a next cursor; `None` at the end of the shard.
     async fn messages_awaiting_receipts(&mut self, shard: i16, before: Option<AgendaPlace>) -> Result<Option<AwaitingReceipts>>;
 
-    /// Up to `limit` messages of all worlds that wait for a person.
+    /// Returns up to `limit` messages of all environments that are held.
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>>;
 
-    /// Whether a sender has messages that wait for an attempt, are being sent or are held; of those made at or after `since`, if given.
-    /// Without it, all unfinished messages of the database are looked through.
+    /// Returns whether a sender has messages that wait for an attempt, are being sent or are held; only those created at or after `since`,
+    /// if given. Without `since`, scans all unfinished messages of the database.
     async fn has_queued_messages(&mut self, tenant: TenantId, sender: SenderId, since: Option<Timestamp>) -> Result<bool>;
 
-    /// How many messages break the rule that an unfinished one waits for exactly one thing, with a live node behind each owner.
+    /// Counts violations of the invariant that an unfinished message waits for exactly one thing, and that its owner is a live node.
     async fn count_unguarded_messages(&mut self) -> Result<i64>;
 
-    /// Writes one chunk of a large request, before the message itself is accepted.
+    /// Stores a chunk of a large request before its message is accepted.
     async fn insert_spool_chunk(&mut self, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()>;
 
     /// Deletes the chunks of a request that was not accepted.
     async fn delete_spool(&mut self, tenant: TenantId, id: MessageId) -> Result<()>;
 
-    /// Deletes up to `limit` spool chunks that were written at or after `since` and before `before`, and that no message uses. Returns how
-    /// many. Costs as much as was written in that time.
+    /// Deletes up to `limit` unused spool chunks written at or after `since` and before `before`. Returns how many. The cost is
+    /// proportional to what was written in that time.
     async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64>;
 
-    /// Deletes up to `limit` idempotency keys whose time is over at `now`. Returns how many. Keys of unfinished messages, and of those that
-    /// ended less than [`limits::IDEMPOTENCY_RETENTION`](nuncio_domain::limits::IDEMPOTENCY_RETENTION) ago, stay.
+    /// Deletes up to `limit` idempotency keys that have expired at `now`. Returns how many. Keys of messages that are unfinished, or ended
+    /// less than [`limits::IDEMPOTENCY_RETENTION`](nuncio_domain::limits::IDEMPOTENCY_RETENTION) ago, stay.
     async fn purge_idempotency_keys(&mut self, now: Timestamp, limit: u32) -> Result<u64>;
 }

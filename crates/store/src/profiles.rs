@@ -1,4 +1,4 @@
-//! Business accounts: what providers said of them last.
+//! Business accounts, as last reported by their providers.
 
 use async_trait::async_trait;
 use nuncio_domain::profile::KeptAccount;
@@ -6,15 +6,14 @@ use nuncio_domain::{SenderId, TenantId};
 
 use crate::error::Result;
 
-/// Business accounts.
 #[async_trait]
 pub trait ProfileRepo {
-    /// Writes what is kept of a sender's account, in place of what was.
+    /// Stores a sender's account, replacing the previous one.
     async fn put_account(&mut self, tenant: TenantId, account: &KeptAccount) -> Result<()>;
 
-    /// What is kept of these senders' accounts.
+    /// Returns the stored accounts of these senders.
     async fn accounts_of_senders(&mut self, tenant: TenantId, senders: &[SenderId]) -> Result<Vec<KeptAccount>>;
 
-    /// Forgets a sender's account; `false` when nothing was kept.
+    /// Deletes a sender's stored account; `false` if there is none.
     async fn delete_account(&mut self, tenant: TenantId, sender: SenderId) -> Result<bool>;
 }

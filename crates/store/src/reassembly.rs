@@ -1,4 +1,4 @@
-//! Messages from outside of which some parts have come.
+//! Reassembles inbound messages from their parts.
 
 use async_trait::async_trait;
 use nuncio_domain::sms::Alphabet;
@@ -7,66 +7,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// A message of which some parts have come, and perhaps all.
+/// An inbound message with some or all of its parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reassembly {
-    /// The world of the connection.
     pub tenant: TenantId,
-    /// The connection that its parts come by.
+    /// The connection that receives its parts.
     pub connection: ConnectionId,
-    /// What its parts have in common. Phones use their numbers again: with another `reference` it is another message.
+    /// Identifies its parts. Phones reuse their numbers: with another `reference` it is another message.
     pub key: String,
-    /// The id that the message has from its first part on.
+    /// The message's id, assigned with its first part.
     pub reference: String,
-    /// When the message is taken as it is, and its parts are forgotten.
+    /// When the message is stored incomplete, and its parts are deleted.
     pub due_at: Timestamp,
-    /// What has come of it.
-    pub parts: Parts,
+    pub parts: ReassemblyState,
 }
 
-/// What has come of a message in several parts.
+/// The parts received so far.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Parts {
-    /// The channel.
+pub struct ReassemblyState {
     pub channel: Channel,
-    /// Who wrote, in canonical form.
+    /// The author, in canonical form.
     pub from: String,
-    /// What they wrote to, when the provider names it.
+    /// The address they wrote to, if the provider reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// When the first part came.
+    /// When the first part arrived.
     pub since: Timestamp,
-    /// Its parts, in their order.
+    /// The parts, in order.
     pub pieces: Vec<Option<Piece>>,
-    /// Whether the message was written.
+    /// Whether the message was stored.
     pub done: bool,
-    /// Whether it takes no more parts, since its time is over.
+    /// Whether it is closed to further parts because its time is over.
     #[serde(default)]
     pub sealed: bool,
 }
 
-/// One part.
+/// A part.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Piece {
-    /// How its octets are read.
+    /// Encoding of the octets.
     pub alphabet: Alphabet,
-    /// Its user data.
+    /// User data.
     pub octets: Vec<u8>,
 }
 
-/// Messages from outside of which some parts have come.
+/// Inbound messages in parts.
 #[async_trait]
 pub trait ReassemblyRepo {
-    /// The message under the key of `fresh`, which is kept if there is none. Locked until the transaction ends, also against others
-    /// that bring the first part.
+    /// Returns the message under the key of `fresh`, storing `fresh` if there is none. Locked until the end of the transaction, also
+    /// against a concurrent first part.
     async fn lock_reassembly(&mut self, fresh: &Reassembly) -> Result<Reassembly>;
 
-    /// Keeps what has come of a locked message, or of another in its place.
+    /// Stores the state of a locked message, or another message in its place.
     async fn put_reassembly(&mut self, reassembly: &Reassembly) -> Result<()>;
 
-    /// Messages that are due by `now`, longest due first.
+    /// Returns messages that are due by `now`, longest due first.
     async fn due_reassemblies(&mut self, now: Timestamp, limit: u32) -> Result<Vec<Reassembly>>;
 
-    /// Forgets a message, unless another took its place.
+    /// Deletes a message, unless another has replaced it.
     async fn delete_reassembly(&mut self, reassembly: &Reassembly) -> Result<()>;
 }

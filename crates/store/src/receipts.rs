@@ -26,7 +26,6 @@ pub struct RawReceipt {
 pub struct StrayReceipt {
     /// The environment of the connection.
     pub tenant: TenantId,
-    /// The receipt.
     pub receipt: RawReceipt,
     /// The status that it reports.
     pub kind: ReceiptKind,
@@ -39,14 +38,13 @@ pub struct StrayReceipt {
 /// A stored receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceiptRecord {
-    /// The receipt.
     pub receipt: RawReceipt,
     /// Time of arrival, taken from its id.
     pub received_at: Timestamp,
 }
 
 /// Delay before the next lookup of a stray receipt after `tries` lookups: 200 ms at first, 16 h at last; `None` after 8 lookups.
-pub fn next_look(tries: u16) -> Option<Duration> {
+pub fn next_lookup(tries: u16) -> Option<Duration> {
     const LOOKS: [u64; 8] = [200, 1_000, 5_000, 60_000, 600_000, 3_600_000, 6 * 3_600_000, 16 * 3_600_000];
     LOOKS.get(usize::from(tries)).map(|ms| Duration::from_millis(*ms))
 }
@@ -62,7 +60,7 @@ pub trait ReceiptRepo {
 
     /// Sets the next lookup of a stray receipt; `None` for no further lookup, after which it is only listed. Does nothing if another node
     /// has set it meanwhile.
-    async fn put_off_stray(&mut self, stray: &StrayReceipt, due: Option<Timestamp>) -> Result<()>;
+    async fn reschedule_stray(&mut self, stray: &StrayReceipt, due: Option<Timestamp>) -> Result<()>;
 
     /// Deletes a stray receipt that has been applied to its message.
     async fn delete_stray(&mut self, tenant: TenantId, id: ReceiptId) -> Result<()>;

@@ -1,4 +1,4 @@
-//! What operators ask of the content of broadcasts.
+//! Review policies for broadcasts.
 
 use async_trait::async_trait;
 use nuncio_domain::TenantId;

@@ -1,28 +1,26 @@
-//! What the choice of a channel rests on.
+//! Metrics that the choice of a channel is based on.
 
 use async_trait::async_trait;
 use nuncio_domain::{AddressId, AddressKind, Channel, TenantId};
 
-use crate::contacts::ChannelMetrics;
+use crate::addresses::ChannelMetrics;
 use crate::error::Result;
 
-/// How a channel does with all recipients of one country.
+/// Results of a channel over all recipients of a country.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CountryMetrics {
-    /// The channel.
     pub channel: Channel,
     /// ISO 3166-1 alpha-2; `""` if unknown.
     pub country: String,
-    /// Attempts that arrived.
+    /// Delivered attempts.
     pub successes: i64,
-    /// Attempts that failed.
+    /// Failed attempts.
     pub failures: i64,
 }
 
-/// Channel choice.
 #[async_trait]
 pub trait RoutingRepo {
-    /// Metrics of recipients of one kind with their identifiers, by channel; none of one that is unknown. At most 1,000 identifiers.
+    /// Returns metrics of recipients of one kind by channel; none for an unknown recipient. At most 1,000 identifiers.
     async fn recipient_metrics(
         &mut self,
         tenant: TenantId,
@@ -30,12 +28,12 @@ pub trait RoutingRepo {
         identifiers: &[&str],
     ) -> Result<Vec<(String, ChannelMetrics)>>;
 
-    /// How channels do by country.
+    /// Returns the results of channels by country.
     async fn country_metrics(&mut self, tenant: TenantId) -> Result<Vec<CountryMetrics>>;
 
-    /// The countries of addresses; of those that are known.
+    /// Returns the known countries of addresses.
     async fn countries_of(&mut self, addresses: &[(TenantId, AddressId)]) -> Result<Vec<(TenantId, AddressId, String)>>;
 
-    /// Adds to the metrics of a country, whose old ones count less and less. Rows of one world in the order of channel and country.
+    /// Adds to the metrics of a country, whose old values decay. Within an environment, call in the order of channel and country.
     async fn add_country_metrics(&mut self, tenant: TenantId, delta: &CountryMetrics) -> Result<()>;
 }

@@ -4,21 +4,20 @@ use async_trait::async_trait;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{Recipient, SuppressionId, TenantId};
 
-use crate::contacts::Suppression;
+use crate::addresses::Suppression;
 use crate::error::Result;
 
-/// Suppressions. Those of somebody who was erased bear a mark in place of the identifier.
+/// Suppressions. Those of erased contacts have a keyed hash in place of the identifier.
 #[async_trait]
 pub trait SuppressionRepo {
-    /// Suppressions of any of these recipients, or all of them when there is none, newest first.
+    /// Lists suppressions of any of these recipients (all, if empty), newest first.
     async fn list_suppressions(&mut self, tenant: TenantId, of: &[Recipient], page: PageRequest) -> Result<Page<Suppression>>;
 
-    /// One suppression.
     async fn find_suppression(&mut self, tenant: TenantId, id: SuppressionId) -> Result<Option<Suppression>>;
 
-    /// Removes a suppression; `false` when there is none.
+    /// Deletes a suppression; `false` if there is none.
     async fn delete_suppression(&mut self, tenant: TenantId, id: SuppressionId) -> Result<bool>;
 
-    /// Gives the suppressions of one recipient to another of the same kind: from an identifier to its mark, or back.
+    /// Moves suppressions from one recipient to another of the same kind: from an identifier to its keyed hash, or back.
     async fn rename_suppressions(&mut self, tenant: TenantId, from: &Recipient, to: &str) -> Result<()>;
 }

@@ -1,5 +1,3 @@
-//! Templates.
-
 use async_trait::async_trait;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::template::Template;
@@ -7,24 +5,22 @@ use nuncio_domain::{TemplateId, TenantId, Timestamp};
 
 use crate::error::Result;
 
-/// Templates.
 #[async_trait]
 pub trait TemplateRepo {
-    /// Writes a template; `false` when there is one of this name and language.
+    /// Stores a template; `false` if one with this name and language exists.
     async fn insert_template(&mut self, template: &Template) -> Result<bool>;
 
-    /// One template.
     async fn find_template(&mut self, tenant: TenantId, id: TemplateId) -> Result<Option<Template>>;
 
-    /// Templates, newest first.
+    /// Lists templates, newest first.
     async fn list_templates(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Template>>;
 
-    /// Writes a template anew, if its version still is `seen`; `false` when it is not.
+    /// Updates a template if its version is still `seen`; otherwise returns `false`.
     async fn update_template(&mut self, template: &Template, seen: i64) -> Result<bool>;
 
-    /// Removes a template; `false` when there is none.
+    /// Deletes a template; `false` if there is none.
     async fn delete_template(&mut self, tenant: TenantId, id: TemplateId) -> Result<bool>;
 
-    /// Up to `limit` templates of all worlds of which the provider must be asked at `now`.
+    /// Returns up to `limit` templates of all environments that must be polled at `now`.
     async fn due_templates(&mut self, now: Timestamp, limit: u32) -> Result<Vec<Template>>;
 }

@@ -1,28 +1,25 @@
-//! Webhooks: where events are posted to.
-
 use async_trait::async_trait;
 use nuncio_domain::webhook::Webhook;
 use nuncio_domain::{SenderId, TenantId, Timestamp};
 
 use crate::error::Result;
 
-/// Webhooks.
 #[async_trait]
 pub trait WebhookRepo {
-    /// Writes a webhook, in place of the one that the sender, or the world, has.
+    /// Stores a webhook, replacing the one of the sender or the environment.
     async fn put_webhook(&mut self, tenant: TenantId, webhook: &Webhook) -> Result<()>;
 
-    /// The webhook of a sender, or of the world.
+    /// Returns the webhook of a sender, or of the environment.
     async fn find_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<Option<Webhook>>;
 
-    /// The webhooks of these senders.
+    /// Returns the webhooks of these senders.
     async fn webhooks_of_senders(&mut self, tenant: TenantId, senders: &[SenderId]) -> Result<Vec<Webhook>>;
 
-    /// All webhooks of a world.
+    /// Returns all webhooks of an environment.
     async fn list_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Webhook>>;
 
-    /// Notes since when a webhook saw nothing but failure, and switches it off if there is a reason to; `false` when there is none, or it
-    /// was set up anew since `seen`.
+    /// Records since when a webhook has only failed, and disables it if there is a reason; `false` if it does not exist or was set up again
+    /// since `seen`.
     async fn mark_webhook(
         &mut self,
         tenant: TenantId,
@@ -32,6 +29,6 @@ pub trait WebhookRepo {
         disabled_reason: Option<&str>,
     ) -> Result<bool>;
 
-    /// Removes a webhook; `false` when there is none.
+    /// Deletes a webhook; `false` if there is none.
     async fn delete_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<bool>;
 }

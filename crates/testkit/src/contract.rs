@@ -1,6 +1,6 @@
-//! Holds every response and every webhook of a test against the OpenAPI document.
+//! Validates every response and every webhook of a test against the OpenAPI document.
 //!
-//! Stricter than a client may be: a field or header that the document does not name is a violation, too.
+//! Stricter than clients need to be: a field or header missing from the document is a violation, too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -12,16 +12,16 @@ use nuncio_domain::ErrorCode;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-/// Where the document is in the registry of schemas.
+/// URI of the document in the schema registry.
 const DOCUMENT: &str = "nuncio:/openapi.json";
 
-/// Headers of HTTP itself, which no operation documents.
+/// General HTTP headers, which operations do not document.
 const PLAIN: &[&str] = &["content-type", "content-length", "cache-control", "connection", "x-content-type-options"];
 
-/// One for all tests of a process: compiling schemas is slow.
+/// Shared by all tests of a process: compiling schemas is slow.
 static CONTRACT: LazyLock<Contract> = LazyLock::new(|| Contract::new(json!(nuncio_api::openapi())));
 
-/// What a request was answered with.
+/// A request and its response.
 #[derive(Clone, Copy)]
 pub(crate) struct Exchange<'a> {
     pub(crate) method: &'a str,
@@ -33,7 +33,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) body: Option<&'a [u8]>,
 }
 
-/// Fails the test if a response contradicts the document. Only paths of the API are documented.
+/// Fails the test if a response violates the document. Only paths of the API are documented.
 pub(crate) fn check(exchange: Exchange<'_>) {
     let violations = CONTRACT.response(exchange);
     let Exchange { method, target, status, body, .. } = exchange;
@@ -41,19 +41,19 @@ pub(crate) fn check(exchange: Exchange<'_>) {
     assert!(violations.is_empty(), "{method} {target}: {status} contradicts the OpenAPI document:\n- {}\n{body}", violations.join("\n- "));
 }
 
-/// How the body of a webhook contradicts the document.
+/// Returns how the body of a webhook violates the document.
 pub(crate) fn webhook(body: &[u8]) -> Vec<String> {
     CONTRACT.webhook(body)
 }
 
-/// The operation of a path of the document for a method, whose case counts: `PoST` is none.
+/// Returns the operation of a documented path for a method. Methods are case-sensitive: `PoST` has none.
 pub fn operation<'a>(item: &'a Value, method: &str) -> Option<&'a Value> {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].contains(&method);
     let method = if method == Method::HEAD { "get".to_owned() } else { method.to_ascii_lowercase() };
     item.get(method).filter(|_| known)
 }
 
-/// The document with everything closed that it leaves open to additions.
+/// The document with all schemas closed to additional fields.
 struct Contract {
     document: Value,
     registry: Registry<'static>,
@@ -90,10 +90,10 @@ impl Contract {
         violations
     }
 
-    /// What is wrong with the answer to a request that is for no operation.
+    /// Returns what is wrong with the response to a request without an operation.
     fn nowhere(&self, exchange: Exchange<'_>, code: ErrorCode) -> Vec<String> {
         if matches!(exchange.status, 401 | 429) {
-            return Vec::new(); // a wrong key is rejected before anything is looked for
+            return Vec::new(); // a wrong key is rejected before routing
         }
         if exchange.status != code.status() {
             return vec![format!("no such operation is documented; expected {}", code.status())];
@@ -167,7 +167,7 @@ impl Contract {
         validator
     }
 
-    /// The documented path that a path is of: that with the fewest parameters.
+    /// Returns the documented path that matches, the one with the fewest parameters first.
     fn path(&self, path: &str) -> Option<(&String, &Value)> {
         let parameters = |template: &str| template.matches('{').count();
         let paths = self.document["paths"].as_object().expect("paths");
@@ -185,7 +185,7 @@ fn is_of(path: &str, template: &str) -> bool {
     path.len() == template.len() && path.iter().zip(template).all(|(a, b)| if b.starts_with('{') { !a.is_empty() } else { *a == b })
 }
 
-/// Allows a schema no other fields than those that it names.
+/// Closes a schema to fields it does not name.
 fn close(schema: &mut Value, open: &Value) {
     let Some(object) = schema.as_object_mut() else { return };
     if let Some(Value::Array(parts)) = object.get_mut("allOf") {
@@ -216,7 +216,7 @@ fn close_fields(object: &mut Map<String, Value>, open: &Value) {
     }
 }
 
-/// Has every reference name the document, so that a part of it can stand alone.
+/// Makes every reference absolute, so that parts of the document can be compiled separately.
 fn absolute(value: &mut Value) {
     match value {
         Value::Object(members) => {

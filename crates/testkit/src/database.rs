@@ -1,4 +1,4 @@
-//! A database for one test.
+//! Creates a database for each test.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,14 +16,14 @@ const SERVER: &str = "NUNCIO_TEST_PG";
 /// Which kind of database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backend {
-    /// Embedded.
+    /// SQLite.
     Sqlite,
-    /// A server.
+    /// PostgreSQL.
     Postgres,
 }
 
 impl Backend {
-    /// Every kind that can be had here. Says loudly when PostgreSQL cannot.
+    /// Returns the available backends. Prints a notice if PostgreSQL is not available.
     pub fn all() -> Vec<Self> {
         if std::env::var(SERVER).is_ok() {
             return vec![Self::Sqlite, Self::Postgres];
@@ -33,10 +33,10 @@ impl Backend {
     }
 }
 
-/// A database that goes with its owner.
+/// A database that is deleted with its owner.
 #[derive(Debug)]
 pub enum Database {
-    /// A file in a folder of its own.
+    /// A file in a temporary folder.
     Sqlite(TempDir),
     /// A database on the test server.
     Postgres {
@@ -47,17 +47,17 @@ pub enum Database {
     },
 }
 
-/// A connection that keeps writers waiting.
+/// A connection that blocks writers.
 #[derive(Debug)]
 pub enum Held {
-    /// It is the only writer of the file.
+    /// The only writer of the file.
     Sqlite(SqliteConnection),
-    /// It has locked the table of messages.
+    /// Holds a lock on the table of messages.
     Postgres(PgConnection),
 }
 
 impl Held {
-    /// Lets the writers go on.
+    /// Unblocks the writers.
     pub async fn release(self) {
         match self {
             Self::Sqlite(conn) => conn.close().await.expect("the file closes"),
@@ -73,7 +73,7 @@ const POSTGRES_TABLES: &str = "SELECT CAST(table_name AS TEXT) FROM information_
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 impl Database {
-    /// Makes an empty one.
+    /// Creates an empty database.
     pub async fn make(backend: Backend) -> Self {
         if backend == Backend::Sqlite {
             return Self::Sqlite(TempDir::with_prefix("nuncio-test-").expect("a temporary folder"));
@@ -84,7 +84,7 @@ impl Database {
         Self::Postgres { server, name }
     }
 
-    /// How the store finds it.
+    /// Returns the target for opening the store.
     pub fn target(&self) -> Target {
         match self {
             Self::Sqlite(folder) => Target::Sqlite(folder.path().join("nuncio.db")),
@@ -92,7 +92,7 @@ impl Database {
         }
     }
 
-    /// URL of the database; empty for an embedded one.
+    /// Returns the URL of the database; empty for SQLite.
     pub fn url(&self) -> String {
         match self {
             Self::Sqlite(_) => String::new(),
@@ -103,7 +103,7 @@ impl Database {
         }
     }
 
-    /// The tables that hold a text, whatever the type of the column.
+    /// Returns the tables that contain a text, whatever the type of the column.
     pub async fn holders(&self, text: &str) -> Vec<String> {
         let mut found = Vec::new();
         match self {
@@ -122,7 +122,7 @@ impl Database {
                 let mut conn = PgConnection::connect(&self.url()).await.expect("the database");
                 let tables: Vec<(String,)> = sqlx::query_as(POSTGRES_TABLES).fetch_all(&mut conn).await.expect("the schema");
                 for (table,) in tables {
-                    // Bytes are shown in hexadecimal, as hashes and identifiers are: a few digits of them say nothing.
+                    // Bytes are shown in hexadecimal, as are hashes and identifiers: a short run of digits matches by chance.
                     let query = format!(
                         "SELECT COUNT(*) FROM {table} t WHERE position($1 IN CAST(t AS TEXT)) > 0 \
                          OR length($1) > 3 AND position(encode(convert_to($1, 'UTF8'), 'hex') IN CAST(t AS TEXT)) > 0"
@@ -138,7 +138,7 @@ impl Database {
         found
     }
 
-    /// Runs a statement around the store.
+    /// Runs a statement, bypassing the store.
     pub async fn execute(&self, statement: &str) {
         let Self::Sqlite(folder) = self else { return execute(&self.url(), statement.to_owned()).await };
         let options = SqliteConnectOptions::new().filename(folder.path().join("nuncio.db")).busy_timeout(Duration::from_secs(5));
@@ -147,7 +147,7 @@ impl Database {
         conn.close().await.expect("the file closes");
     }
 
-    /// Makes every writer of messages wait for [`Held::release`]. The store gives up waiting after a second.
+    /// Blocks every writer of messages until [`Held::release`]. The store gives up after a second.
     pub async fn hold_messages(&self) -> Held {
         if let Self::Sqlite(folder) = self {
             let mut conn = SqliteConnection::connect(&folder.path().join("nuncio.db").to_string_lossy()).await.expect("the file opens");
@@ -159,7 +159,7 @@ impl Database {
         Held::Postgres(conn)
     }
 
-    /// The folder of an embedded database.
+    /// Returns the folder of a SQLite database.
     pub fn folder(&self) -> Option<&Path> {
         if let Self::Sqlite(folder) = self { Some(folder.path()) } else { None }
     }
@@ -169,7 +169,7 @@ impl Drop for Database {
     fn drop(&mut self) {
         let Self::Postgres { server, name } = self else { return };
         let (server, name) = (server.clone(), name.clone());
-        // A runtime of its own: the test's may be ending.
+        // In a separate runtime: the test's may be shutting down.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(execute(&server, format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")));

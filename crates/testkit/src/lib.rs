@@ -1,12 +1,12 @@
-//! For tests: the whole server in one process, with a clock and randomness that follow from a seed.
+//! Test harness: the whole server in one process, with a manual clock and seeded randomness.
 //!
-//! [`TestApp`] sends requests through the real router, without a socket; [`TestApp::drain`] runs dispatch until nothing is left to
-//! do, and [`TestApp::advance`] moves the clock. Nothing sleeps, and identifiers and times are the same in every run. Every response is
-//! held against the OpenAPI document.
+//! [`TestApp`] sends requests through the real router, without a socket; [`TestApp::drain`] runs dispatch until nothing is left to do, and
+//! [`TestApp::advance`] moves the clock. Nothing sleeps, and ids and times are the same in every run. Every response is validated against
+//! the OpenAPI document.
 
 mod contract;
 mod database;
-mod faults;
+mod fault_injector;
 mod mailbox;
 mod name_server;
 mod receiver;
@@ -39,7 +39,7 @@ use tower::ServiceExt as _;
 
 pub use contract::operation;
 pub use database::{Backend, Database, Held};
-pub use faults::Faults;
+pub use fault_injector::FaultInjector;
 pub use mailbox::{Mailbox, peer_python, repository, repository_file};
 pub use name_server::NameServer;
 pub use receiver::{Posted, Receiver};
@@ -48,42 +48,39 @@ pub use time::{ManualClock, SeededEntropy};
 /// The whole server.
 #[derive(Debug)]
 pub struct TestApp {
-    /// The clock.
     pub clock: Arc<ManualClock>,
-    /// The node.
     pub node: Node,
-    /// The project that it starts with.
+    /// The first project.
     pub project: Project,
-    /// A key to everything in the live world.
+    /// A key with all permissions in the live environment.
     pub live_key: String,
-    /// A key to everything in the test world.
+    /// A key with all permissions in the test environment.
     pub test_key: String,
-    /// What goes wrong with the database.
-    pub faults: Arc<Faults>,
+    /// Faults of the database.
+    pub faults: Arc<FaultInjector>,
     router: Router,
     ids: Ids,
     database: Database,
     options: Options,
 }
 
-/// How a [`TestApp`] differs from the default.
+/// Settings of a [`TestApp`].
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Requests a minute and world; 0 for no limit, the default.
+    /// Requests per minute and environment; 0 means no limit, the default.
     pub per_minute: u32,
-    /// Requests at once.
+    /// Burst of requests.
     pub burst: u32,
-    /// Bytes that requests and answers take at once.
+    /// Bytes that requests and responses can hold in memory.
     pub max_in_flight_bytes: usize,
-    /// How fast clients must send bodies.
+    /// Minimum speed of request bodies.
     pub pace: Pace,
-    /// Dispatch.
     pub dispatch: DispatchConfig,
-    /// Kinds of providers.
+    /// Adapter kinds.
     pub registry: Registry,
-    /// Sends codes that prove inbound email addresses.
+    /// Sends codes that verify inbound email addresses.
     pub code_relay: Option<CodeRelay>,
-    /// Asked about the content of broadcasts beside the built-in review.
+    /// External reviewer of broadcasts, in addition to the built-in review.
     pub reviewer: Option<Reviewer>,
 }
 
@@ -104,29 +101,26 @@ impl Default for Options {
     }
 }
 
-/// What was answered.
 #[derive(Debug)]
-pub struct Answer {
-    /// Status.
+pub struct TestResponse {
     pub status: StatusCode,
-    /// Headers.
     pub headers: HeaderMap,
     /// Body as text.
     pub text: String,
 }
 
-impl Answer {
-    /// The body as JSON; null when it is none.
+impl TestResponse {
+    /// Returns the body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 
-    /// A header as text, or `""`.
+    /// Returns a header as text, or `""`.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
     }
 
-    /// Fails the test unless the status is `status`; shows the body.
+    /// Fails the test unless the status is `status`; prints the body.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
@@ -135,22 +129,21 @@ impl Answer {
 }
 
 impl TestApp {
-    /// On an embedded database of its own.
+    /// Starts on a new SQLite database.
     pub async fn start() -> Self {
         Self::with(Backend::Sqlite, Options::default()).await
     }
 
-    /// On a database of its own of this kind.
+    /// Starts on a new database of this kind.
     pub async fn on(backend: Backend) -> Self {
         Self::with(backend, Options::default()).await
     }
 
-    /// With options.
     pub async fn with(backend: Backend, options: Options) -> Self {
         let clock = Arc::new(ManualClock::default());
         let ids = Ids { clock: clock.clone(), entropy: Arc::new(SeededEntropy::new(42)) };
         let database = Database::make(backend).await;
-        let faults = Arc::new(Faults::default());
+        let faults = Arc::new(FaultInjector::default());
         let (node, router) = boot(&database, &ids, &options, &faults).await;
         node.start().await.expect("the node enters");
         let project = nuncio::admin::project(&node.core, None).await.expect("a project");
@@ -161,16 +154,16 @@ impl TestApp {
         app
     }
 
-    /// A new key with these permissions; none for everything.
+    /// Creates a key with these permissions; empty means all.
     pub async fn key(&self, environment: Environment, permissions: &[&str]) -> String {
         let permissions = Permissions::parse(permissions.iter().copied()).expect("known permissions");
         let key = self.node.core.keys().create(self.project.tenant(environment), environment, "a key", permissions).await.expect("a key");
         key.secret.expose().clone()
     }
 
-    /// A provider account of the default live sender.
+    /// Sets up a provider account for the default live sender.
     pub async fn connect(&self, channel: Channel, kind: &str, settings: Value, secrets: Value) {
-        let world = self.node.core.world(self.project.live).await.expect("the live world");
+        let world = self.node.core.tenant_config(self.project.live).await.expect("the live world");
         let sender = world.default_sender().expect("a default sender").id;
         let object = |value: Value| if let Value::Object(map) = value { map } else { Map::new() };
         let put =
@@ -178,7 +171,7 @@ impl TestApp {
         self.node.core.senders().put_connection(self.project.live, sender, channel, put, true).await.expect("a good connection");
     }
 
-    /// Sets the webhook of a sender of the test world, or of that world, with this signing secret.
+    /// Sets the webhook of a sender of the test environment, or of the environment itself, with this signing secret.
     pub async fn set_webhook(&self, sender: Option<SenderId>, url: &str, events: &[EventType], secret: &str) {
         let secrets = Map::from_iter([("current".to_owned(), Value::from(secret))]);
         let sealed = sealer().seal(Row::Webhook(self.tenant(), sender), &secrets, &*self.ids.entropy).expect("sealed");
@@ -201,22 +194,22 @@ impl TestApp {
     }
 
     /// Sends a request with the test key.
-    pub async fn request(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+    pub async fn request(&self, method: &str, path: &str, body: Option<Value>) -> TestResponse {
         self.send(method, path, &[("authorization", &format!("Bearer {}", self.test_key))], body).await
     }
 
     /// `GET` with the test key.
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> TestResponse {
         self.request("GET", path, None).await
     }
 
     /// `POST` with the test key.
-    pub async fn post(&self, path: &str, body: Value) -> Answer {
+    pub async fn post(&self, path: &str, body: Value) -> TestResponse {
         self.request("POST", path, Some(body)).await
     }
 
     /// Sends a request with these headers and a JSON body.
-    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<Value>) -> Answer {
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<Value>) -> TestResponse {
         let json = body.is_some();
         let bytes = body.map(|b| b.to_string().into_bytes()).unwrap_or_default();
         let mut all = headers.to_vec();
@@ -226,15 +219,15 @@ impl TestApp {
         self.raw(method, path, &all, bytes).await
     }
 
-    /// Sends a request just as it is given. The body may be a stream.
-    pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
+    /// Sends a request unchanged. The body can be a stream.
+    pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> TestResponse {
         let (parts, body) = self.exchange(method, path, headers, body).await.into_parts();
         let bytes = body.collect().await.expect("a body").to_bytes();
         check(method, path, &parts, Some(&bytes));
-        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
+        TestResponse { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
     }
 
-    /// Sends a request just as it is given, and leaves the body of the answer to be read. The body may be a stream.
+    /// Sends a request unchanged and leaves the response body unread. The request body can be a stream.
     pub async fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
         let (parts, body) = self.exchange(method, path, headers, body).await.into_parts();
         check(method, path, &parts, None);
@@ -251,7 +244,7 @@ impl TestApp {
         self.router.clone().oneshot(request).await.expect("the router cannot fail")
     }
 
-    /// Serves on a port of this machine, as the binary does. The clock that times connections is the machine's.
+    /// Serves on a local port like the binary. Connection timeouts use the machine's clock.
     pub async fn listen(&self) -> SocketAddr {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -264,93 +257,92 @@ impl TestApp {
         address
     }
 
-    /// Sends a message with the test key and answers its id.
+    /// Sends a message with the test key and returns its id.
     pub async fn send_message(&self, body: Value) -> String {
         let answer = self.post("/v1/messages", body).await.expect(202);
         answer.json()["message"]["id"].as_str().expect("an id").to_owned()
     }
 
-    /// A message of the test world as the API shows it.
+    /// Returns a message of the test environment as the API shows it.
     pub async fn message(&self, id: &str) -> Value {
         self.get(&format!("/v1/messages/{id}")).await.expect(200).json()["message"].clone()
     }
 
-    /// Runs dispatch until nothing is due or under way.
+    /// Runs dispatch until nothing is due or in flight.
     pub async fn drain(&self) {
         self.node.drain().await.expect("dispatch");
     }
 
-    /// Moves the clock, and runs dispatch.
+    /// Advances the clock and runs dispatch.
     pub async fn advance(&self, by: Duration) {
         self.clock.advance(by);
         self.node.tick().await.expect("dispatch");
         self.drain().await;
     }
 
-    /// The process dies without signing off, and another starts on the same database.
+    /// Simulates a crash: the node ends without unregistering, and another starts on the same database.
     pub async fn crash(&mut self) {
         self.try_crash().await.expect("the node enters");
     }
 
-    /// The same, where the next one may fail to enter.
+    /// Like [`Self::crash`], for tests in which the next start can fail.
     pub async fn try_crash(&mut self) -> nuncio_store::Result<()> {
         self.node.core.store().close().await;
         (self.node, self.router) = boot(&self.database, &self.ids, &self.options, &self.faults).await;
         self.node.start().await
     }
 
-    /// One more node on the same database, which has not entered yet.
+    /// Returns another node on the same database, not registered yet.
     pub async fn another_node(&self) -> Node {
         boot(&self.database, &self.ids, &self.options, &Arc::default()).await.0
     }
 
-    /// Runs a statement around the store.
+    /// Runs a statement, bypassing the store.
     pub async fn sql(&self, statement: &str) {
         self.database.execute(statement).await;
     }
 
-    /// Makes every writer of messages wait for [`Held::release`]. The store gives up waiting after a second.
+    /// Blocks every writer of messages until [`Held::release`]. The store gives up after a second.
     pub async fn hold_messages(&self) -> Held {
         self.database.hold_messages().await
     }
 
-    /// The database.
     pub fn store(&self) -> &dyn Store {
         self.node.core.store()
     }
 
-    /// The test world.
+    /// Returns the test environment.
     pub fn tenant(&self) -> TenantId {
         self.project.test
     }
 
-    /// The tables of the database that hold a text anywhere.
+    /// Returns the tables that contain a text anywhere.
     pub async fn holders(&self, text: &str) -> Vec<String> {
         self.database.holders(text).await
     }
 
-    /// The folder of the embedded database.
+    /// Returns the folder of the SQLite database.
     pub fn folder(&self) -> Option<&Path> {
         self.database.folder()
     }
 }
 
-/// Holds a response against the OpenAPI document.
+/// Validates a response against the OpenAPI document.
 fn check(method: &str, target: &str, parts: &Parts, body: Option<&[u8]>) {
     contract::check(contract::Exchange { method, target, status: parts.status.as_u16(), headers: &parts.headers, body });
 }
 
-/// What opens and closes the secrets of a [`TestApp`].
+/// Returns the sealer of a [`TestApp`].
 pub fn sealer() -> Sealer {
     Sealer::parse(Sealer::generate(&SeededEntropy::new(7)).expose()).expect("a key")
 }
 
-/// A node on `database` that has not entered yet.
-async fn boot(database: &Database, ids: &Ids, options: &Options, faults: &Arc<Faults>) -> (Node, Router) {
+/// Makes a node on `database`, not registered yet.
+async fn boot(database: &Database, ids: &Ids, options: &Options, faults: &Arc<FaultInjector>) -> (Node, Router) {
     let store = nuncio_store_sql::open(&database.target()).await.expect("the database opens");
-    let store = faults::with(Arc::clone(faults), store);
+    let store = fault_injector::with(Arc::clone(faults), store);
     let public_url = "https://nuncio.example".to_owned();
-    let parts = nuncio_node::Parts {
+    let parts = nuncio_node::NodeDeps {
         store,
         registry: options.registry.clone(),
         sealer: sealer(),

@@ -1,4 +1,4 @@
-//! A real mail server that we did not write: `peers/smtp_sink.py`, on aiosmtpd, which checks signatures with dkimpy.
+//! Runs a third-party mail server: `peers/smtp_sink.py`, on aiosmtpd, which verifies signatures with dkimpy.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub fn peer_python() -> PathBuf {
     std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(|| repository().join(".peers/venv/bin/python"), PathBuf::from)
 }
 
-/// A running mail server. Ends with its owner.
+/// A running mail server. Stops with its owner.
 #[derive(Debug)]
 pub struct Mailbox {
     /// The port on 127.0.0.1.
@@ -21,7 +21,7 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// Starts one with these options of the peer (see `peers/smtp_sink.py --help`).
+    /// Starts a server with these options of the peer (see `peers/smtp_sink.py --help`).
     pub fn start(options: &[&str]) -> Self {
         let root = repository();
         let mut child = Command::new(peer_python())
@@ -36,7 +36,7 @@ impl Mailbox {
         Self { port, child, lines }
     }
 
-    /// The next thing that the server saw. Waits for it.
+    /// Waits for the next event of the server.
     pub fn seen(&mut self) -> Value {
         read(&mut self.lines)
     }
@@ -60,7 +60,7 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a workspace").to_owned()
 }
 
-/// A file of the repository, by its path from the root.
+/// Reads a file of the repository by its path from the root.
 pub fn repository_file(path: &str) -> String {
     std::fs::read_to_string(repository().join(path)).expect(path)
 }

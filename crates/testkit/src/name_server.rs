@@ -1,4 +1,4 @@
-//! A DNS server on 127.0.0.1 that answers from a list.
+//! A DNS server on 127.0.0.1 with fixed records.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -8,20 +8,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
-/// TXT records by name; a name whose text is [`NameServer::BROKEN`] is answered with SERVFAIL, and one that is missing does not exist.
+/// TXT records by name; [`NameServer::BROKEN`] makes the server respond with SERVFAIL, and a missing name does not exist.
 #[derive(Debug)]
 pub struct NameServer {
-    /// Where it listens.
     pub address: SocketAddr,
     asked: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
 impl NameServer {
-    /// The text of a name that cannot be looked up now.
+    /// Makes a name fail temporarily.
     pub const BROKEN: &str = "SERVFAIL";
 
-    /// Starts one with these records: names without the last dot, and texts.
+    /// Starts a server with these records: names without the trailing dot, and texts.
     pub async fn start(records: &[(&str, &str)]) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
         let address = socket.local_addr().expect("its address");
@@ -40,7 +39,7 @@ impl NameServer {
         Self { address, asked, task }
     }
 
-    /// How many questions came.
+    /// Returns the number of queries.
     pub fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
@@ -52,7 +51,7 @@ impl Drop for NameServer {
     }
 }
 
-/// The answer to a question (RFC 1035 §4), with at most one TXT record.
+/// Returns the response to a query (RFC 1035 §4), with at most one TXT record.
 fn answer(query: &[u8], records: &HashMap<String, String>) -> Option<Vec<u8>> {
     let (mut labels, mut at) = (Vec::new(), 12);
     while let Some(length) = query.get(at).map(|length| usize::from(*length)).filter(|length| *length > 0) {

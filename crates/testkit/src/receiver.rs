@@ -1,4 +1,4 @@
-//! An endpoint for webhooks, on a socket, that answers as it is told and remembers what it got.
+//! A webhook endpoint that responds as told and records its requests.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,13 +11,12 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// A running endpoint. Ends with its owner, and fails the test if a webhook contradicted the OpenAPI document.
+/// A running endpoint. Stops with its owner, and fails the test if a webhook violated the OpenAPI document.
 #[derive(Debug)]
 pub struct Receiver {
-    /// Where it listens.
     pub url: String,
     shared: Arc<Mutex<Inner>>,
-    /// Whether answers wait.
+    /// Whether responses are held back.
     holds: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -32,31 +31,30 @@ struct Inner {
     violations: Vec<String>,
 }
 
-/// One request that came.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct Posted {
-    /// Its headers.
     pub headers: HeaderMap,
     /// Its body, byte for byte.
     pub bytes: Bytes,
-    /// What was answered.
+    /// The response status.
     pub answered: u16,
 }
 
 impl Posted {
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.bytes).expect("a webhook's body is JSON")
     }
 
-    /// A header as text, or `""`.
+    /// Returns a header as text, or `""`.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
     }
 }
 
 impl Receiver {
-    /// Starts one that answers 200.
+    /// Starts an endpoint that responds with 200.
     pub async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
@@ -67,37 +65,37 @@ impl Receiver {
         Self { url, shared, holds, task }
     }
 
-    /// Answers the next requests with these statuses, and 200 after them.
+    /// Responds to the next requests with these statuses, then with 200.
     pub fn answer(&self, statuses: &[u16]) {
         self.shared.lock().answers.extend(statuses);
     }
 
-    /// Answers everything with this status; `None` for 200 again.
+    /// Responds to every request with this status; `None` restores 200.
     pub fn always(&self, status: Option<u16>) {
         self.shared.lock().always = status;
     }
 
-    /// Answers nothing while `holds`, then all at once.
+    /// Holds back all responses while `holds`.
     pub fn hold(&self, holds: bool) {
         self.holds.send_replace(holds);
     }
 
-    /// Has everything that comes answered with itself.
+    /// Responds to each request with its own body.
     pub fn echo(&self) {
         self.shared.lock().echoes = true;
     }
 
-    /// Answers with this JSON from now on.
+    /// Responds with this JSON from now on.
     pub fn say(&self, body: &Value) {
         self.shared.lock().says = Some(body.to_string().into());
     }
 
-    /// Everything that came so far, in order.
+    /// Returns all requests so far, in order.
     pub fn got(&self) -> Vec<Posted> {
         self.shared.lock().got.clone()
     }
 
-    /// The types of the events that it took, in order.
+    /// Returns the types of the events it accepted, in order.
     pub fn taken(&self) -> Vec<String> {
         let taken = self.got().into_iter().filter(|p| p.answered < 300);
         taken.map(|p| p.json()["type"].as_str().unwrap_or_default().to_owned()).collect()
@@ -116,7 +114,7 @@ type Shared = (Arc<Mutex<Inner>>, watch::Receiver<bool>);
 
 async fn take(State((shared, mut held)): State<Shared>, headers: HeaderMap, bytes: Bytes) -> (StatusCode, Bytes) {
     let is_webhook = headers.contains_key("webhook-id");
-    // Noted as it comes: looking at it takes a while.
+    // Recorded before validation, which takes a while.
     let (answered, answer) = {
         let mut inner = shared.lock();
         let answered = inner.answers.pop_front().or(inner.always).unwrap_or(200);

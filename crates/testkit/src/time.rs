@@ -1,4 +1,4 @@
-//! A clock that stands still, and randomness that follows from a seed.
+//! A clock that only moves on demand, and seeded randomness.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
 
-/// A clock that moves when it is told to. Begins at 2026-01-01T00:00:00Z.
+/// A clock that only moves on demand. Starts at 2026-01-01T00:00:00Z.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     passed: Mutex<Duration>,
@@ -17,12 +17,12 @@ pub struct ManualClock {
 const BEGINNING: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
 impl ManualClock {
-    /// Moves wall time and monotonic time.
+    /// Advances wall time and monotonic time.
     pub fn advance(&self, by: Duration) {
         *self.passed.lock() += by;
     }
 
-    /// From now on moves by as much with each look at the wall time.
+    /// From now on, each read of the wall time advances it by this much.
     pub fn tick(&self, by: Duration) {
         *self.tick.lock() = by;
     }
@@ -40,12 +40,11 @@ impl Clock for ManualClock {
     }
 }
 
-/// Randomness that is the same in every run.
+/// Seeded randomness: the same in every run.
 #[derive(Debug)]
 pub struct SeededEntropy(Mutex<ChaCha20Rng>);
 
 impl SeededEntropy {
-    /// From a seed.
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(ChaCha20Rng::seed_from_u64(seed)))
     }

@@ -204,7 +204,7 @@ fn compile<T: ToSchema>(name: &str) -> Option<Validator> {
 }
 
 fn find_nul(value: &Value, path: String, faults: &mut Vec<FieldError>) {
-    if faults.len() >= limits::FAULTS {
+    if faults.len() >= limits::FIELD_ERRORS {
         return;
     }
     let mut check = |text: &str, path: &str| {

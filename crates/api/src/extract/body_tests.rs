@@ -153,7 +153,7 @@ fn values_that_are_shown_are_short_and_no_secrets() {
     let found = faults(&json!({"to": "x", "channel": "é".repeat(1_000)}).to_string());
     assert!(found[0].1.chars().count() < 200, "{}", found[0].1);
     let many = format!(r#"{{"to":"x",{}}}"#, (0..1_000).map(|n| format!("\"x{n}\":1")).collect::<Vec<_>>().join(","));
-    assert!(faults(&many).len() <= limits::FAULTS);
+    assert!(faults(&many).len() <= limits::FIELD_ERRORS);
 }
 
 #[test]

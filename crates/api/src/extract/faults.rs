@@ -46,7 +46,7 @@ impl Found {
                 }
                 _ => found.add(schema, &error),
             }
-            if found.faults.len() + found.unknown.len() >= limits::FAULTS {
+            if found.faults.len() + found.unknown.len() >= limits::FIELD_ERRORS {
                 break;
             }
         }
@@ -71,7 +71,7 @@ impl Found {
 
     fn unknown(&mut self, schema: &Value, error: &ValidationError<'_>, at: &str, unexpected: &[String]) {
         let known = known_fields(schema, error.schema_path());
-        for name in unexpected.iter().take(limits::FAULTS) {
+        for name in unexpected.iter().take(limits::FIELD_ERRORS) {
             let fault = FieldError::new(member(at, name), format!("is unknown; {known}"));
             self.unknown.push(Unknown { object: error.instance_path().as_str().to_owned(), name: name.clone(), fault });
         }

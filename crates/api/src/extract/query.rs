@@ -46,7 +46,7 @@ fn read<T: DeserializeOwned + IntoParams>(query: &str, lenient: bool) -> Result<
         if let Err(message) = take(&known, &mut values, &name, text, lenient) {
             faults.push(FieldError::new(format!("query.{}", shown(&name)), message));
         }
-        if faults.len() >= limits::FAULTS {
+        if faults.len() >= limits::FIELD_ERRORS {
             break;
         }
     }

@@ -55,7 +55,7 @@ pub(crate) struct ApiKey {
 /// Its project and environment, and what it may do there. Every key may ask.
 #[utoipa::path(get, path = "/v1/me", tag = "Account", responses((status = 200, description = "Project, team and key.", body = Me)))]
 pub(crate) async fn get_me(State(core): State<Core>, Auth(caller): Auth) -> Result<Reply<Me>> {
-    let world = core.world(caller.tenant).await?;
+    let world = core.tenant_config(caller.tenant).await?;
     let project = &world.project;
     Ok(Reply::ok(Me {
         project: Project { id: project.id, name: project.name.clone(), is_sub_account: false },

@@ -1,15 +1,15 @@
-//! What property tests of adapters draw from.
+//! Strategies for property tests of adapters.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 use serde_json::Value;
 
-/// So many cases, the same in every run; nothing is written to disk.
+/// Runs this many cases, the same in every run; writes nothing to disk.
 pub fn config(cases: u32) -> Config {
     Config { cases, rng_seed: RngSeed::Fixed(7), rng_algorithm: RngAlgorithm::ChaCha, failure_persistence: None, ..Config::default() }
 }
 
-/// JSON of any shape, about 50 values at most. The names of fields, and texts, are often among `words`.
+/// Generates JSON of any shape, up to about 50 values. Field names and texts are often among `words`.
 pub fn json(words: &'static [&'static str]) -> impl Strategy<Value = Value> {
     let word = move || prop_oneof![3 => prop::sample::select(words).prop_map(str::to_owned), 1 => any::<String>()];
     let leaf = prop_oneof![

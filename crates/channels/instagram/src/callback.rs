@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 
 use crate::config::Config;
 
-/// Reads one callback.
 pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
     match proved(&config.secrets, call)? {
         Some(verification) => Ok(verification),

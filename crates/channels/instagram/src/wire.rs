@@ -18,22 +18,22 @@ const TITLE: usize = 20;
 
 static NO_CONTENT: LazyLock<Content> = LazyLock::new(Content::default);
 
-/// The bodies of the calls that send a message, in order, or why it cannot be sent.
+/// Returns the request bodies that send a message, in order, or why it cannot be sent.
 pub(crate) fn calls(request: &SendRequest<'_>) -> Result<Vec<Value>, Failure> {
     let message = request.message;
     let to = message.to.as_str();
     if to.is_empty() || !to.bytes().all(|b| b.is_ascii_digit()) {
-        let what = format!("{to:?} is no Instagram-scoped id, which has digits only");
+        let what = format!("{to:?} is not an Instagram-scoped id, which has only digits");
         return Err(Failure::own(FailureCode::InvalidRecipient, what));
     }
     if !request.attachments.is_empty() {
-        return Err(refused("Instagram takes media by their address or by its own id; give content.mediaUrl or content.mediaId"));
+        return Err(refused("Instagram requires media by URL or by its own id; set content.mediaUrl or content.mediaId"));
     }
     let text = message.request.text.as_deref().unwrap_or_default();
     let content = message.request.content.as_deref().unwrap_or(&NO_CONTENT);
     let words = || plain::text(message.message_type, Some(text), Some(content));
     let calls = match message.message_type {
-        // A template has become text before it comes here.
+        // Templates are already rendered as text.
         MessageType::Text | MessageType::Template => texts(to, text),
         MessageType::Image | MessageType::Sticker => media(to, "image", text, content)?,
         MessageType::Video => media(to, "video", text, content)?,
@@ -51,10 +51,10 @@ pub(crate) fn calls(request: &SendRequest<'_>) -> Result<Vec<Value>, Failure> {
         MessageType::CtaUrl => call_to_action(to, text, content),
         MessageType::Reaction => vec![reaction(to, content)?],
     };
-    if calls.is_empty() { Err(refused("the message says nothing")) } else { Ok(calls) }
+    if calls.is_empty() { Err(refused("the message is empty")) } else { Ok(calls) }
 }
 
-/// Whether a call is answered with no id, since what it does is no message.
+/// Returns whether a request's response has no id, because it is not a message.
 pub(crate) fn is_action(call: &Value) -> bool {
     call.get("sender_action").is_some()
 }
@@ -71,8 +71,8 @@ fn texts(to: &str, text: &str) -> Vec<Value> {
     pieces(text, limits::INSTAGRAM_TEXT_BYTES).map(|piece| message(to, json!({"text": piece}))).collect()
 }
 
-/// Cuts a text into pieces of at most `most` bytes: at the last line break or space that fits, else between two characters. What is cut
-/// at is left out.
+/// Splits a text into pieces of at most `most` bytes: at the last line break or space that fits, which is removed, or between two
+/// characters.
 fn pieces(text: &str, most: usize) -> impl Iterator<Item = &str> {
     let mut rest = Some(text).filter(|text| !text.is_empty());
     std::iter::from_fn(move || {
@@ -81,7 +81,7 @@ fn pieces(text: &str, most: usize) -> impl Iterator<Item = &str> {
             rest = None;
             return Some(all);
         }
-        // One byte more, so that a break right behind what fits is found.
+        // One byte more, to find a break right after what fits.
         let room = &all[..all.floor_char_boundary(most + 1)];
         let cut = room.rfind('\n').or_else(|| room.rfind(' ')).filter(|at| *at > 0).unwrap_or_else(|| all.floor_char_boundary(most));
         let (piece, left) = all.split_at(cut);
@@ -90,7 +90,7 @@ fn pieces(text: &str, most: usize) -> impl Iterator<Item = &str> {
     })
 }
 
-/// There is no caption: the text follows as a message of its own.
+/// There are no captions: the text follows as a separate message.
 fn media(to: &str, kind: &str, text: &str, content: &Content) -> Result<Vec<Value>, Failure> {
     let payload = match (&content.media_id, &content.media_url) {
         (Some(id), _) => json!({"attachment_id": id}),
@@ -106,14 +106,14 @@ fn attachment(to: &str, kind: &str, payload: Value) -> Value {
     message(to, json!({"attachment": {"type": kind, "payload": payload}}))
 }
 
-/// A choice comes back with its id as payload.
+/// A choice returns its id as payload.
 fn quick_reply(title: &str, id: &str) -> Value {
     let title: String =
         if title.chars().count() > TITLE { title.chars().take(TITLE - 1).chain(['…']).collect() } else { title.to_owned() };
     json!({"content_type": "text", "title": title, "payload": id})
 }
 
-/// The choices stand under the last piece of the text: they vanish when the next message comes.
+/// Attaches the choices to the last piece of the text: they disappear with the next message.
 fn with_choices(to: &str, text: &str, choices: Vec<Value>) -> Vec<Value> {
     let mut calls = texts(to, text);
     if let Some(last) = calls.last_mut() {
@@ -122,7 +122,7 @@ fn with_choices(to: &str, text: &str, choices: Vec<Value>) -> Vec<Value> {
     calls
 }
 
-/// A button template. A header that is media goes before it; so does a text that is longer than a template takes.
+/// Makes a button template. A media header, or a text that exceeds the template's limit, is sent before it.
 fn call_to_action(to: &str, text: &str, content: &Content) -> Vec<Value> {
     let header = match content.cta_header_type {
         Some(CtaHeaderType::Image) => Some("image"),
@@ -150,7 +150,7 @@ fn paragraphs<const N: usize>(parts: [Option<&str>; N]) -> String {
     parts.join("\n\n")
 }
 
-/// Meta documents the heart only, under the name `love`; whether it takes another emoji is left to it.
+/// Meta only documents the heart, under the name `love`; other emojis are passed on.
 fn reaction(to: &str, content: &Content) -> Result<Value, Failure> {
     let id = content.react_to_message_id.as_deref().unwrap_or_default();
     if id.is_empty() || id.parse::<MessageId>().is_ok() {

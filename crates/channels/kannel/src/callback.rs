@@ -16,7 +16,6 @@ use subtle::ConstantTimeEq as _;
 use crate::config::Config;
 use crate::{map, wire};
 
-/// Reads one callback.
 pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
     let event = match call.rest {
         "" => inbound(config, call)?,

@@ -56,13 +56,13 @@ pub(crate) struct Config {
     pub(crate) account: Option<String>,
     /// Sender of all messages.
     pub(crate) from: Option<String>,
-    /// Whether numbers begin with `+`.
+    /// Whether numbers start with `+`.
     pub(crate) plus: bool,
     /// Receipts to request, as the gateway's mask; 0 for none.
     pub(crate) dlr_mask: u8,
     pub(crate) window: usize,
     pub(crate) timeout: Duration,
-    /// Whether the gateway may be in the operator's own network.
+    /// Whether the gateway can be in the operator's own network.
     pub(crate) trusted: bool,
 }
 

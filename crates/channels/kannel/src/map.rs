@@ -8,7 +8,6 @@ use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::Response;
 
-/// Reads a response.
 pub(crate) fn read(response: &Response, password: &str) -> Result<(), RequestError> {
     let status = response.status.as_u16();
     let text = plain(&String::from_utf8_lossy(&response.body), password);

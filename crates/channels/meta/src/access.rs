@@ -23,7 +23,6 @@ pub const fn window(help: &'static str) -> Field {
     Field::optional("window", FieldKind::Integer(1, 500), help)
 }
 
-/// Secret `app_secret`.
 pub const fn app_secret() -> Field {
     Field::secret("app_secret", "the app's secret, from App settings > Basic: verifies that a callback comes from Meta")
 }
@@ -38,7 +37,6 @@ pub const fn verify_token() -> Field {
 pub struct Access {
     /// Base and version, with no slash at the end.
     pub root: String,
-    /// The token.
     pub token: Redacted<String>,
     /// Longest wait for a response.
     pub timeout: Duration,

@@ -76,7 +76,6 @@ pub type RequestError = nuncio_channel_http::RequestError<Box<GraphError>>;
 pub enum Body {
     /// None.
     Empty,
-    /// JSON.
     Json(Value),
     /// A MIME type and bytes of it.
     Bytes(String, Vec<u8>),

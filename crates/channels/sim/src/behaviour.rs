@@ -1,8 +1,8 @@
-//! Which recipient does what.
+//! Assigns behaviours to recipients.
 
 use nuncio_domain::Channel;
 
-/// What becomes of messages to a recipient.
+/// Outcome of messages to a recipient.
 ///
 /// | behaviour | phone `+1<area>55500NN` and chat id `9000000NN` | local part of an email address |
 /// |---|---|---|
@@ -28,47 +28,47 @@ use nuncio_domain::Channel;
 /// `example.net` (RFC 2606 §3) and under `.test` (RFC 2606 §2) only. Later attempts of a behaviour that ends in `Once` succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Behaviour {
-    /// Takes everything, and says at once that it arrived.
+    /// Accepted and delivered at once.
     Plain,
     /// Does not exist.
     Invalid,
-    /// Cannot be reached. A messaging app refuses the message at once, and the SMS that it falls back to arrives; any other channel
-    /// takes the message and tells later that it failed. An email comes back for good, so that no other one is sent there.
+    /// Unreachable. A messaging app refuses the message at once, and its SMS fallback is delivered; any other channel accepts the message
+    /// and reports a failure later. An email bounces permanently, so that no further email is sent.
     Undeliverable,
-    /// Takes the message, and says 30 s later that it arrived.
+    /// Accepted; delivered 30 s later.
     Late,
     /// The first attempt times out.
     TimesOutOnce,
-    /// The first attempt is told to come back in 2 s.
+    /// The first attempt is deferred for 2 s.
     ThrottlesOnce,
-    /// Takes the message and says nothing more.
+    /// Accepted, without a receipt.
     Silent,
-    /// Gets the message and answers with the first 100 characters of its text.
+    /// Delivered, and replies with the first 100 characters of the text.
     Replies,
-    /// Gets the message and answers `STOP`; by email `unsubscribe`.
+    /// Delivered, and replies `STOP`; by email `unsubscribe`.
     Stops,
-    /// As [`Self::Stops`], and a while later answers `START`; by email `subscribe`.
+    /// Like [`Self::Stops`], and later replies `START`; by email `subscribe`.
     Resumes,
-    /// Gets the message and answers `HELP`.
+    /// Delivered, and replies `HELP`.
     AsksForHelp,
-    /// Gets the message and reads it, on channels whose providers report that. Elsewhere it only gets it.
+    /// Delivered, and read on channels whose providers report that.
     Reads,
-    /// Has blocked the sender. The SMS that a messaging app falls back to arrives.
+    /// Has blocked the sender. The SMS fallback of a messaging app is delivered.
     Blocks,
-    /// The provider refuses the content. The SMS that a messaging app falls back to arrives.
+    /// The provider refuses the content. The SMS fallback of a messaging app is delivered.
     RefusesContent,
-    /// Takes the message, says that it failed, and 30 s later that it arrived after all.
+    /// Accepted, reported as failed, and 30 s later as delivered.
     Corrects,
     /// Every attempt times out.
     TimesOut,
-    /// Nobody can tell what became of the first attempt.
+    /// The outcome of the first attempt is unknown.
     UnknownOnce,
-    /// Gets the message and complains about it.
+    /// Delivered, and complains.
     Complains,
 }
 
 impl Behaviour {
-    /// What becomes of messages to `to`, in canonical form, by `channel`.
+    /// Returns the behaviour of `to`, in canonical form, on `channel`.
     pub fn of(channel: Channel, to: &str) -> Self {
         match channel {
             Channel::Email => email(to),

@@ -1,7 +1,8 @@
-//! The simulator: stands where a provider would be in every test world, and in tests.
+//! The simulator: replaces every provider in the test environment, and in tests.
 //!
-//! It keeps no state: what the provider would keep of a business profile is what nuncio knows of it. What happens follows from the recipient, the channel and the number of the attempt alone (see [`Behaviour`]),
-//! so a message goes the same way after a restart and on any node. Recipients without a special meaning get everything.
+//! It is stateless: a business profile is what nuncio has stored of it. The outcome depends only on the recipient, the channel and the
+//! number of the attempt (see [`Behaviour`]), so it is the same after a restart and on any node. Recipients without a special meaning get
+//! everything.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -23,16 +24,16 @@ mod profile;
 
 pub use behaviour::Behaviour;
 
-/// How long after the receipt a recipient reads, answers or complains.
+/// Delay from the receipt to a read, reply or complaint.
 pub const REPLY_AFTER: Duration = Duration::from_millis(100);
-/// How long after the receipt [`Behaviour::Resumes`] asks for messages again.
+/// Delay from the receipt until [`Behaviour::Resumes`] subscribes again.
 pub const RESUME_AFTER: Duration = Duration::from_secs(5);
-/// How late the receipt of [`Behaviour::Late`] and the correction of [`Behaviour::Corrects`] come.
+/// Delay of the receipt of [`Behaviour::Late`] and the correction of [`Behaviour::Corrects`].
 pub const LATE_BY: Duration = Duration::from_secs(30);
-/// When [`Behaviour::ThrottlesOnce`] asks to come back.
+/// Delay requested by [`Behaviour::ThrottlesOnce`].
 pub const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// Characters of a message that a reply repeats.
+/// Maximum characters of a message repeated in a reply.
 const REPEATED: usize = 100;
 
 static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByAttempt, window: 256 };
@@ -42,7 +43,7 @@ static FIELDS: &[Field] = &[Field {
     kind: FieldKind::OneOf(&[REFUSED, UNREACHABLE]),
     secret: false,
     required: false,
-    help: "plays a provider that takes nothing: refused (the account) or unreachable; by default everything works",
+    help: "simulates an outage: refused (the account) or unreachable; none by default",
 }];
 const REFUSED: &str = "refused";
 const UNREACHABLE: &str = "unreachable";
@@ -82,7 +83,7 @@ struct Sim {
     tenant: TenantId,
     connection: ConnectionId,
     channel: Channel,
-    /// Why the provider takes nothing.
+    /// The simulated outage.
     outage: Option<Failure>,
     events: Arc<dyn EventSink>,
 }
@@ -101,7 +102,7 @@ impl Adapter for Sim {
         let by_mail = request.channel == Channel::Email;
         let (stop, start) = if by_mail { ("unsubscribe", "subscribe") } else { ("STOP", "START") };
         match Behaviour::of(request.channel, &request.message.to) {
-            Behaviour::Invalid => rejected(failure(FailureCode::InvalidRecipient, "there is no such recipient")),
+            Behaviour::Invalid => rejected(failure(FailureCode::InvalidRecipient, "the recipient does not exist")),
             Behaviour::Undeliverable if request.channel.is_app() => rejected(undeliverable()),
             Behaviour::Undeliverable if !is_fallback(request) => {
                 if by_mail {
@@ -121,7 +122,7 @@ impl Adapter for Sim {
                 deferred(Some(RETRY_AFTER), failure(FailureCode::RateLimited, "too many messages at once"))
             }
             Behaviour::UnknownOnce if first => {
-                let failure = failure(FailureCode::UnknownOutcome, "the connection broke before the answer came");
+                let failure = failure(FailureCode::UnknownOutcome, "the connection broke before the response");
                 Verdict::Unknown { failure, refs: Vec::new() }
             }
             Behaviour::Silent => accepted(request),
@@ -158,16 +159,16 @@ impl Adapter for Sim {
         }
     }
 
-    /// What happens follows from the attempt alone: it happens again.
-    async fn tell_again(&self, request: &SendRequest<'_>) {
+    /// The result depends only on the attempt, so it can be computed again.
+    async fn resend_receipt(&self, request: &SendRequest<'_>) {
         drop(self.send(request).await);
     }
 
     async fn check(&self) -> Result<String, String> {
         if let Some(failure) = &self.outage {
-            return Err(format!("{}: the setting `fails` asks for it", failure.message));
+            return Err(format!("{}: simulated by the setting `fails`", failure.message));
         }
-        Ok("simulated: nothing leaves this server, and the recipient decides what becomes of a message".to_owned())
+        Ok("simulated: nothing leaves this server, and the recipient determines the outcome".to_owned())
     }
 
     fn profile(&self) -> Option<&dyn ProfileApi> {
@@ -179,8 +180,7 @@ impl Adapter for Sim {
     }
 }
 
-/// Approves every template but those with `reject` in their name or body, and says so at once. It never decides on
-/// those with `pending` in their name.
+/// Approves every template at once, except those with `reject` in their name or body. Leaves those with `pending` in their name undecided.
 #[async_trait]
 impl TemplateApi for Sim {
     async fn submit(&self, template: &Template) -> Result<String, Failure> {
@@ -199,13 +199,13 @@ impl TemplateApi for Sim {
 fn decide(template: &Template) -> Decision {
     let asks_for = |word: &str| [&template.name, &template.content.body].iter().any(|text| text.to_lowercase().contains(word));
     if asks_for("reject") {
-        return Decision::Rejected { reason: "simulated: the name or body asks for it".to_owned() };
+        return Decision::Rejected { reason: "simulated: the name or body contains reject".to_owned() };
     }
     if template.name.to_lowercase().contains("pending") { Decision::Pending } else { Decision::Approved }
 }
 
 impl Sim {
-    /// Takes the message and tells `kind` about it later.
+    /// Accepts the message and sends a receipt of `kind` later.
     fn accept(&self, request: &SendRequest<'_>, kind: ReceiptKind, after: Duration) -> Verdict {
         let target = ReceiptTarget::Attempt {
             tenant: self.tenant,
@@ -217,8 +217,8 @@ impl Sim {
         accepted(request)
     }
 
-    /// Delivers the message, whereupon its recipient writes each of these texts, so long after the receipt. Automatic answers get none: the
-    /// two would talk to each other for ever.
+    /// Delivers the message; its recipient then sends each of these texts after its delay. Automatic replies get none, to avoid an endless
+    /// exchange.
     fn accept_and_reply(&self, request: &SendRequest<'_>, replies: &[(&str, Duration)]) -> Verdict {
         let verdict = self.accept(request, ReceiptKind::Delivered, Duration::ZERO);
         if request.message.state.detail.compliance {
@@ -239,7 +239,7 @@ impl Sim {
     }
 }
 
-/// Whether this attempt follows one by a messaging app. That one failed, and this one is there to be seen to arrive.
+/// Returns whether this attempt is the fallback of a messaging app; that must be seen to be delivered.
 fn is_fallback(request: &SendRequest<'_>) -> bool {
     let message = request.message;
     if request.channel.is_app() {
@@ -253,7 +253,7 @@ fn text<'a>(request: &SendRequest<'a>) -> &'a str {
     request.message.request.text.as_deref().unwrap_or_default()
 }
 
-/// `sim_`, the message's identifier without its prefix, `_` and the attempt: the same attempt gets the same id for ever.
+/// Returns `sim_`, the message id without its prefix, `_` and the attempt: always the same for an attempt.
 fn provider_message_id(request: &SendRequest<'_>) -> String {
     let mut id = String::with_capacity(40);
     // Writing to a String cannot fail.
@@ -282,7 +282,7 @@ fn outage(fails: &str) -> Failure {
 }
 
 fn undeliverable() -> Failure {
-    failure(FailureCode::Undeliverable, "it could not be delivered")
+    failure(FailureCode::Undeliverable, "delivery failed")
 }
 
 fn failure(code: FailureCode, what: &str) -> Failure {

@@ -8,7 +8,7 @@ use nuncio_domain::profile::{BusinessAccount, MethodStatus, ProfileChange, Setup
 use crate::Sim;
 
 impl Sim {
-    /// The account as it stands: everything is set up, and the profile is what it was.
+    /// Returns the account with billing set up, and the profile unchanged.
     fn account(&self, known: &BusinessAccount) -> BusinessAccount {
         BusinessAccount {
             phone_number_id: format!("sim_{}", self.connection.uuid().simple()),

@@ -1,12 +1,12 @@
-//! Recorded sound, brought to what a telephone carries: one channel, 8,000 samples a second.
+//! Converts recordings to telephone sound: one channel, 8,000 samples per second.
 
 use audio_codec::CodecType;
 
 /// Samples a second on the line.
 pub(crate) const RATE: u32 = 8_000;
 
-/// Reads a WAV file (RIFF; PCM of 8 or 16 bits, µ-law, A-law) or headerless sound of a MIME type that says what it is: `audio/basic`
-/// (RFC 2046 §4.3) or `audio/L16` (RFC 4856 §2.1.21). Fails with what is wrong. What a call of `most` seconds cannot carry is not decoded.
+/// Decodes a WAV file (RIFF; PCM of 8 or 16 bits, µ-law, A-law) or headerless sound of a self-describing MIME type: `audio/basic` (RFC 2046
+/// §4.3) or `audio/L16` (RFC 4856 §2.1.21). Decodes nothing longer than a call of `most` seconds.
 pub(crate) fn read(content_type: &str, bytes: &[u8], most: u64) -> Result<Vec<i16>, String> {
     if bytes.starts_with(b"RIFF") {
         return wav(bytes, most);
@@ -18,7 +18,7 @@ pub(crate) fn read(content_type: &str, bytes: &[u8], most: u64) -> Result<Vec<i1
         "audio/pcma" => fits(bytes.len(), RATE, most).map(|()| decode(CodecType::PCMA, bytes)),
         "audio/l16" => {
             let named = |name: &str| parts.clone().find_map(|p| p.strip_prefix(name)?.parse().ok());
-            let (rate, channels) = (named("rate=").ok_or("audio/L16 does not say its rate")?, named("channels=").unwrap_or(1));
+            let (rate, channels) = (named("rate=").ok_or("audio/L16 has no rate")?, named("channels=").unwrap_or(1));
             check(channels, rate, bytes.len() / 2, most)?;
             let samples: Vec<_> = bytes.as_chunks().0.iter().map(|pair| i16::from_be_bytes(*pair)).collect();
             Ok(to_line(&samples, channels, rate))
@@ -30,7 +30,7 @@ pub(crate) fn read(content_type: &str, bytes: &[u8], most: u64) -> Result<Vec<i1
 /// Whether a call of `most` seconds can carry so many samples.
 pub(crate) fn fits(samples: usize, rate: u32, most: u64) -> Result<(), String> {
     let lasts = samples as u64 / u64::from(rate);
-    if lasts < most { Ok(()) } else { Err(format!("saying it takes {lasts} s; a call may last {most} s")) }
+    if lasts < most { Ok(()) } else { Err(format!("playing it takes {lasts} s; a call can last {most} s")) }
 }
 
 /// Whether so many samples, of all channels together, can be brought to the line.
@@ -45,7 +45,7 @@ fn decode(codec: CodecType, bytes: &[u8]) -> Vec<i16> {
     audio_codec::create_decoder(codec).decode(bytes)
 }
 
-/// What a WAV file says of its sound (Multimedia Programming Interface and Data Specifications 1.0, §3).
+/// Format of the sound in a WAV file (Multimedia Programming Interface and Data Specifications 1.0, §3).
 struct Format {
     tag: u16,
     channels: u32,
@@ -58,7 +58,7 @@ impl Format {
         let word = |at: usize| Some(u16::from_le_bytes(*chunk.get(at..)?.first_chunk()?));
         let rate = u32::from_le_bytes(*chunk.get(4..)?.first_chunk()?);
         let tag = match word(0)? {
-            // "Extensible": the true tag begins the identifier of the format.
+            // "Extensible": the identifier of the format starts with the real tag.
             0xFFFE => word(24)?,
             tag => tag,
         };
@@ -75,7 +75,7 @@ fn wav(bytes: &[u8], most: u64) -> Result<Vec<i16>, String> {
         let chunk = &body[..length.min(body.len())];
         match &head[..4] {
             b"fmt " => format = Format::read(chunk),
-            b"data" => return sound(&format.ok_or("the WAV file does not say what its sound is like")?, chunk, most),
+            b"data" => return sound(&format.ok_or("the WAV file has no format chunk")?, chunk, most),
             _ => {}
         }
         rest = body.get(length.saturating_add(length % 2)..).unwrap_or_default();
@@ -151,8 +151,8 @@ pub(crate) mod tests {
             ("audio/wav", file(1, 1, 0, 16, &[]), "0 samples a second"),
             ("audio/wav", file(1, 0, 8_000, 16, &[]), "in 0 channels"),
             ("audio/wav", b"RIFF....WAVE".to_vec(), "holds no sound"),
-            ("audio/wav", [b"RIFF....WAVE".to_vec(), chunk(b"data", &[1])].concat(), "does not say"),
-            ("audio/L16", vec![0], "does not say its rate"),
+            ("audio/wav", [b"RIFF....WAVE".to_vec(), chunk(b"data", &[1])].concat(), "no format chunk"),
+            ("audio/L16", vec![0], "has no rate"),
         ] {
             let fault = read(content_type, &bytes, 10).unwrap_err();
             assert!(fault.contains(text), "{fault}");
@@ -169,7 +169,7 @@ pub(crate) mod tests {
             ("audio/pcma", vec![0; 80_000]),
             ("audio/L16; rate=16000; channels=2", vec![0; 640_000]),
         ] {
-            assert_eq!(read(content_type, &bytes, 10).unwrap_err(), "saying it takes 10 s; a call may last 10 s", "{content_type}");
+            assert_eq!(read(content_type, &bytes, 10).unwrap_err(), "playing it takes 10 s; a call can last 10 s", "{content_type}");
             assert!(read(content_type, &bytes, 11).is_ok(), "{content_type}");
         }
     }

@@ -16,16 +16,16 @@ use crate::{Login, SipAdapter, map, rtp, sdp};
 /// How ringing ended.
 enum Rung {
     Answered(Answer),
-    /// Somebody picked up, but nothing can be said to them.
+    /// Answered, but no sound can be sent.
     Deaf(&'static str),
     Refused(Refusal),
-    /// The trunk's answer makes no sense.
+    /// The trunk's response is invalid.
     Broken(String),
-    /// The trunk said nothing at all.
+    /// The trunk did not respond.
     Silent,
-    /// Nobody picked up.
+    /// Not answered.
     InVain,
-    /// Nobody is to be called any more.
+    /// The session is ending.
     Stopped,
 }
 
@@ -92,7 +92,7 @@ impl SipAdapter {
         Ok(Ear { socket, trunk, port, session: entropy.below(1 << 62) })
     }
 
-    /// Waits until somebody picks up.
+    /// Waits until someone picks up.
     async fn ring(&self, call: &mut Call) -> Rung {
         let mut stop = self.stop.1.clone();
         let (mut deadline, mut underway) = (Instant::now() + self.config.timeout, false);
@@ -114,7 +114,7 @@ impl SipAdapter {
         }
     }
 
-    /// The verdict on a refusal. Of "forbidden", trunks make use for wrong passwords too: only the login itself can tell.
+    /// Returns the verdict on a refusal. Trunks use "forbidden" for wrong passwords too: only the login itself can tell.
     async fn refused(&self, trunk: &Trunk, refusal: &Refusal) -> Verdict {
         let login_refused = refusal.status == 403 && self.log_in(trunk).await == Login::Wrong;
         map::refused(refusal, login_refused)
@@ -135,31 +135,31 @@ impl SipAdapter {
     }
 
     async fn heard(&self, request: &SendRequest<'_>, script: &Script, call_id: String) -> Verdict {
-        self.tell_delivered(request).await;
+        self.report_delivered(request).await;
         if script.is_opted_out() {
-            self.tell_opted_out(request).await;
+            self.report_opted_out(request).await;
         }
         Verdict::Accepted { refs: vec![call_id], cost: None }
     }
 }
 
-/// The verdict on a call that somebody took, to whom nothing could be said.
+/// Returns the verdict on an answered call without sound.
 fn deaf(why: &str) -> Verdict {
-    map::rejected(FailureCode::ProviderRejected, format!("the call was taken, but nothing can be said: {why}"))
+    map::rejected(FailureCode::ProviderRejected, format!("the call was answered, but no sound can be sent: {why}"))
 }
 
 fn in_vain(cancelled: Cancelled, seconds: u64) -> Verdict {
     match cancelled {
-        // Who picked up at that very moment heard nothing.
+        // If the call was answered at that moment, nothing was heard.
         Cancelled::InTime | Cancelled::TooLate => map::rang_out(seconds),
-        Cancelled::Silence => map::unknown("it rang in vain, and the trunk did not say that it stopped"),
+        Cancelled::Silence => map::unknown("the call was not answered, and the trunk did not confirm the cancellation"),
     }
 }
 
 fn stopped(cancelled: Cancelled) -> Verdict {
     match cancelled {
         Cancelled::InTime | Cancelled::TooLate => map::stopped(),
-        Cancelled::Silence => map::unknown("the session ended, and the trunk did not say that ringing stopped"),
+        Cancelled::Silence => map::unknown("the session ended, and the trunk did not confirm the cancellation"),
     }
 }
 
@@ -172,6 +172,6 @@ fn unheard(end: End, script: &Script, samples: usize) -> Verdict {
             FailureCode::Undeliverable,
             format!("the recipient hung up after {}.{} s of {}.{} s", tenths / 10, tenths % 10, all / 10, all % 10),
         ),
-        End::TooLong | End::Said => map::unknown("the call took too long to say the message"),
+        End::TooLong | End::Said => map::unknown("the call was too short to play the message"),
     }
 }

@@ -62,8 +62,7 @@ pub(crate) static FIELDS: &[Field] = &[
     ),
 ];
 
-/// UDP ports of this server that calls may use, each range with both ends included. They are the operator's to give, as all accounts
-/// share them.
+/// UDP port ranges of this server for calls, inclusive. Set by the operator, as all accounts share them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ports {
     /// For SIP, one for each connection; 0 and 0 for any.
@@ -78,7 +77,7 @@ impl Default for Ports {
     }
 }
 
-/// How SIP goes to the trunk.
+/// Transport of SIP to the trunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Transport {
     /// Datagrams.
@@ -93,21 +92,20 @@ pub(crate) enum Transport {
 pub(crate) struct Config {
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// How SIP goes there.
     pub(crate) transport: Transport,
     /// Whom to trust, in PEM; empty without TLS.
     pub(crate) roots: Vec<u8>,
     pub(crate) login: Option<(String, Redacted<String>)>,
     pub(crate) domain: String,
-    /// Who calls, if always the same.
+    /// Fixed caller id.
     pub(crate) from: Option<String>,
-    /// Whether numbers begin with `+`.
+    /// Whether numbers start with `+`.
     pub(crate) plus: bool,
     pub(crate) lines: u32,
     /// How long it rings.
     pub(crate) ring: Duration,
     pub(crate) timeout: Duration,
-    /// How often the message is said.
+    /// How often the message is played.
     pub(crate) repeat: u32,
     /// Seconds of silence after it.
     pub(crate) listen: u64,
@@ -119,12 +117,12 @@ pub(crate) struct Config {
     pub(crate) ports: Ports,
     /// Our address as the trunk sees it, if not that of the network card.
     pub(crate) public_address: Option<IpAddr>,
-    /// Whether to look if the trunk is there.
+    /// Whether to check that the trunk is reachable.
     pub(crate) ping: bool,
-    /// What speaks.
+    /// The text-to-speech program.
     pub(crate) command: Command,
     pub(crate) net: Network,
-    /// Whether the provider may be in the operator's own network.
+    /// Whether the provider can be in the operator's own network.
     pub(crate) trusted: bool,
 }
 
@@ -196,13 +194,13 @@ impl Config {
         if self.plus { number } else { number.trim_start_matches('+') }
     }
 
-    /// What is shown of where the trunk is.
+    /// Returns the trunk's location for display.
     pub(crate) fn place(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 }
 
-/// A name or an address as it may stand in a SIP address (RFC 3261 §25.1).
+/// Returns whether a name or an address is valid in a SIP address (RFC 3261 §25.1).
 fn is_host(text: &str) -> bool {
     let named = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-')) && !text.starts_with(['.', '-']);
     named || text.parse::<IpAddr>().is_ok()
@@ -262,7 +260,7 @@ fn public_address(settings: &mut Settings<'_>) -> Option<IpAddr> {
     address
 }
 
-/// A program runs as this server does: who only has the API must not choose it.
+/// The program runs with the server's permissions, so API callers must not choose it.
 fn command(settings: &mut Settings<'_>, trusted: bool) -> Command {
     let line = settings.text("tts_command");
     if line.is_some() && !trusted {

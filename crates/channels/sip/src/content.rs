@@ -1,4 +1,4 @@
-//! What a message sounds like.
+//! Produces the sound of a message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{MessageType, speech};
 use nuncio_net::FetchLimits;
 
-use crate::speech::Fault;
+use crate::speech::SpeechError;
 use crate::{ENGLISH, SipAdapter, audio, map};
 
 /// Longest recording that is fetched: an hour of CD sound in one channel.
 const MOST_BYTES: u64 = 40_000_000;
-/// Recordings that are fetched and decoded at once, for all accounts.
+/// Recordings fetched and decoded at once, for all accounts.
 pub(crate) const AT_ONCE: usize = 2;
-/// Longest time that fetching it may take.
+/// Timeout for fetching a recording.
 const FETCH: Duration = Duration::from_secs(60);
 
 impl SipAdapter {
@@ -30,7 +30,7 @@ impl SipAdapter {
             }
         };
         if sound.is_empty() {
-            return Err(map::rejected(FailureCode::ContentRejected, "there is nothing to say"));
+            return Err(map::rejected(FailureCode::ContentRejected, "the message has no text to speak"));
         }
         let fits = audio::fits(sound.len(), audio::RATE, self.config.longest.as_secs());
         fits.map(|()| sound).map_err(|why| map::rejected(FailureCode::ContentRejected, why))
@@ -40,22 +40,22 @@ impl SipAdapter {
         let message = request.message;
         let text = speech::words(message.message_type, message.request.text.as_deref(), message.request.content.as_deref());
         if text.trim().is_empty() {
-            return Err(map::rejected(FailureCode::ContentRejected, "there is nothing to say"));
+            return Err(map::rejected(FailureCode::ContentRejected, "the message has no text to speak"));
         }
         let asked = message.request.voice_language.as_deref();
         let command = &self.config.command;
         let said = match self.speech.say(command, speech::language(asked, &message.to), &text).await {
-            // Of a country whose language has no voice, many understand English; who asked for a language wants no other.
-            Err(Fault::NoVoice(_)) if asked.is_none() => self.speech.say(command, ENGLISH, &text).await,
+            // If a country's language has no voice, many people there understand English; a requested language has no substitute.
+            Err(SpeechError::NoVoice(_)) if asked.is_none() => self.speech.say(command, ENGLISH, &text).await,
             said => said,
         };
         said.map_err(|fault| match fault {
-            Fault::NoVoice(_) => map::rejected(FailureCode::ContentRejected, fault.to_string()),
-            Fault::Program(_) => map::unreachable(fault.to_string()),
+            SpeechError::NoVoice(_) => map::rejected(FailureCode::ContentRejected, fault.to_string()),
+            SpeechError::Program(_) => map::unreachable(fault.to_string()),
         })
     }
 
-    /// What was attached, or what the message's link leads to. Takes its turn: a recording takes much memory, and some computing.
+    /// Returns the attached or linked recording. Waits for its turn: a recording takes much memory and some CPU time.
     async fn recording(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Verdict> {
         let turn = Arc::clone(&self.recordings).acquire_owned().await;
         let (content_type, bytes) = match request.attachments.first() {
@@ -64,7 +64,7 @@ impl SipAdapter {
         };
         let most = self.config.longest.as_secs();
         let read = tokio::task::spawn_blocking(move || {
-            // It goes on even if nobody waits for it any more.
+            // Continues even if the caller is dropped.
             let _turn = turn;
             audio::read(&content_type, &bytes, most)
         });
@@ -73,13 +73,13 @@ impl SipAdapter {
         read.map(Into::into).map_err(|why| map::rejected(FailureCode::ContentRejected, why))
     }
 
-    /// The MIME type and the content of what the message's link leads to.
+    /// Returns the MIME type and the content behind the message's link.
     async fn fetch(&self, request: &SendRequest<'_>) -> Result<(String, Vec<u8>), Verdict> {
         let url = request.message.request.content.as_ref().and_then(|content| content.media_url.as_deref());
         let Some(url) = url else {
             return Err(map::rejected(FailureCode::AttachmentUnavailable, "the message has no recording"));
         };
-        // The link is the caller's, whoever set the account up.
+        // The link comes from the caller, even if the operator set the account up.
         match self.config.net.client(false).fetch(url, FetchLimits { max_bytes: MOST_BYTES, timeout: FETCH }).await {
             Ok(fetched) => Ok((fetched.content_type.unwrap_or_default(), fetched.bytes)),
             Err(error) => {

@@ -1,15 +1,15 @@
-//! What is played in a call, frame by frame, and what keys do about it. Pure.
+//! Plays a message frame by frame, and handles key presses. Pure.
 
 use crate::rtp::FRAME;
 
-/// Silence before the first word, while the phone goes to the ear: half a second.
+/// Silence before the first word, while the phone is lifted to the ear: half a second.
 const LEAD: usize = 25;
 /// Silence between repetitions: a second.
 const PAUSE: usize = 50;
 /// Most often that a message is heard in one call, however often `1` is pressed.
 const MOST: u32 = 10;
 
-/// What is to be played.
+/// The sound to play.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     sound: Vec<u8>,
@@ -18,19 +18,19 @@ pub(crate) struct Script {
     quiet: usize,
     /// Next sample of the sound.
     at: usize,
-    /// How often it is yet to be played, the one under way included.
+    /// How often it is yet to be played, the one in flight included.
     left: u32,
     /// Times that it was played to the end.
     heard: u32,
-    /// Frames of silence at the end, in which keys may be pressed.
+    /// Frames of silence at the end, in which keys can be pressed.
     listen: usize,
     keys: bool,
     opted_out: bool,
 }
 
 impl Script {
-    /// `sound`, already as it goes over the line, `times` over; `silence` is its sample of silence. Then silence for `listen` seconds.
-    /// `keys` says whether they do anything.
+    /// Makes a script that plays the encoded `sound` `times` over, then silence for `listen` seconds; `silence` is an encoded sample of
+    /// silence. `keys` enables key presses.
     pub(crate) fn new(mut sound: Vec<u8>, silence: u8, times: u32, listen: u64, keys: bool) -> Self {
         sound.resize(sound.len().next_multiple_of(FRAME), silence);
         Self {
@@ -46,7 +46,7 @@ impl Script {
         }
     }
 
-    /// The next 20 ms; nothing when all is said.
+    /// Returns the next 20 ms; `None` at the end.
     pub(crate) fn next_frame(&mut self) -> Option<&[u8]> {
         if self.opted_out {
             return None;
@@ -76,7 +76,7 @@ impl Script {
         }
     }
 
-    /// Does what a key asks for: `1` plays the message from its beginning, once more; `9` ends the call for good.
+    /// Handles a key: `1` restarts the message; `9` ends the call and opts out.
     pub(crate) fn press(&mut self, key: char) {
         match key {
             '1' if self.keys && self.heard < MOST => {
@@ -88,12 +88,12 @@ impl Script {
         }
     }
 
-    /// Whether the message was heard to its end, or answered by a key that ends it.
+    /// Returns whether the message was played to its end, or ended by a key.
     pub(crate) const fn was_heard(&self) -> bool {
         self.heard > 0 || self.opted_out
     }
 
-    /// Whether the recipient wants no more calls.
+    /// Returns whether the recipient opted out.
     pub(crate) const fn is_opted_out(&self) -> bool {
         self.opted_out
     }

@@ -1,10 +1,10 @@
-//! Voice calls over a SIP trunk: a message is read aloud, or a recording played, to whoever picks up.
+//! Voice calls over a SIP trunk: reads a message aloud, or plays a recording, to whoever answers.
 //!
-//! An attempt lasts as long as its call: [`Adapter::send`] returns when the call is over, so that the window of the connection bounds the
-//! calls at once. A message is accepted, and delivered, when somebody (or a voicemail) picked up and the message was played to its end.
-//! Before the INVITE leaves, failures are deferrals; a final answer of the trunk says for certain that nobody was reached; if none comes,
-//! the outcome is [`Verdict::Unknown`]. When the session is asked to end, nobody is called any more and ringing is cancelled, but who picked
-//! up hears the message to its end: called again, they would hear it twice.
+//! An attempt lasts as long as its call: [`Adapter::send`] returns when the call is over, so that the connection's window limits concurrent
+//! calls. A message is accepted, and delivered, when the call was answered (possibly by voicemail) and the message was played to its end.
+//! Before the INVITE is sent, failures are deferrals; a final response of the trunk proves that nobody was reached; without one, the
+//! outcome is [`Verdict::Unknown`]. When the session is asked to end, no new calls start and ringing is cancelled, but answered calls play
+//! to their end: called again, people would hear the message twice.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -42,16 +42,16 @@ mod trunk;
 
 pub use config::Ports;
 
-/// Message types that can be said or played.
+/// Message types that can be spoken or played.
 static MESSAGE_TYPES: &[MessageType] = &[MessageType::Text, MessageType::Audio, MessageType::Location, MessageType::Template];
 /// The language of the check, and where no other has a voice.
 const ENGLISH: &str = "en-US";
-/// How often the trunk is asked whether it is there; so long its last answer counts.
+/// How often the trunk is checked; a result is valid for as long.
 const EVERY: Duration = Duration::from_secs(30);
-/// How much longer than the longest call it may take until the last one is over: hanging up, and writing down what came of it.
+/// Extra time after the longest call, for hanging up and storing the result.
 const LAST_WORDS: Duration = Duration::from_secs(8);
 
-/// Makes adapters of kind `sip`. They share what was read aloud, and take turns at recordings.
+/// Makes adapters of kind `sip`. They share generated speech, and take turns decoding recordings.
 #[derive(Clone, Debug)]
 pub struct SipFactory {
     net: Network,
@@ -61,7 +61,7 @@ pub struct SipFactory {
 }
 
 impl SipFactory {
-    /// A factory whose adapters use `net`, from these ports of this server.
+    /// Makes a factory whose adapters use `net` and these ports of this server.
     pub fn new(net: Network, ports: Ports) -> Self {
         Self { net, ports, speech: Arc::default(), recordings: Arc::new(Semaphore::new(content::AT_ONCE)) }
     }
@@ -115,10 +115,10 @@ struct SipAdapter {
     connection: ConnectionId,
     /// One for each call.
     lines: Semaphore,
-    /// Asks for no more calls and an end of ringing, and what hears it.
+    /// Signals the end of the session: no new calls, and ringing stops.
     stop: (watch::Sender<bool>, Stop),
     trunk: tokio::sync::Mutex<Option<Arc<Trunk>>>,
-    /// When the trunk was last looked for, on the monotonic clock, and why it was not found.
+    /// When the trunk was last checked, on the monotonic clock, and why the check failed.
     looked: Mutex<Option<(Duration, Result<(), String>)>>,
     trouble: Mutex<Option<String>>,
 }
@@ -137,7 +137,7 @@ impl Adapter for SipAdapter {
 
     async fn send(&self, request: &SendRequest<'_>) -> Verdict {
         match self.stop.1.clone().or(self.prepare(request)).await {
-            // Looked at with the line in hand: whoever closes the lines waits for a call that begins here.
+            // Checked while holding the line: closing the lines waits for calls that start here.
             Some(Ok((sound, _line, trunk))) if !*self.stop.0.borrow() => self.call(&trunk, request, &sound).await,
             Some(Err(verdict)) => verdict,
             Some(Ok(_)) | None => map::stopped(),
@@ -148,18 +148,16 @@ impl Adapter for SipAdapter {
         let trunk = self.reach(Look::Beside).await?;
         let place = self.config.place();
         let login = match (self.config.username(), self.log_in(&trunk).await) {
-            (None, _) => "it knows this server by its address, if at all: only a call will show".to_owned(),
+            (None, _) => "it knows this server by its address, if at all: only a call can test it".to_owned(),
             (Some(name), Login::Right) => format!("logged in as {name}"),
             (Some(name), Login::Wrong) => {
                 return Err(format!("the trunk {place} refuses the login of {name}: correct username and password"));
             }
-            (Some(_), Login::Unclear) => "it does not say whether the login is right: only a call will show".to_owned(),
+            (Some(_), Login::Unclear) => "the trunk does not confirm the login: only a call can test it".to_owned(),
         };
         let said = self.speech.say(&self.config.command, ENGLISH, "Test").await;
-        said.map_err(|fault| {
-            format!("the trunk {place} answers, but nothing can be said: {fault}; install espeak-ng, or set tts_command")
-        })?;
-        Ok(format!("the trunk {place} answers; {login}"))
+        said.map_err(|fault| format!("the trunk {place} responds, but speech fails: {fault}; install espeak-ng, or set tts_command"))?;
+        Ok(format!("the trunk {place} responds; {login}"))
     }
 
     fn sessions(&self) -> Sessions {
@@ -185,18 +183,18 @@ impl Adapter for SipAdapter {
     }
 }
 
-/// How the trunk is looked for.
+/// How to check the trunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Look {
     /// Only if it was not found lately.
     IfNeeded,
     /// In any case.
     Anew,
-    /// In any case, by a port of its own: another adapter of the same account may be using the one of the settings.
+    /// Always, from a separate port: another adapter of the same account may be using the configured one.
     Beside,
 }
 
-/// What the trunk says of the login.
+/// Result of the login.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Login {
     Right,
@@ -205,7 +203,7 @@ enum Login {
 }
 
 impl SipAdapter {
-    /// All that a call needs: what to say, a line, and a trunk that is there.
+    /// Prepares a call: sound, a line, and a reachable trunk.
     async fn prepare(&self, request: &SendRequest<'_>) -> Result<(Arc<[i16]>, Option<SemaphorePermit<'_>>, Arc<Trunk>), Verdict> {
         let sound = self.sound(request).await?;
         // The window keeps it from waiting, unless the lines are being closed.
@@ -214,7 +212,7 @@ impl SipAdapter {
         Ok((sound, line, trunk))
     }
 
-    /// A trunk that is there: the one in use, or the first of those that the name leads to.
+    /// Returns a reachable trunk: the one in use, or the first of those the name resolves to.
     async fn reach(&self, look: Look) -> Result<Arc<Trunk>, String> {
         let config = &self.config;
         let found = config.net.resolve(config.trusted, &config.host, config.port).await.map_err(|error| error.to_string())?;
@@ -223,7 +221,7 @@ impl SipAdapter {
         let known = self.looked.lock().clone().filter(|(at, _)| look == Look::IfNeeded && now.saturating_sub(*at) < EVERY);
         let current = slot.as_ref().map(|trunk| trunk.address).filter(|address| found.contains(address));
         match (known, slot.as_ref().filter(|_| current.is_some())) {
-            // Calls that waited for the same answer need not wait for it again.
+            // Calls that waited for the same check use its result.
             (Some((at, Err(why))), _) if now.saturating_sub(at) < config.timeout => return Err(why),
             (Some((_, Ok(()))), Some(trunk)) if trunk.connect(config.timeout).await.is_ok() => return Ok(Arc::clone(trunk)),
             _ => {}
@@ -276,14 +274,14 @@ impl SipAdapter {
         }
     }
 
-    /// Tells what the recipient heard and wants. Written before the attempt ends, if it can be.
+    /// Reports what the recipient heard and requested. Stored before the attempt ends, if possible.
     async fn tell(&self, event: ProviderEvent) {
         if self.services.events.record(event.clone()).await.is_err() {
             self.services.events.push(event, Duration::ZERO);
         }
     }
 
-    async fn tell_delivered(&self, request: &SendRequest<'_>) {
+    async fn report_delivered(&self, request: &SendRequest<'_>) {
         let target = ReceiptTarget::Attempt {
             tenant: self.tenant,
             message: request.message.id,
@@ -294,7 +292,7 @@ impl SipAdapter {
         self.tell(ProviderEvent::Receipt { target, kind: ReceiptKind::Delivered, at, raw: None }).await;
     }
 
-    async fn tell_opted_out(&self, request: &SendRequest<'_>) {
+    async fn report_opted_out(&self, request: &SendRequest<'_>) {
         let from = request.message.to.clone();
         let opted = OptedOut { tenant: self.tenant, connection: self.connection, channel: Channel::Voice, from };
         self.tell(ProviderEvent::OptedOut(opted)).await;

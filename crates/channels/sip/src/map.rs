@@ -1,4 +1,4 @@
-//! From what became of a call to a verdict. Pure.
+//! From the outcome of a call to a verdict. Pure.
 //!
 //! Sources: RFC 3261 §21 (status codes), RFC 8197 and RFC 8688 (607, 608), RFC 3326 with ITU-T Q.850 (causes).
 
@@ -7,19 +7,19 @@ use std::time::Duration;
 use nuncio_channel::{Scope, Verdict};
 use nuncio_domain::message::{Failure, FailureCode};
 
-/// When to call again whose line was busy.
+/// Delay before calling a busy line again.
 const BUSY: Duration = Duration::from_secs(120);
-/// When to call again who did not pick up: ringing after seconds once more would be a nuisance.
+/// Delay before calling again after no answer: ringing again at once would be a nuisance.
 const NO_ANSWER: Duration = Duration::from_secs(600);
 
-/// A final answer to an INVITE other than "answered".
+/// A final response to an INVITE other than success.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Refusal {
     /// Status code, 300 to 699.
     pub(crate) status: u16,
     /// Why, in the network's numbers (Q.850).
     pub(crate) cause: Option<u8>,
-    /// When to come back.
+    /// Delay requested by the trunk.
     pub(crate) retry_after: Option<Duration>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn retry_after(value: &str) -> Option<Duration> {
     digits.parse().ok().map(Duration::from_secs)
 }
 
-/// What a refusal is about.
+/// Class of a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
     Busy,
@@ -48,7 +48,7 @@ enum Class {
     Trouble,
 }
 
-/// Of causes, those that say more than the status that gateways make of them (RFC 3398 §7.2.4.1).
+/// Causes that are more specific than the status that gateways map them to (RFC 3398 §7.2.4.1).
 const fn by_cause(cause: u8) -> Option<Class> {
     Some(match cause {
         1 | 22 | 28 => Class::BadNumber,
@@ -98,7 +98,7 @@ pub(crate) fn refused(refusal: &Refusal, login_refused: bool) -> Verdict {
     }
     match cause.and_then(by_cause).unwrap_or_else(|| by_status(*status)) {
         Class::Busy => later(FailureCode::Undeliverable, "the line is busy", Some(BUSY), Scope::Message),
-        Class::NoAnswer => later(FailureCode::Undeliverable, "nobody picked up", Some(NO_ANSWER), Scope::Message),
+        Class::NoAnswer => later(FailureCode::Undeliverable, "the call was not answered", Some(NO_ANSWER), Scope::Message),
         Class::Declined => never(FailureCode::Undeliverable, "the call was declined".to_owned()),
         Class::BadNumber => never(FailureCode::InvalidRecipient, "the trunk knows no such number".to_owned()),
         Class::Credit => later(FailureCode::Undeliverable, "the account has no credit left", None, Scope::Connection),
@@ -113,22 +113,22 @@ pub(crate) fn refused(refusal: &Refusal, login_refused: bool) -> Verdict {
     }
 }
 
-/// The verdict on a call that nobody picked up in time.
+/// Returns the verdict on a call that was not answered in time.
 pub(crate) fn rang_out(seconds: u64) -> Verdict {
     Verdict::Deferred {
         retry_after: Some(NO_ANSWER),
-        failure: Failure::own(FailureCode::Undeliverable, format!("nobody picked up within {seconds} seconds")),
+        failure: Failure::own(FailureCode::Undeliverable, format!("the call was not answered within {seconds} seconds")),
         scope: Scope::Message,
     }
 }
 
-/// The verdict on a call that nobody picked up before the session was to end: the server stops, or the connection changed.
+/// Returns the verdict on an unanswered call at the end of the session: the server stops, or the connection changed.
 pub(crate) fn stopped() -> Verdict {
-    let failure = Failure::own(FailureCode::Undeliverable, "the session ended before anybody picked up");
+    let failure = Failure::own(FailureCode::Undeliverable, "the session ended before the call was answered");
     Verdict::Deferred { retry_after: None, failure, scope: Scope::Message }
 }
 
-/// The verdict on a call that may have reached somebody.
+/// Returns the verdict on a call that may have been answered.
 pub(crate) fn unknown(why: &str) -> Verdict {
     Verdict::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, why), refs: Vec::new() }
 }

@@ -14,32 +14,32 @@ use crate::rtp::{Keys, Packet, Stream};
 use crate::sdp::{self, Answer, Codec};
 use crate::trunk::{Call, Event};
 
-/// Every so often a packet goes out.
+/// Every so often a packet is sent.
 const PACE: Duration = Duration::from_millis(20);
 
 /// How a conversation ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// All was said.
+    /// Played to the end.
     Said,
     /// The other side hung up.
     HungUp,
-    /// It took too long.
+    /// Took too long.
     TooLong,
 }
 
-/// Which addresses sound may go to.
+/// Restricts the addresses that sound is sent to.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
     pub(crate) net: Network,
-    /// Whether the provider may be in the operator's own network.
+    /// Whether the provider can be in the operator's own network.
     pub(crate) trusted: bool,
-    /// The trunk, which is meant where an answer names no address of its own (`0.0.0.0`).
+    /// The trunk, used if an answer has no address of its own (`0.0.0.0`).
     pub(crate) trunk: SocketAddr,
 }
 
 impl Guard {
-    /// The address for sound, if it may go there.
+    /// Returns the address for sound, if it is permitted.
     pub(crate) async fn permit(&self, host: &str, port: u16) -> Result<SocketAddr, String> {
         let trunk = self.trunk.ip().to_string();
         let host = if matches!(host, "0.0.0.0" | "::") { &trunk } else { host };
@@ -57,14 +57,14 @@ pub(crate) struct Media {
     codec: Codec,
     stream: Stream,
     keys: Option<Keys>,
-    /// Where the other side was heard from. From then on nobody else is listened to.
+    /// Where the other side's sound comes from. After the first packet, other sources are ignored.
     heard: Option<SocketAddr>,
-    /// What we say of our sound, should it be asked for again.
+    /// Our session description, for repeated offers.
     description: String,
 }
 
 impl Media {
-    /// Sound as both sides agreed, once it may go where the answer says.
+    /// Makes the sound stream as agreed, if its target is permitted.
     pub(crate) async fn new(
         socket: UdpSocket,
         guard: Guard,
@@ -77,7 +77,7 @@ impl Media {
         Ok(Self { socket, guard, to, codec: answer.codec, stream, keys: answer.keys.map(Keys::new), heard: None, description })
     }
 
-    /// Plays `script` until it ends, the other side hangs up, or `deadline` comes.
+    /// Plays `script` until it ends, the other side hangs up, or at `deadline`.
     pub(crate) async fn talk(&mut self, script: &mut Script, call: &mut Call, deadline: Instant) -> End {
         let mut pace = interval(PACE);
         let mut datagram = [0; 2_048];
@@ -86,7 +86,7 @@ impl Media {
                 _ = pace.tick() => {
                     let Some(frame) = script.next_frame() else { return End::Said };
                     let packet = self.stream.packet(frame);
-                    // What is lost is lost, as it would be on the way.
+                    // Lost packets are not resent, as on any telephone line.
                     self.socket.send_to(&packet, self.to).await.ok();
                 }
                 received = self.socket.recv_from(&mut datagram) => {
@@ -107,8 +107,8 @@ impl Media {
         }
     }
 
-    /// The key that a datagram tells. The first sound from the other side shows where it really is, behind whatever translates addresses.
-    /// Anybody can send datagrams here: only the trunk and the host of the answer are believed.
+    /// Returns the key in a datagram. The first sound reveals the other side's real address behind NAT. Only datagrams from the trunk and
+    /// from the host of the answer are trusted.
     fn listen(&mut self, received: io::Result<(usize, SocketAddr)>, datagram: &[u8]) -> Option<char> {
         let (length, from) = received.ok()?;
         let packet = Packet::read(&datagram[..length])?;

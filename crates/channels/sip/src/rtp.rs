@@ -10,7 +10,7 @@ use tokio::net::UdpSocket;
 pub(crate) const FRAME: usize = 160;
 const HEADER: usize = 12;
 
-/// What goes before the sound of each packet.
+/// Header state of outgoing packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     payload_type: u8,
@@ -21,7 +21,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// A stream that begins at random numbers, as RFC 3550 §5.1 asks.
+    /// Starts a stream at random numbers, as required by RFC 3550 §5.1.
     pub(crate) fn new(payload_type: u8, entropy: &dyn Entropy) -> Self {
         let mut random = [0; 10];
         entropy.fill(&mut random);
@@ -38,7 +38,7 @@ impl Stream {
     /// The next packet, of one frame of G.711.
     pub(crate) fn packet(&mut self, sound: &[u8]) -> Vec<u8> {
         let mut packet = Vec::with_capacity(HEADER + sound.len());
-        // The marker bit begins a talk spurt (RFC 3551 §4.1).
+        // The marker bit starts a talk spurt (RFC 3551 §4.1).
         packet.extend([0x80, self.payload_type | if self.first { 0x80 } else { 0 }]);
         packet.extend(self.sequence.to_be_bytes());
         packet.extend(self.timestamp.to_be_bytes());
@@ -51,19 +51,19 @@ impl Stream {
     }
 }
 
-/// A packet that came.
+/// A received packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Packet<'a> {
-    /// What it holds, from 0 to 127.
+    /// Payload type, from 0 to 127.
     pub(crate) payload_type: u8,
     /// When it was made, on a clock of the sender's.
     pub(crate) timestamp: u32,
-    /// What it holds, without padding.
+    /// Payload without padding.
     pub(crate) payload: &'a [u8],
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a datagram; nothing if it is no RTP.
+    /// Parses a datagram; `None` if it is not RTP.
     pub(crate) fn read(datagram: &'a [u8]) -> Option<Self> {
         let (head, rest) = datagram.split_first_chunk::<HEADER>()?;
         if head[0] >> 6 != 2 {
@@ -84,7 +84,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The key of a telephone event; nothing for events that are no keys.
+/// Returns the key of a telephone event; `None` for other events.
 fn key(payload: &[u8]) -> Option<char> {
     match *payload.first_chunk::<4>()? {
         [event @ 0..=9, ..] => Some(char::from(b'0' + event)),
@@ -95,7 +95,7 @@ fn key(payload: &[u8]) -> Option<char> {
     }
 }
 
-/// Tells key presses from packets: each press comes in many.
+/// Detects key presses: each consists of many packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     payload_type: u8,
@@ -103,12 +103,12 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Keys that come with this payload type.
+    /// Detects keys with this payload type.
     pub(crate) const fn new(payload_type: u8) -> Self {
         Self { payload_type, last: None }
     }
 
-    /// The key that `packet` tells first. All packets of a press bear the time of its beginning.
+    /// Returns the key if `packet` is its first one. All packets of a press have the same timestamp.
     pub(crate) fn press(&mut self, packet: &Packet<'_>) -> Option<char> {
         if packet.payload_type != self.payload_type || self.last == Some(packet.timestamp) {
             return None;

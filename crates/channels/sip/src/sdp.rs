@@ -1,4 +1,4 @@
-//! What both sides say of the sound of a call: SDP (RFC 4566) as an offer and its answer (RFC 3264).
+//! Describes the sound of a call: SDP (RFC 4566) as an offer and its answer (RFC 3264).
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use audio_codec::CodecType;
 /// Payload type that we offer for key presses.
 const KEYS: u8 = 101;
 
-/// Sound as it goes over the line. Both are static payload types (RFC 3551 §6).
+/// Encoding of sound. Both are static payload types (RFC 3551 §6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Codec {
     /// G.711 µ-law.
@@ -42,7 +42,7 @@ impl Codec {
     }
 }
 
-/// Our description of a call whose sound comes to `ip` and `port`. As an offer it names all `codecs`, best first.
+/// Returns our description of a call whose sound is sent to `ip` and `port`. An offer lists all `codecs`, best first.
 pub(crate) fn describe(ip: IpAddr, port: u16, session: u64, codecs: &[Codec]) -> String {
     let family = if ip.is_ipv4() { "IP4" } else { "IP6" };
     let numbers: String = codecs.iter().map(|c| format!("{} ", c.payload_type())).collect();
@@ -53,35 +53,34 @@ pub(crate) fn describe(ip: IpAddr, port: u16, session: u64, codecs: &[Codec]) ->
     )
 }
 
-/// What the other side says of its sound.
+/// The other side's description.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Answer {
-    /// Where sound goes to: an address, or a name.
+    /// Target of sound: an address, or a name.
     pub(crate) host: String,
     /// And the port there.
     pub(crate) port: u16,
-    /// How it goes.
     pub(crate) codec: Codec,
-    /// Payload type of key presses, if it tells them.
+    /// Payload type of key presses, if supported.
     pub(crate) keys: Option<u8>,
 }
 
-/// Reads a description. Fails with what is wrong with it.
+/// Parses a description.
 pub(crate) fn read(text: &str, codecs: &[Codec]) -> Result<Answer, &'static str> {
     let lines = || text.lines().map(str::trim_end);
     let is_media = |line: &str| line.starts_with("m=");
-    // Of several streams, the first of sound that is not refused counts; it goes on to the next stream.
+    // Uses the first accepted audio stream; a stream extends to the next one.
     let (index, port, numbers) = lines()
         .enumerate()
         .find_map(|(index, line)| audio(line).filter(|(port, _)| *port != 0).map(|(port, numbers)| (index, port, numbers)))
-        .ok_or("it takes no sound")?;
+        .ok_or("it accepts no sound")?;
     let stream = || lines().skip(index + 1).take_while(|line| !is_media(line));
     let session = lines().take_while(|line| !is_media(line));
-    let host = stream().find_map(host).or_else(|| session.filter_map(host).next()).ok_or("it does not say where sound goes to")?;
+    let host = stream().find_map(host).or_else(|| session.filter_map(host).next()).ok_or("it has no target for sound")?;
     let codec = numbers
         .split_ascii_whitespace()
         .find_map(|number| codecs.iter().find(|codec| number.parse() == Ok(codec.payload_type())))
-        .ok_or("it takes neither of the codecs offered")?;
+        .ok_or("it accepts none of the offered codecs")?;
     Ok(Answer { host: host.to_owned(), port, codec: *codec, keys: stream().find_map(keys) })
 }
 
@@ -131,7 +130,7 @@ mod tests {
                  a=rtpmap:96 telephone-event/8000\r\n",
                 answer("198.51.100.1", 4_000, Codec::Pcma, Some(96)),
             ),
-            // The address of the stream goes before that of the session; line ends may lack a CR.
+            // The stream's address takes precedence over the session's; CR is optional.
             ("c=IN IP4 10.0.0.1\nm=audio 4002/2 RTP/AVP 0\nc=IN IP4 192.0.2.9\n", answer("192.0.2.9", 4_002, Codec::Pcmu, None)),
             ("c=IN IP6 2001:db8::2\r\nm=audio 4 RTP/AVP 0\r\n", answer("2001:db8::2", 4, Codec::Pcmu, None)),
             ("c=IN IP4 224.2.36.42/127\r\nm=audio 4 RTP/AVP 0\r\n", answer("224.2.36.42", 4, Codec::Pcmu, None)),
@@ -140,17 +139,17 @@ mod tests {
                 "c=IN IP4 192.0.2.1\r\nm=video 6 RTP/AVP 0\r\nm=audio 0 RTP/AVP 0\r\nm=audio 8 RTP/AVP 0\r\n",
                 answer("192.0.2.1", 8, Codec::Pcmu, None),
             ),
-            // What belongs to another stream does not count.
+            // Other streams' attributes do not count.
             (
                 "c=IN IP4 192.0.2.1\r\nm=audio 8 RTP/AVP 0\r\nm=video 6 RTP/AVP 9\r\nc=IN IP4 9.9.9.9\r\na=rtpmap:101 telephone-event/8000\r\n",
                 answer("192.0.2.1", 8, Codec::Pcmu, None),
             ),
-            ("c=IN IP4 192.0.2.1\r\nm=audio 8 RTP/AVP 18 3\r\n", Err("it takes neither of the codecs offered")),
-            ("c=IN IP4 192.0.2.1\r\nm=audio 8 RTP/SAVP 0\r\n", Err("it takes no sound")),
-            ("c=IN IP4 192.0.2.1\r\nm=audio 0 RTP/AVP 0\r\n", Err("it takes no sound")),
-            ("c=IN IP4 192.0.2.1\r\nm=audio 70000 RTP/AVP 0\r\n", Err("it takes no sound")),
-            ("m=audio 8 RTP/AVP 0\r\n", Err("it does not say where sound goes to")),
-            ("", Err("it takes no sound")),
+            ("c=IN IP4 192.0.2.1\r\nm=audio 8 RTP/AVP 18 3\r\n", Err("it accepts none of the offered codecs")),
+            ("c=IN IP4 192.0.2.1\r\nm=audio 8 RTP/SAVP 0\r\n", Err("it accepts no sound")),
+            ("c=IN IP4 192.0.2.1\r\nm=audio 0 RTP/AVP 0\r\n", Err("it accepts no sound")),
+            ("c=IN IP4 192.0.2.1\r\nm=audio 70000 RTP/AVP 0\r\n", Err("it accepts no sound")),
+            ("m=audio 8 RTP/AVP 0\r\n", Err("it has no target for sound")),
+            ("", Err("it accepts no sound")),
         ] {
             assert_eq!(read(text, BOTH), wanted, "{text}");
         }

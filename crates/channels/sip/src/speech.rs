@@ -1,4 +1,4 @@
-//! Text read aloud by a program, and kept: the text goes to its standard input, a WAV file comes from its standard output.
+//! Generates speech with a program that reads text from standard input and writes a WAV file to standard output; caches the result.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,19 +14,19 @@ use tokio::time::timeout;
 
 use crate::{audio, language};
 
-/// Reads UTF-8 from its standard input, to the end at once.
+/// Reads all UTF-8 from standard input at once.
 pub(crate) const ESPEAK: &str = "espeak-ng -b 1 --stdin --stdout -v {voice}";
-/// Longest time that a program may take for a text.
+/// Timeout of the program per text.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Most that a program may say: an hour at 22,050 samples a second.
+/// Maximum output of the program: an hour at 22,050 samples per second.
 const MOST_BYTES: u64 = 160_000_000;
-/// Samples that are kept for later calls: 20 minutes, 19 MB.
+/// Cached samples: 20 minutes, 19 MB.
 const KEPT: usize = 20 * 60 * audio::RATE as usize;
-/// Programs that run at once: each takes a processor.
+/// Programs run at once: each uses a CPU.
 const AT_ONCE: usize = 2;
 
-/// A program, and the words after its name. In them, `{voice}` stands for espeak-ng's name of the voice, and `{language}` for the language
-/// tag. No shell is involved.
+/// A program and its arguments, in which `{voice}` is replaced by espeak-ng's name of the voice, and `{language}` by the language tag. Runs
+/// without a shell.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Command(Vec<String>);
 
@@ -42,23 +42,23 @@ impl Command {
     }
 
     /// The words for a language tag. Fails if it has no voice.
-    fn words(&self, tag: &str) -> Result<Vec<String>, Fault> {
-        // A tag goes where a program may look for options.
+    fn words(&self, tag: &str) -> Result<Vec<String>, SpeechError> {
+        // A tag must not look like a command-line option.
         if !tag.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') || tag.starts_with('-') {
-            return Err(Fault::NoVoice(tag.to_owned()));
+            return Err(SpeechError::NoVoice(tag.to_owned()));
         }
         let voice = language::voice(tag);
         if voice.is_none() && self.wants_voice() {
-            return Err(Fault::NoVoice(tag.to_owned()));
+            return Err(SpeechError::NoVoice(tag.to_owned()));
         }
         let fill = |word: &String| word.replace("{voice}", voice.unwrap_or_default()).replace("{language}", tag);
         Ok(self.0.iter().map(fill).collect())
     }
 }
 
-/// Why there is no speech.
+/// Why speech generation failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum SpeechError {
     /// The language is not spoken.
     #[error("no voice speaks {0:?}")]
     NoVoice(String),
@@ -67,7 +67,7 @@ pub(crate) enum Fault {
     Program(String),
 }
 
-/// What makes a piece of speech this one and no other.
+/// Cache key of generated speech.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Key {
     words: Vec<String>,
@@ -92,7 +92,7 @@ impl Kept {
         Arc::clone(&piece.1)
     }
 
-    /// Forgets what failed and what was not used for longest, until no more than `most` samples are left. What is being made stays.
+    /// Removes failures and least recently used entries until at most `most` samples are left. Entries in progress stay.
     fn shrink(&mut self, most: usize) {
         self.pieces.retain(|_, (_, place)| place.initialized() || Arc::strong_count(place) > 1);
         let length = |place: &OnceCell<Sound>| place.get().map_or(0, |sound| sound.len());
@@ -119,8 +119,8 @@ impl Default for Speech {
 }
 
 impl Speech {
-    /// `text` in the language of a tag (BCP 47), as samples of the line. The same text is made once, however many calls want it at once.
-    pub(crate) async fn say(&self, command: &Command, tag: &str, text: &str) -> Result<Sound, Fault> {
+    /// Speaks `text` in the language of a tag (BCP 47), as telephone samples. Concurrent calls for the same text share one run.
+    pub(crate) async fn say(&self, command: &Command, tag: &str, text: &str) -> Result<Sound, SpeechError> {
         let key = Key { words: command.words(tag)?, text: text.to_owned() };
         let place = self.kept.lock().place(&key);
         let made = place.get_or_try_init(|| self.make(&key)).await.cloned();
@@ -129,21 +129,21 @@ impl Speech {
         made
     }
 
-    async fn make(&self, key: &Key) -> Result<Sound, Fault> {
-        let fault = |why: String| Fault::Program(format!("{:?} {why}", key.words[0]));
+    async fn make(&self, key: &Key) -> Result<Sound, SpeechError> {
+        let fault = |why: String| SpeechError::Program(format!("{:?} {why}", key.words[0]));
         let _running = self.running.acquire().await;
         let wav =
             timeout(PATIENCE, run(key)).await.map_err(|_| fault(format!("took more than {} s", PATIENCE.as_secs())))?.map_err(fault)?;
         let read = tokio::task::spawn_blocking(move || audio::read("audio/wav", &wav, u64::MAX)).await;
-        let samples = read.map_err(|error| fault(error.to_string()))?.map_err(|why| fault(format!("wrote no WAV file: {why}")))?;
-        if samples.is_empty() { Err(fault("said nothing".to_owned())) } else { Ok(samples.into()) }
+        let samples = read.map_err(|error| fault(error.to_string()))?.map_err(|why| fault(format!("did not write a WAV file: {why}")))?;
+        if samples.is_empty() { Err(fault("wrote an empty recording".to_owned())) } else { Ok(samples.into()) }
     }
 }
 
-/// What the program writes.
+/// Runs the program and returns its output.
 async fn run(key: &Key) -> Result<Vec<u8>, String> {
     let mut process = Process::new(&key.words[0]);
-    // Nothing of the server's environment, which may hold keys.
+    // Without the server's environment, which can contain keys.
     process.args(&key.words[1..]).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LANG", "C.UTF-8");
     process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = process.spawn().map_err(|error| format!("cannot be started: {error}"))?;
@@ -161,7 +161,7 @@ async fn run(key: &Key) -> Result<Vec<u8>, String> {
     wrote.and(read.map(drop)).map_err(|error| error.to_string()).map(|()| wav)
 }
 
-/// A program that needs no text, or not all of it, may end before it has read it.
+/// A program that does not need all of the text can exit before reading it.
 async fn write(mut input: ChildStdin, text: &[u8]) -> io::Result<()> {
     match input.write_all(text).await {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -1,7 +1,7 @@
-//! SIP as this crate needs it. Nothing else knows the library behind it.
+//! Wraps the SIP library, which only this file uses.
 //!
-//! All requests go to the one address that the trunk's name led to, those within a call too: what the trunk writes into its headers never
-//! makes us send anywhere else.
+//! All requests, including those within a call, are sent to the one address that the trunk's name resolved to: headers from the trunk never
+//! redirect them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -36,14 +36,14 @@ use crate::config::{Config, Transport};
 use crate::keys;
 use crate::map::{self, Refusal};
 
-/// Longest wait for the answers to BYE and CANCEL.
+/// Timeout for responses to BYE and CANCEL.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// Longest time for which a way stays open after its last use: somewhat more than any transaction lasts (64*T1, RFC 3261 §17).
 const LINGER: Duration = Duration::from_secs(40);
-/// How often it is looked whether it may be closed.
+/// How often to check whether it can be closed.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A question outside of any call.
+/// A request outside of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Question {
     /// Whether anybody is there.
@@ -52,12 +52,12 @@ pub(crate) enum Question {
     Login,
 }
 
-/// The answer to a question.
+/// The response to a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reply {
     /// Its final status.
     pub(crate) status: u16,
-    /// Whether the login was asked for, and given.
+    /// Whether the trunk requested the login, and it was sent.
     pub(crate) challenged: bool,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Trunk {
     open: CancellationToken,
 }
 
-/// The library looks up no names: addresses come from our own, guarded lookup.
+/// Prevents the library from resolving names: addresses come from our guarded resolver.
 struct NoNames;
 
 #[async_trait]
@@ -132,9 +132,9 @@ async fn bind(local: IpAddr, (low, high): (u16, u16), open: &CancellationToken) 
 }
 
 impl Trunk {
-    /// Opens the first of the UDP ports that is free, any port for 0; says nothing to the trunk yet.
+    /// Opens the first free one of the UDP ports, any port for 0; sends nothing yet.
     pub(crate) async fn open(config: &Config, address: SocketAddr, ports: (u16, u16), ids: Ids) -> Result<Self, String> {
-        let local = local_towards(address).await.map_err(|error| format!("there is no way to {address}: {error}"))?;
+        let local = local_towards(address).await.map_err(|error| format!("no route to {address}: {error}"))?;
         let open = CancellationToken::new();
         let mut udp = bind(local, ports, &open).await?;
         let public = config.public_address.unwrap_or(local);
@@ -193,7 +193,7 @@ impl Trunk {
         }
     }
 
-    /// Asks the trunk; nothing if it does not answer in time.
+    /// Sends a request; `None` if there is no response in time.
     pub(crate) async fn ask(&self, question: Question, within: Duration) -> Option<Reply> {
         let request = self.question(question).ok()?;
         timeout(within, self.exchange(request)).await.ok()?.ok()?
@@ -237,7 +237,7 @@ impl Trunk {
         Ok(None)
     }
 
-    /// Begins a call: from now on the trunk may put it through.
+    /// Starts a call; from now on the trunk can connect it.
     pub(crate) fn invite(&self, to: &str, from: &str, call_id: String, offer: String) -> Result<Call, String> {
         let (sender, states) = self.layer.new_dialog_state_channel();
         let option = InviteOption {
@@ -258,15 +258,15 @@ impl Trunk {
 }
 
 fn uri(text: &str) -> Result<Uri, String> {
-    Uri::try_from(text).map_err(|error| format!("{text:?} is no SIP address: {error}"))
+    Uri::try_from(text).map_err(|error| format!("{text:?} is not a SIP address: {error}"))
 }
 
-/// An IPv6 address stands in brackets (RFC 3261 §25.1).
+/// Puts an IPv6 address in brackets (RFC 3261 §25.1).
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
-/// Hands requests of the other side to their calls. Calls to us are not taken.
+/// Passes requests of the other side to their calls. Rejects calls to us.
 async fn answer_requests(mut incoming: TransactionReceiver, layer: Arc<DialogLayer>) {
     while let Some(mut transaction) = incoming.recv().await {
         let dialog = layer.match_dialog(&transaction);
@@ -278,35 +278,35 @@ async fn answer_requests(mut incoming: TransactionReceiver, layer: Arc<DialogLay
                 (None, Method::Invite) => transaction.reply(StatusCode::TemporarilyUnavailable).await,
                 (None, _) => transaction.reply(StatusCode::CallTransactionDoesNotExist).await,
             };
-            // The other side asks again, or gives up; there is nothing to be done about it here.
+            // The other side repeats the request or gives up; nothing can be done here.
             drop(answered);
         });
     }
 }
 
-/// How a call comes along until it is answered.
+/// Progress of a call until it is answered.
 pub(crate) enum Progress {
-    /// The trunk has it; it may ring.
+    /// The trunk has it; the phone may be ringing.
     Underway,
-    /// Somebody, or something, picked up. The description of the sound is that of the answer, or of the last one before it.
+    /// Answered. The description is that of the response, or of the last one before it.
     Answered(String),
     /// It was not put through.
     Refused(Refusal),
-    /// The trunk's answer makes no sense.
+    /// The trunk's response is invalid.
     Broken(String),
 }
 
-/// What happens in a call that was answered.
+/// An event in an answered call.
 pub(crate) enum Event {
     /// The other side hung up.
     HungUp,
-    /// A key was pressed, told by a request of its own.
+    /// A key was pressed, reported by a separate request.
     Key(char),
-    /// Sound goes elsewhere from now on, as this description says. To be answered with ours.
+    /// The target of sound changes to this description. To be answered with ours.
     Moved(String, Answering),
 }
 
-/// Answers a request with a description.
+/// Returns a request with a description.
 pub(crate) struct Answering(TransactionHandle);
 
 impl Answering {
@@ -324,11 +324,11 @@ impl Answering {
 /// How cancelling ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cancelled {
-    /// Nobody had picked up.
+    /// Not answered yet.
     InTime,
-    /// Somebody picked up at the same moment; they were hung up on.
+    /// Someone picked up at the same moment; they were hung up on.
     TooLate,
-    /// The trunk says nothing more.
+    /// The trunk stopped responding.
     Silence,
 }
 
@@ -345,7 +345,7 @@ pub(crate) struct Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // The library cancels an invitation whose task is aborted, as soon as that is allowed.
+        // Aborting the task lets the library cancel the INVITE as soon as permitted.
         if let Some(invitation) = &self.invitation {
             invitation.abort();
         }
@@ -353,7 +353,7 @@ impl Drop for Call {
 }
 
 impl Call {
-    /// Waits for what comes next before the call is answered. Not to be called again after anything but [`Progress::Underway`].
+    /// Waits for progress before the call is answered. Call it again only after [`Progress::Underway`].
     pub(crate) async fn progress(&mut self) -> Progress {
         let Some(invitation) = &mut self.invitation else { return Progress::Broken("the call is over".to_owned()) };
         loop {
@@ -376,8 +376,8 @@ impl Call {
             self.invitation = None;
             return match ended {
                 Ok(Ok((id, Some(response)))) => self.ended(id, &response),
-                Ok(Ok((_, None))) => Progress::Broken("the trunk gave no final answer".to_owned()),
-                Ok(Err(error)) => Progress::Broken(format!("the trunk's answer cannot be used: {error}")),
+                Ok(Ok((_, None))) => Progress::Broken("the trunk sent no final response".to_owned()),
+                Ok(Err(error)) => Progress::Broken(format!("the trunk's response is invalid: {error}")),
                 Err(error) => Progress::Broken(error.to_string()),
             };
         }
@@ -395,7 +395,7 @@ impl Call {
     /// Stops ringing.
     pub(crate) async fn cancel(mut self) -> Cancelled {
         let dialog = self.dialog.clone();
-        // It waits for an answer that nobody needs.
+        // It waits for a response that is not needed.
         tokio::spawn(async move { dialog.cancel().await });
         let last = async {
             loop {
@@ -410,7 +410,7 @@ impl Call {
         timeout(FAREWELL, last).await.unwrap_or(Cancelled::Silence)
     }
 
-    /// Waits for what happens in the call.
+    /// Waits for an event in the call.
     pub(crate) async fn event(&mut self) -> Event {
         loop {
             match self.states.recv().await {
@@ -423,7 +423,7 @@ impl Call {
                     }
                 }
                 Some(DialogState::Updated(_, request, handle)) if request.body.is_empty() => {
-                    // Without a body it only asks whether the call still stands (RFC 4028).
+                    // Without a body it only checks that the call is still active (RFC 4028).
                     handle.reply(StatusCode::OK).await.ok();
                 }
                 Some(DialogState::Updated(_, request, handle)) => {
@@ -437,11 +437,11 @@ impl Call {
         }
     }
 
-    /// Hangs up, and waits a moment for the answer.
+    /// Hangs up, and waits briefly for the response.
     pub(crate) async fn hang_up(self) {
         timeout(FAREWELL, self.dialog.bye()).await.ok();
         if let Some((id, _)) = &self.confirmed {
-            // Else the library keeps it for ever.
+            // Otherwise the library keeps it forever.
             self.layer.remove_dialog(id);
             debug_assert!(self.layer.get_dialog(id).is_none());
         }

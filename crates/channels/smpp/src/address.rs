@@ -15,8 +15,8 @@ const LONGEST_NAME: usize = 11;
 /// Longest short code, in digits; a longer row of digits is a phone number.
 const LONGEST_CODE: usize = 8;
 
-/// How an address of ours goes out: a number by its `+`, a short code as `code` says (TON, NPI), anything else as a name; `""` leaves
-/// the choice to the SMSC. Fails with what is wrong with it.
+/// Encodes one of our addresses: a number by its `+`, a short code with `code` (TON, NPI), anything else as a name; `""` leaves the choice
+/// to the SMSC. Fails with what is wrong with it.
 pub(crate) fn outgoing(address: &str, code: (u8, u8)) -> Result<Address, String> {
     let made = |(ton, npi), text: &str| Ok(Address { ton, npi, text: text.to_owned() });
     let digits = address.strip_prefix('+').unwrap_or(address);

@@ -81,7 +81,7 @@ pub(crate) static FIELDS: &[Field] = &[
     ),
 ];
 
-/// How long a message is worth being delivered, as it is told.
+/// Form of the validity period in a submit_sm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Validity {
     /// From now on.
@@ -96,13 +96,13 @@ pub(crate) enum Validity {
 pub(crate) struct Config {
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// Whose certificate is expected, and whom to trust; absent without TLS.
+    /// Expected server name, and trusted roots; absent without TLS.
     pub(crate) trust: Option<(ServerName<'static>, Arc<ClientConfig>)>,
     pub(crate) system_id: String,
     password: Redacted<String>,
     system_type: String,
     address_range: String,
-    /// Whether each direction has a session of its own.
+    /// Whether each direction has its own session.
     pub(crate) paired: bool,
     /// Sessions, or pairs.
     pub(crate) binds: usize,
@@ -125,12 +125,12 @@ pub(crate) struct Config {
     pub(crate) registered_delivery: u8,
     /// How ids compare.
     pub(crate) ids: IdFormat,
-    /// How validity is told.
+    /// Form of the validity period.
     pub(crate) validity: Validity,
     /// How long to wait for parts.
     pub(crate) reassembly: Duration,
     pub(crate) net: Network,
-    /// Whether the provider may be in the operator's own network.
+    /// Whether the provider can be in the operator's own network.
     pub(crate) trusted: bool,
 }
 
@@ -192,7 +192,7 @@ impl Config {
         settings.finish().map(|()| config)
     }
 
-    /// What a bind says.
+    /// Returns the credentials of a bind.
     pub(crate) fn login(&self) -> Login<'_> {
         Login {
             system_id: &self.system_id,
@@ -203,7 +203,7 @@ impl Config {
     }
 }
 
-/// A text that goes into a field of `most` characters.
+/// Reads a text that must fit in a field of `most` characters.
 fn plain(settings: &mut Settings<'_>, name: &str, most: usize) -> String {
     let text = settings.text(name).unwrap_or_default();
     if text.len() > most || !text.bytes().all(|b| b == b' ' || b.is_ascii_graphic()) {

@@ -3,13 +3,13 @@
 //! Alphabet, parts and their sizes are those of [`nuncio_domain::sms`], by which messages are priced; here they become octets: septets
 //! one an octet (unpacked, as SMPP carries the default alphabet), 16-bit units with the high octet first.
 
-use nuncio_domain::sms::{self, Alphabet, Encoding, Part, parts};
+use nuncio_domain::sms::{self, Alphabet, Encoding, Segment, segments};
 
 use crate::wire::{Body, Delivery, Sar};
 
 /// The escape to the extension table (3GPP TS 23.038, 6.2.1).
 const ESCAPE: u8 = 0x1B;
-/// Units of a part whose header has a reference of 16 bits, one octet longer: 133 octets (3GPP TS 23.040, 9.2.3.24.8).
+/// Units of a segment whose header has a 16-bit reference, which is one octet longer: 133 octets (3GPP TS 23.040, 9.2.3.24.8).
 const WIDE: (usize, usize) = (152, 66);
 
 /// How the parts of a long text are marked.
@@ -17,7 +17,7 @@ const WIDE: (usize, usize) = (152, 66);
 pub(crate) enum Marking {
     /// A header with a reference of 8 bits (3GPP TS 23.040, 9.2.3.24.1).
     Header,
-    /// A header with a reference of 16 bits, unless that takes more parts than were priced.
+    /// A header with a 16-bit reference, unless that takes more segments than were priced.
     WideHeader,
     /// Optional parameters; the SMSC makes the header.
     Sar,
@@ -29,29 +29,29 @@ pub(crate) enum Marking {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TooLong;
 
-/// What goes out for `text`, and in which alphabet. `reference` tells its parts from those of other messages.
+/// Encodes `text` as user data. `reference` distinguishes its segments from those of other messages.
 pub(crate) fn bodies(text: &str, marking: Marking, reference: u16) -> Result<(Encoding, Vec<Body>), TooLong> {
-    let mut parts = parts(text);
-    let encoding = match parts.first() {
-        Some(Part::Ucs2(_)) => Encoding::Ucs2,
+    let mut segments = segments(text);
+    let encoding = match segments.first() {
+        Some(Segment::Ucs2(_)) => Encoding::Ucs2,
         _ => Encoding::Gsm7,
     };
-    if parts.len() == 1 {
-        return Ok((encoding, parts.into_iter().map(|part| Body { octets: octets(part), ..Body::default() }).collect()));
+    if segments.len() == 1 {
+        return Ok((encoding, segments.into_iter().map(|part| Body { octets: octets(part), ..Body::default() }).collect()));
     }
     if marking == Marking::Payload {
-        return Ok((encoding, vec![Body { octets: parts.into_iter().flat_map(octets).collect(), payload: true, ..Body::default() }]));
+        return Ok((encoding, vec![Body { octets: segments.into_iter().flat_map(octets).collect(), payload: true, ..Body::default() }]));
     }
     let mut wide = false;
     if marking == Marking::WideHeader {
-        let cut = recut(&parts);
-        wide = cut.len() <= parts.len();
+        let cut = recut(&segments);
+        wide = cut.len() <= segments.len();
         if wide {
-            parts = cut;
+            segments = cut;
         }
     }
-    let total = u8::try_from(parts.len()).map_err(|_| TooLong)?;
-    let numbered = (1..=total).zip(parts);
+    let total = u8::try_from(segments.len()).map_err(|_| TooLong)?;
+    let numbered = (1..=total).zip(segments);
     let bodies = numbered.map(|(sequence, part)| {
         let sar = Sar { reference, total, sequence };
         match marking {
@@ -62,10 +62,10 @@ pub(crate) fn bodies(text: &str, marking: Marking, reference: u16) -> Result<(En
     Ok((encoding, bodies.collect()))
 }
 
-fn octets(part: Part) -> Vec<u8> {
+fn octets(part: Segment) -> Vec<u8> {
     match part {
-        Part::Gsm7(septets) => septets,
-        Part::Ucs2(units) => units.iter().flat_map(|unit| unit.to_be_bytes()).collect(),
+        Segment::Gsm7(septets) => septets,
+        Segment::Ucs2(units) => units.iter().flat_map(|unit| unit.to_be_bytes()).collect(),
     }
 }
 
@@ -76,20 +76,20 @@ fn with_header(sar: Sar, wide: bool, octets: Vec<u8>) -> Vec<u8> {
 }
 
 /// The same text in parts that are smaller by the longer header.
-fn recut(parts: &[Part]) -> Vec<Part> {
+fn recut(segments: &[Segment]) -> Vec<Segment> {
     let (mut septets, mut units) = (Vec::new(), Vec::new());
-    for part in parts {
+    for part in segments {
         match part {
-            Part::Gsm7(more) => septets.extend_from_slice(more),
-            Part::Ucs2(more) => units.extend_from_slice(more),
+            Segment::Gsm7(more) => septets.extend_from_slice(more),
+            Segment::Ucs2(more) => units.extend_from_slice(more),
         }
     }
-    let septets = pieces(&septets, WIDE.0, |last| last == ESCAPE).map(|piece| Part::Gsm7(piece.to_vec()));
-    let units = pieces(&units, WIDE.1, |last| (0xD800..0xDC00).contains(&last)).map(|piece| Part::Ucs2(piece.to_vec()));
+    let septets = pieces(&septets, WIDE.0, |last| last == ESCAPE).map(|piece| Segment::Gsm7(piece.to_vec()));
+    let units = pieces(&units, WIDE.1, |last| (0xD800..0xDC00).contains(&last)).map(|piece| Segment::Ucs2(piece.to_vec()));
     septets.chain(units).collect()
 }
 
-/// Cuts `all` into pieces of at most `most`, none of which ends with something that `belongs` to what follows.
+/// Splits `all` into pieces of at most `most`; none ends with something that `belongs` to what follows.
 fn pieces<T: Copy>(mut all: &[T], most: usize, belongs: impl Fn(T) -> bool) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let mut end = most.min(all.len());
@@ -108,7 +108,7 @@ pub(crate) const fn alphabet(data_coding: u8) -> Alphabet {
     match data_coding {
         0x00 | 0xC0..=0xDF => Alphabet::Gsm7,
         0x08 | 0xE0..=0xEF => Alphabet::Ucs2,
-        // Message classes and waiting indications: the alphabet stands in two bits, or in one.
+        // Message classes and waiting indications: the alphabet has two bits, or one.
         0x10..=0x1F if data_coding & 0x0C == 0 => Alphabet::Gsm7,
         0x10..=0x1F if data_coding & 0x0C == 0x08 => Alphabet::Ucs2,
         0xF0..=0xFF if data_coding & 0x04 == 0 => Alphabet::Gsm7,
@@ -116,12 +116,12 @@ pub(crate) const fn alphabet(data_coding: u8) -> Alphabet {
     }
 }
 
-/// What user data without its header says.
+/// Decodes user data without its header.
 pub(crate) fn read(data_coding: u8, octets: &[u8]) -> String {
     sms::read(alphabet(data_coding), octets)
 }
 
-/// Takes the header off user data: which part it is, if the header says, and what is behind it. One that is broken counts as text.
+/// Splits user data into its segment header, if it has one, and the rest. A malformed header counts as text.
 fn strip_header(octets: &[u8]) -> (Option<Sar>, &[u8]) {
     let Some((&length, rest)) = octets.split_first() else { return (None, octets) };
     let Some((mut elements, body)) = rest.split_at_checked(usize::from(length)) else { return (None, octets) };
@@ -139,9 +139,9 @@ fn strip_header(octets: &[u8]) -> (Option<Sar>, &[u8]) {
 }
 
 impl Delivery {
-    /// Which part it is, if its header says, and its user data without the header.
+    /// Returns the segment header, if there is one, and the user data without it.
     pub(crate) fn body(&self) -> (Option<Sar>, &[u8]) {
-        // §5.2.12: the bit that tells of a header.
+        // §5.2.12: the bit that announces a header.
         if self.esm_class & 0x40 == 0 { (None, &self.octets) } else { strip_header(&self.octets) }
     }
 }

@@ -1,4 +1,4 @@
-//! What holds of every text on its way out and back.
+//! Property tests of segmentation and decoding.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
@@ -10,7 +10,7 @@ fn config() -> Config {
     Config { rng_seed: RngSeed::Fixed(7), rng_algorithm: RngAlgorithm::ChaCha, failure_persistence: None, ..Config::default() }
 }
 
-/// Texts of the default alphabet with escapes, and of all others with surrogate pairs. NUL never comes through the API.
+/// Texts of the default alphabet with escapes, and others with surrogate pairs. The API rejects NUL.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         2 => r"[a-zA-Z0-9 @£$èÇØΔΞ€{}\[\]~^|\\\n]{0,700}",

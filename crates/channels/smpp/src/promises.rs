@@ -1,5 +1,4 @@
-//! What holds of every text on its way out, and of everything that comes in. Panics where it does not: property tests and fuzz targets
-//! look for such a case.
+//! Invariants of outbound texts and of all inbound data, for property tests and fuzz targets. Panics on a violation.
 
 use nuncio_domain::sms::{Encoding, measure};
 
@@ -32,7 +31,7 @@ fn reassemble(encoding: Encoding, bodies: &[Body]) -> String {
     })
 }
 
-/// A text goes out whole, in as many parts as it was priced for, each of which fits and bears its number. NUL never comes through the API.
+/// A text is sent in full, in as many segments as were priced, each of which fits and is numbered. The API rejects NUL.
 pub fn segmentation(text: &str, reference: u16) {
     let measure = measure(text);
     for marking in [Marking::Header, Marking::WideHeader, Marking::Sar] {
@@ -43,7 +42,7 @@ pub fn segmentation(text: &str, reference: u16) {
         assert_eq!((encoding, bodies.len()), (measure.encoding, usize::from(measure.segments)), "what was priced");
         assert_eq!(reassemble(encoding, &bodies), text);
         for (index, body) in bodies.iter().enumerate() {
-            // 140 octets of user data on the air, septets packed; a header takes whole septets.
+            // 140 octets of user data over the air, septets packed; a header takes whole septets.
             let header = if body.has_header {
                 usize::from(body.octets[0]) + 1
             } else if body.sar.is_some() {
@@ -68,7 +67,7 @@ pub fn segmentation(text: &str, reference: u16) {
     assert_eq!(reassemble(encoding, &whole), text);
 }
 
-/// A receipt is read or passed over; what is read has an id.
+/// A receipt is parsed or ignored; a parsed one has an id.
 pub fn receipt(text: &str, state: Option<u8>, esm_class: u8) {
     let fields = Fields::read(text);
     assert!(text.starts_with(fields.head));

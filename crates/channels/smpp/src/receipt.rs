@@ -1,21 +1,21 @@
-//! Receipts: the text form of SMPP 3.4, Appendix B, and the optional parameters that say the same. Pure.
+//! Parses receipts: the text form of SMPP 3.4, Appendix B, and equivalent optional parameters. Pure.
 
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
 
 use crate::wire::Delivery;
 
-/// Longest receipt that is kept for people, in characters.
+/// Maximum length of a stored receipt, in characters.
 const RAW: usize = 300;
 
-/// How the ids of receipts differ from those of answers.
+/// How the ids of receipts differ from those of responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum IdFormat {
     /// Not at all.
     Text,
     /// Both are numbers of the first base and the second; padding and case do not count.
     Numbers {
-        /// Base of the ids in answers.
+        /// Base of the ids in responses.
         answer: u32,
         /// Base of the ids in receipts.
         receipt: u32,
@@ -23,7 +23,7 @@ pub(crate) enum IdFormat {
 }
 
 impl IdFormat {
-    /// The reference that an answer gives.
+    /// Returns the reference for the id in a response.
     pub(crate) fn of_answer(self, id: &str) -> String {
         match self {
             Self::Text => id.to_owned(),
@@ -40,20 +40,17 @@ impl IdFormat {
     }
 }
 
-/// A number in decimal; what is none stays as it is.
+/// Converts a number to decimal; other ids stay unchanged.
 fn number(id: &str, base: u32) -> String {
     let digits = id.strip_prefix("0x").or_else(|| id.strip_prefix("0X")).filter(|_| base == 16).unwrap_or(id);
     u128::from_str_radix(digits, base).map_or_else(|_| id.to_owned(), |number| number.to_string())
 }
 
-/// The fields of a receipt's text. Their order, the case of their names, and what stands between them differ from SMSC to SMSC.
+/// The fields of a receipt's text. Their order, the case of their names, and the separators differ between SMSCs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Fields<'a> {
-    /// `id`.
     pub(crate) id: Option<&'a str>,
-    /// `stat`.
     pub(crate) stat: Option<&'a str>,
-    /// `err`.
     pub(crate) err: Option<&'a str>,
     /// Everything before `text`, which repeats words of the message.
     pub(crate) head: &'a str,
@@ -71,7 +68,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Where `name:` stands as a word of its own: where it begins and where it ends.
+/// Returns where `name:` starts and ends as a separate word.
 fn find(text: &str, name: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let begins = |at: usize| at == 0 || !bytes[at - 1].is_ascii_alphanumeric();
@@ -80,7 +77,7 @@ fn find(text: &str, name: &str) -> Option<(usize, usize)> {
     (0..bytes.len()).find(|&at| begins(at) && named(at) && ends(at)).map(|at| (at, at + name.len() + 1))
 }
 
-/// What became of a message (§5.2.28).
+/// State of a message (§5.2.28).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Enroute,
@@ -113,24 +110,24 @@ const STATES: &[(u8, &str, State)] = &[
     (6, "ACCEPTED", State::Accepted),
 ];
 
-/// What a receipt tells.
+/// A parsed receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Receipt {
     /// The id that it is of, as the receipt spells it.
     pub(crate) id: String,
-    /// What became of that message.
+    /// Status of the message.
     pub(crate) kind: ReceiptKind,
     /// The text, without words of the message.
     pub(crate) raw: Option<String>,
 }
 
-/// Whether `delivery` is a receipt rather than a message (§5.2.12: a delivery receipt, or an intermediate notification). Some SMSCs mark
-/// nothing, but say it in parameters that a message does not have. The words of an unmarked message prove nothing: anybody can write them.
+/// Returns whether `delivery` is a receipt rather than a message (§5.2.12: a delivery receipt, or an intermediate notification). Some SMSCs
+/// do not mark receipts, but set parameters that messages do not have. The text of an unmarked message proves nothing: anyone can write it.
 pub(crate) fn is_receipt(delivery: &Delivery) -> bool {
     matches!(delivery.esm_class & 0x3C, 0x04 | 0x20) || (delivery.receipted_id.is_some() && delivery.state.is_some())
 }
 
-/// Reads a receipt whose text is `text`. The parameters go before the text. `None` if it does not say of which message, or what.
+/// Parses a receipt with the text `text`. Parameters take precedence over the text. `None` if the message or its state is missing.
 pub(crate) fn read(delivery: &Delivery, text: &str) -> Option<Receipt> {
     let fields = Fields::read(text);
     let id = delivery.receipted_id.as_deref().or(fields.id)?.to_owned();
@@ -140,7 +137,7 @@ pub(crate) fn read(delivery: &Delivery, text: &str) -> Option<Receipt> {
     let kind = match state {
         State::Delivered => ReceiptKind::Delivered,
         State::Enroute | State::Accepted => ReceiptKind::Sent,
-        // It may yet arrive.
+        // It may still be delivered.
         _ if intermediate => ReceiptKind::Sent,
         _ => ReceiptKind::Failed(failure(*state, name, error(delivery, &fields))),
     };
@@ -148,7 +145,7 @@ pub(crate) fn read(delivery: &Delivery, text: &str) -> Option<Receipt> {
     Some(Receipt { id, kind, raw: Some(raw).filter(|raw| !raw.is_empty()) })
 }
 
-/// Why, as the network says; nothing if it gives zero for a reason.
+/// Returns the network's error; `None` if it is zero.
 fn error(delivery: &Delivery, fields: &Fields<'_>) -> Option<String> {
     let of_network = delivery.network_error.map(|(_, code)| code.to_string());
     let said = of_network.or_else(|| fields.err.map(|err| err.chars().take(20).collect()));

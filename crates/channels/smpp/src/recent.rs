@@ -1,8 +1,9 @@
-//! Which messages from outside were delivered before.
+//! Recognises repeated deliveries of inbound messages.
 //!
-//! An SMSC gives no id to what it delivers, and delivers again what we refused for now, or what it has no answer to because the session
-//! broke. People write the same words twice. So the same octets are the same message only if the first delivery was refused, or its
-//! session ended before our answer was surely with the SMSC; then both get one id, and what takes events keeps one of them.
+//! An SMSC assigns no ids to deliveries. It repeats those we refused temporarily, and those whose response it may have lost when the
+//! session broke. But people also send the same text twice. So identical octets are the same message only if the first delivery was
+//! refused, or its session ended before our response had certainly arrived; then both get the same id, and the receiver of events drops
+//! one.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    /// The id of a message that comes over `session` now: `fresh`, unless it came before.
+    /// Returns the id of a message delivered over `session`: that of an earlier delivery of the same message, otherwise `fresh`.
     pub(crate) fn admit(&mut self, key: u64, session: &Arc<Session>, now: Duration, fresh: impl FnOnce() -> String) -> String {
         while self.order.len() >= MOST || self.order.front().is_some_and(|(at, _)| now.saturating_sub(*at) > REMEMBERED) {
             if let Some((_, old)) = self.order.pop_front() {
@@ -47,7 +48,7 @@ impl Recent {
         id
     }
 
-    /// The message of that id was taken, or refused for now, and the answer handed to the writer, if the session was there.
+    /// Records the result of a delivery: whether it was stored, and the queued response, if the session was open.
     pub(crate) fn answered(&mut self, key: u64, id: &str, taken: bool, answer: Option<QueuedResponse>) {
         if let Some(seen) = self.seen.get_mut(&key).filter(|seen| seen.id == id) {
             (seen.refused, seen.answer) = (!taken, answer);

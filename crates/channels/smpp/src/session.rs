@@ -28,7 +28,7 @@ pub(crate) const DELIVERIES: usize = 1_000;
 const SEQUENCES: u64 = 0x7FFF_FFFF;
 /// The reader's buffer grows in steps of this many octets.
 const READ: usize = 16 * 1024;
-/// A broken connection may go unnoticed this long: what was written in that time may not have arrived.
+/// A broken connection can go unnoticed this long: what was written in that time may not have arrived.
 const DOUBT: Duration = Duration::from_secs(5);
 /// Most octets of unsent responses: an SMSC that keeps sending requests without reading responses is disconnected.
 const UNREAD: usize = 1024 * 1024;
@@ -42,7 +42,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Line for T {}
 /// Hands the response to a delivery, with this status, to the writer. `None` if the session has ended.
 pub(crate) type Respond = Box<dyn FnOnce(u32) -> Option<QueuedResponse> + Send>;
 
-/// Takes what the SMSC delivers.
+/// Receives deliveries of the SMSC.
 #[async_trait]
 pub(crate) trait Inbox: Debug + Send + Sync {
     /// Stores a delivery that came over `session`, and responds.
@@ -67,7 +67,6 @@ pub(crate) struct Reply {
     pub(crate) message_id: Option<String>,
 }
 
-/// The end of a session.
 #[derive(Debug)]
 struct SessionEnd {
     why: String,
@@ -81,7 +80,7 @@ impl SessionEnd {
     }
 }
 
-/// A response of ours that was handed to the writer.
+/// A response queued for the writer.
 #[derive(Debug)]
 pub(crate) struct QueuedResponse {
     /// Its number, from 1.
@@ -101,12 +100,12 @@ struct Outbox {
     buffer: Vec<u8>,
     /// The next request's number; it never wraps.
     next: u64,
-    /// Requests below this number were taken by the writer.
+    /// Requests below this number were written.
     taken: u64,
     waiting: HashMap<u32, Waiter>,
-    /// How many answers were handed to the writer.
+    /// Number of responses queued for the writer.
     answers: u64,
-    /// How many of them were written.
+    /// Number of those written.
     answered: u64,
     /// Octets of those in the buffer. What we ask is bounded by the window.
     unread: usize,
@@ -359,7 +358,7 @@ impl Session {
         None
     }
 
-    /// Hands a response to its waiting request; a late one is ignored.
+    /// Passes a response to its waiting request; ignores a late one.
     fn answered(&self, header: Header, body: &[u8]) {
         let Some(waiter) = self.outbox.lock().waiting.remove(&header.sequence) else { return };
         let message_id = if header.id == id::SUBMIT_SM | id::ANSWER { wire::message_id(body) } else { None };

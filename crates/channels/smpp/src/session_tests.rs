@@ -1,4 +1,4 @@
-//! What is known of requests when a session ends.
+//! State of requests when a session ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -69,7 +69,7 @@ async fn silence_is_a_lost_answer_and_forgotten() {
     let (mut far, _running) = run(&session, 4096);
     assert_eq!(session.enquire().await, Err(RequestError::NoResponse("the SMSC did not respond within 30 s".into())));
     assert!(session.outbox.lock().waiting.is_empty());
-    // An answer that comes too late disturbs nobody.
+    // A late response is ignored.
     let late = hear(&mut far).await;
     say(&mut far, Header { id: late.id | id::ANSWER, ..late }).await;
     let asking = session.enquire();
@@ -116,7 +116,7 @@ async fn what_is_not_for_us_is_answered_and_breaks_nothing() {
         (0x03, id::GENERIC_NACK, status::INVALID_COMMAND),
         (id::UNBIND, id::UNBIND | id::ANSWER, 0),
     ] {
-        // Neither of these has an answer.
+        // Neither of these gets a response.
         say(&mut far, Header { id: id::OUTBIND, status: 0, sequence: 1 }).await;
         say(&mut far, Header { id: id::SUBMIT_SM | id::ANSWER, status: 0, sequence: 4_000 }).await;
         say(&mut far, Header { id: asked, status: 0, sequence: 9 }).await;
@@ -194,7 +194,7 @@ fn what_is_said_not_to_be_sent_never_is() {
             let writer = scope.spawn(|| {
                 let mut chunk = Vec::new();
                 ready.store(true, Ordering::SeqCst);
-                // The one comes before, between and after the steps of the other.
+                // Interleaves the steps of both.
                 (0..round % 50).for_each(|_| std::hint::spin_loop());
                 session.outbox.lock().take(&mut chunk);
                 !chunk.is_empty()

@@ -1,4 +1,4 @@
-//! What the numbers that SMSCs answer with mean (`command_status`, SMPP 3.4 §5.1.3; those from 0x100 on: SMPP 5.0, 4.7.6). Pure.
+//! Maps the SMSCs' `command_status` (SMPP 3.4 §5.1.3; from 0x100 on: SMPP 5.0, 4.7.6). Pure.
 
 use nuncio_channel::{Scope, Verdict};
 use nuncio_domain::message::{Failure, FailureCode};
@@ -14,12 +14,11 @@ pub(crate) const NOT_NOW: u32 = 0x64;
 /// The receiver will never take it.
 pub(crate) const NEVER: u32 = 0x65;
 
-/// What an answer to a submit_sm other than [`OK`] means.
+/// Meaning of a submit_sm_resp other than [`OK`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
     /// Not now.
     Later(FailureCode, Scope),
-    /// Never.
     Never(FailureCode),
 }
 
@@ -29,7 +28,7 @@ use FailureCode::{
     RateLimited, Undeliverable,
 };
 
-/// Number, name, meaning, and what it says in words.
+/// Number, name, class, and text.
 const TABLE: &[(u32, &str, Class, &str)] = &[
     (0x01, "ESME_RINVMSGLEN", Never(Content), "the message is too long for it"),
     (0x02, "ESME_RINVCMDLEN", Never(Rejected), "it does not understand our PDUs: the length is wrong"),
@@ -76,12 +75,12 @@ const TABLE: &[(u32, &str, Class, &str)] = &[
 
 fn look_up(status: u32) -> (&'static str, Class, &'static str) {
     let known = TABLE.iter().find(|(number, ..)| *number == status);
-    // What is not known was refused for a reason that will not go away: 0x400 to 0x4FF are each provider's own.
+    // Unknown codes are permanent refusals: 0x400 to 0x4FF are provider-specific.
     known
         .map_or(("a status of its own", Never(Rejected), "ask the provider what it means"), |(_, name, class, words)| (name, *class, words))
 }
 
-/// A status for people, such as `the password is wrong (ESME_RINVPASWD, 0x0E)`.
+/// Returns a status for people, such as `the password is wrong (ESME_RINVPASWD, 0x0E)`.
 pub(crate) fn explain(status: u32) -> String {
     let (name, _, words) = look_up(status);
     format!("{words} ({name}, {status:#04X})").replace("0X", "0x")
@@ -92,7 +91,7 @@ pub(crate) fn refuses_login(status: u32) -> bool {
     matches!(look_up(status).1, Later(Credentials, _))
 }
 
-/// What became of a message that was answered with `status`, which is not [`OK`].
+/// Returns the verdict on a message refused with `status`, which is not [`OK`].
 pub(crate) fn verdict(status: u32) -> Verdict {
     let failure =
         |code| Failure { code, provider_code: Some(code_text(status)), message: format!("the SMSC refused it: {}", explain(status)) };

@@ -1,4 +1,4 @@
-//! From a message to what is submitted, and from answers to a verdict. Pure.
+//! Builds submissions from messages, and verdicts from responses. Pure.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// What all parts have in common.
+    /// Returns the fields that all segments share.
     pub(crate) fn envelope(&self) -> Envelope<'_> {
         Envelope {
             service_type: self.service_type,
@@ -86,7 +86,7 @@ fn validity(how: Validity, now: Timestamp, end: Timestamp) -> String {
     }
 }
 
-/// What an answer says of one part.
+/// Result of submitting one segment.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Taken {
     /// The SMSC has it, under this id.
@@ -95,11 +95,11 @@ pub(crate) enum Taken {
     No(Verdict),
     /// It never left.
     NotSent(String),
-    /// Nobody can tell.
+    /// Unknown outcome.
     Unclear(String),
 }
 
-/// Reads the answer to a submit_sm.
+/// Evaluates the response to a submit_sm.
 pub(crate) fn judge(reply: Result<Reply, RequestError>) -> Taken {
     match reply {
         Ok(Reply { id, status: status::OK, message_id }) if id == id::SUBMIT_SM | id::ANSWER => Taken::Yes(message_id),
@@ -111,12 +111,12 @@ pub(crate) fn judge(reply: Result<Reply, RequestError>) -> Taken {
     }
 }
 
-/// The verdict on a message that may have gone out.
+/// Returns the verdict on a message that may have been sent.
 pub(crate) fn unknown(why: String, refs: Vec<String>) -> Verdict {
     Verdict::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, why), refs }
 }
 
-/// The verdict on a message of which `taken` parts of `total` went out before one was `stopped`.
+/// Returns the verdict on a message of which `taken` of `total` segments were accepted before one was `stopped`.
 pub(crate) fn partial(taken: usize, total: usize, stopped: &Taken, refs: Vec<String>) -> Verdict {
     let why = match stopped {
         Taken::No(Verdict::Deferred { failure, .. } | Verdict::Rejected { failure }) => &failure.message,

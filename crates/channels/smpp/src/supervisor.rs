@@ -1,4 +1,4 @@
-//! Keeps an account's sessions: opens them, binds, opens them again after they broke, and tells how they stand.
+//! Keeps an account's sessions open: connects, binds, reconnects, and reports their state.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,19 +22,18 @@ use crate::wire::{self, id};
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// The wait after the login was refused: a person must correct it, and providers block those who insist.
+/// Pause after a refused login: a person must correct it, and providers block clients that insist.
 const REFUSED_WAIT: Duration = Duration::from_secs(300);
-/// Longest time that connecting to one address may take.
+/// Timeout for connecting to one address.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// What a session is for.
+/// Purpose of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     /// Both directions.
     Both,
-    /// Sending.
     Send,
-    /// Receipts and messages from outside.
+    /// Receives receipts and inbound messages.
     Receive,
 }
 
@@ -61,7 +60,7 @@ impl Role {
 pub(crate) struct SessionDown {
     /// The class.
     pub(crate) code: FailureCode,
-    /// What is wrong, and what to do.
+    /// The problem, and what to do about it.
     pub(crate) text: String,
 }
 
@@ -90,7 +89,7 @@ impl Slot {
     }
 }
 
-/// How all sessions stand.
+/// States of all sessions.
 #[derive(Clone, Debug)]
 pub(crate) struct Board(Vec<Slot>);
 
@@ -120,7 +119,7 @@ impl Board {
         self.0.iter().filter_map(|slot| Some((slot, slot.state.as_ref().err()?)))
     }
 
-    /// What is wrong, in words.
+    /// Returns the current problem, as text.
     fn trouble(&self) -> Option<String> {
         let (slot, trouble) = self.troubles().next()?;
         let down = self.troubles().count();
@@ -128,7 +127,7 @@ impl Board {
     }
 }
 
-/// What a bind needs, and how the binds stand.
+/// What binding needs, and the state of the binds.
 pub(crate) struct Link {
     pub(crate) config: Config,
     inbox: Arc<dyn Inbox>,
@@ -142,13 +141,13 @@ impl Link {
         Self { config, inbox, ids, board }
     }
 
-    /// The session to send by, or why there is none. Waits for sessions that were never tried yet, within the time of an answer.
+    /// Returns a session for sending, or a deferral. Waits for the first result of all sessions, within the response timeout.
     pub(crate) async fn session(&self) -> Result<Arc<Session>, Verdict> {
         if let Some(session) = self.up() {
             return Ok(session);
         }
         let mut board = self.board.subscribe();
-        // In any case, what stands there afterwards counts.
+        // In any case, the state after the wait counts.
         timeout(self.config.timeout, board.wait_for(Board::is_settled)).await.ok();
         let board = board.borrow();
         let trouble = || board.troubles().find(|(slot, _)| slot.sends()).map(|(_, trouble)| trouble.verdict());
@@ -160,7 +159,7 @@ impl Link {
         self.board.borrow().roomiest()
     }
 
-    /// What is wrong with the sessions.
+    /// Returns the problem of the sessions.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.board.borrow().trouble()
     }
@@ -181,7 +180,7 @@ impl Link {
         });
     }
 
-    /// Keeps one session.
+    /// Keeps one session open.
     async fn keep(self: Arc<Self>, index: usize, mut stop: Stop) {
         let role = self.board.borrow().0[index].role;
         let mut wait = FIRST_WAIT;
@@ -201,7 +200,7 @@ impl Link {
         self.set(index, Err(SessionDown::new("the sessions with the SMSC are closed")));
     }
 
-    /// Half to all of `pause`, so that not all sessions of all nodes come back at once.
+    /// Returns half to all of `pause`, so that the sessions of all nodes do not reconnect at once.
     fn jittered(&self, pause: Duration) -> Duration {
         let half = pause / 2;
         half + Duration::from_millis(self.ids.entropy.below(half.as_millis() as u64 + 1))
@@ -220,7 +219,7 @@ impl Link {
             let mut binding = pin!(stop.or(bind(&self.config, &session, role)));
             tokio::select! {
                 bound = &mut binding => bound,
-                // Many refuse a bind and hang up: the answer is there, and says more.
+                // Many SMSCs refuse a bind and hang up: the response is there, and more specific.
                 why = &mut running => {
                     over = Some(why);
                     binding.await
@@ -280,7 +279,7 @@ fn pause(trouble: &SessionDown, wait: &mut Duration) -> Duration {
     pause
 }
 
-/// Connects to the first address that answers, and starts TLS.
+/// Connects to the first address that responds, and starts TLS.
 async fn connect(config: &Config) -> Result<Box<dyn Line>, SessionDown> {
     let place = format!("{}:{}", config.host, config.port);
     let unreachable = |why: &dyn std::fmt::Display| SessionDown::new(format!("cannot reach the SMSC {place}: {why}"));

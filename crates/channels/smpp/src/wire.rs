@@ -1,7 +1,7 @@
-//! PDUs as octets (SMPP 3.4, issue 1.2, <https://smpp.org/SMPP_v3_4_Issue1_2.pdf>). Pure.
+//! Encodes and decodes PDUs (SMPP 3.4, issue 1.2, <https://smpp.org/SMPP_v3_4_Issue1_2.pdf>). Pure.
 //!
-//! Written straight into the outgoing buffer, and read leniently: a field that is longer than the specification allows, or a
-//! parameter that nobody knows, is no reason to refuse a message that its sender cannot change.
+//! Writes directly into the outgoing buffer, and parses leniently: an oversized field or an unknown parameter is no reason to refuse a
+//! message that its sender cannot change.
 
 /// `command_id` (§5.1.2.1).
 pub(crate) mod id {
@@ -16,7 +16,7 @@ pub(crate) mod id {
     pub(crate) const ENQUIRE_LINK: u32 = 0x0000_0015;
     pub(crate) const ALERT_NOTIFICATION: u32 = 0x0000_0102;
     pub(crate) const DATA_SM: u32 = 0x0000_0103;
-    /// The bit that makes an answer of a request.
+    /// The bit that distinguishes a response from its request.
     pub(crate) const ANSWER: u32 = 0x8000_0000;
 }
 
@@ -38,33 +38,31 @@ const HEADER: usize = 16;
 /// The longest PDU that is read, in octets: a message_payload of 64 KiB with everything around it.
 const LONGEST: usize = 70 * 1024;
 
-/// What begins every PDU.
+/// The header of every PDU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
-    /// What it is.
+    /// Command.
     pub(crate) id: u32,
     /// How it went; 0 in requests.
     pub(crate) status: u32,
-    /// What pairs an answer with its request.
+    /// Pairs a response with its request.
     pub(crate) sequence: u32,
 }
 
-/// One PDU and what is behind it.
+/// A PDU and the rest of the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Frame<'a> {
-    /// Its header.
     pub(crate) header: Header,
-    /// Its body.
     pub(crate) body: &'a [u8],
-    /// What follows.
+    /// The rest of the buffer.
     pub(crate) rest: &'a [u8],
 }
 
-/// The stream holds no PDUs (any more): there is no way back.
+/// The stream is not SMPP (any more); it cannot be recovered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Garbage;
 
-/// The first whole PDU of `buffer`: its header, its body, and what is behind it. `None` if there is more to come.
+/// Returns the first complete PDU of `buffer`: its header, its body, and the rest. `None` if it is incomplete.
 pub(crate) fn frame(buffer: &[u8]) -> Result<Option<Frame<'_>>, Garbage> {
     let Some(header) = buffer.first_chunk::<HEADER>() else { return Ok(None) };
     let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
@@ -76,7 +74,7 @@ pub(crate) fn frame(buffer: &[u8]) -> Result<Option<Frame<'_>>, Garbage> {
     Ok(buffer.split_at_checked(length).map(|(pdu, rest)| Frame { header, body: &pdu[HEADER..], rest }))
 }
 
-/// Writes a PDU whose body `body` writes.
+/// Writes a PDU with the body that `body` writes.
 fn pdu(out: &mut Vec<u8>, header: Header, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -100,17 +98,17 @@ fn parameter(out: &mut Vec<u8>, tag: u16, values: &[&[u8]]) {
     values.iter().for_each(|value| out.extend_from_slice(value));
 }
 
-/// Writes a PDU without a body: enquire_link, unbind, their answers, generic_nack.
+/// Writes a PDU without a body: enquire_link, unbind, their responses, generic_nack.
 pub(crate) fn bare(out: &mut Vec<u8>, header: Header) {
     pdu(out, header, |_| {});
 }
 
-/// Writes a deliver_sm_resp or data_sm_resp, whose message_id stays empty (§4.6.2).
+/// Writes a deliver_sm_resp or data_sm_resp with an empty message_id (§4.6.2).
 pub(crate) fn taken(out: &mut Vec<u8>, header: Header) {
     pdu(out, header, |out| out.push(0));
 }
 
-/// Who binds (§4.1).
+/// Credentials of a bind (§4.1).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Login<'a> {
     pub(crate) system_id: &'a str,
@@ -146,7 +144,7 @@ pub(crate) struct Address {
 /// How one of several parts is marked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sar {
-    /// What the parts have in common.
+    /// The reference shared by all segments.
     pub(crate) reference: u16,
     /// How many there are.
     pub(crate) total: u8,
@@ -154,7 +152,7 @@ pub(crate) struct Sar {
     pub(crate) sequence: u8,
 }
 
-/// What all parts of a message have in common (§4.4.1).
+/// Fields shared by all segments of a message (§4.4.1).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Envelope<'a> {
     /// Kind of service; mostly empty.
@@ -163,7 +161,7 @@ pub(crate) struct Envelope<'a> {
     pub(crate) source: &'a Address,
     /// To.
     pub(crate) destination: &'a Address,
-    /// How long it is worth being delivered (§7.1.1); may be empty.
+    /// Validity period (§7.1.1); can be empty.
     pub(crate) validity: &'a str,
     /// Which receipts are asked for (§5.2.17).
     pub(crate) registered_delivery: u8,
@@ -176,11 +174,11 @@ pub(crate) struct Envelope<'a> {
 pub(crate) struct Body {
     /// User data, with its header if there is one.
     pub(crate) octets: Vec<u8>,
-    /// Whether it begins with a header (§5.2.12: UDHI).
+    /// Whether it starts with a header (§5.2.12: UDHI).
     pub(crate) has_header: bool,
     /// Marked by optional parameters instead of a header.
     pub(crate) sar: Option<Sar>,
-    /// Whether it goes as message_payload.
+    /// Whether it is sent as message_payload.
     pub(crate) payload: bool,
 }
 
@@ -263,7 +261,7 @@ pub(crate) fn message_id(body: &[u8]) -> Option<String> {
     Some(text(body)).filter(|id| !id.is_empty())
 }
 
-/// What a deliver_sm (§4.6.1) or data_sm (§4.7.1) of the SMSC says.
+/// A deliver_sm (§4.6.1) or data_sm (§4.7.1) of the SMSC.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Delivery {
     /// From.
@@ -278,9 +276,9 @@ pub(crate) struct Delivery {
     pub(crate) octets: Vec<u8>,
     /// The id that a receipt is of.
     pub(crate) receipted_id: Option<String>,
-    /// What became of that message (§5.2.28).
+    /// State of the message (§5.2.28).
     pub(crate) state: Option<u8>,
-    /// Why, as the network says: its kind and code (§5.3.2.31).
+    /// The network's error: type and code (§5.3.2.31).
     pub(crate) network_error: Option<(u8, u16)>,
     /// Which part of a message it is.
     pub(crate) sar: Option<Sar>,
@@ -306,7 +304,7 @@ pub(crate) fn delivery(command: u32, body: &[u8]) -> Option<Delivery> {
         found.octets = fields.octets(length)?.to_vec();
     }
     let mut sar = (None, None, None);
-    // What follows broken parameters is passed over: the message itself is here.
+    // Malformed parameters end the parsing: the message itself is complete.
     while let Some((tag, value)) = fields.parameter() {
         let number = value.iter().take(8).fold(0_u64, |number, &b| number << 8 | u64::from(b));
         match tag {

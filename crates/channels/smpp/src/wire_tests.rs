@@ -70,7 +70,7 @@ fn a_foreign_codec_reads_submits() {
     assert_eq!(submit.data_coding, DataCoding::Ucs2);
     assert_eq!(submit.short_message().as_ref(), [5, 0, 3, 7, 2, 1, 0, b'a']);
     assert!(submit.tlvs().is_empty());
-    // esm_class stands behind the addresses: CMT\0 5 0 ACME\0 1 1 34600111222\0.
+    // esm_class follows the addresses: CMT\0 5 0 ACME\0 1 1 34600111222\0.
     assert_eq!(out[HEADER + 4 + 2 + 5 + 2 + 12], 0x40);
 
     let sar = Sar { reference: 0x1234, total: 3, sequence: 2 };

@@ -1,7 +1,7 @@
-//! Finds out whether the address in `From` of a mail is its writer's: SPF (RFC 7208), DKIM (RFC 6376) and DMARC (RFC 9989).
+//! Authenticates the `From` address of an email: SPF (RFC 7208), DKIM (RFC 6376) and DMARC (RFC 9989).
 //!
-//! Nothing here refuses a mail by itself. What takes too long, asks DNS too often or is built to be expensive to check ends as `temperror`
-//! or `permerror`, which proves nothing.
+//! Rejects nothing by itself. An email that takes too long, needs too many DNS queries or is built to be expensive ends as `temperror` or
+//! `permerror`, which proves nothing.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -28,32 +28,31 @@ use tokio::time::timeout;
 
 use crate::reported::{self, is_within, rank};
 
-/// Longest time for one mail, DNS included.
+/// Timeout for one email, DNS included.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Most DNS answers used for one mail. SPF alone may need a dozen.
+/// Maximum number of DNS responses per email. SPF alone may need a dozen.
 const LOOKUPS: usize = 50;
 /// Most DKIM signatures that are verified, those of the domain in `From` first.
 const SIGNATURES: usize = 5;
 /// Longest DKIM signature in octets; the time to verify one grows with the fields it names.
 const SIGNATURE: usize = 4 * 1024;
-/// Most header fields of a mail that is verified.
+/// Maximum number of header fields of a verified email.
 const FIELDS: usize = 1_000;
 
-/// Where a mail comes from, as its transport says.
+/// Origin of an email, as reported by its transport.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Origin {
     /// Envelope sender.
     pub mail_from: String,
     /// The client's address, if the mail server in front reports it.
     pub client: Option<IpAddr>,
-    /// What the client called itself.
+    /// The client's HELO name.
     pub helo: String,
 }
 
-/// Result of checking a mail.
+/// Authentication results of an email.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Checked {
-    /// What it proves.
     pub authentication: Authentication,
     /// Whether it fails DMARC and the policy of its domain asks to refuse it.
     pub is_rejected: bool,
@@ -66,7 +65,7 @@ impl Checked {
     }
 }
 
-/// Checks mails.
+/// Authenticates emails.
 pub struct Authenticator {
     dns: MessageAuthenticator,
     trusted_server: Option<String>,
@@ -83,26 +82,26 @@ impl fmt::Debug for Authenticator {
 }
 
 impl Authenticator {
-    /// An authenticator that asks these DNS servers, or those of the system if there are none. It believes the `Authentication-Results` of
-    /// `trusted_server`, and `rejects` what DMARC policies ask to refuse. The error says what is wrong.
+    /// Makes an authenticator with these DNS servers, or the system's if there are none. It trusts the `Authentication-Results` of
+    /// `trusted_server`, and with `rejects` enforces DMARC policies. The error says what is wrong.
     pub fn new(name_servers: &[SocketAddr], trusted_server: Option<String>, rejects: bool) -> Result<Self, String> {
         let dns = if name_servers.is_empty() { MessageAuthenticator::new_system_conf() } else { with_servers(name_servers) };
         let dns = dns.map_err(|error| format!("the DNS settings of this system cannot be read: {error}"))?;
         Ok(Self { dns, trusted_server, rejects })
     }
 
-    /// Whether mails that a DMARC policy asks to refuse are refused.
+    /// Returns whether emails that fail a DMARC policy of `reject` are rejected.
     pub const fn rejects(&self) -> bool {
         self.rejects
     }
 
-    /// Checks a mail whose `From` was read as `from`. Runs on a thread of its own: hashing a large mail takes its time.
+    /// Authenticates an email whose `From` is `from`. Runs on a separate thread, because hashing a large email takes time.
     pub async fn check(self: &Arc<Self>, origin: Origin, from: &str, mail: Arc<Vec<u8>>) -> Checked {
         let (this, runtime, from) = (Arc::clone(self), Handle::current(), from.to_ascii_lowercase());
         let work = move || runtime.block_on(async { timeout(PATIENCE, this.verify(&origin, &from, &mail)).await });
         match tokio::task::spawn_blocking(work).await {
             Ok(Ok(checked)) => checked,
-            // Too slow, or a mail that breaks its verifier.
+            // Too slow, or the verifier panicked.
             _ => Checked::all(Is::TempError),
         }
     }
@@ -224,7 +223,7 @@ fn of_dmarc(output: &DmarcOutput) -> Is {
     if output.dmarc_record().is_some() { Is::Fail } else { Is::None }
 }
 
-/// Counts the DNS answers that a mail makes necessary. Beyond [`LOOKUPS`] it answers itself, and the results count for nothing.
+/// Counts the DNS responses for an email. Beyond [`LOOKUPS`] it responds itself, and the results are discarded.
 struct Budget(AtomicUsize);
 
 impl Budget {
@@ -265,7 +264,7 @@ impl<K, V: Unasked> ResolverCache<K, V> for Budget {
     fn insert(&self, _: K, _: V, _: Instant) {}
 }
 
-/// The answer to a question that is not asked.
+/// The response to a query that is not sent.
 trait Unasked {
     fn unasked() -> Self;
 }

@@ -1,8 +1,8 @@
 //! One SMTP conversation (RFC 5321; STARTTLS: 3207; AUTH: 4954; SIZE: 1870; PIPELINING: 2920; SMTPUTF8: 6531).
 //!
-//! Written here rather than taken from lettre because an outcome must be known exactly: lettre hides how far a mail had come, and
-//! what the relay says of its size limit; it turns an answer in Latin-1 into a failure, even one that accepts the mail; and
-//! it keeps what an attacker puts after the answer to STARTTLS.
+//! Not taken from lettre, because outcomes must be known exactly: lettre hides how far an email got and the relay's size limit; it turns a
+//! response in Latin-1 into a failure, even one that accepts the email; and it keeps data that an attacker injects after the response to
+//! STARTTLS.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,20 +16,20 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use crate::config::{Config, Login, Relay, Tls};
-use crate::map::{Failed, Fault, Reply, Stage};
-use crate::message::Letter;
+use crate::map::{Failed, Reply, SessionError, Stage};
+use crate::message::OutboundEmail;
 
-/// Longest answer that is read, in octets; all its lines together.
+/// Maximum size of a response, in octets; all its lines together.
 const ANSWER: u64 = 64 * 1024;
 /// Mails are written in pieces of about this many octets.
 const PIECE: usize = 64 * 1024;
-/// The slowest line that a mail is still sent over, in octets a second.
+/// Assumed minimum speed of a connection, in octets per second.
 const SLOWEST: usize = 128 * 1024;
 
 trait Wire: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Wire for T {}
 
-/// What the relay announced.
+/// Extensions announced by the relay.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Offers {
     starttls: bool,
@@ -38,12 +38,12 @@ struct Offers {
     eight_bit: bool,
     plain: bool,
     login: bool,
-    /// Largest mail in octets, if there is a limit.
+    /// Maximum email size in octets, if limited.
     size: Option<usize>,
 }
 
 impl Offers {
-    /// Reads the answer to EHLO. `AUTH=` is how some announce it since before the standard.
+    /// Parses the response to EHLO. Some relays announce `AUTH=`, a pre-standard form.
     fn read(reply: &Reply) -> Self {
         let mut offers = Self::default();
         for line in reply.lines.iter().skip(1) {
@@ -66,7 +66,7 @@ impl Offers {
     }
 }
 
-/// An open, logged-in connection. It must be dropped after a failure that does not keep it.
+/// An open, logged-in connection. Must be dropped after a failure, unless the failure keeps it.
 pub(crate) struct Connection {
     stream: BufReader<Box<dyn Wire>>,
     offers: Offers,
@@ -76,21 +76,21 @@ pub(crate) struct Connection {
     pub(crate) encrypted: bool,
     /// When it was last used.
     pub(crate) since: Instant,
-    /// Whether a refused mail must be cleared away before the next.
+    /// Whether a refused email must be reset before the next.
     reset: bool,
 }
 
-fn at(stage: Stage) -> impl Fn(Fault) -> Failed {
+fn at(stage: Stage) -> impl Fn(SessionError) -> Failed {
     move |fault| Failed { stage, fault }
 }
 
 /// Runs one step within `limit`.
 async fn within<T>(limit: Duration, stage: Stage, step: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
-    timeout(limit, step).await.unwrap_or_else(|_| Err(Failed { stage, fault: Fault::TimedOut(limit) }))
+    timeout(limit, step).await.unwrap_or_else(|_| Err(Failed { stage, fault: SessionError::TimedOut(limit) }))
 }
 
 impl Connection {
-    /// Connects, protects the line as the settings say, and logs in; all within the time of one step.
+    /// Connects, starts TLS as configured, and logs in; all within the timeout of one step.
     pub(crate) async fn open(config: &Config, relay: &Relay) -> Result<Self, Failed> {
         within(config.timeout, Stage::Greeting, Self::establish(config, relay)).await
     }
@@ -102,7 +102,7 @@ impl Connection {
             (Some(name), _) => name.clone(),
             (None, Ok(SocketAddr::V4(local))) => format!("[{}]", local.ip()),
             (None, Ok(SocketAddr::V6(local))) => format!("[IPv6:{}]", local.ip()), // RFC 5321 §4.1.3
-            (None, Err(error)) => return Err(greeting(Fault::Lost(error))),
+            (None, Err(error)) => return Err(greeting(SessionError::Lost(error))),
         };
         let mut connection = Self::over(Box::new(tcp));
         if config.tls == Tls::Implicit {
@@ -111,7 +111,7 @@ impl Connection {
         connection.expect(220).await.map_err(&greeting)?;
         connection.hello(&helo).await.map_err(&greeting)?;
         match config.tls {
-            Tls::Required if !connection.offers.starttls => return Err(greeting(Fault::NoStartTls)),
+            Tls::Required if !connection.offers.starttls => return Err(greeting(SessionError::NoStartTls)),
             Tls::Required | Tls::Opportunistic if connection.offers.starttls => {
                 connection = connection.starttls(config, relay).await.map_err(&greeting)?;
                 connection.hello(&helo).await.map_err(&greeting)?;
@@ -135,28 +135,29 @@ impl Connection {
         }
     }
 
-    /// What the relay takes at most, in octets.
+    /// Returns the relay's size limit, in octets.
     pub(crate) fn size_limit(&self) -> Option<usize> {
         self.offers.size
     }
 
     /// Starts TLS on the bare stream.
-    async fn encrypt(self, config: &Config, relay: &Relay) -> Result<Self, Fault> {
-        let Some(trust) = &config.trust else { return Err(Fault::NoStartTls) };
+    async fn encrypt(self, config: &Config, relay: &Relay) -> Result<Self, SessionError> {
+        let Some(trust) = &config.trust else { return Err(SessionError::NoStartTls) };
         if !self.stream.buffer().is_empty() {
-            return Err(Fault::Garbled("it sent more before TLS began; somebody may be tampering with the line".to_owned()));
+            return Err(SessionError::Garbled("it sent more before TLS began; somebody may be tampering with the line".to_owned()));
         }
-        let stream = TlsConnector::from(trust.clone()).connect(relay.name.clone(), self.stream.into_inner()).await.map_err(Fault::Tls)?;
+        let stream =
+            TlsConnector::from(trust.clone()).connect(relay.name.clone(), self.stream.into_inner()).await.map_err(SessionError::Tls)?;
         Ok(Self { encrypted: true, ..Self::over(Box::new(stream)) })
     }
 
-    async fn starttls(mut self, config: &Config, relay: &Relay) -> Result<Self, Fault> {
+    async fn starttls(mut self, config: &Config, relay: &Relay) -> Result<Self, SessionError> {
         self.command("STARTTLS").await?;
         self.expect(220).await?;
         self.encrypt(config, relay).await
     }
 
-    async fn hello(&mut self, name: &str) -> Result<(), Fault> {
+    async fn hello(&mut self, name: &str) -> Result<(), SessionError> {
         self.command(&format!("EHLO {name}")).await?;
         let reply = self.expect(250).await?;
         self.offers = Offers::read(&reply);
@@ -172,7 +173,7 @@ impl Connection {
         Ok(())
     }
 
-    async fn login(&mut self, login: &Login) -> Result<(), Fault> {
+    async fn login(&mut self, login: &Login) -> Result<(), SessionError> {
         let password = login.password.expose();
         if self.offers.plain {
             let response = STANDARD.encode(format!("\0{}\0{password}", login.username));
@@ -184,18 +185,18 @@ impl Connection {
             self.expect(334).await?;
             self.command(&STANDARD.encode(password)).await?;
         } else {
-            return Err(Fault::NoAuth);
+            return Err(SessionError::NoAuth);
         }
         self.expect(235).await.map(drop)
     }
 
-    /// Hands a mail over and returns the answer that accepts it. Each step takes at most `limit`; writing gets time for its size besides.
-    pub(crate) async fn deliver(&mut self, from: &str, letter: &Letter, limit: Duration) -> Result<Reply, Failed> {
+    /// Sends an email and returns the accepting response. Each step takes at most `limit`; writing gets extra time for the size.
+    pub(crate) async fn deliver(&mut self, from: &str, letter: &OutboundEmail, limit: Duration) -> Result<Reply, Failed> {
         if let Some(size) = self.offers.size.filter(|&size| letter.bytes.len() > size) {
-            return Err(Failed { stage: Stage::Mail, fault: Fault::TooLarge { size: letter.bytes.len(), limit: size } });
+            return Err(Failed { stage: Stage::Mail, fault: SessionError::TooLarge { size: letter.bytes.len(), limit: size } });
         }
         if letter.utf8 && !self.offers.utf8 {
-            return Err(Failed { stage: Stage::Mail, fault: Fault::NoUtf8 });
+            return Err(Failed { stage: Stage::Mail, fault: SessionError::NoUtf8 });
         }
         let reset = std::mem::replace(&mut self.reset, true);
         within(limit, Stage::Rcpt, self.envelope(from, letter, reset)).await?;
@@ -204,17 +205,17 @@ impl Connection {
         let answer = match timeout(writing, self.content(&letter.bytes, &mut stage)).await {
             Ok(Ok(reply)) => Ok(reply),
             Ok(Err(fault)) => Err(fault),
-            Err(_) => Err(Fault::TimedOut(writing)),
+            Err(_) => Err(SessionError::TimedOut(writing)),
         };
-        // Accepted or refused, the answer ends the transaction.
+        // Accepted or refused, the response ends the transaction.
         self.reset = false;
         answer.map_err(at(stage))
     }
 
-    /// Everything before the content. Without PIPELINING each command waits for the answer to the one before.
-    async fn envelope(&mut self, from: &str, letter: &Letter, reset: bool) -> Result<(), Failed> {
+    /// Sends everything before the content. Without PIPELINING each command waits for the previous response.
+    async fn envelope(&mut self, from: &str, letter: &OutboundEmail, reset: bool) -> Result<(), Failed> {
         let size = self.offers.size.map(|_| format!(" SIZE={}", letter.bytes.len())).unwrap_or_default();
-        let body = if letter.utf8 && self.offers.eight_bit { " BODY=8BITMIME" } else { "" }; // only headers are ever beyond ASCII
+        let body = if letter.utf8 && self.offers.eight_bit { " BODY=8BITMIME" } else { "" }; // only headers contain non-ASCII characters
         let utf8 = if letter.utf8 { " SMTPUTF8" } else { "" };
         let steps = [
             (Stage::Mail, "RSET".to_owned()),
@@ -233,12 +234,14 @@ impl Connection {
             }
             match self.expect_class(2).await {
                 Ok(_) => {}
-                // A connection that cannot forget the last mail is of no more use than a closed one.
-                Err(Fault::Refused(_)) if command == "RSET" => {
-                    return Err(Failed { stage: *stage, fault: Fault::Lost(io::ErrorKind::ConnectionReset.into()) });
+                // A connection that cannot be reset is as useless as a closed one.
+                Err(SessionError::Refused(_)) if command == "RSET" => {
+                    return Err(Failed { stage: *stage, fault: SessionError::Lost(io::ErrorKind::ConnectionReset.into()) });
                 }
-                // The first refusal counts; with pipelining the answers to the other commands follow it all the same.
-                Err(Fault::Refused(reply)) => refused = refused.or(Some(Failed { stage: *stage, fault: Fault::Refused(reply) })),
+                // The first refusal counts; with pipelining the responses to the other commands still follow.
+                Err(SessionError::Refused(reply)) => {
+                    refused = refused.or(Some(Failed { stage: *stage, fault: SessionError::Refused(reply) }))
+                }
                 // A relay that refuses and hangs up has refused.
                 Err(fault) => return Err(refused.unwrap_or(Failed { stage: *stage, fault })),
             }
@@ -253,8 +256,8 @@ impl Connection {
         self.expect(354).await.map(drop).map_err(at(Stage::Data))
     }
 
-    /// Writes the mail, dots doubled at the start of lines (RFC 5321 §4.5.2), and reads the answer. `stage` tells how far it came.
-    async fn content(&mut self, mail: &[u8], stage: &mut Stage) -> Result<Reply, Fault> {
+    /// Writes the email with dots doubled at the start of lines (RFC 5321 §4.5.2), and reads the response. `stage` records the progress.
+    async fn content(&mut self, mail: &[u8], stage: &mut Stage) -> Result<Reply, SessionError> {
         let mut piece = Vec::with_capacity(PIECE.min(mail.len()) + 1_024);
         for line in mail.split_inclusive(|&b| b == b'\n') {
             if line.starts_with(b".") {
@@ -272,7 +275,7 @@ impl Connection {
         self.expect_class(2).await
     }
 
-    /// Whether the relay still answers.
+    /// Checks that the relay responds.
     pub(crate) async fn noop(&mut self, limit: Duration) -> Result<(), Failed> {
         let ask = async {
             self.command("NOOP").await.map_err(at(Stage::Mail))?;
@@ -290,47 +293,47 @@ impl Connection {
         timeout(Duration::from_secs(1), goodbye).await.ok();
     }
 
-    async fn command(&mut self, line: &str) -> Result<(), Fault> {
+    async fn command(&mut self, line: &str) -> Result<(), SessionError> {
         self.write(format!("{line}\r\n").as_bytes()).await
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        self.stream.write_all(bytes).await.map_err(Fault::Lost)?;
-        self.stream.flush().await.map_err(Fault::Lost)
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
+        self.stream.write_all(bytes).await.map_err(SessionError::Lost)?;
+        self.stream.flush().await.map_err(SessionError::Lost)
     }
 
-    async fn expect(&mut self, code: u16) -> Result<Reply, Fault> {
+    async fn expect(&mut self, code: u16) -> Result<Reply, SessionError> {
         let reply = self.expect_class(code / 100).await?;
         if reply.code != code {
-            return Err(Fault::Garbled(format!("it answered {} where {code} was due", reply.code)));
+            return Err(SessionError::Garbled(format!("it answered {} where {code} was due", reply.code)));
         }
         Ok(reply)
     }
 
-    async fn expect_class(&mut self, class: u16) -> Result<Reply, Fault> {
+    async fn expect_class(&mut self, class: u16) -> Result<Reply, SessionError> {
         let reply = self.reply().await?;
         match reply.code / 100 {
             found if found == class => Ok(reply),
-            4 | 5 => Err(Fault::Refused(reply)),
-            _ => Err(Fault::Garbled(format!("it answered {} out of turn", reply.code))),
+            4 | 5 => Err(SessionError::Refused(reply)),
+            _ => Err(SessionError::Garbled(format!("it answered {} out of turn", reply.code))),
         }
     }
 
-    async fn reply(&mut self) -> Result<Reply, Fault> {
+    async fn reply(&mut self) -> Result<Reply, SessionError> {
         let mut lines = Vec::new();
         let mut input = (&mut self.stream).take(ANSWER);
         loop {
             let mut line = Vec::new();
-            input.read_until(b'\n', &mut line).await.map_err(Fault::Lost)?;
+            input.read_until(b'\n', &mut line).await.map_err(SessionError::Lost)?;
             if !line.ends_with(b"\n") {
                 let full = input.limit() == 0;
                 return Err(if full {
-                    Fault::Garbled("an answer does not end".to_owned())
+                    SessionError::Garbled("an answer does not end".to_owned())
                 } else {
-                    Fault::Lost(io::ErrorKind::UnexpectedEof.into())
+                    SessionError::Lost(io::ErrorKind::UnexpectedEof.into())
                 });
             }
-            let (code, more, text) = reply_line(&line).ok_or_else(|| Fault::Garbled("an answer has no code".to_owned()))?;
+            let (code, more, text) = reply_line(&line).ok_or_else(|| SessionError::Garbled("an answer has no code".to_owned()))?;
             lines.push(text);
             if !more {
                 return Ok(Reply { code, lines });
@@ -339,7 +342,7 @@ impl Connection {
     }
 }
 
-/// Code, whether more lines follow, and text of one line of an answer. The text need not be UTF-8, nor even be there.
+/// Parses a response line: code, whether more lines follow, and text. The text may be missing or not UTF-8.
 fn reply_line(line: &[u8]) -> Option<(u16, bool, String)> {
     let line = line.trim_ascii_end();
     let code = line.get(..3).filter(|c| c.iter().all(u8::is_ascii_digit))?;
@@ -352,19 +355,19 @@ fn reply_line(line: &[u8]) -> Option<(u16, bool, String)> {
     (200..600).contains(&code).then(|| (code, more, String::from_utf8_lossy(line.get(4..).unwrap_or_default()).into_owned()))
 }
 
-/// Connects to the first address of the host that answers. No address may use up all the time.
-async fn connect(config: &Config, relay: &Relay) -> Result<TcpStream, Fault> {
-    let addresses = config.net.resolve(config.trusted, &relay.host, relay.port).await.map_err(Fault::Name)?;
+/// Connects to the first address of the host that responds. No address can use up the whole timeout.
+async fn connect(config: &Config, relay: &Relay) -> Result<TcpStream, SessionError> {
+    let addresses = config.net.resolve(config.trusted, &relay.host, relay.port).await.map_err(SessionError::Name)?;
     let limit = (config.timeout / 2).min(Duration::from_secs(10));
-    let mut last = Fault::TimedOut(limit);
+    let mut last = SessionError::TimedOut(limit);
     for address in addresses {
         match timeout(limit, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                stream.set_nodelay(true).map_err(Fault::Connect)?; // the conversation is a game of ping-pong
+                stream.set_nodelay(true).map_err(SessionError::Connect)?; // the conversation is a game of ping-pong
                 return Ok(stream);
             }
-            Ok(Err(error)) => last = Fault::Connect(error),
-            Err(_) => last = Fault::TimedOut(limit),
+            Ok(Err(error)) => last = SessionError::Connect(error),
+            Err(_) => last = SessionError::TimedOut(limit),
         }
     }
     Err(last)

@@ -64,7 +64,7 @@ pub(crate) static FIELDS: &[Field] = &[
 /// How the conversation is protected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tls {
-    /// STARTTLS, or no mail.
+    /// STARTTLS is required.
     Required,
     /// TLS from the first byte.
     Implicit,
@@ -81,7 +81,6 @@ pub(crate) struct Login {
     pub(crate) password: Redacted<String>,
 }
 
-/// One relay.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Relay {
     pub(crate) host: String,
@@ -96,12 +95,12 @@ impl fmt::Display for Relay {
     }
 }
 
-/// Which mails offer one-click unsubscribing.
+/// Which emails offer one-click unsubscribing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Offer {
     /// Those of broadcasts.
     Broadcasts,
-    /// All but answers to STOP, START and HELP.
+    /// All except replies to STOP, START and HELP.
     Always,
     /// None.
     Never,
@@ -116,7 +115,7 @@ pub(crate) struct Config {
     pub(crate) trust: Option<Arc<ClientConfig>>,
     /// Domain of the addresses that bounces go to.
     pub(crate) bounce_domain: Option<String>,
-    /// Which mails offer to unsubscribe.
+    /// Which emails offer one-click unsubscribing.
     pub(crate) offer: Offer,
     pub(crate) from: Sender,
     /// Login, if the relay wants one.
@@ -128,7 +127,7 @@ pub(crate) struct Config {
     pub(crate) helo: Option<String>,
     pub(crate) dkim: Option<Signer>,
     pub(crate) net: Network,
-    /// Whether the provider may be in the operator's own network.
+    /// Whether the provider can be in the operator's own network.
     pub(crate) trusted: bool,
 }
 
@@ -168,7 +167,7 @@ impl Config {
         let connections = settings.number("connections", 8);
         let timeout = Duration::from_secs(settings.number("timeout_seconds", 60));
         settings.finish()?;
-        // Without a sender there was a fault, which has been told.
+        // A missing sender was already reported.
         let Some(from) = from else { return Err(Vec::new()) };
         let (net, trusted) = (net.clone(), account.trusted);
         Ok(Self { relays, tls, trust, bounce_domain, offer, from, login, connections, timeout, helo, dkim, net, trusted })
@@ -186,7 +185,7 @@ fn relays(settings: &mut Settings<'_>, tls: Tls) -> Vec<Relay> {
     let first = settings.text("host").map(|host| ("host", host, port));
     let more = settings.text("relays").unwrap_or_default().split(',').map(str::trim).filter(|text| !text.is_empty());
     let more = more.map(|text| match text.rsplit_once(':') {
-        // The last colon of an IPv6 address without brackets stands before no port.
+        // The last colon of an unbracketed IPv6 address does not precede a port.
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => ("relays", host, port.parse().unwrap_or(0)),
         _ => ("relays", text, default_port),
     });
@@ -195,7 +194,7 @@ fn relays(settings: &mut Settings<'_>, tls: Tls) -> Vec<Relay> {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         match ServerName::try_from(host.to_owned()) {
             Ok(name) if port > 0 => relays.push(Relay { host: host.to_owned(), port, name }),
-            Ok(_) if setting == "host" => {} // the port's own fault was told
+            Ok(_) if setting == "host" => {} // already reported with the port
             Ok(_) => settings.error(setting, format!("the port of {host:?} is wrong; must be a whole number from 1 to 65535")),
             Err(_) => settings.error(setting, format!("{host:?} is not a host name or an IP address")),
         }
@@ -261,7 +260,7 @@ fn login(settings: &mut Settings<'_>, tls: Tls) -> Option<Login> {
         }
         (Some(username), Some(password)) => {
             if tls == Tls::Opportunistic {
-                // Whoever sits on the line can hide STARTTLS and be told the password.
+                // A man in the middle can hide STARTTLS and read the password.
                 settings.error("tls", "opportunistic does not protect a password; use required or implicit");
             }
             if username.contains('\0') || password.contains('\0') {

@@ -1,11 +1,11 @@
-//! What a message of any type says when it is an email.
+//! Renders any message type as an email.
 
 use nuncio_domain::MessageType;
 use nuncio_domain::message::{Card, Content, Failure, FailureCode, Message};
 
 use crate::html;
 
-/// The words of a mail.
+/// The body of an email.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Body {
     /// Plain text; from the HTML, when there is only that.
@@ -28,7 +28,7 @@ pub(crate) fn body(message: &Message) -> Result<Body, Failure> {
     let none = Content::default();
     let content = message.request.content.as_deref().unwrap_or(&none);
     let lines = match message.message_type {
-        // A template has become text before it comes here.
+        // Templates are already rendered as text.
         MessageType::Text | MessageType::Template => Vec::new(),
         MessageType::Image | MessageType::Video | MessageType::Audio | MessageType::Document => media(message.message_type, content)?,
         MessageType::Location => location(content),

@@ -1,8 +1,7 @@
 //! DKIM signatures (RFC 6376), relaxed/relaxed, with RSA-SHA256 or Ed25519-SHA256 (RFC 8463).
 //!
-//! Signs the bytes that go out, with the time of the attempt, in one pass without recursion. The signer that comes with lettre
-//! reads the clock, recurses once per character of the headers, which a long subject can turn into a stack overflow, and takes
-//! no PKCS#8 keys.
+//! Signs the sent bytes, with the time of the attempt, in one pass without recursion. lettre's signer reads the clock, recurses once per
+//! header character, which a long subject can turn into a stack overflow, and does not support PKCS#8 keys.
 
 use std::fmt;
 
@@ -51,12 +50,12 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// A signer for `domain` (ASCII). The error says what is wrong with `key` and shows nothing of it.
+    /// Makes a signer for `domain` (ASCII). The error says what is wrong with `key` without showing it.
     pub fn new(domain: &str, selector: &str, key: &str) -> Result<Self, String> {
         Ok(Self { domain: domain.to_owned(), selector: selector.to_owned(), key: read_key(key)? })
     }
 
-    /// The `DKIM-Signature` field for `mail`, a whole message with CRLF line ends, ready to stand before it.
+    /// Returns the `DKIM-Signature` field for `mail`, a complete message with CRLF line ends, to be prepended.
     pub fn sign(&self, mail: &[u8], now: Timestamp) -> String {
         let (head, body) = split(mail);
         let fields = signed_fields(head);
@@ -166,7 +165,7 @@ fn body_hash(body: &[u8]) -> Vec<u8> {
 
 fn relaxed_line<'a>(line: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
     if !line.iter().any(|b| matches!(b, b' ' | b'\t')) {
-        return line; // nearly all lines of a mail with attachments
+        return line; // nearly all lines of an email with attachments
     }
     buffer.clear();
     for &byte in line {

@@ -1,4 +1,4 @@
-//! The plain text of an HTML mail, for the readers that show no HTML. Best effort, in one pass, for any input.
+//! Converts HTML to plain text, for readers that show no HTML. Best effort, in one pass, for any input.
 
 /// Text of `html`: tags gone, the usual character references decoded, a line per block, link targets in brackets.
 pub(crate) fn to_text(html: &str) -> String {
@@ -44,7 +44,7 @@ struct Text {
     breaks: usize,
     /// Whether a space is owed before the next word.
     space: bool,
-    /// Target of the open link, and where its text begins in `out`.
+    /// Target of the open link, and where its text starts in `out`.
     link: Option<(String, usize)>,
 }
 
@@ -107,7 +107,7 @@ impl Text {
     }
 }
 
-/// Where the `>` of the tag at the start of `text` stands, quoted attribute values skipped.
+/// Returns the position of the `>` of the tag at the start of `text`, skipping quoted attribute values.
 fn tag_end(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut last = b' ';

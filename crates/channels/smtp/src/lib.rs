@@ -1,8 +1,8 @@
-//! Email over SMTP: by a relay (smarthost), or by the next one while it fails, with STARTTLS or TLS, AUTH and DKIM.
+//! Email over SMTP through a relay (smarthost), or the next one while it fails, with STARTTLS or TLS, AUTH and DKIM.
 //!
-//! A mail is `accepted` when the relay answered its content with 2xx. Whatever happens before the dot that ends the content was
-//! written is a deferral or a rejection; a lost answer after it is [`Verdict::Unknown`]. Every attempt of a message bears the same
-//! `Message-ID`, by which mailboxes recognise a duplicate.
+//! An email is `accepted` when the relay responds to its content with 2xx. A failure before the final dot is written is a deferral or a
+//! rejection; a lost response after it is [`Verdict::Unknown`]. Every attempt of a message has the same `Message-ID`, by which mailboxes
+//! recognise duplicates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::config::{Config, Offer};
-use crate::message::Letter;
+use crate::message::OutboundEmail;
 use crate::relays::{Post, Relays};
 
 pub mod authenticate;
@@ -54,10 +54,10 @@ static MESSAGE_TYPES: &[MessageType] = &[
     MessageType::Template,
 ];
 
-/// Building a mail with more content than this, in bytes, must not hold up other tasks.
+/// Building an email with more content than this, in bytes, must not block other tasks.
 const HEAVY: usize = 256 * 1024;
 
-/// An address in the form in which those of connections are compared: in small letters, its domain in ASCII.
+/// Returns an address in canonical form: in lower case, its domain in ASCII.
 pub fn mailbox_address(text: &str) -> Option<String> {
     message::wire_address(text).map(|address| address.to_lowercase())
 }
@@ -70,7 +70,7 @@ pub struct SmtpFactory {
 }
 
 impl SmtpFactory {
-    /// A factory whose adapters use `net`. What their mails bring back is recognised by `tokens`.
+    /// Makes a factory whose adapters use `net`. `tokens` identify bounces and complaints.
     pub const fn new(net: Network, tokens: Tokens) -> Self {
         Self { net, tokens }
     }
@@ -167,11 +167,11 @@ impl SmtpAdapter {
         Some(format!("{}@{domain}", self.tokens.bounce(request.message.tenant, request.message.id, request.attempt)))
     }
 
-    /// What the head says beside the usual.
+    /// Returns additional header fields.
     fn more(&self, request: &SendRequest<'_>) -> Vec<(&'static str, String)> {
         let message = request.message;
         if message.state.detail.compliance {
-            return vec![("Auto-Submitted", "auto-replied".to_owned())]; // no machine should answer it (RFC 3834)
+            return vec![("Auto-Submitted", "auto-replied".to_owned())]; // prevents automatic replies (RFC 3834)
         }
         let offered = match self.config.offer {
             Offer::Broadcasts => message.state.detail.broadcast.is_some(),
@@ -186,7 +186,7 @@ impl SmtpAdapter {
         ]
     }
 
-    fn letter(&self, request: &SendRequest<'_>) -> Result<Letter, Failure> {
+    fn letter(&self, request: &SendRequest<'_>) -> Result<OutboundEmail, Failure> {
         let more = self.more(request);
         let build = || message::build(request, &self.config.from, &more, self.config.dkim.as_ref());
         let texts = [&request.message.request.text, &request.message.request.html_body];

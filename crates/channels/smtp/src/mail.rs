@@ -1,4 +1,4 @@
-//! What a mail from outside is: a letter of a person, a report of a machine, or neither. Pure.
+//! Classifies inbound email: written by a person, a report, or neither. Pure.
 
 use std::borrow::Cow;
 
@@ -9,59 +9,57 @@ use nuncio_domain::{Authentication, MessageId, Timestamp};
 
 use crate::parts::{self, clean, own};
 use crate::report::{self, Report};
-pub use crate::report::{Complaint, Delivery, Fate};
+pub use crate::report::{Complaint, Delivery, DsnAction};
 
-/// Attachments that are kept of a letter.
+/// Attachments stored per email.
 const ATTACHMENTS: usize = 100;
-/// Characters of a text that are kept: those that one of our own mails may have.
+/// Maximum characters of a stored text: as many as an outbound email can have.
 const TEXT: usize = 1_000_000;
-/// Characters of an HTML body that are kept.
+/// Maximum characters of a stored HTML body.
 const HTML: usize = 2_000_000;
-/// Octets of an identifier that are kept.
+/// Maximum octets of a stored identifier.
 const ID: usize = 250;
 
-/// A mail from outside.
+/// An inbound email.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Mail {
-    /// A report of what became of a mail (RFC 3464), one entry for each recipient.
+    /// A delivery report (RFC 3464), one entry for each recipient.
     Report(Vec<Delivery>),
-    /// A report that somebody complained about a mail (RFC 5965).
+    /// A complaint report (RFC 5965).
     Complaint(Complaint),
-    /// A mail that came back without such a report, and its beginning.
+    /// The beginning of an email that bounced without a report.
     Returned(String),
-    /// Sent by a machine: an automatic reply, a list, a mail of our own. No person waits for an answer.
+    /// Sent automatically: an automatic reply, a mailing list, one of our own emails. Nobody expects a reply.
     Automatic,
-    /// A letter of a person.
-    Letter(Box<Letter>),
+    /// Written by a person.
+    InboundEmail(Box<InboundEmail>),
 }
 
-/// A letter of a person.
+/// An email written by a person.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Letter {
-    /// Who wrote, as the letter says. Only `authentication` proves it.
+pub struct InboundEmail {
+    /// The author's claimed address. Only `authentication` proves it.
     pub from: String,
-    /// What proves it; `None` until it was checked.
+    /// Authentication results; `None` until checked.
     pub authentication: Option<Authentication>,
-    /// The name beside it.
+    /// The author's display name.
     pub name: Option<String>,
     /// `Message-ID`, without brackets.
     pub message_id: Option<String>,
-    /// The newest of our messages that it answers.
+    /// The newest of our messages that it replies to.
     pub replies_to: Option<MessageId>,
-    /// Subject.
     pub subject: Option<String>,
     /// Its text; made from the HTML where it has none.
     pub text: String,
-    /// HTML.
     pub html: Option<String>,
-    /// What is attached.
+    /// Attachments.
     pub media: Vec<Media>,
-    /// Its date, as it says.
+    /// Its `Date`.
     pub at: Option<Timestamp>,
 }
 
 impl Mail {
-    /// Reads a mail whose envelope names `from` (empty for none). `None` for what is no mail, or built to be hard to read.
+    /// Parses an email with the envelope sender `from` (empty for none). `None` if it is not an email, or built to be hard to parse.
     pub fn read(from: &str, bytes: &[u8]) -> Option<Self> {
         let message = parts::parse(bytes)?;
         if let Some(report) = report::read(&message) {
@@ -80,7 +78,7 @@ impl Mail {
         if message.message_id().is_some_and(|id| own(id).is_some()) {
             return Some(Self::Automatic);
         }
-        letter(&message).map(|letter| Self::Letter(Box::new(letter)))
+        letter(&message).map(|letter| Self::InboundEmail(Box::new(letter)))
     }
 }
 
@@ -88,7 +86,7 @@ fn raw<'a>(message: &'a Message<'_>, name: &'static str) -> Option<&'a str> {
     message.header_raw(name).map(str::trim)
 }
 
-/// Whether a machine sent it to many, or by itself (RFC 3834): somebody is away, a ticket was opened.
+/// Returns whether it was sent automatically or to many recipients (RFC 3834): an absence notice, a ticket system.
 fn is_automatic(message: &Message<'_>) -> bool {
     let word =
         |name| raw(message, name).and_then(|value| value.split([' ', '\t', ';', '(']).next()).unwrap_or_default().to_ascii_lowercase();
@@ -97,8 +95,8 @@ fn is_automatic(message: &Message<'_>) -> bool {
         || ["List-Id", "X-Autoreply", "X-Autorespond"].iter().any(|name| message.header_raw(*name).is_some())
 }
 
-/// A mail without a sender: it came back, unless it only tells of a delay, of which nothing is known yet, or wants no automatic answer,
-/// as those that Exchange sends by itself do. People's letters have that field too, but they have a sender.
+/// Classifies an email without envelope sender: it bounced, unless it only reports a delay, or asks for no automatic replies, as automatic
+/// emails from Exchange do. Emails from people can have that field too, but they have a sender.
 fn returned(message: &Message<'_>, bytes: &[u8]) -> Mail {
     let subject = message.subject().unwrap_or_default().to_ascii_lowercase();
     if ["delay", "warning", "still being retried"].iter().any(|word| subject.contains(word))
@@ -109,7 +107,7 @@ fn returned(message: &Message<'_>, bytes: &[u8]) -> Mail {
     Mail::Returned(clean(&String::from_utf8_lossy(&bytes[..bytes.len().min(4 * 1_024)]), usize::MAX))
 }
 
-fn letter(message: &Message<'_>) -> Option<Letter> {
+fn letter(message: &Message<'_>) -> Option<InboundEmail> {
     if parts::has_encoded_mail(message) {
         return None;
     }
@@ -121,7 +119,7 @@ fn letter(message: &Message<'_>) -> Option<Letter> {
         _ => None, // a picture
     });
     let media = message.attachments().take(ATTACHMENTS).map(|part| media(message, part));
-    Some(Letter {
+    Some(InboundEmail {
         from: from.address()?.trim().to_owned(),
         authentication: None,
         name: from.name().map(|name| clean(name, 256)).filter(|name| !name.is_empty()),
@@ -144,14 +142,14 @@ fn media(message: &Message<'_>, part: &mail_parser::MessagePart<'_>) -> Media {
         content_type: clean(&content_type.to_ascii_lowercase(), 127),
         content_id: part.content_id().map(|id| clean(id, ID)),
         bytes: Some(match part.body {
-            // In one charset, as the name of another is not kept.
+            // In one charset, as the name of another is not stored.
             PartType::Text(_) | PartType::Html(_) => parts::text(message, part).into_bytes(),
             _ => parts::content(message, part).into_owned(),
         }),
     }
 }
 
-/// The newest of our messages among those that a letter says it answers.
+/// Returns the newest of our messages that an email replies to.
 fn answered(message: &Message<'_>) -> Option<MessageId> {
     let ids = |value: &mail_parser::HeaderValue<'_>| -> Vec<MessageId> {
         value.as_text_list().unwrap_or_default().iter().filter_map(|id| own(id)).collect()

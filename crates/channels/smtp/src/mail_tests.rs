@@ -7,9 +7,9 @@ fn read(from: &str, mail: &str) -> Mail {
     Mail::read(from, mail.replace('\n', "\r\n").as_bytes()).expect("a mail")
 }
 
-fn letter_of(mail: &str) -> Letter {
+fn letter_of(mail: &str) -> InboundEmail {
     match read("ada@example.net", mail) {
-        Mail::Letter(letter) => *letter,
+        Mail::InboundEmail(letter) => *letter,
         other => panic!("{other:?}"),
     }
 }
@@ -43,7 +43,9 @@ fn letters_of_other_kinds() {
     assert_eq!((bare.text.trim(), bare.html, bare.message_id, bare.replies_to.is_some()), ("STOP", None, None, true));
     let picture = letter_of("From: a@b.example\nContent-Type: image/png\nContent-Transfer-Encoding: base64\n\naGVsbG8=\n");
     assert_eq!((picture.text.as_str(), picture.media[0].bytes.as_deref()), ("", Some(&b"hello"[..])));
-    let Some(Mail::Letter(eight_bit)) = Mail::read("a@b", b"From: a@b.example\r\nSubject: \xff\xfe\r\n\r\na\0b \xe9\r\n") else { panic!() };
+    let Some(Mail::InboundEmail(eight_bit)) = Mail::read("a@b", b"From: a@b.example\r\nSubject: \xff\xfe\r\n\r\na\0b \xe9\r\n") else {
+        panic!()
+    };
     assert!(eight_bit.text.starts_with("ab ") && !eight_bit.text.contains('\0'), "{eight_bit:?}");
     assert_eq!(Mail::read("a@b", b"Subject: nobody wrote it\r\n\r\nx"), None);
     assert_eq!(Mail::read("a@b", b""), None);
@@ -63,7 +65,7 @@ fn machines_are_no_people() {
         assert_eq!(read("a@b.example", &format!("From: a@b.example\n{head}\n\nx\n")), Mail::Automatic, "{head}");
     }
     for head in ["Auto-Submitted: no", "Auto-Submitted: No (a person)", "X-Auto-Response-Suppress: OOF"] {
-        assert!(matches!(read("a@b.example", &format!("From: a@b.example\n{head}\n\nx\n")), Mail::Letter(_)), "{head}");
+        assert!(matches!(read("a@b.example", &format!("From: a@b.example\n{head}\n\nx\n")), Mail::InboundEmail(_)), "{head}");
     }
 }
 
@@ -89,7 +91,7 @@ fn what_comes_back_without_a_report() {
     }
 }
 
-/// The parser that this stands on panics here.
+/// The parser panics here.
 #[test]
 fn messages_that_end_out_of_order_are_refused() {
     let mail =
@@ -138,7 +140,7 @@ fn what_is_built_to_be_hard_to_read() {
     }
     let parts = format!("From: a@b.example\nContent-Type: multipart/mixed; boundary=b\n\n{}", "--b\n".repeat(1_000_000));
     assert_eq!(Mail::read("a@b", parts.as_bytes()), None);
-    let Mail::Letter(letter) = read(
+    let Mail::InboundEmail(letter) = read(
         "a@b",
         &format!("From: a@b.example\nX: {}\nSubject: {}\n\n{}\n", "x".repeat(3_000_000), "s".repeat(5_000), "é".repeat(1_200_000)),
     ) else {
@@ -146,14 +148,14 @@ fn what_is_built_to_be_hard_to_read() {
     };
     assert_eq!((letter.subject.map(|s| s.len()), letter.text.chars().count()), (Some(998), TEXT));
     let many = "--b\nContent-Disposition: attachment\n\nx\n".repeat(400);
-    let Mail::Letter(letter) = read("a@b", &format!("From: a@b.example\nContent-Type: multipart/mixed; boundary=b\n\n{many}--b--\n"))
+    let Mail::InboundEmail(letter) = read("a@b", &format!("From: a@b.example\nContent-Type: multipart/mixed; boundary=b\n\n{many}--b--\n"))
     else {
         panic!("a letter")
     };
     assert_eq!(letter.media.len(), ATTACHMENTS);
 }
 
-/// Reads on a thread with a quarter of the stack that threads have.
+/// Parses on a thread with a quarter of the usual stack.
 fn read_small(from: &'static str, mail: String) -> Option<Mail> {
     let small = std::thread::Builder::new().stack_size(512 * 1_024);
     small.spawn(move || Mail::read(from, mail.as_bytes())).unwrap().join().unwrap()
@@ -221,7 +223,7 @@ proptest! {
         null: bool,
     ) {
         let from = if null { "" } else { "a@b.example" };
-        if let Some(Mail::Letter(letter)) = Mail::read(from, lines.join("\r\n").as_bytes()) {
+        if let Some(Mail::InboundEmail(letter)) = Mail::read(from, lines.join("\r\n").as_bytes()) {
             prop_assert!(!from.is_empty() && !letter.from.is_empty());
         }
     }

@@ -1,4 +1,4 @@
-//! What the relay's answers mean (RFC 5321 §4.2, RFC 3463, RFC 4954). Pure.
+//! Maps responses of relays to verdicts (RFC 5321 §4.2, RFC 3463, RFC 4954). Pure.
 
 use std::io;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use nuncio_channel::{Scope, Verdict};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::FetchError;
 
-/// Longest text of a relay that is kept, in characters.
+/// Maximum characters stored of a relay's text.
 const TEXT: usize = 500;
 
-/// How far a conversation had come.
+/// Progress of a conversation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Stage {
     /// Connecting, greeting, EHLO, STARTTLS.
@@ -23,15 +23,15 @@ pub(crate) enum Stage {
     Rcpt,
     /// The DATA command.
     Data,
-    /// The content, but not yet the dot that ends it: the relay cannot have taken the mail.
+    /// The content, but not the final dot: the relay cannot have accepted the email.
     Content,
-    /// The dot was, or may have been, written: only the relay's answer tells.
+    /// The final dot was, or may have been, written: only the relay's response tells.
     Answer,
 }
 
-/// What went wrong.
+/// Why a conversation failed.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum SessionError {
     /// The host name has no address.
     Name(FetchError),
     /// No address could be connected to.
@@ -40,63 +40,61 @@ pub(crate) enum Fault {
     Tls(io::Error),
     /// The connection broke.
     Lost(io::Error),
-    /// No answer in time.
+    /// No response in time.
     TimedOut(Duration),
     /// The relay broke the protocol.
     Garbled(String),
-    /// The relay said no.
+    /// Refused by the relay.
     Refused(Reply),
     /// STARTTLS is required and not offered.
     NoStartTls,
     /// A login is set, and no AUTH mechanism that we know is offered.
     NoAuth,
-    /// The mail is larger than the relay announced to take.
+    /// The email exceeds the relay's size limit.
     TooLarge {
-        /// Octets of the mail.
+        /// Size of the email in octets.
         size: usize,
-        /// Octets that the relay takes.
+        /// Limit in octets.
         limit: usize,
     },
     /// An address needs SMTPUTF8 and the relay does not offer it.
     NoUtf8,
 }
 
-/// What went wrong, and when.
+/// A failure and its stage.
 #[derive(Debug)]
 pub(crate) struct Failed {
-    /// How far it had come.
     pub(crate) stage: Stage,
-    /// What went wrong.
-    pub(crate) fault: Fault,
+    pub(crate) fault: SessionError,
 }
 
 impl Failed {
-    /// Whether a fresh connection may well work: the relay had closed the idle one, and nothing of the mail was written.
+    /// Returns whether a new connection is likely to work: the relay closed the idle one before anything of the email was written.
     pub(crate) fn was_stale(&self) -> bool {
         let gone = match &self.fault {
-            Fault::Lost(_) => true,
-            Fault::Refused(reply) => reply.code == 421,
+            SessionError::Lost(_) => true,
+            SessionError::Refused(reply) => reply.code == 421,
             _ => false,
         };
         gone && self.stage < Stage::Content
     }
 
-    /// Whether another relay may well take the mail: this one cannot have it, and what is wrong is not the mail.
+    /// Returns whether another relay may accept the email: this one cannot have it, and the problem is not the email.
     pub(crate) fn is_of_relay(&self) -> bool {
         self.stage < Stage::Content && matches!(verdict(self, ""), Verdict::Deferred { scope: Scope::Connection, .. })
     }
 
-    /// Whether the connection can carry another mail.
+    /// Returns whether the connection can be reused.
     pub(crate) fn keeps_connection(&self) -> bool {
         match &self.fault {
-            Fault::Refused(reply) => reply.code != 421,
-            Fault::TooLarge { .. } | Fault::NoUtf8 => true,
+            SessionError::Refused(reply) => reply.code != 421,
+            SessionError::TooLarge { .. } | SessionError::NoUtf8 => true,
             _ => false,
         }
     }
 }
 
-/// A relay's answer.
+/// A response of a relay.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Reply {
     /// Three digits.
@@ -125,7 +123,7 @@ impl Reply {
         }
     }
 
-    /// The name under which the relay logs the mail, as far as one can be recognised.
+    /// Returns the relay's queue id of the email, if it can be recognised.
     pub(crate) fn queue_id(&self) -> Option<String> {
         let text = self.text();
         let words: Vec<_> = text.split_whitespace().collect();
@@ -148,7 +146,7 @@ fn id(word: &str) -> Option<String> {
     clean.then(|| word.to_owned())
 }
 
-/// The enhanced status code at the start of a line (RFC 2034), and what follows it.
+/// Returns the enhanced status code at the start of a line (RFC 2034), and the rest.
 fn enhanced(line: &str) -> Option<([u16; 3], &str)> {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let mut numbers = word.split('.').map(|n| n.bytes().all(|b| b.is_ascii_digit()).then(|| n.parse::<u16>().ok()).flatten());
@@ -156,21 +154,21 @@ fn enhanced(line: &str) -> Option<([u16; 3], &str)> {
     (numbers.next().is_none() && matches!(status[0], 2 | 4 | 5)).then_some((status, rest))
 }
 
-/// The verdict on an accepted mail, known to the relay as `reply` tells or else by `message_id`.
+/// Returns the verdict on an accepted email, with the reference from `reply`, or `message_id`.
 pub(crate) fn accepted(reply: &Reply, message_id: &str) -> Verdict {
     Verdict::Accepted { refs: vec![reply.queue_id().unwrap_or_else(|| message_id.to_owned())], cost: None }
 }
 
-/// The verdict on a mail that did not get through. `relay` is its host and port, for people.
+/// Returns the verdict on an email that failed. `relay` is its host and port, for people.
 pub(crate) fn verdict(failed: &Failed, relay: &str) -> Verdict {
     let own = |code| Failure::own(code, explain(failed, relay));
     match &failed.fault {
-        Fault::Refused(reply) => refused(failed.stage, reply),
-        Fault::TooLarge { .. } => Verdict::Rejected { failure: own(FailureCode::ContentRejected) },
-        Fault::NoUtf8 => Verdict::Rejected { failure: own(FailureCode::InvalidRecipient) },
-        Fault::NoAuth => deferred(Scope::Connection, own(FailureCode::CredentialsInvalid)),
+        SessionError::Refused(reply) => refused(failed.stage, reply),
+        SessionError::TooLarge { .. } => Verdict::Rejected { failure: own(FailureCode::ContentRejected) },
+        SessionError::NoUtf8 => Verdict::Rejected { failure: own(FailureCode::InvalidRecipient) },
+        SessionError::NoAuth => deferred(Scope::Connection, own(FailureCode::CredentialsInvalid)),
         _ if failed.stage == Stage::Answer => Verdict::Unknown { failure: own(FailureCode::UnknownOutcome), refs: Vec::new() },
-        // The relay was well a moment ago: the cause may be this mail, its size for one. If not, the next one will tell.
+        // The relay worked a moment ago: the cause may be this email, such as its size. If not, the next one will show.
         _ if failed.stage == Stage::Content => deferred(Scope::Message, own(FailureCode::Undeliverable)),
         _ => deferred(Scope::Connection, own(FailureCode::Undeliverable)),
     }
@@ -196,7 +194,7 @@ fn refused(stage: Stage, reply: &Reply) -> Verdict {
     }
 }
 
-/// The code of a 5xx answer to a mail.
+/// Returns the failure code of a 5xx response.
 fn permanent(stage: Stage, reply: &Reply) -> FailureCode {
     let content_seen = stage >= Stage::Content;
     match (reply.status(), reply.code) {
@@ -214,35 +212,41 @@ fn permanent(stage: Stage, reply: &Reply) -> FailureCode {
     }
 }
 
-/// What went wrong, in plain words, with what to do.
+/// Explains a failure, with what to do.
 pub(crate) fn explain(failed: &Failed, relay: &str) -> String {
     let host = relay.rsplit_once(':').map_or(relay, |(host, _)| host);
     let text = match &failed.fault {
-        Fault::Name(refused @ FetchError::Refused(_)) => refused.to_string(),
-        Fault::Name(error) => format!("the name {host} cannot be resolved ({error}); check host, and the DNS of this machine"),
-        Fault::Connect(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+        SessionError::Name(refused @ FetchError::Refused(_)) => refused.to_string(),
+        SessionError::Name(error) => format!("the name {host} cannot be resolved ({error}); check host, and the DNS of this machine"),
+        SessionError::Connect(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             format!("{relay} refuses connections; check host and port")
         }
-        Fault::Connect(error) => format!("{relay} cannot be reached ({error}); check host, port and firewalls"),
-        Fault::Tls(error) => format!(
+        SessionError::Connect(error) => format!("{relay} cannot be reached ({error}); check host, port and firewalls"),
+        SessionError::Tls(error) => format!(
             "TLS with {relay} failed ({error}); its certificate must be valid, for {host}, and from a known authority or one in tls_ca; port 465 wants tls=implicit, port 587 tls=required"
         ),
-        Fault::Lost(error) if failed.stage == Stage::Answer => {
+        SessionError::Lost(error) if failed.stage == Stage::Answer => {
             format!("{relay} was lost after the mail was written, before it answered ({error})")
         }
-        Fault::Lost(error) => format!("{relay} broke the connection ({error})"),
-        Fault::TimedOut(after) if failed.stage == Stage::Answer => {
+        SessionError::Lost(error) => format!("{relay} broke the connection ({error})"),
+        SessionError::TimedOut(after) if failed.stage == Stage::Answer => {
             format!("{relay} gave no answer to the mail within {} s", after.as_secs())
         }
-        Fault::TimedOut(after) => format!("{relay} did not answer within {} s; check host, port, tls and firewalls", after.as_secs()),
-        Fault::Garbled(what) => format!("{relay} does not speak SMTP as it should: {what}"),
-        Fault::NoStartTls => format!("{relay} offers no STARTTLS; use tls=implicit if it speaks TLS from the start (mostly port 465)"),
-        Fault::NoAuth => {
+        SessionError::TimedOut(after) => {
+            format!("{relay} did not answer within {} s; check host, port, tls and firewalls", after.as_secs())
+        }
+        SessionError::Garbled(what) => format!("{relay} does not speak SMTP as it should: {what}"),
+        SessionError::NoStartTls => {
+            format!("{relay} offers no STARTTLS; use tls=implicit if it speaks TLS from the start (mostly port 465)")
+        }
+        SessionError::NoAuth => {
             format!("{relay} offers no login by AUTH PLAIN or LOGIN; remove username and password, or use the port for submission")
         }
-        Fault::TooLarge { size, limit } => format!("the mail has {size} bytes; {relay} takes at most {limit}"),
-        Fault::NoUtf8 => format!("the address has characters beyond ASCII before the @, and {relay} does not take such (no SMTPUTF8)"),
-        Fault::Refused(reply) => {
+        SessionError::TooLarge { size, limit } => format!("the mail has {size} bytes; {relay} takes at most {limit}"),
+        SessionError::NoUtf8 => {
+            format!("the address has characters beyond ASCII before the @, and {relay} does not take such (no SMTPUTF8)")
+        }
+        SessionError::Refused(reply) => {
             let what = match failed.stage {
                 Stage::Login => "refused the login; check username and password",
                 Stage::Greeting => "does not serve us",
@@ -310,31 +314,37 @@ mod tests {
             (Stage::Answer, "451 4.3.0 try later", "message", Undeliverable),
             (Stage::Answer, "421 4.3.0 closing", "connection", RateLimited),
         ] {
-            let verdict = verdict(&Failed { stage, fault: Fault::Refused(reply(line)) }, "relay:25");
+            let verdict = verdict(&Failed { stage, fault: SessionError::Refused(reply(line)) }, "relay:25");
             assert_eq!(short(&verdict), (what, code), "{stage:?} {line}");
         }
     }
 
     #[test]
     fn silence_and_loss() {
-        let lost = || Fault::Lost(io::ErrorKind::UnexpectedEof.into());
+        let lost = || SessionError::Lost(io::ErrorKind::UnexpectedEof.into());
         for (stage, fault, what, code, stale) in [
-            (Stage::Greeting, Fault::Connect(io::ErrorKind::ConnectionRefused.into()), "connection", FailureCode::Undeliverable, false),
-            (Stage::Greeting, Fault::Name(FetchError::Unreachable("x".into())), "connection", FailureCode::Undeliverable, false),
-            (Stage::Greeting, Fault::Tls(io::ErrorKind::InvalidData.into()), "connection", FailureCode::Undeliverable, false),
-            (Stage::Greeting, Fault::NoStartTls, "connection", FailureCode::Undeliverable, false),
-            (Stage::Login, Fault::NoAuth, "connection", FailureCode::CredentialsInvalid, false),
+            (
+                Stage::Greeting,
+                SessionError::Connect(io::ErrorKind::ConnectionRefused.into()),
+                "connection",
+                FailureCode::Undeliverable,
+                false,
+            ),
+            (Stage::Greeting, SessionError::Name(FetchError::Unreachable("x".into())), "connection", FailureCode::Undeliverable, false),
+            (Stage::Greeting, SessionError::Tls(io::ErrorKind::InvalidData.into()), "connection", FailureCode::Undeliverable, false),
+            (Stage::Greeting, SessionError::NoStartTls, "connection", FailureCode::Undeliverable, false),
+            (Stage::Login, SessionError::NoAuth, "connection", FailureCode::CredentialsInvalid, false),
             (Stage::Mail, lost(), "connection", FailureCode::Undeliverable, true),
             (Stage::Data, lost(), "connection", FailureCode::Undeliverable, true),
-            (Stage::Rcpt, Fault::TimedOut(Duration::from_secs(5)), "connection", FailureCode::Undeliverable, false),
+            (Stage::Rcpt, SessionError::TimedOut(Duration::from_secs(5)), "connection", FailureCode::Undeliverable, false),
             (Stage::Content, lost(), "message", FailureCode::Undeliverable, false),
             (Stage::Answer, lost(), "unknown", FailureCode::UnknownOutcome, false),
-            (Stage::Answer, Fault::TimedOut(Duration::from_secs(5)), "unknown", FailureCode::UnknownOutcome, false),
-            (Stage::Answer, Fault::Garbled("x".into()), "unknown", FailureCode::UnknownOutcome, false),
-            (Stage::Mail, Fault::TooLarge { size: 2, limit: 1 }, "rejected", FailureCode::ContentRejected, false),
-            (Stage::Mail, Fault::NoUtf8, "rejected", FailureCode::InvalidRecipient, false),
-            (Stage::Mail, Fault::Refused(reply("421 bye")), "connection", FailureCode::RateLimited, true),
-            (Stage::Answer, Fault::Refused(reply("421 bye")), "connection", FailureCode::RateLimited, false),
+            (Stage::Answer, SessionError::TimedOut(Duration::from_secs(5)), "unknown", FailureCode::UnknownOutcome, false),
+            (Stage::Answer, SessionError::Garbled("x".into()), "unknown", FailureCode::UnknownOutcome, false),
+            (Stage::Mail, SessionError::TooLarge { size: 2, limit: 1 }, "rejected", FailureCode::ContentRejected, false),
+            (Stage::Mail, SessionError::NoUtf8, "rejected", FailureCode::InvalidRecipient, false),
+            (Stage::Mail, SessionError::Refused(reply("421 bye")), "connection", FailureCode::RateLimited, true),
+            (Stage::Answer, SessionError::Refused(reply("421 bye")), "connection", FailureCode::RateLimited, false),
         ] {
             let failed = Failed { stage, fault };
             assert_eq!(short(&verdict(&failed, "relay:25")), (what, code), "{failed:?}");

@@ -1,7 +1,7 @@
-//! The bytes of a mail: headers, parts and encodings (RFC 5322, 2045 to 2047, 2183, 2231, 2387).
+//! Builds the bytes of an email: headers, parts and encodings (RFC 5322, 2045 to 2047, 2183, 2231, 2387).
 //!
-//! lettre encodes texts, file names and dates and judges addresses. The tree is written here, into one buffer, because
-//! attachments can be large, boundaries must follow from the message id, and lines must never be too long.
+//! lettre encodes texts, file names and dates and validates addresses. The MIME tree is written here, into one buffer, because attachments
+//! can be large, boundaries must be derived from the message id, and lines must not be too long.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -16,9 +16,9 @@ use nuncio_domain::message::{Failure, FailureCode};
 use crate::degrade;
 use crate::dkim::Signer;
 
-/// A mail that is ready to go out.
+/// An email ready to send.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Letter {
+pub(crate) struct OutboundEmail {
     /// Envelope recipient, its domain in ASCII.
     pub(crate) to: String,
     /// `Message-ID`, with its angle brackets; the same for every attempt.
@@ -39,7 +39,7 @@ pub(crate) fn wire_address(text: &str) -> Option<String> {
     Some(format!("{}@{domain}", address.user()))
 }
 
-/// Who the mails are from.
+/// The sender of emails.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Sender {
     /// Display name.
@@ -48,9 +48,13 @@ pub(crate) struct Sender {
     pub(crate) address: String,
 }
 
-/// Writes the mail of `request` with `more` fields in its head, signed if there is a `signer`. The error is final: no later attempt can do
-/// better.
-pub(crate) fn build(request: &SendRequest<'_>, from: &Sender, more: &[(&str, String)], signer: Option<&Signer>) -> Result<Letter, Failure> {
+/// Builds the email of `request` with the header fields `more`, signed if there is a `signer`. An error is permanent.
+pub(crate) fn build(
+    request: &SendRequest<'_>,
+    from: &Sender,
+    more: &[(&str, String)],
+    signer: Option<&Signer>,
+) -> Result<OutboundEmail, Failure> {
     let message = request.message;
     let Some(to) = wire_address(&message.to) else {
         return Err(Failure::own(FailureCode::InvalidRecipient, format!("{:?} is no email address", message.to)));
@@ -87,7 +91,7 @@ pub(crate) fn build(request: &SendRequest<'_>, from: &Sender, more: &[(&str, Str
         bytes.splice(0..0, signature.into_bytes());
     }
     let utf8 = [&to, &from.address].into_iter().chain(&reply_to).any(|a| !a.is_ascii());
-    Ok(Letter { to, message_id, bytes, utf8 })
+    Ok(OutboundEmail { to, message_id, bytes, utf8 })
 }
 
 fn header(out: &mut String, name: &str, value: &str) {
@@ -190,28 +194,31 @@ fn encoded_words(text: &str) -> String {
 }
 
 /// One node of the MIME tree.
-enum Part<'a> {
+enum MimePart<'a> {
     Text { subtype: &'static str, content: &'a str },
     File { name: &'a str, content_type: &'a str, content_id: Option<&'a str>, bytes: &'a [u8] },
-    Multi { subtype: &'static str, parts: Vec<Part<'a>> },
+    Multi { subtype: &'static str, parts: Vec<MimePart<'a>> },
 }
 
-fn tree<'a>(body: &'a degrade::Body, attachments: &'a [ResolvedAttachment]) -> Part<'a> {
-    let plain = Part::Text { subtype: "plain", content: &body.text };
+fn tree<'a>(body: &'a degrade::Body, attachments: &'a [ResolvedAttachment]) -> MimePart<'a> {
+    let plain = MimePart::Text { subtype: "plain", content: &body.text };
     let (inline, attached): (Vec<_>, Vec<_>) = attachments.iter().partition(|a| body.html.is_some() && a.content_id.is_some());
     let shown = match &body.html {
         None => plain,
         Some(html) => {
-            let html = Part::Text { subtype: "html", content: html };
+            let html = MimePart::Text { subtype: "html", content: html };
             let html = if inline.is_empty() {
                 html
             } else {
-                Part::Multi { subtype: "related", parts: std::iter::once(html).chain(inline.into_iter().map(|a| file(a, true))).collect() }
+                MimePart::Multi {
+                    subtype: "related",
+                    parts: std::iter::once(html).chain(inline.into_iter().map(|a| file(a, true))).collect(),
+                }
             };
-            Part::Multi { subtype: "alternative", parts: vec![plain, html] }
+            MimePart::Multi { subtype: "alternative", parts: vec![plain, html] }
         }
     };
-    let vcard = body.vcard.as_deref().map(|card| Part::File {
+    let vcard = body.vcard.as_deref().map(|card| MimePart::File {
         name: "contacts.vcf",
         content_type: "text/vcard; charset=utf-8",
         content_id: None,
@@ -220,14 +227,14 @@ fn tree<'a>(body: &'a degrade::Body, attachments: &'a [ResolvedAttachment]) -> P
     if attached.is_empty() && vcard.is_none() {
         return shown;
     }
-    Part::Multi {
+    MimePart::Multi {
         subtype: "mixed",
         parts: std::iter::once(shown).chain(vcard).chain(attached.into_iter().map(|a| file(a, false))).collect(),
     }
 }
 
-fn file(attachment: &ResolvedAttachment, inline: bool) -> Part<'_> {
-    Part::File {
+fn file(attachment: &ResolvedAttachment, inline: bool) -> MimePart<'_> {
+    MimePart::File {
         name: &attachment.filename,
         content_type: &attachment.content_type,
         content_id: attachment.content_id.as_deref().filter(|_| inline),
@@ -237,7 +244,7 @@ fn file(attachment: &ResolvedAttachment, inline: bool) -> Part<'_> {
 
 struct Writer {
     out: Vec<u8>,
-    /// What all boundaries begin with. `=_` can stand in no encoded body, and nobody knew the id when the text was written.
+    /// Prefix of all boundaries. `=_` cannot occur in an encoded body, and the id was unknown when the text was written.
     boundary: String,
     multiparts: usize,
 }
@@ -254,11 +261,11 @@ impl Writer {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    fn part(&mut self, part: &Part<'_>) {
+    fn part(&mut self, part: &MimePart<'_>) {
         match part {
-            Part::Text { subtype, content } => self.text(subtype, content),
-            Part::File { name, content_type, content_id, bytes } => self.file(name, content_type, *content_id, bytes),
-            Part::Multi { subtype, parts } => self.multi(subtype, parts),
+            MimePart::Text { subtype, content } => self.text(subtype, content),
+            MimePart::File { name, content_type, content_id, bytes } => self.file(name, content_type, *content_id, bytes),
+            MimePart::Multi { subtype, parts } => self.multi(subtype, parts),
         }
     }
 
@@ -291,7 +298,7 @@ impl Writer {
         }
     }
 
-    fn multi(&mut self, subtype: &str, parts: &[Part<'_>]) {
+    fn multi(&mut self, subtype: &str, parts: &[MimePart<'_>]) {
         let boundary = format!("{}_{}", self.boundary, self.multiparts);
         self.multiparts += 1;
         let root = if subtype == "related" { "; type=\"text/html\"" } else { "" };
@@ -305,7 +312,7 @@ impl Writer {
     }
 }
 
-/// `text` with CRLF for every line end, bare CR included, and without NUL, which no mail may hold (RFC 5322 §2.3).
+/// Returns `text` with CRLF line ends, also for bare CRs, and without NUL, which emails must not contain (RFC 5322 §2.3).
 fn crlf(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 32);
     let mut characters = text.chars().peekable();
@@ -328,7 +335,7 @@ fn file_name(name: &str) -> String {
     if name.trim().is_empty() { "attachment".to_owned() } else { name }
 }
 
-/// The media type, if it is one that may be sent as base64; else that of any bytes. `multipart` and `message` must not (RFC 2046 §5.2).
+/// Returns the media type if it can be sent as base64, otherwise the generic one. `multipart` and `message` cannot (RFC 2046 §5.2).
 fn media_type(given: &str) -> String {
     let usable = given.len() <= 200 && given.bytes().all(|b| b.is_ascii_graphic() || b == b' ') && !given.contains(['(', '\\']);
     let lower = given.to_ascii_lowercase();

@@ -9,7 +9,7 @@ fn from() -> Sender {
     Sender { name: Some("Ñandú & Söhne".into()), address: "hello@example.org".into() }
 }
 
-fn try_build(message: &Message, attachments: &[ResolvedAttachment]) -> Result<Letter, Failure> {
+fn try_build(message: &Message, attachments: &[ResolvedAttachment]) -> Result<OutboundEmail, Failure> {
     build(&SendRequest { message, attempt: 0, channel: Channel::Email, attachments, now: NOW }, &from(), &[], None)
 }
 
@@ -34,7 +34,7 @@ fn attachment(filename: &str, content_type: &str, content_id: Option<&str>) -> R
     }
 }
 
-/// The values of all headers of that name, unfolded, part headers included.
+/// Returns the values of all headers of that name, unfolded, part headers included.
 fn values(mail: &str, name: &str) -> Vec<String> {
     let unfolded = mail.replace("\r\n ", " ");
     unfolded.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned)).collect()

@@ -1,8 +1,8 @@
-//! Takes a mail apart, without anything in it that could make that endless. Pure.
+//! Parses an email safely, with bounded effort. Pure.
 //!
-//! `mail-parser` keeps a mail within a mail as a tree, and frees it by recursion: a tree that is deep enough ends the process. What the
-//! tree can be is therefore bounded before it reads, by counting what it could take for a header field, with the whitespace it ignores.
-//! Nor does it decode here: what it finds decoded it would read as a mail too, of which nothing was counted, and copy once for each level.
+//! `mail-parser` represents nested emails as a tree and frees it recursively: a deep tree overflows the stack. So the tree is bounded
+//! before parsing, by counting everything that could be taken for a header field, including whitespace that the parser ignores. The parser
+//! must not decode either: it would parse decoded content as an email too, uncounted, and copy it once per level.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,17 +13,17 @@ use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use mail_parser::{HeaderName, Message, MessageParser, MessagePart, MimeHeaders as _};
 use nuncio_domain::MessageId;
 
-/// Fields named `Content-Type` of a mail that is read. Each can nest a level deeper.
+/// Maximum number of `Content-Type` fields in a parsed email. Each can nest one level deeper.
 pub(crate) const NESTED: usize = 500;
-/// Lines of a mail that may divide its parts. Each part costs memory although it may be empty.
+/// Maximum number of lines that can separate parts. Each part costs memory, even if empty.
 pub(crate) const DIVIDED: usize = 100_000;
-/// Most lines: any of them may be a header, which is kept with its place. 25 MiB of base64 are 340,000.
+/// Maximum number of lines: any of them can be a header, which is stored with its position. 25 MiB of base64 are 340,000.
 pub(crate) const LINES: usize = 600_000;
 
-/// Undoes what a mail's way needed; `None` where it cannot be undone.
+/// Decodes a transfer encoding; `None` if it is invalid.
 type Decode = fn(&[u8]) -> Option<Vec<u8>>;
 
-/// Takes a mail apart. `None` for what is none, or built to be hard to read. Bodies are as they came: see [`content`] and [`text`].
+/// Parses an email. `None` if it is not an email, or built to be hard to parse. Bodies stay encoded: see [`content`] and [`text`].
 pub(crate) fn parse(mail: &[u8]) -> Option<Message<'_>> {
     if is_hostile(mail) {
         return None;
@@ -37,23 +37,23 @@ pub(crate) fn parse(mail: &[u8]) -> Option<Message<'_>> {
         .with_message_ids()
         .header_id(HeaderName::ReturnPath)
         .default_header_ignore();
-    // mail-parser 0.11.9 panics on multiparts whose messages end in the wrong order; it keeps nothing between mails.
+    // mail-parser 0.11.9 panics on multiparts whose messages end in the wrong order; it has no state between emails.
     catch_unwind(AssertUnwindSafe(|| parser.parse(mail))).ok().flatten()
 }
 
-/// More may be counted than there is, but never less.
+/// Can count more than there is, but never less.
 fn is_hostile(mail: &[u8]) -> bool {
     let lines = mail.iter().filter(|&&b| b == b'\n');
     let dividers = mail.split(|&b| b == b'\n').filter(|line| line.windows(2).any(|pair| pair == b"--"));
     nests(mail) || lines.take(LINES + 1).count() > LINES || dividers.take(DIVIDED + 1).count() > DIVIDED
 }
 
-/// Whether `Content-Type:` stands anywhere too often, with any whitespace within.
+/// Returns whether `Content-Type:` occurs too often anywhere, with any whitespace inside.
 fn nests(mail: &[u8]) -> bool {
     const NAME: &[u8] = b"content-type:";
     let (mut count, mut matched) = (0, 0);
     for byte in mail.iter().filter(|byte| !byte.is_ascii_whitespace()).map(u8::to_ascii_lowercase) {
-        // A `c` stands nowhere but at the beginning, so that nothing but that begins anew.
+        // `c` occurs only at the beginning, so only it can restart the match.
         matched = if byte == NAME[matched] { matched + 1 } else { usize::from(byte == NAME[0]) };
         if matched == NAME.len() {
             (count, matched) = (count + 1, 0);
@@ -65,7 +65,7 @@ fn nests(mail: &[u8]) -> bool {
     false
 }
 
-/// Whether a mail in it is encoded, which RFC 2046 §5.2.1 forbids. Where that ends is not known here, so parts after it may be missing.
+/// Returns whether a contained email is encoded, which RFC 2046 §5.2.1 forbids. Its end is unknown, so later parts can be missing.
 pub(crate) fn has_encoded_mail(message: &Message<'_>) -> bool {
     let mut levels = vec![&message.parts];
     while let Some(parts) = levels.pop() {
@@ -80,7 +80,7 @@ pub(crate) fn has_encoded_mail(message: &Message<'_>) -> bool {
     false
 }
 
-/// What a part of a mail contains, decoded; as it came where it cannot be.
+/// Returns the decoded content of a part; unchanged if it cannot be decoded.
 pub(crate) fn content<'a>(message: &'a Message<'_>, part: &MessagePart<'_>) -> Cow<'a, [u8]> {
     let raw = slice(message, part.offset_body, part.offset_end);
     decoder(message, part).and_then(|decode| decode(raw)).map_or(Cow::Borrowed(raw), Cow::Owned)
@@ -99,7 +99,7 @@ fn slice<'a>(message: &'a Message<'_>, from: u32, to: u32) -> &'a [u8] {
     message.raw_message.get(from as usize..to as usize).unwrap_or_default()
 }
 
-/// What a part of a mail says, as text.
+/// Returns the text of a part.
 pub(crate) fn text(message: &Message<'_>, part: &MessagePart<'_>) -> String {
     let bytes = content(message, part);
     let charset = part.content_type().and_then(|kind| kind.attribute("charset"));

@@ -1,4 +1,4 @@
-//! Connections that wait for the next mail.
+//! Idle connections for the next email.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Pool {
         self.state.lock().idle.pop()
     }
 
-    /// Keeps `connection` for the next mail.
+    /// Returns `connection` to the pool.
     pub(crate) fn put(self: &Arc<Self>, mut connection: Connection) {
         connection.since = tokio::time::Instant::now();
         let mut state = self.state.lock();
@@ -38,10 +38,10 @@ impl Pool {
         }
     }
 
-    /// Takes out what waited too long, and tells whether anything is left.
+    /// Removes connections that were idle too long; returns them, and whether any are left.
     fn expired(&self) -> (Vec<Connection>, bool) {
         let mut state = self.state.lock();
-        // Used last stands last, so the old ones lead.
+        // The most recently used are last, so old ones come first.
         let fresh = state.idle.iter().position(|c| c.since.elapsed() < IDLE).unwrap_or(state.idle.len());
         let old = state.idle.drain(..fresh).collect();
         state.reaping = !state.idle.is_empty();
@@ -49,7 +49,7 @@ impl Pool {
     }
 }
 
-/// Ends when nothing waits, or nobody is left to send.
+/// Ends when the pool is empty or dropped.
 async fn reap(pool: Weak<Pool>) {
     loop {
         tokio::time::sleep(IDLE).await;

@@ -1,4 +1,4 @@
-//! The relays of a connection: which one takes the next mail, and what becomes of it there.
+//! Selects the relay of each email, and fails over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,25 +10,25 @@ use tokio::time::Instant;
 use crate::client::Connection;
 use crate::config::{Config, Relay};
 use crate::map::{self, Failed};
-use crate::message::Letter;
+use crate::message::OutboundEmail;
 use crate::pool::Pool;
 
-/// How long a relay that failed comes after all others.
+/// How long a relay that failed is tried last.
 const REST: Duration = Duration::from_secs(60);
 
-/// A mail and its envelope.
+/// An email and its envelope.
 #[derive(Clone, Copy)]
 pub(crate) struct Post<'a> {
     /// Envelope sender.
     pub(crate) from: &'a str,
-    /// The mail.
-    pub(crate) letter: &'a Letter,
+    /// The email.
+    pub(crate) letter: &'a OutboundEmail,
 }
 
 /// All relays of a connection.
-pub(crate) struct Relays(Vec<Way>);
+pub(crate) struct Relays(Vec<RelayState>);
 
-struct Way {
+struct RelayState {
     relay: Relay,
     pool: Arc<Pool>,
     rests_until: Mutex<Option<Instant>>,
@@ -37,12 +37,12 @@ struct Way {
 impl Relays {
     /// Nothing is connected yet.
     pub(crate) fn new(config: &Config) -> Self {
-        let way = |relay: &Relay| Way { relay: relay.clone(), pool: Arc::default(), rests_until: Mutex::new(None) };
+        let way = |relay: &Relay| RelayState { relay: relay.clone(), pool: Arc::default(), rests_until: Mutex::new(None) };
         Self(config.relays.iter().map(way).collect())
     }
 
-    /// Hands a mail to the first relay that can take it. Another one is asked only while the mail cannot have been taken: before its
-    /// content is written, and for a fault that is not the mail's own. When all fail, the first failure counts.
+    /// Sends an email through the first relay that can accept it. Another one is tried only while the email cannot have been accepted:
+    /// before its content is written, and if the failure is not about the email. If all fail, returns the first failure.
     pub(crate) async fn deliver(&self, config: &Config, post: &Post<'_>) -> Verdict {
         let mut failure = None;
         for way in self.in_turn() {
@@ -59,14 +59,14 @@ impl Relays {
     }
 
     /// Those that work, in the order of the settings, and then those that rest: when nothing else is left, they are tried all the same.
-    fn in_turn(&self) -> Vec<&Way> {
+    fn in_turn(&self) -> Vec<&RelayState> {
         let now = Instant::now();
-        let mut ways: Vec<&Way> = self.0.iter().collect();
+        let mut ways: Vec<&RelayState> = self.0.iter().collect();
         ways.sort_by_key(|way| way.rests_until.lock().is_some_and(|until| until > now));
         ways
     }
 
-    /// Logs in everywhere. One relay that fails is a failure, although mails go out by the others.
+    /// Logs in to all relays. One failure fails the check, although emails are sent through the others.
     pub(crate) async fn check(&self, config: &Config) -> Result<String, String> {
         let mut told = Vec::new();
         let mut all_well = true;
@@ -80,7 +80,7 @@ impl Relays {
     }
 }
 
-impl Way {
+impl RelayState {
     /// Sends over a waiting connection; over a fresh one if there is none, or if the relay had closed it meanwhile.
     async fn deliver(&self, config: &Config, post: &Post<'_>) -> Result<Verdict, Failed> {
         if let Some(connection) = self.pool.take() {

@@ -1,4 +1,4 @@
-//! Reports of machines about mails of ours: of delivery (RFC 3464) and of complaints (RFC 5965). Pure.
+//! Parses delivery reports (RFC 3464) and complaints (RFC 5965). Pure.
 
 use mail_parser::{Message, MessagePart, MimeHeaders as _, PartType};
 use nuncio_domain::MessageId;
@@ -6,43 +6,43 @@ use nuncio_domain::message::{Failure, FailureCode};
 
 use crate::parts::{clean, content, own};
 
-/// Longest text of a report that is kept in a failure, in characters.
+/// Maximum characters of a report's text stored in a failure.
 const TEXT: usize = 500;
-/// Longest entry of a report that is kept as it came, in characters.
+/// Maximum characters of a report's entry stored unchanged.
 const RAW: usize = 4 * 1_024;
 /// Entries of a report that are read.
 const ENTRIES: usize = 20;
 
-/// What a report says of one recipient.
+/// A report's entry for one recipient.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivery {
-    /// What became of the mail.
-    pub fate: Fate,
-    /// The entry as it came.
+    /// Action reported for the email.
+    pub fate: DsnAction,
+    /// The entry as received.
     pub raw: String,
 }
 
-/// What became of a mail.
+/// Action of a delivery report (RFC 3464).
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Fate {
-    /// It arrived, or went on to where no more is told.
+pub enum DsnAction {
+    /// Delivered, or relayed to where nothing more is reported.
     Delivered,
     /// It is on its way still.
     Delayed,
     /// It did not arrive.
     Failed {
         failure: Failure,
-        /// Whether there is no such mailbox, so that no later mail can arrive either.
+        /// Whether the mailbox does not exist, so that later emails cannot be delivered either.
         hard: bool,
     },
 }
 
-/// A complaint about a mail.
+/// A complaint about an email.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Complaint {
-    /// The addresses that may be the mail's return path, most trustworthy first.
+    /// Candidates for the email's return path, most trustworthy first.
     pub return_paths: Vec<String>,
-    /// The message, by the `Message-ID` of the mail.
+    /// The message, by the email's `Message-ID`.
     pub message: Option<MessageId>,
 }
 
@@ -50,7 +50,6 @@ pub struct Complaint {
 pub(crate) enum Report {
     /// Of delivery, with one entry for each recipient.
     Deliveries(Vec<Delivery>),
-    /// Of a complaint.
     Complaint(Complaint),
     /// Of something else.
     Other,
@@ -58,7 +57,7 @@ pub(crate) enum Report {
 
 type Fields = Vec<(String, String)>;
 
-/// The report that a mail is, if it is one.
+/// Parses a report, if the email is one.
 pub(crate) fn read(message: &Message<'_>) -> Option<Report> {
     let of = |kind: &str| message.parts.iter().find(|part| is(part, "message", kind));
     if let Some(part) = of("feedback-report") {
@@ -75,7 +74,7 @@ fn is(part: &MessagePart<'_>, main: &str, sub: &str) -> bool {
     found.is_some_and(|t| t.ctype().eq_ignore_ascii_case(main) && t.subtype().is_some_and(|s| s.eq_ignore_ascii_case(sub)))
 }
 
-/// Groups of fields, divided by empty lines, each with its text. Names are in small letters, folded values in one line.
+/// Returns groups of fields, separated by empty lines, each with its text. Names are in lower case, folded values in one line.
 fn groups(text: &str) -> Vec<(Fields, String)> {
     let text = text.replace("\r\n", "\n");
     let read = |group: &str| -> Fields {
@@ -101,12 +100,12 @@ fn get<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
 
 /// One recipient's entry; the first group of a report is about the report itself and has no action.
 fn delivery(fields: &Fields, raw: &str) -> Option<Delivery> {
-    // Comments may follow the word.
+    // The word can be followed by comments.
     let action = get(fields, "action")?.split([' ', '(', ';']).next()?.to_ascii_lowercase();
     let status = get(fields, "status").and_then(status);
     let fate = match action.as_str() {
-        "delivered" | "relayed" | "expanded" => Fate::Delivered,
-        "delayed" => Fate::Delayed,
+        "delivered" | "relayed" | "expanded" => DsnAction::Delivered,
+        "delayed" => DsnAction::Delayed,
         "failed" => {
             let said = get(fields, "diagnostic-code").unwrap_or_default();
             // "smtp; 550 5.1.1 No such user"
@@ -114,22 +113,22 @@ fn delivery(fields: &Fields, raw: &str) -> Option<Delivery> {
             let (code, hard) = meaning(status);
             let message = if said.is_empty() { "the mail came back".to_owned() } else { clean(said, TEXT) };
             let provider_code = status.map(|[a, b, c]| format!("{a}.{b}.{c}"));
-            Fate::Failed { failure: Failure { code, provider_code, message }, hard }
+            DsnAction::Failed { failure: Failure { code, provider_code, message }, hard }
         }
         _ => return None,
     };
     Some(Delivery { fate, raw: raw.to_owned() })
 }
 
-/// A status such as 5.1.1 (RFC 3463), which a comment may follow.
+/// Parses a status such as 5.1.1 (RFC 3463), which can be followed by a comment.
 fn status(text: &str) -> Option<[u16; 3]> {
     let mut numbers = text.split([' ', '(']).next()?.split('.').map(|number| number.parse::<u16>().ok());
     let status = [numbers.next()??, numbers.next()??, numbers.next()??];
     (numbers.next().is_none() && matches!(status[0], 2 | 4 | 5)).then_some(status)
 }
 
-/// What a status means for the message, and whether the mailbox is not there at all: the address is bad (5.1.x, but not for its sender's
-/// faults, 5.1.7 and 5.1.8) or the mailbox disabled (5.2.1).
+/// Returns the failure code of a status, and whether the mailbox does not exist: a bad address (5.1.x, except for 5.1.7 and 5.1.8, which
+/// are about the sender) or a disabled mailbox (5.2.1).
 fn meaning(status: Option<[u16; 3]>) -> (FailureCode, bool) {
     match status {
         Some([5, 1, 7 | 8]) => (FailureCode::ProviderRejected, false),
@@ -140,7 +139,7 @@ fn meaning(status: Option<[u16; 3]>) -> (FailureCode, bool) {
     }
 }
 
-/// The kinds of feedback that are complaints of people. `not-spam` says the opposite, `auth-failure` is about our DNS.
+/// Feedback types that are complaints of people. `not-spam` is the opposite, `auth-failure` is about our DNS.
 const COMPLAINTS: &[&str] = &["abuse", "fraud", "virus", "other", "miscategorized", "opt-out", "opt-out-list"];
 
 fn complaint(message: &Message<'_>, report: &MessagePart<'_>) -> Report {

@@ -7,7 +7,7 @@ fn read(mail: &str) -> Mail {
     Mail::read("", mail.replace("\r\n", "\n").replace('\n', "\r\n").as_bytes()).expect("a mail")
 }
 
-/// A report whose second part is `kind` with this content, about a mail with this head.
+/// Makes a report whose second part is `kind` with this content, about an email with this head.
 fn report(kind: &str, content: &str, head: &str) -> Mail {
     read(&format!(
         "From: mailer@mx.example\nSubject: report\nAuto-Submitted: auto-generated\nMIME-Version: 1.0\nContent-Type: multipart/report; report-type=x; boundary=b\n\n\
@@ -15,7 +15,7 @@ fn report(kind: &str, content: &str, head: &str) -> Mail {
     ))
 }
 
-fn fates(entries: &str) -> Vec<Fate> {
+fn fates(entries: &str) -> Vec<DsnAction> {
     match report("delivery-status", &format!("Reporting-MTA: dns; mx.example\n\n{entries}"), "Subject: x") {
         Mail::Report(deliveries) => deliveries.into_iter().map(|delivery| delivery.fate).collect(),
         Mail::Automatic => Vec::new(),
@@ -33,7 +33,7 @@ fn a_bounce_as_postfix_writes_it() {
         provider_code: Some("5.1.1".to_owned()),
         message: "550 5.1.1 No such user".to_owned(),
     };
-    assert_eq!(*fate, Fate::Failed { failure, hard: true });
+    assert_eq!(*fate, DsnAction::Failed { failure, hard: true });
     assert!(raw.starts_with("Final-Recipient: rfc822; nouser@example.net\n") && raw.ends_with("No such user"), "{raw}");
 }
 
@@ -55,7 +55,7 @@ fn what_statuses_mean() {
         ("5.1.1.1", Undeliverable, false),
     ] {
         let told = fates(&format!("Final-Recipient: rfc822; a@b.example\nAction: failed\nStatus: {status}\n"));
-        let [Fate::Failed { failure, hard: found }] = told.as_slice() else { panic!("{told:?}") };
+        let [DsnAction::Failed { failure, hard: found }] = told.as_slice() else { panic!("{told:?}") };
         assert_eq!((failure.code, *found), (code, hard), "{status}");
         assert!(!failure.message.is_empty());
     }
@@ -64,10 +64,10 @@ fn what_statuses_mean() {
 #[test]
 fn what_actions_mean() {
     for (action, fate) in [
-        ("delivered", Fate::Delivered),
-        ("Relayed (to a system that tells nothing)", Fate::Delivered),
-        ("expanded", Fate::Delivered),
-        ("DELAYED", Fate::Delayed),
+        ("delivered", DsnAction::Delivered),
+        ("Relayed (to a system that tells nothing)", DsnAction::Delivered),
+        ("expanded", DsnAction::Delivered),
+        ("DELAYED", DsnAction::Delayed),
     ] {
         assert_eq!(fates(&format!("Final-Recipient: rfc822; a@b.example\nAction: {action}\nStatus: 2.0.0\n")), [fate], "{action}");
     }
@@ -76,7 +76,7 @@ fn what_actions_mean() {
     }
     let two =
         fates("Final-Recipient: rfc822; a@b.example\nAction: delivered\n\n\nFinal-Recipient: rfc822; c@d.example\nAction:\n delayed\n");
-    assert_eq!(two, [Fate::Delivered, Fate::Delayed], "folded lines and empty ones");
+    assert_eq!(two, [DsnAction::Delivered, DsnAction::Delayed], "folded lines and empty ones");
     assert_eq!(fates(&"Action: delayed\n\n".repeat(1_000)).len(), ENTRIES);
 }
 
@@ -96,7 +96,7 @@ fn complaints() {
         let mail = report("feedback-report", &format!("Feedback-Type: {kind}\n"), head);
         assert_eq!(matches!(mail, Mail::Complaint(_)), is_one, "{kind}");
     }
-    // The mail as a whole instead of its head.
+    // The whole email instead of its head.
     let mail = format!(
         "From: fbl@mx.example\nContent-Type: multipart/report; boundary=b\n\n--b\nContent-Type: message/feedback-report\n\nFeedback-Type: abuse\n\
          --b\nContent-Type: message/rfc822\n\n{head}\nhello\nMessage-ID: <no@header>\n--b--\n"

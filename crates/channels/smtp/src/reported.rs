@@ -1,4 +1,4 @@
-//! Reads what a mail server in front found out about a mail: `Authentication-Results` (RFC 8601).
+//! Parses authentication results of a mail server in front: `Authentication-Results` (RFC 8601).
 
 use mail_auth::AuthenticatedMessage;
 use nuncio_domain::Authentication;
@@ -20,8 +20,8 @@ impl Entry {
     }
 }
 
-/// What the fields of `server` say of a mail whose `From` is of `domain`; `None` if there are none. That server must remove such fields
-/// that come from outside (RFC 8601 §5).
+/// Returns the results that `server` recorded for an email whose `From` is of `domain`; `None` if there are none. That server must remove
+/// such fields from inbound emails (RFC 8601 §5).
 pub(crate) fn read(message: &AuthenticatedMessage<'_>, server: &str, domain: &str) -> Option<Authentication> {
     let fields = message.headers.iter().filter(|(name, _)| name.trim_ascii().eq_ignore_ascii_case(b"authentication-results"));
     let entries: Vec<Entry> = fields.filter_map(|(_, value)| parse(&String::from_utf8_lossy(value), server)).flatten().collect();

@@ -19,9 +19,8 @@ use crate::wire::ApiResponse;
 /// Longest response that is read, in bytes. A hundred updates of the greatest length are shorter.
 const RESPONSE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// One call.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Call<'a> {
+pub(crate) struct ApiCall<'a> {
     pub(crate) method: &'static str,
     pub(crate) parameters: Map<String, Value>,
     /// A file to upload with it.
@@ -47,7 +46,7 @@ pub(crate) enum Source<'a> {
     Url(&'a str),
 }
 
-impl Call<'_> {
+impl ApiCall<'_> {
     /// A call without a file. `parameters` must be an object.
     pub(crate) fn new(method: &'static str, parameters: Value) -> Self {
         let Value::Object(parameters) = parameters else { unreachable!("the parameters of {method} are an object") };
@@ -75,12 +74,12 @@ impl Api {
     }
 
     /// Makes a call that Telegram responds to at once. Its file, if any, must be [`Source::Bytes`].
-    pub(crate) async fn call<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T, RequestError> {
+    pub(crate) async fn call<T: DeserializeOwned>(&self, call: &ApiCall<'_>) -> Result<T, RequestError> {
         self.call_waiting(call, Duration::ZERO).await
     }
 
     /// Makes a call that Telegram can keep open for `open`.
-    pub(crate) async fn call_waiting<T: DeserializeOwned>(&self, call: &Call<'_>, open: Duration) -> Result<T, RequestError> {
+    pub(crate) async fn call_waiting<T: DeserializeOwned>(&self, call: &ApiCall<'_>, open: Duration) -> Result<T, RequestError> {
         let url = format!("{}/bot{}/{}", self.base_url, self.token.expose(), call.method);
         let (content_type, body) = encode(call);
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, content_type)]);
@@ -113,7 +112,7 @@ impl Api {
     }
 }
 
-fn encode(call: &Call<'_>) -> (HeaderValue, Vec<u8>) {
+fn encode(call: &ApiCall<'_>) -> (HeaderValue, Vec<u8>) {
     let Some(file) = &call.file else {
         let body = serde_json::to_vec(&call.parameters).expect("JSON objects can be serialized");
         return (HeaderValue::from_static("application/json"), body);
@@ -136,7 +135,8 @@ mod tests {
     fn a_form_has_all_parameters_as_text() {
         let source = Source::Bytes(b"x".into());
         let file = File { parameter: "photo", name: "a.png".into(), content_type: "image/png".into(), source };
-        let call = Call { file: Some(file), ..Call::new("sendPhoto", json!({"chat_id": 5, "caption": "Hi", "reply_markup": {"a": [1]}})) };
+        let call =
+            ApiCall { file: Some(file), ..ApiCall::new("sendPhoto", json!({"chat_id": 5, "caption": "Hi", "reply_markup": {"a": [1]}})) };
         let (content_type, body) = encode(&call);
         assert!(content_type.to_str().unwrap().starts_with("multipart/form-data; boundary="));
         let body = String::from_utf8(body).unwrap();

@@ -59,7 +59,7 @@ impl Bot {
         Some(inbound)
     }
 
-    /// A button or a row that was pressed. Its title stands in the keyboard of the message, which a very old one lacks.
+    /// Parses a pressed button or row. Its title is in the message's keyboard, which very old messages lack.
     fn choice(&self, query: CallbackQuery, now: Timestamp) -> Option<Inbound> {
         let id = query.data?;
         let CallbackQuery { message, from, .. } = query;
@@ -74,7 +74,7 @@ impl Bot {
         Some(inbound)
     }
 
-    /// The emoji that was added; an empty one when none is left. One that is a picture of its own has no emoji: it tells nothing.
+    /// Returns the added emoji; empty if none is left. Custom emojis are ignored.
     fn reaction(&self, reaction: &Reaction, update: i64) -> Option<Inbound> {
         let old: Vec<_> = reaction.old_reaction.iter().filter_map(|r| r.emoji.as_ref()).collect();
         let added = reaction.new_reaction.iter().filter_map(|r| r.emoji.as_ref()).find(|emoji| !old.contains(emoji));
@@ -110,9 +110,9 @@ fn full_name(first: Option<&str>, last: Option<&str>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
-/// What kind of message it is, and what it holds besides words; `None` for service messages and kinds that nuncio has no word for.
+/// Returns the type of a message and its content beyond text; `None` for service messages and unsupported types.
 fn said(message: &mut Message) -> Option<(MessageType, Option<Content>, Vec<Media>)> {
-    // The venue's place stands outside it too, and an animation is told as a document too.
+    // A venue's location and an animation's document are repeated at the top level.
     if let Some((message_type, media)) = media(message) {
         return Some((message_type, None, vec![media]));
     }

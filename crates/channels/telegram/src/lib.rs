@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::api::{Api, Call, File, Source};
+use crate::api::{Api, ApiCall, File, Source};
 use crate::config::{Config, Receive};
 use crate::inbound::Bot;
 use crate::map::RequestError;
@@ -135,7 +135,7 @@ impl Adapter for Telegram {
     }
 
     async fn check(&self) -> Result<String, String> {
-        let me: wire::User = self.api.call(&Call::new("getMe", json!({}))).await.map_err(|error| map::explain(&error))?;
+        let me: wire::User = self.api.call(&ApiCall::new("getMe", json!({}))).await.map_err(|error| map::explain(&error))?;
         let name = me.username.map_or(me.first_name, |name| format!("@{name}"));
         Ok(format!("logged in as {name} (bot {}); {}", me.id, self.how_it_receives().await?))
     }
@@ -168,7 +168,7 @@ impl Adapter for Telegram {
     }
 
     async fn fetch_media(&self, reference: &str, most: usize) -> Result<ResolvedAttachment, Failure> {
-        let call = Call::new("getFile", json!({"file_id": reference}));
+        let call = ApiCall::new("getFile", json!({"file_id": reference}));
         let file: wire::File = self.api.call(&call).await.map_err(|error| unavailable(map::explain(&error)))?;
         let most = u64::try_from(most).unwrap_or(u64::MAX);
         if let Some(size) = file.file_size.filter(|size| *size > most) {
@@ -182,7 +182,7 @@ impl Adapter for Telegram {
 
 impl Telegram {
     /// Fetches the file that the call uploads, if it is at a URL.
-    async fn with_file<'a>(&self, mut call: Call<'a>) -> Result<(Call<'a>, Option<SemaphorePermit<'_>>), FetchError> {
+    async fn with_file<'a>(&self, mut call: ApiCall<'a>) -> Result<(ApiCall<'a>, Option<SemaphorePermit<'_>>), FetchError> {
         let Some(File { source: Source::Url(url), .. }) = &call.file else { return Ok((call, None)) };
         let permit = self.fetches.acquire().await.ok();
         let limits = FetchLimits { max_bytes: FETCHED, timeout: self.config.timeout };

@@ -11,7 +11,7 @@ use nuncio_channel_http::{Disposition, Refusal, plain};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::FetchError;
 
-/// Why a request failed; a refusal says what it means.
+/// Why a request failed; a refusal has its disposition.
 pub(crate) type RequestError = nuncio_channel_http::RequestError<Disposition>;
 
 /// An error of the Bot API. `code` follows HTTP; `moved_to` is the new id of a group that became a supergroup.

@@ -9,7 +9,7 @@ use nuncio_domain::{MessageType, limits};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::api::{Call, File, Source};
+use crate::api::{ApiCall, File, Source};
 
 /// Longest `callback_data`, in bytes: <https://core.telegram.org/bots/api#inlinekeyboardbutton>.
 const CALLBACK_DATA: usize = 64;
@@ -17,10 +17,10 @@ const CALLBACK_DATA: usize = 64;
 static NO_CONTENT: LazyLock<Content> = LazyLock::new(Content::default);
 
 /// The calls that send a message, in order, or why it cannot be sent.
-pub(crate) fn calls<'a>(request: &SendRequest<'a>) -> Result<Vec<Call<'a>>, Failure> {
+pub(crate) fn calls<'a>(request: &SendRequest<'a>) -> Result<Vec<ApiCall<'a>>, Failure> {
     let message = request.message;
     let chat: i64 = message.to.parse().map_err(|_| {
-        Failure::own(FailureCode::InvalidRecipient, format!("{:?} is no chat id of Telegram, which is a whole number", message.to))
+        Failure::own(FailureCode::InvalidRecipient, format!("{:?} is not a Telegram chat id, which is a whole number", message.to))
     })?;
     let text = message.request.text.as_deref().unwrap_or_default();
     let content = message.request.content.as_deref().unwrap_or(&NO_CONTENT);
@@ -30,13 +30,13 @@ pub(crate) fn calls<'a>(request: &SendRequest<'a>) -> Result<Vec<Call<'a>>, Fail
         return Err(refused(format!("a message of type {} carries no file; send it as document", message.message_type)));
     }
     match message.message_type {
-        // A template has become text before it comes here.
+        // Templates are already rendered as text.
         MessageType::Text | MessageType::Template => Ok(one(send_text(chat, text.to_owned()))),
-        MessageType::Image => media(if is_gif(content) { Kind::Animation } else { Kind::Photo }),
-        MessageType::Video => media(Kind::Video),
-        MessageType::Audio => media(if is_voice(content) { Kind::Voice } else { Kind::Audio }),
-        MessageType::Document => media(Kind::Document),
-        MessageType::Sticker => media(Kind::Sticker),
+        MessageType::Image => media(if is_gif(content) { MediaKind::Animation } else { MediaKind::Photo }),
+        MessageType::Video => media(MediaKind::Video),
+        MessageType::Audio => media(if is_voice(content) { MediaKind::Voice } else { MediaKind::Audio }),
+        MessageType::Document => media(MediaKind::Document),
+        MessageType::Sticker => media(MediaKind::Sticker),
         MessageType::Location => Ok(one(location(chat, content))),
         MessageType::Contact => Ok(contacts(chat, content)),
         MessageType::Buttons => Ok(one(buttons(chat, text, content))),
@@ -59,13 +59,13 @@ const fn carries_file(message_type: MessageType) -> bool {
     matches!(message_type, Image | Video | Audio | Document | Sticker)
 }
 
-fn send_text(chat: i64, text: String) -> Call<'static> {
-    Call::new("sendMessage", json!({"chat_id": chat, "text": text}))
+fn send_text(chat: i64, text: String) -> ApiCall<'static> {
+    ApiCall::new("sendMessage", json!({"chat_id": chat, "text": text}))
 }
 
 /// The kinds of media: the method, and the parameter that the file is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum MediaKind {
     Photo,
     Animation,
     Video,
@@ -75,7 +75,7 @@ enum Kind {
     Sticker,
 }
 
-impl Kind {
+impl MediaKind {
     const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Photo => ("sendPhoto", "photo"),
@@ -99,7 +99,7 @@ fn is_voice(content: &Content) -> bool {
 }
 
 struct Media<'a> {
-    kind: Kind,
+    kind: MediaKind,
     content: &'a Content,
     files: &'a [ResolvedAttachment],
     chat: i64,
@@ -107,10 +107,10 @@ struct Media<'a> {
 }
 
 impl<'a> Media<'a> {
-    fn call(self) -> Result<Call<'a>, Failure> {
+    fn call(self) -> Result<ApiCall<'a>, Failure> {
         let (method, parameter) = self.kind.names();
-        let mut call = Call::new(method, json!({"chat_id": self.chat}));
-        if !self.caption.is_empty() && self.kind != Kind::Sticker {
+        let mut call = ApiCall::new(method, json!({"chat_id": self.chat}));
+        if !self.caption.is_empty() && self.kind != MediaKind::Sticker {
             call.parameters.insert("caption".to_owned(), self.caption.into());
         }
         match (self.files, &self.content.media_id, &self.content.media_url) {
@@ -136,9 +136,9 @@ fn upload<'a>(parameter: &'static str, file: &'a ResolvedAttachment) -> File<'a>
 }
 
 /// Adds media by its URL.
-fn link<'a>(call: &mut Call<'a>, kind: Kind, url: &'a str, content: &'a Content) {
+fn link<'a>(call: &mut ApiCall<'a>, kind: MediaKind, url: &'a str, content: &'a Content) {
     let (_, parameter) = kind.names();
-    if kind == Kind::Document && !telegram_fetches(url, content) {
+    if kind == MediaKind::Document && !telegram_fetches(url, content) {
         call.file = Some(fetched(parameter, url, content));
     } else {
         call.parameters.insert(parameter.to_owned(), url.into());
@@ -168,31 +168,31 @@ fn fetched<'a>(parameter: &'static str, url: &'a str, content: &'a Content) -> F
     }
 }
 
-fn location(chat: i64, content: &Content) -> Call<'static> {
+fn location(chat: i64, content: &Content) -> ApiCall<'static> {
     let (latitude, longitude) = (content.latitude.unwrap_or_default(), content.longitude.unwrap_or_default());
     let mut parameters = json!({"chat_id": chat, "latitude": latitude, "longitude": longitude});
     let [name, address] = [&content.location_name, &content.location_address].map(|t| t.as_deref().filter(|t| !t.is_empty()));
-    let Some(title) = name.or(address) else { return Call::new("sendLocation", parameters) };
+    let Some(title) = name.or(address) else { return ApiCall::new("sendLocation", parameters) };
     // A venue needs both.
     let address = address.map_or_else(|| format!("{latitude}, {longitude}"), str::to_owned);
     parameters["title"] = title.into();
     parameters["address"] = address.into();
-    Call::new("sendVenue", parameters)
+    ApiCall::new("sendVenue", parameters)
 }
 
 /// One for each phone: a contact of Telegram has one.
-fn contacts(chat: i64, content: &Content) -> Vec<Call<'static>> {
+fn contacts(chat: i64, content: &Content) -> Vec<ApiCall<'static>> {
     let cards = content.contacts.as_deref().unwrap_or_default();
     let phones = cards.iter().flat_map(|card| card.phones.iter().map(|phone| (&card.name, phone)));
-    phones.map(|(name, phone)| Call::new("sendContact", json!({"chat_id": chat, "phone_number": phone, "first_name": name}))).collect()
+    phones.map(|(name, phone)| ApiCall::new("sendContact", json!({"chat_id": chat, "phone_number": phone, "first_name": name}))).collect()
 }
 
-fn buttons(chat: i64, text: &str, content: &Content) -> Call<'static> {
+fn buttons(chat: i64, text: &str, content: &Content) -> ApiCall<'static> {
     let choices = content.buttons.iter().flatten().map(|b| (b.title.as_str(), b.id.as_str()));
     with_keyboard(chat, &paragraphs([Some(text), content.footer_text.as_deref()]), choices_keyboard(choices))
 }
 
-fn list(chat: i64, text: &str, content: &Content) -> Call<'static> {
+fn list(chat: i64, text: &str, content: &Content) -> ApiCall<'static> {
     let sections = content.sections.as_deref().unwrap_or_default();
     let described: Vec<String> = sections
         .iter()
@@ -207,14 +207,14 @@ fn list(chat: i64, text: &str, content: &Content) -> Call<'static> {
     with_keyboard(chat, &paragraphs(parts.map(Some)), choices_keyboard(rows))
 }
 
-fn call_to_action<'a>(chat: i64, text: &str, content: &'a Content) -> Call<'a> {
+fn call_to_action<'a>(chat: i64, text: &str, content: &'a Content) -> ApiCall<'a> {
     let (label, url) = (content.cta_display_text.as_deref().unwrap_or_default(), content.cta_url.as_deref().unwrap_or_default());
     let keyboard = json!([[{"text": label, "url": url}]]);
     let words = paragraphs([content.cta_header_text.as_deref(), Some(text), content.footer_text.as_deref()]);
     let kind = match content.cta_header_type {
-        Some(CtaHeaderType::Image) => Kind::Photo,
-        Some(CtaHeaderType::Video) => Kind::Video,
-        Some(CtaHeaderType::Document) => Kind::Document,
+        Some(CtaHeaderType::Image) => MediaKind::Photo,
+        Some(CtaHeaderType::Video) => MediaKind::Video,
+        Some(CtaHeaderType::Document) => MediaKind::Document,
         Some(CtaHeaderType::Text) | None => return with_keyboard(chat, &words, keyboard),
     };
     let Some(media) = content.cta_header_media_url.as_deref() else { return with_keyboard(chat, &words, keyboard) };
@@ -222,13 +222,13 @@ fn call_to_action<'a>(chat: i64, text: &str, content: &'a Content) -> Call<'a> {
         return with_keyboard(chat, &paragraphs([Some(media), Some(&words)]), keyboard);
     }
     let (method, _) = kind.names();
-    let mut call = Call::new(method, json!({"chat_id": chat, "caption": words, "reply_markup": {"inline_keyboard": keyboard}}));
+    let mut call = ApiCall::new(method, json!({"chat_id": chat, "caption": words, "reply_markup": {"inline_keyboard": keyboard}}));
     link(&mut call, kind, media, content);
     call
 }
 
-fn with_keyboard(chat: i64, text: &str, keyboard: Value) -> Call<'static> {
-    Call::new("sendMessage", json!({"chat_id": chat, "text": text, "reply_markup": {"inline_keyboard": keyboard}}))
+fn with_keyboard(chat: i64, text: &str, keyboard: Value) -> ApiCall<'static> {
+    ApiCall::new("sendMessage", json!({"chat_id": chat, "text": text, "reply_markup": {"inline_keyboard": keyboard}}))
 }
 
 /// One choice a row, so that none is cut on a narrow screen.
@@ -236,8 +236,8 @@ fn choices_keyboard<'a>(choices: impl Iterator<Item = (&'a str, &'a str)>) -> Va
     choices.enumerate().map(|(n, (title, id))| json!([{"text": title, "callback_data": callback_data(n, id)}])).collect()
 }
 
-/// What comes back when a choice is made: its id; or, where that is longer than Telegram carries, `~`, its place from 0, `~`, and the
-/// first 16 hexadecimal digits of the SHA-256 of its id, by which whoever knows the id recognises it.
+/// Returns the callback data of a choice: its id; or, if that is too long for Telegram, `~`, its position from 0, `~`, and the first 16
+/// hexadecimal digits of the SHA-256 of its id.
 fn callback_data(place: usize, id: &str) -> Cow<'_, str> {
     if id.len() <= CALLBACK_DATA {
         return id.into();
@@ -250,15 +250,15 @@ fn paragraphs<'a>(parts: impl IntoIterator<Item = Option<&'a str>>) -> String {
     parts.join("\n\n")
 }
 
-fn reaction(chat: i64, content: &Content) -> Result<Call<'static>, Failure> {
+fn reaction(chat: i64, content: &Content) -> Result<ApiCall<'static>, Failure> {
     let target = content.react_to_message_id.as_deref().unwrap_or_default();
     let Some(message) = message_in(chat, target) else {
         return Err(refused(format!("{target:?} names no message of Telegram in this chat")));
     };
     let emoji = content.emoji.as_deref().unwrap_or_default();
-    // An empty list takes the reaction back: https://core.telegram.org/bots/api#setmessagereaction
+    // An empty list removes the reaction: https://core.telegram.org/bots/api#setmessagereaction
     let reaction = if emoji.is_empty() { json!([]) } else { json!([{"type": "emoji", "emoji": emoji}]) };
-    Ok(Call::new("setMessageReaction", json!({"chat_id": chat, "message_id": message, "reaction": reaction})))
+    Ok(ApiCall::new("setMessageReaction", json!({"chat_id": chat, "message_id": message, "reaction": reaction})))
 }
 
 /// Our name for a message of Telegram, whose own is unique in its chat only.

@@ -203,7 +203,7 @@ fn calls_to_action() {
         let mut wanted = json!({"chat_id": -1005, "caption": "Hello", "reply_markup": markup.clone()});
         wanted[parameter] = url.into();
         assert_eq!(sent(MessageType::CtaUrl, "Hello", content.clone()), [(method, wanted)]);
-        // What no caption holds goes out as a text with a link.
+        // What no caption holds is sent as a text with a link.
         let long = "x".repeat(1_025);
         let wanted = json!({"chat_id": -1005, "text": format!("{url}\n\n{long}"), "reply_markup": markup.clone()});
         assert_eq!(sent(MessageType::CtaUrl, &long, content), [("sendMessage", wanted)]);

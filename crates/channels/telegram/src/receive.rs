@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::time::sleep;
 
 use crate::Telegram;
-use crate::api::Call;
+use crate::api::ApiCall;
 use crate::map::{RequestError, explain};
 use crate::wire::{UPDATES, Update, WebhookInfo};
 
@@ -105,12 +105,12 @@ impl Telegram {
 
     async fn poll_once(&self, next: &mut i64, alone: &mut bool) -> Result<(), ReceiveError> {
         if !*alone {
-            let _: bool = self.api.call(&Call::new("deleteWebhook", json!({}))).await?;
+            let _: bool = self.api.call(&ApiCall::new("deleteWebhook", json!({}))).await?;
             *alone = true;
         }
         let started = self.ids.clock.monotonic();
         let parameters = json!({"offset": *next, "timeout": LONG_POLL.as_secs(), "allowed_updates": UPDATES});
-        let updates: Vec<Value> = self.api.call_waiting(&Call::new("getUpdates", parameters), LONG_POLL).await?;
+        let updates: Vec<Value> = self.api.call_waiting(&ApiCall::new("getUpdates", parameters), LONG_POLL).await?;
         let none = updates.is_empty();
         for update in updates {
             let Some(id) = update["update_id"].as_i64() else { continue };
@@ -137,7 +137,7 @@ impl Telegram {
         }
         if let Some(id) = received.pressed {
             // This only ends the button's progress indicator; Telegram ends it after a while.
-            let _: Result<bool, RequestError> = self.api.call(&Call::new("answerCallbackQuery", json!({"callback_query_id": id}))).await;
+            let _: Result<bool, RequestError> = self.api.call(&ApiCall::new("answerCallbackQuery", json!({"callback_query_id": id}))).await;
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl Telegram {
         if !*set || info.url != self.callback_url {
             // Also set it at the start: Telegram does not return the secret, which may have changed.
             let wanted = json!({"url": self.callback_url, "secret_token": self.config.webhook_secret.expose(), "allowed_updates": UPDATES});
-            let _: bool = self.api.call(&Call::new("setWebhook", wanted)).await?;
+            let _: bool = self.api.call(&ApiCall::new("setWebhook", wanted)).await?;
             *set = true;
         }
         self.set_trouble(recent_error(&info, self.ids.clock.now()).map(|e| format!("Telegram could not deliver to the webhook: {e}")));
@@ -155,7 +155,7 @@ impl Telegram {
     }
 
     pub(crate) async fn webhook_info(&self) -> Result<WebhookInfo, RequestError> {
-        self.api.call(&Call::new("getWebhookInfo", json!({}))).await
+        self.api.call(&ApiCall::new("getWebhookInfo", json!({}))).await
     }
 
     /// Reads a callback. The secret given to Telegram with the URL proves who posts.

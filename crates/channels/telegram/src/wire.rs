@@ -1,9 +1,9 @@
-//! What the Bot API says, as far as it is used here: <https://core.telegram.org/bots/api>. Everything that may be missing is optional,
-//! and unknown fields are passed over: the API grows several times a year.
+//! Types of the Bot API, as far as used: <https://core.telegram.org/bots/api>. All fields that can be missing are optional, and unknown
+//! ones are ignored: the API grows several times a year.
 
 use serde::Deserialize;
 
-/// Every answer: <https://core.telegram.org/bots/api#making-requests>.
+/// Every response: <https://core.telegram.org/bots/api#making-requests>.
 #[derive(Deserialize, Debug)]
 pub(crate) struct ApiResponse<T> {
     pub(crate) ok: bool,
@@ -34,7 +34,6 @@ pub(crate) struct WebhookInfo {
     pub(crate) last_error_message: Option<String>,
 }
 
-/// `File`.
 #[derive(Deserialize, Debug)]
 pub(crate) struct File {
     pub(crate) file_size: Option<u64>,
@@ -93,7 +92,6 @@ pub(crate) struct Message {
     pub(crate) reply_markup: Option<Keyboard>,
 }
 
-/// `Chat`.
 #[derive(Deserialize, Debug, Default)]
 pub(crate) struct Chat {
     pub(crate) id: i64,
@@ -102,7 +100,6 @@ pub(crate) struct Chat {
     pub(crate) last_name: Option<String>,
 }
 
-/// `User`.
 #[derive(Deserialize, Debug)]
 pub(crate) struct User {
     pub(crate) id: i64,
@@ -124,14 +121,12 @@ pub(crate) struct Media {
     pub(crate) is_video: bool,
 }
 
-/// `Location`.
 #[derive(Deserialize, Debug)]
 pub(crate) struct Location {
     pub(crate) latitude: f64,
     pub(crate) longitude: f64,
 }
 
-/// `Venue`.
 #[derive(Deserialize, Debug)]
 pub(crate) struct Venue {
     pub(crate) location: Location,
@@ -139,7 +134,6 @@ pub(crate) struct Venue {
     pub(crate) address: String,
 }
 
-/// `Contact`.
 #[derive(Deserialize, Debug)]
 pub(crate) struct Contact {
     pub(crate) phone_number: String,

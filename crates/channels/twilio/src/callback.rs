@@ -23,7 +23,6 @@ const SIGNATURE: &str = "x-twilio-signature";
 /// Most media read of a message; Twilio's limit is ten.
 const MEDIA: usize = 16;
 
-/// Reads one callback.
 pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
     let posted = if call.method == "POST" { call.body } else { b"" };
     let parameters = Parameters::parse(posted);

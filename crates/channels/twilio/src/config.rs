@@ -48,7 +48,7 @@ pub(crate) struct Config {
     pub(crate) ring_seconds: u32,
     pub(crate) window: usize,
     pub(crate) timeout: Duration,
-    /// Whether the API may be in the operator's own network.
+    /// Whether the API can be in the operator's own network.
     pub(crate) trusted: bool,
 }
 

@@ -13,7 +13,6 @@ use serde_json::Value;
 /// Why a request failed; a refusal has Twilio's error code.
 pub(crate) type RequestError = nuncio_channel_http::RequestError<u32>;
 
-/// Reads a response.
 pub(crate) fn read(response: &Response, token: &str) -> Result<Value, RequestError> {
     #[derive(Deserialize)]
     struct Error {

@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 use crate::config::Config;
 use crate::{inbound, map, wire};
 
-/// Reads one callback.
 pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
     match proved(&config.secrets, call)? {
         Some(verification) => Ok(verification),
@@ -41,7 +40,7 @@ struct Change<'a> {
     value: &'a RawValue,
 }
 
-/// Its items are read one by one: one that cannot be read must not take the others with it.
+/// Its items are parsed one by one: an invalid one must not affect the others.
 #[derive(Deserialize)]
 struct Messages<'a> {
     metadata: Metadata,
@@ -79,7 +78,7 @@ fn events_of(config: &Config, now: Timestamp, value: &Messages<'_>) -> Vec<Provi
     receipts.chain(messages.map(ProviderEvent::Inbound)).collect()
 }
 
-/// The number that people wrote to, from its display form: `15550783881` or `+1 555-078-3881`.
+/// Returns the number that people wrote to, from its display form: `15550783881` or `+1 555-078-3881`.
 fn written_to(shown: &str) -> Option<String> {
     let digits: String = shown.chars().filter(char::is_ascii_digit).collect();
     (!digits.is_empty()).then(|| format!("+{digits}"))

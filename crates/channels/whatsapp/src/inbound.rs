@@ -1,4 +1,4 @@
-//! Messages from outside. Pure.
+//! Parses inbound messages. Pure.
 //!
 //! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/components>
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::config::Config;
 
-/// Who writes, as the app shows them.
+/// The author, as shown in the app.
 #[derive(Deserialize)]
 pub(crate) struct Person {
     #[serde(default)]
@@ -24,7 +24,7 @@ struct Profile {
     name: Option<String>,
 }
 
-/// What every message has.
+/// The fields of every message.
 #[derive(Deserialize)]
 struct Head {
     from: String,
@@ -36,9 +36,9 @@ struct Head {
     context: Option<Context>,
 }
 
-/// What it says, by its type.
+/// Content by message type.
 #[derive(Deserialize, Default)]
-struct Parts {
+struct MessageContent {
     text: Option<Text>,
     image: Option<File>,
     video: Option<File>,
@@ -137,10 +137,10 @@ struct Context {
     id: Option<String>,
 }
 
-/// What comes among the messages and is none: notices, and changes of earlier messages.
+/// Types that are not messages: notices, and changes of earlier messages.
 const NOTICES: [&str; 3] = ["system", "edit", "revoke"];
 
-/// Reads one message. `None` for what is none, and for one without a phone number.
+/// Parses a message. `None` if it is not a message, or has no phone number.
 pub(crate) fn read(config: &Config, now: Timestamp, json: &str, people: &[Person]) -> Option<Inbound> {
     let head: Head = serde_json::from_str(json).ok()?;
     let digits = !head.from.is_empty() && head.from.bytes().all(|b| b.is_ascii_digit());
@@ -151,13 +151,13 @@ pub(crate) fn read(config: &Config, now: Timestamp, json: &str, people: &[Person
     let mut inbound = Inbound::text(config.origin, head.id, format!("+{}", head.from), String::new(), at(&head.timestamp, now));
     inbound.profile_name = person.and_then(|person| person.profile.name.clone()).filter(|name| !name.is_empty());
     inbound.replies_to = head.context.and_then(|context| context.id);
-    // Of what cannot be read it is told that there was a message: it opens the conversation all the same.
+    // A message whose content cannot be parsed is still reported, because it opens the conversation.
     say(&mut inbound, serde_json::from_str(json).unwrap_or_default());
     Some(inbound)
 }
 
-fn say(inbound: &mut Inbound, parts: Parts) {
-    let Parts { text, image, video, audio, document, sticker, location, contacts, interactive, button, reaction } = parts;
+fn say(inbound: &mut Inbound, parts: MessageContent) {
+    let MessageContent { text, image, video, audio, document, sticker, location, contacts, interactive, button, reaction } = parts;
     let files = [
         (MessageType::Image, image),
         (MessageType::Video, video),
@@ -219,7 +219,7 @@ fn cards(contacts: Vec<Contact>) -> (MessageType, Content) {
     (MessageType::Contact, Content { contacts: Some(contacts.into_iter().map(card).collect()), ..Content::default() })
 }
 
-/// No emoji: it was taken back.
+/// No emoji: the reaction was removed.
 fn react(reaction: Reaction) -> (MessageType, Content) {
     let Reaction { message_id, emoji } = reaction;
     (MessageType::Reaction, Content { react_to_message_id: Some(message_id), emoji: Some(emoji), ..Content::default() })

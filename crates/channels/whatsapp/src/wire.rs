@@ -28,7 +28,7 @@ impl Source {
     }
 }
 
-/// The name of a media type, both in `type` and as the object's name; `None` for what is no media.
+/// The name of a media type, both in `type` and as the object's name; `None` for what is not a media.
 pub(crate) const fn media_name(message_type: MessageType) -> Option<&'static str> {
     match message_type {
         MessageType::Image => Some("image"),
@@ -45,7 +45,6 @@ pub(crate) fn callback_data(message: MessageId, attempt: usize) -> String {
     format!("{message}/{attempt}")
 }
 
-/// Reads [`callback_data`].
 pub(crate) fn read_callback_data(text: &str) -> Option<(MessageId, usize)> {
     let (message, attempt) = text.split_once('/')?;
     Some((message.parse().ok()?, attempt.parse().ok()?))

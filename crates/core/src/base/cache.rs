@@ -1,4 +1,4 @@
-//! Values that may be up to a second old.
+//! Caches values for up to a second.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash, RandomState};
@@ -8,22 +8,22 @@ use std::time::Duration;
 use nuncio_domain::Clock;
 use parking_lot::RwLock;
 
-/// How long a value may be used since it was last read from the database, on the monotonic clock.
+/// Maximum age of a value since it was read from the database, on the monotonic clock.
 pub(crate) const TRUST: Duration = Duration::from_secs(1);
 
-/// The most entries; beyond it everything is forgotten and read anew.
+/// Maximum number of entries; beyond it the cache is cleared.
 const ENTRIES: usize = 10_000;
 
-/// Entries that are read one after the other: those whose keys hash alike.
+/// Number of locks for reading; keys with the same hash share one.
 const TURNS: usize = 64;
 
-/// A map whose entries are trusted for [`TRUST`]. Of many who miss the same entry one reads it, and the others wait for what it finds.
+/// A map whose entries are valid for [`TRUST`]. Of concurrent misses of one entry, one reads it and the others wait for the result.
 #[derive(Debug)]
 pub(crate) struct Cache<K, V> {
     entries: RwLock<HashMap<K, (Duration, V)>>,
     turns: [Turn; TURNS],
     hasher: RandomState,
-    /// How often something was forgotten: what was read before that is not kept.
+    /// Number of invalidations: a value whose read started before one is not stored.
     forgotten: AtomicU64,
 }
 
@@ -41,14 +41,14 @@ impl<K, V> Default for Cache<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> Cache<K, V> {
-    /// The value, if it is young enough at `now`.
+    /// Returns the value if it is fresh at `now`.
     fn get(&self, key: &K, now: Duration) -> Option<V> {
         let entries = self.entries.read();
         let (read_at, value) = entries.get(key)?;
         (now.saturating_sub(*read_at) < TRUST).then(|| value.clone())
     }
 
-    /// The value, or what `read` finds. Who calls this must not hold a connection to the database, which `read` may wait for.
+    /// Returns the value, or reads it with `read`. Callers must not hold a database connection, since `read` may wait for one.
     pub(crate) async fn get_or_read<E>(&self, key: K, clock: &dyn Clock, read: impl Future<Output = Result<V, E>>) -> Result<V, E> {
         if let Some(value) = self.get(&key, clock.monotonic()) {
             return Ok(value);
@@ -59,7 +59,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         if let Some(value) = self.get(&key, clock.monotonic()) {
             return Ok(value);
         }
-        // Where reading fails, those who waited for it do not fail one after the other.
+        // If the read fails, those who waited for it do not fail one after the other.
         let _guard = (turn.failures.load(Ordering::Relaxed) == failures).then_some(guard);
         let (read_at, forgotten) = (clock.monotonic(), self.forgotten.load(Ordering::Acquire));
         let value = read.await.inspect_err(|_| {
@@ -71,7 +71,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         Ok(value)
     }
 
-    /// Keeps a value whose reading began at `read_at`.
+    /// Stores a value whose read started at `read_at`.
     fn put(&self, key: K, value: V, read_at: Duration) {
         let mut entries = self.entries.write();
         if entries.len() >= ENTRIES {
@@ -80,13 +80,12 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         entries.insert(key, (read_at, value));
     }
 
-    /// Forgets everything.
     pub(crate) fn clear(&self) {
         self.forgotten.fetch_add(1, Ordering::AcqRel);
         self.entries.write().clear();
     }
 
-    /// Forgets a value.
+    /// Invalidates a value.
     pub(crate) fn forget(&self, key: &K) {
         self.forgotten.fetch_add(1, Ordering::AcqRel);
         self.entries.write().remove(key);

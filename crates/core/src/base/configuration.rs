@@ -1,96 +1,97 @@
-//! The configuration of a tenant, cached: senders, connections, prices, and how well channels do by country.
+//! Caches configuration by tenant: senders, connections, prices, and channel metrics by country.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nuncio_domain::config::World;
+use nuncio_domain::config::TenantConfig;
 use nuncio_domain::price::PriceBook;
 use nuncio_domain::{Error, Recipient, Result, TenantId};
 use nuncio_store::{CountryMetrics, Tx};
 
 use super::Core;
 
-/// The adapter that carries every channel of the test world.
+/// Kind of the adapter for every channel of the test environment.
 pub(crate) const SIM: &str = "sim";
 
-/// The most price books that are kept; beyond it all are forgotten and read anew.
+/// Maximum number of cached price books; beyond it the cache is cleared.
 const BOOKS: usize = 10_000;
 
-/// Price books by world, with the epoch that they were read after.
+/// Price books by tenant, with the epoch they were read at.
 #[derive(Debug, Default)]
 pub(crate) struct Books {
-    by_world: HashMap<TenantId, (i64, Arc<PriceBook>)>,
+    by_tenant: HashMap<TenantId, (i64, Arc<PriceBook>)>,
     newest: Arc<PriceBook>,
 }
 
 impl Books {
-    /// Keeps a book. Most worlds have no prices of their own: the list of everybody is kept once for them all.
-    fn keep(&mut self, world: &World, mut book: PriceBook) -> Arc<PriceBook> {
+    /// Caches a book. Most environments have no prices of their own and share the general list.
+    fn keep(&mut self, config: &TenantConfig, mut book: PriceBook) -> Arc<PriceBook> {
         book.share(&self.newest);
-        if self.by_world.len() >= BOOKS {
-            self.by_world.clear();
+        if self.by_tenant.len() >= BOOKS {
+            self.by_tenant.clear();
         }
         self.newest = Arc::new(book);
-        self.by_world.insert(world.tenant, (world.epoch, Arc::clone(&self.newest)));
+        self.by_tenant.insert(config.tenant, (config.epoch, Arc::clone(&self.newest)));
         Arc::clone(&self.newest)
     }
 }
 
 impl Core {
-    /// Everything about a world, at most a second old.
-    pub async fn world(&self, tenant: TenantId) -> Result<Arc<World>> {
-        self.stored_world(tenant).await?.ok_or_else(|| Error::not_found("project"))
+    /// Returns the configuration of an environment, at most a second old.
+    pub async fn tenant_config(&self, tenant: TenantId) -> Result<Arc<TenantConfig>> {
+        self.stored_tenant_config(tenant).await?.ok_or_else(|| Error::not_found("project"))
     }
 
-    pub(crate) async fn stored_world(&self, tenant: TenantId) -> nuncio_store::Result<Option<Arc<World>>> {
-        let read = async { Ok(self.inner.store.read().await?.load_world(tenant).await?.map(Arc::new)) };
-        self.inner.worlds.get_or_read(tenant, &*self.ids().clock, read).await
+    pub(crate) async fn stored_tenant_config(&self, tenant: TenantId) -> nuncio_store::Result<Option<Arc<TenantConfig>>> {
+        let read = async { Ok(self.inner.store.read().await?.load_tenant(tenant).await?.map(Arc::new)) };
+        self.inner.tenant_configs.get_or_read(tenant, &*self.ids().clock, read).await
     }
 
-    /// Forgets what is known of a world, after a change or when a plan turned out to be stale.
-    pub fn forget_world(&self, tenant: TenantId) {
-        self.inner.worlds.forget(&tenant);
+    /// Invalidates the configuration of an environment, after a change or when a plan was stale.
+    pub fn forget_config(&self, tenant: TenantId) {
+        self.inner.tenant_configs.forget(&tenant);
     }
 
-    /// The prices of a world's project, as old as the world's epoch: who plans by outdated ones plans again.
-    pub(crate) async fn price_book(&self, world: &World) -> Result<Arc<PriceBook>> {
-        Ok(self.stored_price_book(world).await?)
+    /// Returns the prices of an environment's project as of the environment's epoch: a plan with outdated prices is planned again.
+    pub(crate) async fn price_book(&self, config: &TenantConfig) -> Result<Arc<PriceBook>> {
+        Ok(self.stored_price_book(config).await?)
     }
 
-    pub(crate) async fn stored_price_book(&self, world: &World) -> nuncio_store::Result<Arc<PriceBook>> {
-        if let Some((epoch, book)) = self.inner.prices.read().by_world.get(&world.tenant)
-            && *epoch == world.epoch
+    pub(crate) async fn stored_price_book(&self, config: &TenantConfig) -> nuncio_store::Result<Arc<PriceBook>> {
+        if let Some((epoch, book)) = self.inner.prices.read().by_tenant.get(&config.tenant)
+            && *epoch == config.epoch
         {
             return Ok(Arc::clone(book));
         }
         let mut tx = self.inner.store.read().await?;
         let general = tx.list_prices(None).await?;
-        let own = tx.list_prices(Some(world.project.id)).await?;
-        Ok(self.inner.prices.write().keep(world, PriceBook::new(own, general)))
+        let own = tx.list_prices(Some(config.project.id)).await?;
+        Ok(self.inner.prices.write().keep(config, PriceBook::new(own, general)))
     }
 
-    /// How channels do by country, at most a second old.
+    /// Returns the channel metrics by country, at most a second old.
     pub(crate) async fn countries(&self, tenant: TenantId) -> Result<Arc<Vec<CountryMetrics>>> {
         let read = async { Ok(Arc::new(self.inner.store.read().await?.country_metrics(tenant).await?)) };
         self.inner.countries.get_or_read(tenant, &*self.ids().clock, read).await
     }
 
-    /// Under what suppressions of an erased recipient stand.
+    /// Returns the recipient under which suppressions of an erased contact are stored.
     pub(crate) fn marked(&self, tenant: TenantId, recipient: &Recipient) -> Recipient {
         Recipient { kind: recipient.kind, identifier: self.inner.marks.of(tenant, recipient) }
     }
 
-    /// A transaction that changes what a world has set up. Those of one world take turns, so that what one reads stays so until its commit.
-    pub(crate) async fn change_world(&self, tenant: TenantId) -> Result<Box<dyn Tx>> {
+    /// Begins a transaction that changes an environment's configuration. Such transactions of one environment are serialised, so that reads
+    /// stay valid until the commit.
+    pub(crate) async fn change_config(&self, tenant: TenantId) -> Result<Box<dyn Tx>> {
         let mut tx = self.inner.store.begin().await?;
         tx.raise_epoch(tenant).await?;
         Ok(tx)
     }
 
-    /// Commits a change that [`Self::change_world`] began.
+    /// Commits a change begun with [`Self::change_config`].
     pub(crate) async fn commit_change(&self, tenant: TenantId, tx: Box<dyn Tx>) -> Result<()> {
         tx.commit().await?;
-        self.forget_world(tenant);
+        self.forget_config(tenant);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Page cursors: opaque, tamper-evident, bound to the world, the operation and its filters, but not to the page size.
+//! Page cursors: opaque, signed, bound to the environment, the operation and its filters, but not to the page size.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,25 +9,24 @@ use nuncio_secrets::mac;
 
 const TAG: usize = 12;
 
-/// Makes and reads cursors.
+/// Makes and verifies cursors.
 #[derive(Clone, Debug)]
 pub struct Cursors {
     key: Redacted<[u8; 32]>,
 }
 
 impl Cursors {
-    /// Cursors that are signed with `key`.
     pub const fn new(key: Redacted<[u8; 32]>) -> Self {
         Self { key }
     }
 
-    /// A cursor that continues after the row with `last`. `scope` names the operation and its filters.
+    /// Makes a cursor that continues after the row `last`. `scope` names the operation and its filters.
     pub fn make(&self, tenant: TenantId, scope: &str, last: [u8; 16]) -> String {
         let tag = self.tag(tenant, scope, last);
         URL_SAFE_NO_PAD.encode([last.as_slice(), &tag].concat())
     }
 
-    /// The row to continue after. A cursor that was changed, or made for another list, is a 400.
+    /// Returns the row to continue after. A modified cursor, or one of another list, is a 400.
     pub fn read(&self, tenant: TenantId, scope: &str, cursor: &str) -> Result<[u8; 16]> {
         let wrong = || Error::field("query.cursor", "is not a nextCursor of this list with these filters");
         let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| wrong())?;

@@ -1,4 +1,4 @@
-//! What all lists have in common.
+//! Pagination and filters shared by all lists.
 
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Error, FieldError, Result, TenantId, Timestamp, address, limits};
@@ -9,7 +9,7 @@ use super::Core;
 /// A page, and the cursor of the next one.
 pub type Listed<T> = (Vec<T>, Option<String>);
 
-/// The page size that is asked for.
+/// Parses the page size.
 pub(crate) fn limit(asked: Option<u32>, errors: &mut Vec<FieldError>) -> u32 {
     let limit = asked.unwrap_or(limits::PAGE_DEFAULT);
     if !(1..=limits::PAGE_MAX).contains(&limit) {
@@ -18,7 +18,7 @@ pub(crate) fn limit(asked: Option<u32>, errors: &mut Vec<FieldError>) -> u32 {
     limit
 }
 
-/// Comma-joined words of an enumeration.
+/// Parses comma-separated values of an enumeration.
 pub(crate) fn words<T: Copy + std::fmt::Display>(
     text: Option<&str>,
     path: &str,
@@ -41,7 +41,7 @@ pub(crate) fn words<T: Copy + std::fmt::Display>(
     found
 }
 
-/// An identifier in a query; a malformed one is a field error.
+/// Parses an id in a query; a malformed one is a field error.
 pub(crate) fn id<T: std::str::FromStr>(text: Option<&str>, path: &str, what: &str, errors: &mut Vec<FieldError>) -> Option<T> {
     let found = text?.parse().ok();
     if found.is_none() {
@@ -50,7 +50,7 @@ pub(crate) fn id<T: std::str::FromStr>(text: Option<&str>, path: &str, what: &st
     found
 }
 
-/// A moment in a query.
+/// Parses a time in a query.
 pub(crate) fn time(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>) -> Option<Timestamp> {
     match Timestamp::parse(text?) {
         Ok(at) => Some(at),
@@ -61,34 +61,34 @@ pub(crate) fn time(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>)
     }
 }
 
-/// A country (ISO 3166-1 alpha-2) that there are phone numbers of, in upper case.
+/// Parses a country (ISO 3166-1 alpha-2) with a numbering plan; returns it in upper case.
 pub(crate) fn country(text: &str, path: &str, errors: &mut Vec<FieldError>) -> String {
     let upper = text.to_ascii_uppercase();
     if !address::is_country(&upper) {
         let shown: String = text.chars().take(64).collect();
-        errors.push(FieldError::new(path, format!("{shown:?} is no ISO 3166-1 country code of two letters such as ES")));
+        errors.push(FieldError::new(path, format!("is {shown:?}; must be an ISO 3166-1 alpha-2 code such as ES")));
     }
     upper
 }
 
-/// A phone number in a query: a plus sign that was not percent-encoded arrives as a space.
+/// Restores a phone number in a query: an unencoded plus sign arrives as a space.
 pub(crate) fn phone(text: &str) -> String {
     text.strip_prefix(' ').map_or_else(|| text.to_owned(), |digits| format!("+{digits}"))
 }
 
-/// The part of a list that is asked for.
+/// Pagination parameters of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     /// Page size.
     pub(crate) limit: u32,
-    /// Created at this moment or later.
+    /// Created at or after this time.
     pub(crate) since: Option<Timestamp>,
-    /// Created before this moment.
+    /// Created before this time.
     pub(crate) until: Option<Timestamp>,
     cursor: Option<&'a str>,
 }
 
-/// A list, and which page of it is asked for.
+/// A parsed list request.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     pub(crate) page: PageRequest,
@@ -96,7 +96,7 @@ pub(crate) struct Listing {
 }
 
 impl<'a> Asked<'a> {
-    /// Reads the parameters that all lists have.
+    /// Parses the parameters of all lists.
     pub(crate) fn read(
         limit: Option<u32>,
         cursor: Option<&'a str>,
@@ -113,7 +113,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Reads `limit`, `cursor`, `since` and `until` of a query.
+/// Takes `limit`, `cursor`, `since` and `until` from a query.
 macro_rules! asked {
     ($query:expr, $errors:expr) => {{
         let query = $query;
@@ -123,15 +123,15 @@ macro_rules! asked {
 pub(crate) use asked;
 
 impl Core {
-    /// What is to be read of a list; fails with `errors`, if there are any. `scope` names the operation and its filters; a cursor of another
-    /// scope is a 400.
+    /// Parses a list request; fails with `errors`, if there are any. `scope` names the operation and its filters; a cursor of another scope
+    /// is a 400.
     pub(crate) fn listing(&self, tenant: TenantId, scope: &str, asked: &Asked<'_>, errors: Vec<FieldError>) -> Result<Listing> {
         let (before, scope) = self.after_cursor(tenant, scope, asked, errors)?;
         let page = PageRequest::older(asked.limit, before.map(Uuid::from_bytes)).within(asked.since, asked.until);
         Ok(Listing { page, scope })
     }
 
-    /// What the cursor says, and what the next one is bound to.
+    /// Returns the row after which the cursor continues, and the scope for the next one.
     pub(crate) fn after_cursor(
         &self,
         tenant: TenantId,
@@ -147,7 +147,7 @@ impl Core {
         Ok((last, scope))
     }
 
-    /// The `nextCursor` of a page that ended at the row `next`.
+    /// Returns the `nextCursor` of a page that ended at the row `next`.
     pub(crate) fn next_cursor(&self, tenant: TenantId, listing: &Listing, next: Option<Uuid>) -> Option<String> {
         next.map(|id| self.cursors().make(tenant, &listing.scope, *id.as_bytes()))
     }

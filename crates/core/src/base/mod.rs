@@ -1,17 +1,17 @@
-//! What every use case stands on: the store and the caches in front of it, dispatch, and the rules that all resources share.
+//! The basis of all use cases: the store with its caches, dispatch, and rules shared by all resources.
 
 pub(crate) mod cache;
 mod configuration;
 mod cursor;
-mod faults;
-pub(crate) mod known;
+mod field_errors;
+pub(crate) mod idempotency;
+pub(crate) mod identifier_hasher;
 pub(crate) mod list;
-pub(crate) mod marks;
-pub(crate) mod once;
 pub(crate) mod patch;
+pub(crate) mod positive_cache;
 pub mod rate;
 pub(crate) mod rights;
-pub(crate) mod to_the_end;
+pub(crate) mod run_to_completion;
 mod use_cases;
 
 use std::sync::Arc;
@@ -28,14 +28,14 @@ use cache::Cache;
 use configuration::Books as PriceBooks;
 pub(crate) use configuration::SIM;
 pub use cursor::Cursors;
-pub(crate) use faults::{Faults, check_metadata};
-use known::Known;
+pub(crate) use field_errors::{FieldErrors, check_metadata};
+pub use identifier_hasher::IdentifierHasher;
+pub(crate) use identifier_hasher::is_mark;
 pub use list::Listed;
-pub use marks::Marks;
-pub(crate) use marks::is_mark;
+use positive_cache::PositiveCache;
 pub(crate) use use_cases::use_cases;
 
-/// Everything a use case needs.
+/// Entry point of all use cases. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Core {
     pub(crate) inner: Arc<Inner>,
@@ -51,51 +51,46 @@ pub(crate) struct Inner {
     pub(crate) sealer: Sealer,
     pub(crate) public_url: String,
     pub(crate) cursors: Cursors,
-    pub(crate) marks: Marks,
+    pub(crate) marks: IdentifierHasher,
     pub(crate) tokens: Tokens,
     pub(crate) keys: Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
-    /// Keys that this node made, or that were good when it last looked them up.
-    pub(crate) good_keys: Known<nuncio_domain::key::KeyHash>,
-    /// Connections that were there when a provider last called them on this node.
-    pub(crate) good_connections: Known<nuncio_domain::ConnectionId>,
-    /// Links that were made here and lead nowhere any more, by the hashes of their tokens.
-    pub(crate) dead_links: Known<[u8; 32]>,
-    pub(crate) worlds: Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
+    /// Keys created on this node, or valid at their last look-up.
+    pub(crate) good_keys: PositiveCache<nuncio_domain::key::KeyHash>,
+    /// Connections that existed at a provider's last call on this node.
+    pub(crate) good_connections: PositiveCache<nuncio_domain::ConnectionId>,
+    /// Links that no longer lead anywhere, by the hashes of their tokens.
+    pub(crate) dead_links: PositiveCache<[u8; 32]>,
+    pub(crate) tenant_configs: Cache<TenantId, Option<Arc<nuncio_domain::config::TenantConfig>>>,
     pub(crate) prices: parking_lot::RwLock<PriceBooks>,
     pub(crate) countries: Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
-    /// Where codes that prove inbound addresses go out.
+    /// Relay for the codes that verify inbound addresses.
     pub(crate) code_relay: Option<CodeRelay>,
-    /// Asked about the content of broadcasts beside the built-in review.
+    /// External reviewer of broadcasts, in addition to the built-in review.
     pub(crate) reviewer: Option<crate::broadcasts::Reviewer>,
-    /// Whether this node is about to stop, so that streams end.
+    /// Whether this node is stopping, so that streams end.
     pub(crate) closing: std::sync::atomic::AtomicBool,
 }
 
-/// A mail server of the operator's that carries codes, reached without TLS and password.
+/// The operator's mail server for sending codes, reached without TLS and password.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CodeRelay {
-    /// Its name or address.
+    /// Host name or address.
     pub host: String,
-    /// Its TCP port.
+    /// TCP port.
     pub port: u16,
     /// The address that codes are sent from.
     pub from: String,
 }
 
-/// Who makes a request.
+/// The authenticated caller of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
-    /// The world that the key opens.
     pub tenant: TenantId,
-    /// Which of the project's two.
     pub environment: Environment,
-    /// The key.
     pub key: KeyId,
-    /// The key's hash, by which it is looked up again while a long answer goes on.
+    /// To look the key up again during a long response.
     pub key_hash: nuncio_domain::key::KeyHash,
-    /// The key's name.
     pub key_name: String,
-    /// What it may do.
     pub permissions: Permissions,
 }
 
@@ -110,45 +105,43 @@ impl Caller {
     }
 }
 
-/// An identifier in a path; a malformed one is of nothing.
+/// Parses an id in a path; a malformed one is a 404.
 pub(crate) fn parse_id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T> {
     text.parse().map_err(|_| nuncio_domain::Error::not_found(what))
 }
 
-/// Makes and reads the signed names that mails carry, whose key follows from the sealer's oldest.
+/// Returns the signer of email tokens; its key is derived from the sealer's oldest key.
 pub fn mail_tokens(sealer: &Sealer) -> Tokens {
     Tokens::new(sealer.derive(b"mail tokens"))
 }
 
-/// What a [`Core`] is made of.
+/// Dependencies of a [`Core`].
 #[derive(Debug)]
-pub struct Parts {
-    /// The database.
+pub struct CoreDeps {
     pub store: Arc<dyn Store>,
-    /// Carries messages out.
+    /// Sends messages.
     pub dispatch: Dispatch,
-    /// Fetches the URLs that callers name.
+    /// Fetches URLs given by callers.
     pub net: nuncio_net::Client,
-    /// The kinds of adapters.
+    /// Adapter kinds.
     pub registry: Registry,
-    /// What adapters are given, clock and randomness among it.
+    /// Services for adapters, including clock and randomness.
     pub services: Services,
-    /// Opens and closes provider secrets.
+    /// Encrypts and decrypts provider secrets.
     pub sealer: Sealer,
-    /// Where clients reach this installation, such as `https://messages.example.org`; what links begin with.
+    /// Public URL of this installation, such as `https://messages.example.org`; the base of links.
     pub public_url: String,
-    /// Sends the codes that prove inbound email addresses.
+    /// Sends the codes that verify inbound email addresses.
     pub code_relay: Option<CodeRelay>,
-    /// Asked about the content of broadcasts beside the built-in review.
+    /// External reviewer of broadcasts, in addition to the built-in review.
     pub reviewer: Option<crate::broadcasts::Reviewer>,
 }
 
 impl Core {
-    /// Puts the parts together.
-    pub fn new(parts: Parts) -> Self {
-        let Parts { store, dispatch, net, registry, services, sealer, public_url, code_relay, reviewer } = parts;
+    pub fn new(parts: CoreDeps) -> Self {
+        let CoreDeps { store, dispatch, net, registry, services, sealer, public_url, code_relay, reviewer } = parts;
         let cursors = Cursors::new(sealer.derive(b"cursors"));
-        let marks = Marks::new(&sealer);
+        let marks = IdentifierHasher::new(&sealer);
         let tokens = mail_tokens(&sealer);
         let inner = Inner {
             store,
@@ -162,10 +155,10 @@ impl Core {
             marks,
             tokens,
             keys: Cache::default(),
-            good_keys: Known::default(),
-            good_connections: Known::default(),
-            dead_links: Known::default(),
-            worlds: Cache::default(),
+            good_keys: PositiveCache::default(),
+            good_connections: PositiveCache::default(),
+            dead_links: PositiveCache::default(),
+            tenant_configs: Cache::default(),
             prices: parking_lot::RwLock::default(),
             countries: Cache::default(),
             code_relay,
@@ -175,36 +168,36 @@ impl Core {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The database, for health checks.
+    /// Returns the database, for health checks.
     pub fn store(&self) -> &dyn Store {
         &*self.inner.store
     }
 
-    /// Whether this node can accept messages right now: the database answers and dispatch is fit. `503 unavailable` otherwise.
+    /// Checks that this node can accept messages: the database responds and dispatch is healthy. Otherwise returns `503 unavailable`.
     pub async fn ready(&self) -> Result<()> {
         self.inner.store.ping().await?;
         match self.inner.dispatch.accepting() {
             Some(_) => Ok(()),
-            None => Err(nuncio_domain::Error::unavailable("this node is not fit to accept messages right now")),
+            None => Err(nuncio_domain::Error::unavailable("this node cannot accept messages now")),
         }
     }
 
-    /// Where people and providers reach this installation; what links begin with.
+    /// Returns the public URL of this installation; the base of links.
     pub fn public_url(&self) -> &str {
         &self.inner.public_url
     }
 
-    /// Clock and randomness.
+    /// Returns clock and randomness.
     pub fn ids(&self) -> &Ids {
         &self.inner.services.ids
     }
 
-    /// The signed names that mails carry.
+    /// Returns the signer of email tokens.
     pub fn mail_tokens(&self) -> &Tokens {
         &self.inner.tokens
     }
 
-    /// Makes and reads page cursors.
+    /// Returns the maker of page cursors.
     pub fn cursors(&self) -> &Cursors {
         &self.inner.cursors
     }

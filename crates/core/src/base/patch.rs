@@ -1,8 +1,8 @@
-//! Fields of a PATCH: one that is absent stays as it is, and null is not the same as absent.
+//! Deserialises fields of a PATCH, where null and absent differ.
 
 use serde::{Deserialize, Deserializer};
 
-/// For a field that cannot be cleared: null is refused.
+/// For a field that cannot be cleared: rejects null.
 pub(crate) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
@@ -12,7 +12,7 @@ pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deseriali
     Option::deserialize(deserializer).map(Some)
 }
 
-/// For a field of a PUT, where null and absent are one.
+/// For a field of a PUT, where null and absent are equal.
 pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }

@@ -1,7 +1,7 @@
 //! Token buckets.
 //!
-//! A bucket is kept as the moment when it will be full again (the generic cell rate algorithm), so that it needs neither a
-//! refill task nor fractions of tokens. All moments are on the monotonic clock.
+//! A bucket is stored as the time when it will be full again (the generic cell rate algorithm), so that it needs neither a refill task nor
+//! fractions of tokens. All times are on the monotonic clock.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// The most buckets that are kept; full ones go first.
+/// Maximum number of buckets; full ones are removed first.
 const BUCKETS: usize = 10_000;
 
-/// How a bucket fills.
+/// Rate and size of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quota {
     per_minute: u32,
@@ -22,27 +22,27 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// A quota, or `None` for 0 tokens a minute: no limit.
+    /// Makes a quota; `None` for 0 tokens per minute: no limit.
     pub fn new(per_minute: u32, burst: u32) -> Option<Self> {
         let interval = Duration::from_secs(60).checked_div(per_minute)?;
         Some(Self { per_minute, burst: burst.max(1), interval })
     }
 }
 
-/// What became of taking one token.
+/// Result of taking a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Taken {
-    /// Tokens a minute.
+    /// Tokens per minute.
     pub limit: u32,
     /// Tokens left.
     pub remaining: u32,
-    /// When the bucket is full again, from now.
+    /// Time until the bucket is full again.
     pub full_in: Duration,
-    /// When the next token comes, from now, if none was there to be taken.
+    /// Time until the next token, if none was available.
     pub wait: Option<Duration>,
 }
 
-/// A bucket per key.
+/// One bucket per key.
 #[derive(Debug)]
 pub struct Buckets<K> {
     quota: Option<Quota>,
@@ -50,19 +50,19 @@ pub struct Buckets<K> {
 }
 
 impl<K: Eq + Hash> Buckets<K> {
-    /// Full buckets; without a quota there is no limit.
+    /// Makes full buckets; without a quota there is no limit.
     pub fn new(quota: Option<Quota>) -> Self {
         Self { quota, full_at: Mutex::new(HashMap::new()) }
     }
 
-    /// When the next token comes, from now, if there is none; takes nothing.
+    /// Returns the time until the next token if none is available; takes none.
     pub fn wait(&self, key: &K, now: Duration) -> Option<Duration> {
         let Quota { burst, interval, .. } = self.quota?;
         let debt = self.full_at.lock().get(key)?.saturating_sub(now);
         (debt + interval).checked_sub(interval * burst).filter(|wait| !wait.is_zero())
     }
 
-    /// Takes a token; `None` when there is no limit.
+    /// Takes a token; `None` if there is no limit.
     pub fn take(&self, key: K, now: Duration) -> Option<Taken> {
         let Quota { per_minute, burst, interval } = self.quota?;
         let capacity = interval * burst;
@@ -84,7 +84,7 @@ impl<K: Eq + Hash> Buckets<K> {
     }
 }
 
-/// Whom an address is counted as: one subscriber has at least a /64 of IPv6 addresses (RFC 6177).
+/// Returns the address that an IP address counts as: a subscriber has at least a /64 of IPv6 addresses (RFC 6177).
 pub fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),

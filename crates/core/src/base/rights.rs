@@ -1,4 +1,4 @@
-//! Limits what an answer shows of resources that the caller has no permission to read.
+//! Limits what a response shows of resources that the caller has no permission to read.
 
 use nuncio_domain::Permission;
 use nuncio_domain::event::ResourceKind;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::Caller;
 
-/// A resource by the name it has in answers, and the permission to read it.
+/// A resource by its name in responses, and the permission to read it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resource {
     pub(crate) name: &'static str,
@@ -39,19 +39,19 @@ impl From<ResourceKind> for Resource {
 }
 
 impl Caller {
-    /// Whether the caller may read resources of this kind.
+    /// Returns whether the caller can read resources of this kind.
     pub(crate) fn may_read(&self, resource: Resource) -> bool {
         self.permissions.allows(resource.read)
     }
 
-    /// A resource as this caller may see it: whole, or only its id and status.
+    /// Returns a resource as this caller can see it: in full, or only its id and status.
     pub(crate) fn view(&self, resource: Resource, whole: &impl Serialize) -> Value {
         let whole = serde_json::to_value(whole).unwrap_or_default();
         if self.may_read(resource) { whole } else { id_and_status(&whole) }
     }
 }
 
-/// What every caller may know of a resource: its id, and its status if it has one.
+/// Returns what every caller can see of a resource: its id, and its status if it has one.
 pub(crate) fn id_and_status(whole: &Value) -> Value {
     let members = ["id", "status"].into_iter().filter_map(|name| Some((name.to_owned(), whole.get(name)?.clone())));
     Value::Object(members.collect::<Map<_, _>>())

@@ -1,6 +1,6 @@
 //! Groups use cases by resource.
 
-/// Declares the use cases of a resource: a view of the [`Core`] with methods of its own, reached by a method of the core.
+/// Declares the use cases of a resource: a view of the [`Core`] with its own methods, reached by a method of the core.
 macro_rules! use_cases {
     ($(#[$doc:meta])* $accessor:ident => $name:ident) => {
         $(#[$doc])*

@@ -1,7 +1,7 @@
-//! Money: what is on the accounts of a world, and the transfers that use cases make in their own transactions.
+//! Balances of environments, and transfers in the transactions of use cases.
 //!
-//! Messages set aside, pay and give back by themselves, in the store. Everything else that costs something calls [`reserve`],
-//! [`settle`], [`release`] and [`charge`] **last** in its transaction: they lock the world's balance until the commit.
+//! The store makes the transfers of messages itself. Everything else that costs something calls [`reserve`], [`settle`], [`release`] and
+//! [`charge`] **last** in its transaction: they lock the environment's balance until the commit.
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Balance, Purpose, Transfer};
@@ -15,23 +15,23 @@ use uuid::Uuid;
 use super::Billing;
 use crate::base::Caller;
 
-/// The money of an environment in US dollars.
+/// The balance of an environment in US dollars.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Balance)]
 pub struct BalanceView {
-    /// What is left of what came in: `reserved` and `available` together.
+    /// Remaining funds: `reserved` plus `available`.
     #[schema(value_type = f64)]
     pub balance: Micros,
-    /// Set aside for messages and broadcasts that are under way.
+    /// Reserved for messages and broadcasts in progress.
     #[schema(value_type = f64)]
     pub reserved: Micros,
-    /// What can be spent. Below zero only where spending is not limited.
+    /// Available to spend. Negative only if spending is not limited.
     #[schema(value_type = f64)]
     pub available: Micros,
     /// Always `usd`.
     pub currency: &'static str,
-    /// All that was ever paid.
+    /// Total spending.
     #[schema(value_type = f64)]
     pub total_spent: Micros,
 }
@@ -43,33 +43,33 @@ impl From<Balance> for BalanceView {
     }
 }
 
-/// What a transfer is about. With its purpose it is made once, however often it is asked for.
+/// What a transfer is for. With its purpose it is unique, so that a repeat changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reference {
-    /// The broadcast, phone number or whatever else costs.
+    /// The broadcast, phone number or other resource that costs money.
     pub resource: Uuid,
-    /// Tells several transfers of one purpose apart, such as review attempts or months.
+    /// Distinguishes transfers of one purpose, such as review attempts or months.
     pub part: i16,
-    /// Whose day it counts to, should the sender's daily spending be limited.
+    /// The sender whose daily spending it counts towards, if that is limited.
     pub sender: Option<SenderId>,
 }
 
-/// Sets money aside; `402 insufficient_balance` when less is available.
+/// Reserves money; `402 insufficient_balance` if less is available.
 pub async fn reserve(tx: &mut dyn Tx, tenant: TenantId, amount: Micros, reference: Reference, now: Timestamp) -> Result<()> {
     transfer(tx, tenant, Purpose::Reserve, amount, reference, now).await
 }
 
-/// Pays out of what was set aside.
+/// Charges reserved money.
 pub async fn settle(tx: &mut dyn Tx, tenant: TenantId, amount: Micros, reference: Reference, now: Timestamp) -> Result<()> {
     transfer(tx, tenant, Purpose::Settle, amount, reference, now).await
 }
 
-/// Gives back what was set aside and not needed.
+/// Releases reserved money that is not needed.
 pub async fn release(tx: &mut dyn Tx, tenant: TenantId, amount: Micros, reference: Reference, now: Timestamp) -> Result<()> {
     transfer(tx, tenant, Purpose::Release, amount, reference, now).await
 }
 
-/// Pays at once; `402 insufficient_balance` when less is available.
+/// Charges without a reservation; `402 insufficient_balance` if less is available.
 pub async fn charge(tx: &mut dyn Tx, tenant: TenantId, amount: Micros, reference: Reference, now: Timestamp) -> Result<()> {
     transfer(tx, tenant, Purpose::Charge, amount, reference, now).await
 }
@@ -85,9 +85,9 @@ async fn transfer(tx: &mut dyn Tx, tenant: TenantId, purpose: Purpose, amount: M
     }
 }
 
-/// `402 insufficient_balance`.
+/// Returns `402 insufficient_balance`.
 pub(crate) fn insufficient(balance: Balance, required: Micros) -> Error {
-    let message = format!("${required} may be needed, ${} is available", balance.available);
+    let message = format!("${required} is required, ${} is available", balance.available);
     Error::new(ErrorCode::InsufficientBalance, message)
         .with("balance", amount(balance.total()))
         .with("reserved", amount(balance.reserved))
@@ -106,13 +106,13 @@ impl Billing<'_> {
         self.balance(caller.tenant).await.map(BalanceView::from)
     }
 
-    /// What is on the accounts of a world.
+    /// Returns the balance of an environment.
     pub async fn balance(&self, tenant: TenantId) -> Result<Balance> {
         Ok(self.inner.store.read().await?.find_balance(tenant).await?)
     }
 
-    /// Whether the balance of a world is what its transfers add up to. What moves while this looks is looked at again.
-    pub async fn books_are_even(&self, tenant: TenantId) -> Result<bool> {
+    /// Returns whether the balance of an environment equals the sum of its transfers. Checks again if it changes meanwhile.
+    pub async fn is_balanced(&self, tenant: TenantId) -> Result<bool> {
         const LOOKS: usize = 5;
         for _ in 0..LOOKS {
             let mut tx = self.inner.store.read().await?;
@@ -123,7 +123,7 @@ impl Billing<'_> {
         Ok(false)
     }
 
-    /// Puts money in, or takes some out if `amount` is below zero. The same `reference` does so once; `false` when it was used before.
+    /// Adds funds, or withdraws some if `amount` is negative. At most once per `reference`; `false` if it was already used.
     pub async fn add_money(&self, tenant: TenantId, amount: Micros, reference: Option<&str>) -> Result<(bool, Balance)> {
         if amount.0 == 0 || amount.0.unsigned_abs() > nuncio_domain::price::MOST.unsigned_abs() {
             return Err(Error::field("amount", format!("is {amount}; must be an amount other than 0, of at most a million dollars")));
@@ -142,7 +142,7 @@ impl Billing<'_> {
         Ok((done, balance))
     }
 
-    /// Whether a world may spend no more than it has.
+    /// Limits an environment's spending to the available balance, or removes the limit.
     pub async fn limit_balance(&self, tenant: TenantId, limited: bool) -> Result<Balance> {
         let mut tx = self.inner.store.begin().await?;
         tx.limit_balance(tenant, limited).await?;
@@ -151,7 +151,7 @@ impl Billing<'_> {
         Ok(balance)
     }
 
-    /// What a sender may still spend today (UTC) under its daily limit.
+    /// Returns how much a sender can still spend today (UTC) under its daily limit.
     pub(crate) async fn left_today(&self, tenant: TenantId, sender: SenderId, limit: Micros) -> Result<Micros> {
         Ok(Micros(limit.0.saturating_sub(self.spent_today(tenant, sender).await?.0)))
     }
@@ -162,15 +162,15 @@ impl Billing<'_> {
         Ok(self.inner.store.read().await?.spent_by_sender(tenant, sender, midnight).await?)
     }
 
-    /// Fails with 402 when a sender may not spend `required` more today (UTC) under its daily limit. What a message may cost counts only
-    /// if its `Money::limited_sender` names the sender. Requests at the same moment do not see each other: they may pass together.
+    /// Fails with 402 if a sender cannot spend `required` more today (UTC) under its daily limit. A message counts only if its
+    /// `Money::limited_sender` is the sender. Concurrent requests do not see each other and can pass together.
     pub async fn check_daily_spend(&self, tenant: TenantId, sender: SenderId, limit: Micros, required: Micros) -> Result<()> {
         let spent = self.spent_today(tenant, sender).await?;
         if spent.0.saturating_add(required.0) <= limit.0 {
             return Ok(());
         }
         let message =
-            format!("sender {sender} may spend ${limit} a day; ${spent} is spent or set aside today, and ${required} more may be needed");
+            format!("sender {sender} can spend ${limit} a day; ${spent} is spent or reserved today, and ${required} more is required");
         Err(Error::new(ErrorCode::InsufficientBalance, message)
             .with("dailySpendLimit", amount(limit))
             .with("spentToday", amount(spent))
@@ -178,7 +178,7 @@ impl Billing<'_> {
     }
 }
 
-/// The identifier of something that only has a name.
+/// Derives the id of something that only has a name.
 fn named(text: &str) -> Uuid {
     let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
     let mut bytes = [0; 16];

@@ -1,4 +1,4 @@
-//! The price list: read from a file, and cached for planning.
+//! The price list: imported from a file, and cached for planning.
 
 use std::collections::BTreeSet;
 
@@ -8,29 +8,29 @@ use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, Times
 
 use super::Billing;
 
-/// The columns of a price file, in any order. The last one may be left out.
+/// Columns of a price file, in any order. The last one is optional.
 const COLUMNS: [&str; 6] = ["channel", "country", "unit", "provider", "fee", "effective_from"];
-/// The most that one unit may cost.
+/// Maximum price of one unit.
 const DEAREST: Micros = Micros(1_000_000_000);
 
 impl Billing<'_> {
-    /// All lines of the general list, or of a project's own.
+    /// Returns the general price list, or a project's own.
     pub async fn list_prices(&self, project: Option<ProjectId>) -> Result<Vec<Price>> {
         Ok(self.inner.store.read().await?.list_prices(project).await?)
     }
 
-    /// Takes over a price file: comma-separated, with a line of names. Every line that is wrong is told, and then nothing is written.
+    /// Imports a price file: comma-separated, with a header line. Reports all invalid lines, and then writes nothing.
     pub async fn import_prices(&self, project: Option<ProjectId>, csv: &str, replace: bool) -> Result<usize> {
         let prices = parse(csv)?;
         let mut tx = self.inner.store.begin().await?;
         tx.put_prices(project, &prices, replace).await?;
         tx.commit().await?;
-        self.inner.worlds.clear();
+        self.inner.tenant_configs.clear();
         Ok(prices.len())
     }
 }
 
-/// Reads a price file.
+/// Parses a price file.
 fn parse(csv: &str) -> Result<Vec<Price>> {
     let mut lines = csv.trim_start_matches('\u{feff}').lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let names = lines.next().map(|(_, line)| fields(line)).unwrap_or_default();
@@ -51,7 +51,7 @@ fn parse(csv: &str) -> Result<Vec<Price>> {
         let value = |column: usize| columns[column].map_or("", |at| values[at].as_str());
         match price([value(0), value(1), value(2), value(3), value(4), value(5)]) {
             Ok(price) if !seen.insert((price.channel, price.country.clone(), price.effective_from)) => {
-                errors.push(FieldError::new(path, "has the channel, country and date of an earlier line"));
+                errors.push(FieldError::new(path, "duplicates the channel, country and date of an earlier line"));
             }
             Ok(price) => prices.push(price),
             Err(faults) => errors.push(FieldError::new(path, faults.join("; "))),
@@ -60,7 +60,7 @@ fn parse(csv: &str) -> Result<Vec<Price>> {
     if errors.is_empty() { Ok(prices) } else { Err(Error::invalid(errors)) }
 }
 
-/// The fields of a line. None of them may hold a comma, so quotes need not be understood, only taken off.
+/// Splits a line. No value contains a comma, so quotes are just removed.
 fn fields(line: &str) -> Vec<String> {
     line.split(',').map(|field| field.trim().trim_matches('"').trim().to_owned()).collect()
 }
@@ -86,7 +86,7 @@ fn price([channel, country, unit, provider, fee, from]: [&str; 6]) -> Result<Pri
     let mut money = |name: &str, text: &str| {
         let amount = Micros::parse(text).filter(|amount| (Micros(0)..=DEAREST).contains(amount));
         if amount.is_none() {
-            faults.push(format!("{name} {text:?} is no amount of US dollars from 0 to {DEAREST} with at most six decimals"));
+            faults.push(format!("{name} is {text:?}; must be an amount of US dollars from 0 to {DEAREST} with at most six decimals"));
         }
         amount.unwrap_or_default()
     };

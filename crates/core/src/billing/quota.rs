@@ -1,4 +1,4 @@
-//! How many bytes of messages an environment may keep. Set by the operator; off until then.
+//! Storage quotas of environments. Set by the operator; none by default.
 
 use nuncio_domain::{Error, ErrorCode, Result, TenantId};
 use nuncio_store::Storage;
@@ -18,12 +18,12 @@ pub(crate) fn exceeded(storage: Storage, required: i64) -> Error {
 }
 
 impl Billing<'_> {
-    /// The storage quota of an environment and what it stores, if it has a quota.
+    /// Returns the storage quota and usage of an environment, if it has a quota.
     pub async fn storage(&self, tenant: TenantId) -> Result<Option<Storage>> {
         Ok(self.inner.store.read().await?.find_storage(tenant).await?)
     }
 
-    /// Sets the storage quota of an environment, or removes it; returns what is in force then.
+    /// Sets the storage quota of an environment, or removes it; returns the new state.
     pub async fn limit_storage(&self, tenant: TenantId, max_bytes: Option<i64>) -> Result<Option<Storage>> {
         let mut tx = self.inner.store.begin().await?;
         tx.limit_storage(tenant, max_bytes).await?;

@@ -1,6 +1,6 @@
 //! What can be done with a broadcast: send, schedule, pause, resume, cancel, escalate, retry the review; and what an operator decides.
 
-use nuncio_domain::broadcast::{Broadcast, Operation, ReviewDecision, Status, apply};
+use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, Status, apply};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::template::Status as TemplateStatus;
 use nuncio_domain::{Channel, Error, ErrorCode, Permission, RequestedChannel, Result, TenantId, Timestamp, limits};
@@ -28,21 +28,21 @@ impl Broadcasts<'_> {
             self.can_go(&broadcast).await?;
             self.require_values(&broadcast).await?;
         }
-        self.review_anew(broadcast, Operation::Send, |broadcast| {
+        self.review_anew(broadcast, BroadcastAction::Send, |broadcast| {
             broadcast.body.scheduled_at = command.scheduled_at.or(broadcast.body.scheduled_at);
         })
         .await
     }
 
-    /// Fails when nothing of it could go out.
+    /// Fails when nothing of it could be sent.
     async fn can_go(&self, broadcast: &Broadcast) -> Result<()> {
-        let world = self.world(broadcast.tenant).await?;
+        let config = self.tenant_config(broadcast.tenant).await?;
         let template = self.template_of(broadcast).await?;
-        if world.sender(broadcast.sender).is_none() {
+        if config.sender(broadcast.sender).is_none() {
             return Err(Error::not_found("sender"));
         }
         let RequestedChannel::Only(channel) = broadcast.channel.requested() else { return Ok(()) };
-        if world.connection(broadcast.sender, channel).is_none() {
+        if config.connection(broadcast.sender, channel).is_none() {
             let message = format!("the sender of the broadcast has no provider connected for {channel}");
             return Err(Error::new(ErrorCode::SenderNotConfigured, message));
         }
@@ -59,7 +59,7 @@ impl Broadcasts<'_> {
         if at <= self.ids().clock.now() {
             return Err(Error::field("scheduledAt", format!("{at} has passed; must be in the future")));
         }
-        self.act_on(caller, id, Operation::Schedule, |broadcast, _| {
+        self.act_on(caller, id, BroadcastAction::Schedule, |broadcast, _| {
             broadcast.body.scheduled_at = Some(at);
             Ok(())
         })
@@ -69,29 +69,29 @@ impl Broadcasts<'_> {
     /// Stops it until it is resumed. What was handed over and no provider has yet is taken back.
     pub async fn pause(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
-        self.act_on(caller, id, Operation::Pause, |_, _| Ok(())).await
+        self.act_on(caller, id, BroadcastAction::Pause, |_, _| Ok(())).await
     }
 
     /// Goes on handing over.
     pub async fn resume(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
-        self.act_on(caller, id, Operation::Resume, |broadcast, _| {
+        self.act_on(caller, id, BroadcastAction::Resume, |broadcast, _| {
             broadcast.body.halted = None;
             Ok(())
         })
         .await
     }
 
-    /// Stops for good. What was handed over and no provider has yet is taken back.
+    /// Stops permanently. What was handed over and no provider has yet is taken back.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
-        self.act_on(caller, id, Operation::Cancel, |_, _| Ok(())).await
+        self.act_on(caller, id, BroadcastAction::Cancel, |_, _| Ok(())).await
     }
 
     /// Asks for a person to look at a rejected broadcast.
     pub async fn escalate(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
-        self.act_on(caller, id, Operation::Escalate, |_, _| Ok(())).await
+        self.act_on(caller, id, BroadcastAction::Escalate, |_, _| Ok(())).await
     }
 
     /// Has the edited content of a rejected broadcast reviewed.
@@ -101,23 +101,23 @@ impl Broadcasts<'_> {
         if broadcast.status == Status::Rejected {
             self.require_values(&broadcast).await?;
         }
-        self.review_anew(broadcast, Operation::RetryReview, |_| {}).await
+        self.review_anew(broadcast, BroadcastAction::RetryReview, |_| {}).await
     }
 
     /// Sets aside what a broadcast may cost, and has it reviewed.
     async fn review_anew(
         &self,
         broadcast: Broadcast,
-        operation: Operation,
+        action: BroadcastAction,
         edit: impl Fn(&mut Broadcast) + Send + Sync,
     ) -> Result<BroadcastView> {
-        apply(broadcast.standing(&fingerprint(&broadcast)), operation)?;
+        apply(broadcast.standing(&fingerprint(&broadcast)), action)?;
         let estimate = self.estimate(&broadcast).await?;
         let changed = self
             .change_as(
                 broadcast.tenant,
                 broadcast.id,
-                |_| operation,
+                |_| action,
                 Some(&estimate),
                 |broadcast, _| {
                     edit(broadcast);
@@ -133,11 +133,11 @@ impl Broadcasts<'_> {
         &self,
         caller: &Caller,
         id: &str,
-        operation: Operation,
+        action: BroadcastAction,
         edit: impl Fn(&mut Broadcast, Timestamp) -> Result<()> + Send + Sync,
     ) -> Result<BroadcastView> {
         let id = parse_id(id, "broadcast")?;
-        Ok(BroadcastView::whole(&self.change(caller.tenant, id, operation, edit).await?))
+        Ok(BroadcastView::whole(&self.change(caller.tenant, id, action, edit).await?))
     }
 
     fn check_time(&self, at: Timestamp) -> Result<()> {
@@ -147,24 +147,24 @@ impl Broadcasts<'_> {
         Ok(())
     }
 
-    /// Broadcasts of a world that wait for an operator, newest first.
+    /// Broadcasts of an environment that wait for an operator, newest first.
     pub async fn escalated(&self, tenant: TenantId) -> Result<Vec<BroadcastView>> {
         let page = PageRequest::newest(ESCALATED);
         let page = self.inner.store.read().await?.list_broadcasts(tenant, &[Status::Escalated], page).await?;
         Ok(page.items.iter().map(BroadcastView::from).collect())
     }
 
-    /// An operator lets an escalated broadcast through, or refuses it for good. `reason` is shown to whoever made it.
+    /// An operator lets an escalated broadcast through, or refuses it permanently. `reason` is shown to whoever made it.
     pub async fn decide_review(&self, tenant: TenantId, id: &str, approve: bool, reason: Option<&str>) -> Result<BroadcastView> {
         let broadcast = self.find(tenant, parse_id(id, "broadcast")?).await?;
-        let operation = |broadcast: &Broadcast| {
+        let action = |broadcast: &Broadcast| {
             let now = self.ids().clock.now();
-            if approve { Operation::Approve { ahead: is_ahead(broadcast, now) } } else { Operation::Refuse }
+            if approve { BroadcastAction::Approve { ahead: is_ahead(broadcast, now) } } else { BroadcastAction::Refuse }
         };
-        apply(broadcast.standing(""), operation(&broadcast))?;
+        apply(broadcast.standing(""), action(&broadcast))?;
         let estimate = if approve { Some(self.estimate(&broadcast).await?) } else { None };
         let changed = self
-            .change_as(tenant, broadcast.id, operation, estimate.as_ref(), |broadcast, now| {
+            .change_as(tenant, broadcast.id, action, estimate.as_ref(), |broadcast, now| {
                 let reason_given = reason.map(str::to_owned);
                 broadcast.body.decision = Some(ReviewDecision { approved: approve, reason: reason_given, decided_at: now });
                 if let Some(review) = &mut broadcast.body.review {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nuncio_domain::broadcast::{Broadcast, Operation, apply};
+use nuncio_domain::broadcast::{Broadcast, BroadcastAction, apply};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::template::Template;
 use nuncio_domain::{
@@ -47,7 +47,7 @@ pub struct SelectContacts {
     pub variables: BTreeMap<String, String>,
 }
 
-/// What became of the contacts that were selected.
+/// Outcome of the contacts that were selected.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SelectedContacts {
@@ -76,7 +76,7 @@ impl Broadcasts<'_> {
         caller.require(Permission::ContactsRead)?;
         let id: BroadcastId = parse_id(id, "broadcast")?;
         let broadcast = self.find(caller.tenant, id).await?;
-        apply(broadcast.standing(""), Operation::Prepare)?;
+        apply(broadcast.standing(""), BroadcastAction::Prepare)?;
         let asked = asked.checked()?;
         let template = self.template_of(&broadcast).await?;
         let filter = ContactFilter { metadata: asked.metadata.clone(), ..ContactFilter::default() };
@@ -196,7 +196,7 @@ impl SelectContacts {
     }
 }
 
-/// A value of the metadata as it stands in a message; `None` for what is no single value.
+/// A value of the metadata as it stands in a message; `None` for what is not a single value.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -206,7 +206,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The address by which a broadcast reaches somebody: the primary one of its channel, else any of the same kind. `smart` reaches phone
+/// The address by which a broadcast reaches someone: the primary one of its channel, else any of the same kind. `smart` reaches phone
 /// numbers before email addresses.
 fn reached(person: &Person, channel: RequestedChannel) -> Option<&Recipient> {
     let primary = |channel: Channel| {

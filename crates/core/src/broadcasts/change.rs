@@ -1,6 +1,6 @@
 //! Changing a broadcast: the state machine, money and events in one transaction, on the newest state.
 
-use nuncio_domain::broadcast::{Broadcast, Operation, Status, apply};
+use nuncio_domain::broadcast::{Broadcast, BroadcastAction, Status, apply};
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{BroadcastId, Error, Micros, Result, TenantId, Timestamp};
@@ -11,7 +11,7 @@ use super::Broadcasts;
 use super::links;
 use super::money::{self, Estimate};
 use super::view::BroadcastView;
-use crate::base::once;
+use crate::base::idempotency;
 
 /// How often a change that lost a race is made again.
 const TRIES: usize = 5;
@@ -19,7 +19,7 @@ const TRIES: usize = 5;
 /// A hash of the content that a review looks at.
 pub(super) fn fingerprint(broadcast: &Broadcast) -> String {
     let body = &broadcast.body;
-    let bytes = once::fingerprint(&(&body.text, &body.content, &body.email_subject, &broadcast.html, &body.variables));
+    let bytes = idempotency::fingerprint(&(&body.text, &body.content, &body.email_subject, &broadcast.html, &body.variables));
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -34,10 +34,10 @@ impl Broadcasts<'_> {
         &self,
         tenant: TenantId,
         id: BroadcastId,
-        operation: Operation,
+        action: BroadcastAction,
         edit: impl Fn(&mut Broadcast, Timestamp) -> Result<()> + Send + Sync,
     ) -> Result<Broadcast> {
-        self.change_as(tenant, id, |_| operation, None, edit).await
+        self.change_as(tenant, id, |_| action, None, edit).await
     }
 
     /// The same for an operation that depends on the newest state, or that sets money aside: that takes an estimate.
@@ -45,7 +45,7 @@ impl Broadcasts<'_> {
         &self,
         tenant: TenantId,
         id: BroadcastId,
-        operation: impl Fn(&Broadcast) -> Operation + Send + Sync,
+        action: impl Fn(&Broadcast) -> BroadcastAction + Send + Sync,
         estimate: Option<&Estimate>,
         edit: impl Fn(&mut Broadcast, Timestamp) -> Result<()> + Send + Sync,
     ) -> Result<Broadcast> {
@@ -53,8 +53,8 @@ impl Broadcasts<'_> {
             let now = self.ids().clock.now();
             let mut tx = self.inner.store.begin().await?;
             let before = tx.find_broadcast(tenant, id).await?.ok_or_else(|| Error::not_found("broadcast"))?;
-            let operation = operation(&before);
-            let path = apply(before.standing(&fingerprint(&before)), operation)?;
+            let action = action(&before);
+            let path = apply(before.standing(&fingerprint(&before)), action)?;
             let mut broadcast = before.clone();
             broadcast.updated_at = now;
             broadcast.version += path.len().max(1) as i64;
@@ -65,7 +65,7 @@ impl Broadcasts<'_> {
             if let Some(estimate) = estimate {
                 estimate.put(&mut broadcast)?;
             }
-            let releases = before.body.reserved > 0 && (operation == Operation::Reject || broadcast.status.is_final());
+            let releases = before.body.reserved > 0 && (action == BroadcastAction::Reject || broadcast.status.is_final());
             if releases {
                 broadcast.body.reserved = 0;
             }
@@ -77,7 +77,7 @@ impl Broadcasts<'_> {
             }
             let mut rest = Micros(0);
             if releases {
-                // Nobody is handed over any more, now that the row is locked: what was taken over is known for good.
+                // Nobody is handed over any more, now that the row is locked: what was taken over is known permanently.
                 broadcast.counts = tx.find_broadcast(tenant, id).await?.map_or(before.counts, |fresh| fresh.counts);
                 rest = Broadcast { counts: broadcast.counts, ..before.clone() }.unspent();
             }

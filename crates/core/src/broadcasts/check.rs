@@ -4,7 +4,7 @@ use nuncio_domain::broadcast::{Broadcast, BroadcastType};
 use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, limits};
 
 use super::{safety, variables};
-use crate::base::{Faults, check_metadata};
+use crate::base::{FieldErrors, check_metadata};
 use crate::messages::{SendMessage, routing, validate};
 
 /// A message of the broadcast, without a recipient.
@@ -34,7 +34,7 @@ pub(super) fn message(broadcast: &Broadcast) -> SendMessage {
 /// or HTML.
 pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let mut faults = Faults { errors: &mut errors };
+    let mut faults = FieldErrors { errors: &mut errors };
     faults.name("name", Some(&broadcast.body.name), 1, limits::BROADCAST_NAME);
     if broadcast.body.scheduled_at.is_some_and(|at| at > now.plus(limits::BROADCAST_AHEAD)) {
         faults.push("scheduledAt", "is more than 365 days ahead");

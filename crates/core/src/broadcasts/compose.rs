@@ -1,4 +1,4 @@
-//! What can be seen of a broadcast before it goes out: the message to one recipient, a test message, what it would cost and take; and a
+//! What can be seen of a broadcast before it is sent: the message to one recipient, a test message, what it would cost and take; and a
 //! copy of it to begin with.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::Broadcasts;
 use super::command::NewContact;
 use super::contacts;
-use super::hand_over::command;
+use super::fan_out::command;
 use super::money::Class;
 use super::view::BroadcastView;
 use crate::base::{Caller, parse_id};
@@ -24,7 +24,7 @@ use crate::messages::{MessageView, Plan, SendOptions};
 pub struct PreviewBroadcast {
     /// A recipient of the broadcast.
     pub contact_id: Option<String>,
-    /// Somebody who need not be one.
+    /// Someone who need not be one.
     pub contact: Option<NewContact>,
 }
 
@@ -84,7 +84,7 @@ pub struct BroadcastEstimate {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub estimated_cost: Option<Micros>,
-    /// What would be set aside, fallbacks included, in US dollars.
+    /// What would be reserved, fallbacks included, in US dollars.
     #[schema(value_type = f64)]
     pub required: Micros,
     /// How long the connections' rates need for it, in seconds; absent when none has one.
@@ -139,7 +139,7 @@ impl Broadcasts<'_> {
         Ok(BroadcastPreview { text, subject, html_body, plan })
     }
 
-    /// Sends the message of a broadcast to somebody who need not be one of its recipients. It is a message like any other.
+    /// Sends the message of a broadcast to someone who need not be one of its recipients. It is a message like any other.
     pub async fn test(&self, caller: &Caller, id: &str, asked: TestBroadcast) -> Result<MessageView> {
         caller.require(Permission::BroadcastsRead)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
@@ -215,9 +215,9 @@ impl Broadcasts<'_> {
                 }
             }
         }
-        let world = self.world(caller.tenant).await?;
+        let config = self.tenant_config(caller.tenant).await?;
         let seconds = |channel: &Channel, estimate: &ChannelEstimate| {
-            let throttle = world.connection(broadcast.sender, *channel)?.throttle?;
+            let throttle = config.connection(broadcast.sender, *channel)?.throttle?;
             let paced = estimate.recipients.saturating_sub(u64::from(throttle.burst));
             Some((paced as f64 / throttle.messages_per_second).ceil() as u64)
         };

@@ -3,24 +3,24 @@
 use std::collections::HashSet;
 
 use nuncio_domain::address::{self, Parsed};
-use nuncio_domain::broadcast::{Broadcast, ContactStatus, Operation, Status, Variables, apply};
+use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ContactStatus, Status, Variables, apply};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Content;
 use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Permission, Recipient, RequestedChannel, Result, limits};
-use nuncio_store::{NewBroadcastContact, Operation as Guarded};
+use nuncio_store::{IdempotentOperation, NewBroadcastContact};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Broadcasts;
 use super::command::{AddBroadcastContacts, ListBroadcastContacts, NewContact};
 use super::view::{BroadcastContactView, BroadcastView};
+use crate::base::idempotency::{self, Repeat};
 use crate::base::list::{self, Listed};
-use crate::base::once::{self, Repeat};
 use crate::base::{Caller, parse_id, rights};
 use crate::templates::render;
 
-/// What became of recipients that were to be added.
+/// Outcome of recipients that were to be added.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AddedBroadcastContacts)]
@@ -54,15 +54,16 @@ impl Broadcasts<'_> {
     pub async fn add_contacts(&self, caller: &Caller, id: &str, command: AddBroadcastContacts, key: Option<&str>) -> Result<AddedContacts> {
         caller.require(Permission::BroadcastsWrite)?;
         let id: BroadcastId = parse_id(id, "broadcast")?;
-        let guard = self.guard(caller.tenant, Guarded::AddBroadcastContacts, once::key(None, key)?, &(id, &command));
+        let guard = self.guard(caller.tenant, IdempotentOperation::AddBroadcastContacts, idempotency::key(None, key)?, &(id, &command));
         let broadcast = self.find(caller.tenant, id).await?;
         let now = self.ids().clock.now();
         let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-        let conflict = |repeat: Repeat| once::conflict(caller, rights::BROADCAST, &BroadcastView::from(&broadcast), repeat.same_request);
-        if let Err(error) = apply(broadcast.standing(""), Operation::Prepare) {
+        let conflict =
+            |repeat: Repeat| idempotency::conflict(caller, rights::BROADCAST, &BroadcastView::from(&broadcast), repeat.same_request);
+        if let Err(error) = apply(broadcast.standing(""), BroadcastAction::Prepare) {
             // That it was done already goes before that it cannot be done now.
             let mut tx = self.inner.store.begin().await?;
-            let repeat = once::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await?;
+            let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await?;
             return Err(repeat.map_or(error, conflict));
         }
         let count = command.contacts.len();
@@ -88,7 +89,7 @@ impl Broadcasts<'_> {
         // In this order they are also handed over.
         new.sort_unstable_by_key(|contact| contact.id);
         let mut tx = self.inner.store.begin().await?;
-        if let Some(repeat) = once::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await? {
+        if let Some(repeat) = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await? {
             return Err(conflict(repeat));
         }
         let Some(added) = tx.insert_broadcast_contacts(caller.tenant, id, &new).await? else {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use nuncio_domain::address::{self, typed_phone};
-use nuncio_domain::broadcast::{Broadcast, Operation, apply};
+use nuncio_domain::broadcast::{Broadcast, BroadcastAction, apply};
 use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Error, Ids, Permission, RequestedChannel, Result};
 use nuncio_store::{ImportProgress, NewBroadcastContact};
@@ -45,7 +45,7 @@ pub struct ImportContacts {
     pub import_id: Option<String>,
 }
 
-/// What became of the rows of a file.
+/// Outcome of the rows of a file.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedContacts {
@@ -81,7 +81,7 @@ pub struct RefusedRow {
     pub reason: String,
 }
 
-/// An import that is under way.
+/// An import that is in flight.
 #[derive(Debug)]
 pub struct Import {
     core: Core,
@@ -127,7 +127,7 @@ impl Broadcasts<'_> {
         caller.require(Permission::BroadcastsWrite)?;
         let id: BroadcastId = parse_id(id, "broadcast")?;
         let broadcast = self.find(caller.tenant, id).await?;
-        apply(broadcast.standing(""), Operation::Prepare)?;
+        apply(broadcast.standing(""), BroadcastAction::Prepare)?;
         let format = format?;
         if let Some(name) = asked.import_id.as_ref().filter(|name| !(1..=NAME).contains(&name.chars().count())) {
             return Err(Error::field("query.importId", format!("has {} characters; must have 1 to {NAME}", name.chars().count())));
@@ -168,7 +168,7 @@ impl Import {
         if self.waiting.len() < PIECE { Ok(()) } else { self.step(false).await }
     }
 
-    /// Ends the file, and says what became of its rows.
+    /// Ends the file, and says the outcome of its rows.
     pub async fn finish(mut self) -> Result<ImportedContacts> {
         self.step(true).await?;
         let rows = std::mem::take(&mut self.read);

@@ -1,6 +1,6 @@
 //! Links of a broadcast that are counted: the text names this node in place of the page, and the node leads on to it.
 //!
-//! The address that a recipient sees names the link and the recipient, and is signed: nothing is stored for it before somebody opens it.
+//! The address that a recipient sees names the link and the recipient, and is signed: nothing is stored for it before someone opens it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,7 +16,7 @@ use super::{Broadcasts, check};
 use crate::base::Core;
 use crate::messages::SendMessage;
 
-/// Bytes of a token: world, link, recipient, signature.
+/// Bytes of a token: environment, link, recipient, signature.
 const PARTS: [usize; 4] = [4, 5, 8, 4];
 const TOKEN: usize = PARTS[0] + PARTS[1] + PARTS[2] + PARTS[3];
 
@@ -76,7 +76,7 @@ pub(super) fn put_in(core: &Core, broadcast: &Broadcast, contact: BroadcastConta
 }
 
 impl Target {
-    /// `None` in a world whose number four bytes do not hold.
+    /// `None` in an environment whose number four bytes do not hold.
     fn token(self, core: &Core) -> Option<String> {
         let mut bytes = Vec::with_capacity(TOKEN);
         bytes.extend(u32::try_from(self.tenant.0).ok()?.to_be_bytes());

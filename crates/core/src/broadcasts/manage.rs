@@ -1,17 +1,17 @@
 //! Making, reading, editing and deleting broadcasts.
 
-use nuncio_domain::broadcast::{Body, Broadcast, Counts, Operation, QuietHours, Status, WrittenQuietHours};
+use nuncio_domain::broadcast::{Body, Broadcast, BroadcastAction, Counts, QuietHours, Status, WrittenQuietHours};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::Template;
 use nuncio_domain::{BroadcastId, Error, ErrorCode, Permission, Result, limits};
-use nuncio_store::Operation as Guarded;
+use nuncio_store::IdempotentOperation;
 
 use super::Broadcasts;
 use super::check;
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, once, parse_id, rights};
+use crate::base::{Caller, idempotency, parse_id, rights};
 
 /// Recipients that are deleted with a draft in one transaction.
 const DELETED: u32 = 2_000;
@@ -20,18 +20,18 @@ impl Broadcasts<'_> {
     /// Makes a draft. All faults are told at once.
     pub async fn create(&self, caller: &Caller, mut command: CreateBroadcast, key: Option<String>) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsWrite)?;
-        let key = once::key(command.idempotency_key.take(), key.as_deref())?;
+        let key = idempotency::key(command.idempotency_key.take(), key.as_deref())?;
         let now = self.ids().clock.now();
-        let world = self.world(caller.tenant).await?;
+        let config = self.tenant_config(caller.tenant).await?;
         let sender = match &command.sender_id {
-            Some(id) => id.parse().ok().and_then(|id| world.sender(id)).ok_or_else(|| Error::not_found("sender"))?,
-            None => world.default_sender().ok_or_else(|| {
+            Some(id) => id.parse().ok().and_then(|id| config.sender(id)).ok_or_else(|| Error::not_found("sender"))?,
+            None => config.default_sender().ok_or_else(|| {
                 Error::new(ErrorCode::SenderNotConfigured, "this environment has no default sender; name one in senderId")
             })?,
         };
         command.sender_id = Some(sender.id.to_string());
         command.message_type = Some(command.message_type.unwrap_or_default());
-        let guard = self.guard(caller.tenant, Guarded::CreateBroadcast, key, &command);
+        let guard = self.guard(caller.tenant, IdempotentOperation::CreateBroadcast, key, &command);
         let broadcast = Broadcast {
             tenant: caller.tenant,
             id: self.ids().at(now),
@@ -63,12 +63,13 @@ impl Broadcasts<'_> {
         self.check(&broadcast).await?;
         let mut tx = self.inner.store.begin().await?;
         let repeat =
-            once::claim(&mut *tx, caller.tenant, guard.as_ref(), broadcast.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
-        if let Some(once::Repeat { original, same_request }) = repeat {
+            idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), broadcast.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION))
+                .await?;
+        if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             let id = BroadcastId::from_uuid(original);
             let original = self.inner.store.read().await?.find_broadcast(caller.tenant, id).await?;
-            return Err(once::repeat(caller, rights::BROADCAST, original.as_ref().map(BroadcastView::whole).as_ref(), same_request));
+            return Err(idempotency::repeat(caller, rights::BROADCAST, original.as_ref().map(BroadcastView::whole).as_ref(), same_request));
         }
         tx.insert_broadcast(&broadcast).await?;
         tx.commit().await?;
@@ -93,7 +94,6 @@ impl Broadcasts<'_> {
         Ok(Some(template.in_use()))
     }
 
-    /// One broadcast.
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsRead)?;
         Ok(BroadcastView::whole(&self.find(caller.tenant, parse_id(id, "broadcast")?).await?))
@@ -131,7 +131,7 @@ impl Broadcasts<'_> {
             self.template_of(&wanted).await?;
         }
         let changed = self
-            .change(caller.tenant, id, Operation::Edit, |broadcast, now| {
+            .change(caller.tenant, id, BroadcastAction::Edit, |broadcast, now| {
                 command.apply(broadcast, &hours);
                 let faults = check::check(broadcast, now);
                 if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }
@@ -163,7 +163,7 @@ impl Broadcasts<'_> {
     pub(super) async fn no_draft(&self, caller: &Caller, id: BroadcastId) -> Error {
         match self.find(caller.tenant, id).await {
             Err(error) => error,
-            Ok(broadcast) => match nuncio_domain::broadcast::apply(broadcast.standing(""), Operation::Prepare) {
+            Ok(broadcast) => match nuncio_domain::broadcast::apply(broadcast.standing(""), BroadcastAction::Prepare) {
                 Err(error) => error,
                 Ok(_) => Error::unavailable("the broadcast keeps changing; try again"),
             },

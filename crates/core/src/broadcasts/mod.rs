@@ -7,7 +7,7 @@ mod check;
 mod command;
 mod compose;
 mod contacts;
-mod hand_over;
+mod fan_out;
 mod import;
 mod import_rows;
 mod links;

@@ -1,6 +1,6 @@
-//! What broadcasts cost: estimated before the review begins, set aside as a whole, taken over by messages one by one, the rest given back.
+//! What broadcasts cost: estimated before the review begins, reserved as a whole, taken over by messages one by one, the rest given back.
 //!
-//! A message takes its price out of what is set aside by being written ([`Budget`]); from then on it pays and gives back by itself. So what
+//! A message takes its price out of what is reserved by being written ([`Budget`]); from then on it pays and gives back by itself. So what
 //! is left for recipients who were not handed over is the reservation less what was taken over, at every moment.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,12 +15,12 @@ use nuncio_store::{ChannelMetrics, NewBroadcastContact, Tx};
 use super::Broadcasts;
 use super::change::fingerprint;
 use super::check;
-use super::hand_over::Composer;
+use super::fan_out::Composer;
 use super::variables;
 use crate::base::Core;
 use crate::billing::{self, Reference};
 use crate::messages::plan::Planned;
-use crate::messages::routing::{self, Known, Window};
+use crate::messages::routing::{self, RoutingInputs, Window};
 
 /// Recipients that are looked at in one step.
 const PAGE: u32 = 1_000;
@@ -139,7 +139,7 @@ impl Broadcasts<'_> {
     pub(super) async fn estimate(&self, broadcast: &Broadcast) -> Result<Estimate> {
         let mut estimate = Estimate { expected: None, required: Micros(0), limited_sender: None, basis: basis(broadcast) };
         let Ok(composer) = self.composer(broadcast).await? else { return Ok(estimate) };
-        if self.price_book(&composer.world).await?.is_empty() {
+        if self.price_book(&composer.config).await?.is_empty() {
             return Ok(estimate);
         }
         for (class, count) in self.classes_of(&composer).await? {
@@ -188,11 +188,11 @@ impl Broadcasts<'_> {
 
     /// What messages to these recipients rest on, looked up for all of them at once.
     pub(super) async fn knowledge(&self, composer: &Composer<'_>, page: &[NewBroadcastContact]) -> Result<Knowledge> {
-        let (broadcast, world) = (composer.broadcast, &composer.world);
-        let prices = self.price_book(world).await?;
+        let (broadcast, config) = (composer.broadcast, &composer.config);
+        let prices = self.price_book(config).await?;
         let (asked, message_type) = (broadcast.channel.requested(), broadcast.message_type.message_type());
-        let nothing = Knowledge { common: Known { prices, ..Known::default() }, metrics: None };
-        if !routing::needs_knowledge(world, &composer.sender, asked, message_type) {
+        let nothing = Knowledge { common: RoutingInputs { prices, ..RoutingInputs::default() }, metrics: None };
+        if !routing::needs_knowledge(config, &composer.sender, asked, message_type) {
             return Ok(nothing);
         }
         let kind = routing::known_kind(asked);
@@ -201,26 +201,26 @@ impl Broadcasts<'_> {
             return Ok(nothing);
         }
         let metrics = self.messages().metrics_of(broadcast.tenant, kind, &known).await?;
-        let common = Known { countries: self.countries(broadcast.tenant).await?, ..nothing.common };
+        let common = RoutingInputs { countries: self.countries(broadcast.tenant).await?, ..nothing.common };
         Ok(Knowledge { common, metrics: Some((kind, metrics)) })
     }
 }
 
 /// What is known of a page of recipients.
 pub(super) struct Knowledge {
-    common: Known,
+    common: RoutingInputs,
     /// Of recipients of this kind, where it matters.
     metrics: Option<(AddressKind, HashMap<String, Vec<ChannelMetrics>>)>,
 }
 
 impl Knowledge {
     /// What is known of one recipient of the page.
-    pub(super) fn of(&mut self, composer: &Composer<'_>, recipient: &Recipient, now: Timestamp) -> Known {
+    pub(super) fn of(&mut self, composer: &Composer<'_>, recipient: &Recipient, now: Timestamp) -> RoutingInputs {
         let Recipient { kind, identifier } = recipient;
         match &mut self.metrics {
             Some((known_kind, metrics)) if known_kind == kind => {
                 let own = metrics.remove(identifier).unwrap_or_default();
-                self.common.clone().of(&composer.world, *kind, identifier, own, now)
+                self.common.clone().of(&composer.config, *kind, identifier, own, now)
             }
             _ => self.common.clone(),
         }

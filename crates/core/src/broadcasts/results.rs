@@ -1,4 +1,4 @@
-//! What became of every recipient, page by page or as a CSV file.
+//! Outcome of every recipient, page by page or as a CSV file.
 
 use nuncio_domain::broadcast::Broadcast;
 use nuncio_domain::page::PageRequest;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_domain::broadcast::{Broadcast, Operation, ReviewDecision, ReviewPolicy, ReviewResult};
+use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, ReviewPolicy, ReviewResult};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{BroadcastId, Error, Result, TenantId, Timestamp};
 use nuncio_store::DueBroadcast;
@@ -30,7 +30,6 @@ const PAGE: u32 = 100;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewExample {
-    /// The broadcast.
     pub broadcast_id: BroadcastId,
     /// What the person decided.
     #[serde(flatten)]
@@ -38,7 +37,6 @@ pub struct ReviewExample {
     /// Text or caption.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Subject of emails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub email_subject: Option<String>,
     /// What the automated review had found.
@@ -70,8 +68,8 @@ impl Broadcasts<'_> {
         let passes = result.score >= policy.threshold;
         let reviewed = fingerprint(broadcast);
         let operation = |broadcast: &Broadcast| match passes {
-            true => Operation::Pass { ahead: is_ahead(broadcast, now) },
-            false => Operation::Reject,
+            true => BroadcastAction::Pass { ahead: is_ahead(broadcast, now) },
+            false => BroadcastAction::Reject,
         };
         self.change_as(broadcast.tenant, broadcast.id, operation, None, |broadcast, _| {
             broadcast.body.review = Some(result.clone());
@@ -82,7 +80,7 @@ impl Broadcasts<'_> {
         Ok(None)
     }
 
-    /// What the operator asks of the content of a world's broadcasts.
+    /// What the operator asks of the content of an environment's broadcasts.
     pub async fn review_policy(&self, tenant: TenantId) -> Result<ReviewPolicy> {
         Ok(self.inner.store.read().await?.review_policy(tenant).await?)
     }
@@ -111,7 +109,7 @@ impl Broadcasts<'_> {
         Ok(policy)
     }
 
-    /// Every broadcast of a world that a person decided about, newest first.
+    /// Every broadcast of an environment that a person decided about, newest first.
     pub async fn review_examples(&self, tenant: TenantId) -> Result<Vec<ReviewExample>> {
         let (mut examples, mut before) = (Vec::new(), None);
         loop {
@@ -125,7 +123,7 @@ impl Broadcasts<'_> {
     }
 
     async fn subject_of(&self, broadcast: &Broadcast) -> Result<Subject> {
-        let world = self.world(broadcast.tenant).await?;
+        let config = self.tenant_config(broadcast.tenant).await?;
         let body = &broadcast.body;
         let mut texts: Vec<String> = [&body.text, &body.email_subject].into_iter().flatten().cloned().collect();
         let mut links: Vec<String> = body.content.iter().filter_map(|c| c.media_url.clone()).collect();
@@ -158,7 +156,7 @@ impl Broadcasts<'_> {
         }
         texts.sort_unstable();
         texts.dedup();
-        let sender = world.sender(broadcast.sender).map(|s| s.name.clone()).unwrap_or_default();
+        let sender = config.sender(broadcast.sender).map(|s| s.name.clone()).unwrap_or_default();
         Ok(Subject { texts, html: broadcast.html.clone(), links, sender })
     }
 }

@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
-use nuncio_domain::broadcast::{Broadcast, Operation, Status};
+use nuncio_domain::broadcast::{Broadcast, BroadcastAction, Status};
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::{Error, ErrorCode, Result, Timestamp, limits};
 use nuncio_store::{DueBroadcast, Transition};
 
 use super::Broadcasts;
-use super::hand_over::Round;
+use super::fan_out::Round;
 use crate::base::Core;
 
 /// For how long a node has a broadcast to itself.
@@ -25,14 +25,14 @@ const TAKEN_BACK: u32 = 1_000;
 
 impl Broadcasts<'_> {
     /// Looks after one broadcast that is due.
-    pub async fn look_after(&self, mut due: DueBroadcast) -> Result<()> {
+    pub async fn process_due(&self, mut due: DueBroadcast) -> Result<()> {
         let Some(now) = self.inner.dispatch.accepting() else { return Ok(()) };
         let late = now.since(due.due_at) > limits::PAST_DUE;
         if !self.claim(&mut due, Some(now.plus(LEASE))).await? {
             return Ok(());
         }
         let broadcast = self.find(due.tenant, due.id).await?;
-        // Somebody is still to be handed over, and may have been by the original of this copy.
+        // Someone is still to be handed over, and may have been by the original of this copy.
         let doubtful = late && broadcast.waiting() > 0;
         let next = match broadcast.status {
             Status::Scheduled | Status::Sending if doubtful => return settled(self.hold(&broadcast).await),
@@ -53,7 +53,7 @@ impl Broadcasts<'_> {
         }
     }
 
-    /// Takes the broadcast under the next fence until `next`; `false` when somebody was faster.
+    /// Takes the broadcast under the next fence until `next`; `false` when someone was faster.
     pub(super) async fn claim(&self, due: &mut DueBroadcast, next: Option<Timestamp>) -> Result<bool> {
         let mut tx = self.inner.store.begin().await?;
         let claimed = tx.claim_broadcast(due, next).await?;
@@ -63,13 +63,13 @@ impl Broadcasts<'_> {
     }
 
     async fn begin(&self, broadcast: &Broadcast) -> Result<()> {
-        self.change(broadcast.tenant, broadcast.id, Operation::Begin, |_, _| Ok(())).await.map(drop)
+        self.change(broadcast.tenant, broadcast.id, BroadcastAction::Begin, |_, _| Ok(())).await.map(drop)
     }
 
-    /// More than an hour late: this may be a restored copy of what went out long ago. A person resumes or cancels it.
+    /// More than an hour late: this may be a restored copy of what was sent long ago. A person resumes or cancels it.
     async fn hold(&self, broadcast: &Broadcast) -> Result<()> {
         tracing::warn!(broadcast.id = %broadcast.id, "a broadcast was found more than an hour late; it is paused until somebody resumes it");
-        self.change(broadcast.tenant, broadcast.id, Operation::Hold, |broadcast, _| {
+        self.change(broadcast.tenant, broadcast.id, BroadcastAction::Hold, |broadcast, _| {
             broadcast.body.past_due = true;
             Ok(())
         })
@@ -77,7 +77,7 @@ impl Broadcasts<'_> {
         .map(drop)
     }
 
-    /// Hands over what there is room for, or ends the broadcast. Answers when to look again, or nothing if it changed its status.
+    /// Hands over what there is room for, or ends the broadcast. Returns when to look again, or nothing if it changed its status.
     async fn go_on(&self, broadcast: &Broadcast, due: &mut DueBroadcast, now: Timestamp) -> Result<Option<Option<Timestamp>>> {
         if self.halts(broadcast).await? {
             return Ok(None);
@@ -99,13 +99,13 @@ impl Broadcasts<'_> {
         }
         let counts = fresh.counts;
         let nothing_went_out = counts.taken == 0 && counts.failed > 0;
-        let operation = if nothing_went_out { Operation::Fail } else { Operation::Complete };
+        let operation = if nothing_went_out { BroadcastAction::Fail } else { BroadcastAction::Complete };
         settled(self.change(fresh.tenant, fresh.id, operation, |_, _| Ok(())).await.map(drop))?;
         Ok(None)
     }
 
     /// Takes back the messages of a paused or cancelled broadcast that no provider has. No attempt of them can start meanwhile: a start looks
-    /// at the broadcast too, which also stops those whose attempt is under way now.
+    /// at the broadcast too, which also stops those whose attempt is in flight now.
     async fn withdraw(&self, broadcast: &Broadcast) -> Result<Option<Option<Timestamp>>> {
         let mut after = None;
         loop {
@@ -133,7 +133,7 @@ impl Broadcasts<'_> {
     }
 }
 
-/// Somebody else was faster: nothing is left to do.
+/// Someone else was faster: nothing is left to do.
 fn settled<T: Default>(outcome: Result<T>) -> Result<T> {
     match outcome {
         Err(error) if error.code() == ErrorCode::InvalidRequest => Ok(T::default()),

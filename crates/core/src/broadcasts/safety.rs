@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use nuncio_domain::broadcast::{Broadcast, Canary, Counts, HaltBase, HaltOn, Operation, Status};
+use nuncio_domain::broadcast::{Broadcast, BroadcastAction, Canary, Counts, HaltBase, HaltOn, Status};
 use nuncio_domain::contact::SuppressionReason;
 use nuncio_domain::{FieldError, Result, Timestamp};
 
 use super::Broadcasts;
 
-/// Recipients of whom it must be known what became of them before a rate counts.
+/// Recipients whose outcome must be known before a rate counts.
 const LEAST: i64 = 50;
 /// How many messages may be in flight before any result is known, where a rate may halt the broadcast.
 const UNKNOWN: i64 = 200;
@@ -61,7 +61,7 @@ impl Broadcasts<'_> {
         let now = self.base_of(broadcast).await?;
         let Some(reason) = exceeded(limits, now, broadcast.body.halt_base) else { return Ok(false) };
         tracing::warn!(broadcast.id = %broadcast.id, reason, "a broadcast was halted");
-        let halted = self.change(broadcast.tenant, broadcast.id, Operation::Pause, |broadcast, _| {
+        let halted = self.change(broadcast.tenant, broadcast.id, BroadcastAction::Pause, |broadcast, _| {
             broadcast.body.halted = Some(reason.clone());
             broadcast.body.halt_base = now;
             Ok(())

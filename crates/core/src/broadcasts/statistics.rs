@@ -1,4 +1,4 @@
-//! What became of a broadcast's recipients, by channel, country, reason and link.
+//! Outcome of a broadcast's recipients, by channel, country, reason and link.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Broadcasts;
-use crate::base::{Caller, marks, parse_id};
+use crate::base::{Caller, identifier_hasher, parse_id};
 
 /// Recipients that are read at once.
 const PAGE: u32 = 1_000;
 
-/// What became of a broadcast's recipients.
+/// Outcome of a broadcast's recipients.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastStatistics {
     /// The broadcast.
     #[schema(value_type = String)]
     pub broadcast_id: BroadcastId,
-    /// Where it stands.
+    /// Its status.
     #[schema(value_type = Status)]
     pub status: &'static str,
     /// When these figures were taken.
@@ -122,7 +122,7 @@ impl RecipientCounts {
 }
 
 impl Broadcasts<'_> {
-    /// What became of the recipients. All of them are read: some seconds for a million.
+    /// Outcome of the recipients. All of them are read: some seconds for a million.
     pub async fn statistics(&self, caller: &Caller, id: &str) -> Result<BroadcastStatistics> {
         caller.require(Permission::BroadcastsRead)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
@@ -140,7 +140,7 @@ impl Broadcasts<'_> {
                 if let Some(channel) = contact.channel {
                     channels.entry(channel).or_default().add(status, &contact);
                 }
-                if contact.recipient.kind == AddressKind::Phone && !marks::is_mark(&contact.recipient) {
+                if contact.recipient.kind == AddressKind::Phone && !identifier_hasher::is_mark(&contact.recipient) {
                     let country = address::country(&contact.recipient.identifier);
                     countries.entry(country).or_default().add(status, &contact);
                 }

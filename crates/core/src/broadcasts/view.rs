@@ -14,9 +14,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::base::marks;
+use crate::base::identifier_hasher;
 
-/// A broadcast.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Broadcast)]
@@ -26,7 +25,7 @@ pub struct BroadcastView {
     pub id: BroadcastId,
     /// A name for people.
     pub name: String,
-    /// Where it stands.
+    /// Its status.
     #[schema(value_type = Status)]
     pub status: &'static str,
     /// How its recipients are reached.
@@ -55,7 +54,7 @@ pub struct BroadcastView {
     pub email_html_body: Option<String>,
     /// Recipients who were not handed over, or wait for their first attempt.
     pub pending_count: i64,
-    /// Recipients to whom it is under way, `sentCount` included.
+    /// Recipients to whom it is in flight, `sentCount` included.
     pub sending_count: i64,
     /// Of those, who were handed to a provider that has told nothing more.
     pub sent_count: i64,
@@ -70,7 +69,7 @@ pub struct BroadcastView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub estimated_cost: Option<Micros>,
-    /// What is set aside for it and its messages, their fallbacks included, in US dollars.
+    /// What is reserved for it and its messages, their fallbacks included, in US dollars.
     #[schema(value_type = f64)]
     pub reserved_amount: Micros,
     /// What it cost so far, in US dollars.
@@ -90,7 +89,7 @@ pub struct BroadcastView {
     /// Why it was paused by itself, until it is resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halted_reason: Option<String>,
-    /// When it shall go out.
+    /// When it should be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
@@ -149,7 +148,7 @@ impl From<&Broadcast> for BroadcastView {
             failed_count: counts.failed,
             skipped_count: broadcast.skipped(),
             estimated_cost: body.estimated_cost.map(Micros),
-            reserved_amount: broadcast.set_aside(),
+            reserved_amount: broadcast.held_money(),
             actual_cost: Micros(counts.cost),
             canary: body.canary,
             halt_on: body.halt_on,
@@ -184,7 +183,7 @@ pub struct BroadcastProgress {
     /// The broadcast.
     #[schema(value_type = String)]
     pub broadcast_id: BroadcastId,
-    /// Where it stands.
+    /// Its status.
     #[schema(value_type = Status)]
     pub status: &'static str,
     /// Recipients in all.
@@ -206,7 +205,7 @@ pub struct BroadcastProgress {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub estimated_cost: Option<Micros>,
-    /// What is set aside for it and its messages, their fallbacks included, in US dollars.
+    /// What is reserved for it and its messages, their fallbacks included, in US dollars.
     #[schema(value_type = f64)]
     pub reserved_amount: Micros,
     /// What it cost so far, in US dollars.
@@ -215,7 +214,7 @@ pub struct BroadcastProgress {
     /// Recipients a second whose work is done, since it began; while it is being sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipients_per_second: Option<f64>,
-    /// When it began to go out.
+    /// When it began to be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
@@ -245,7 +244,7 @@ impl BroadcastProgress {
             skipped: broadcast.skipped(),
             percent_complete: percent,
             estimated_cost: broadcast.body.estimated_cost.map(Micros),
-            reserved_amount: broadcast.set_aside(),
+            reserved_amount: broadcast.held_money(),
             actual_cost: Micros(counts.cost),
             recipients_per_second: rate(broadcast, through, now),
             started_at: broadcast.body.started_at,
@@ -281,7 +280,7 @@ pub struct BroadcastContactView {
     pub recipient: String,
     /// `phone`, `email` or `chat_id`.
     pub recipient_type: &'static str,
-    /// Where it stands.
+    /// Its status.
     #[schema(value_type = ContactStatus)]
     pub status: &'static str,
     /// Values of template variables for this recipient.
@@ -323,7 +322,7 @@ impl BroadcastContactView {
         let status = if dropped { ContactStatus::Skipped } else { contact.status };
         Self {
             id: contact.id,
-            recipient: if marks::is_mark(&contact.recipient) { String::new() } else { contact.recipient.identifier },
+            recipient: if identifier_hasher::is_mark(&contact.recipient) { String::new() } else { contact.recipient.identifier },
             recipient_type: kind,
             status: status.as_str(),
             variables: Some(contact.variables).filter(|v| !v.is_empty()),

@@ -1,4 +1,4 @@
-//! Making and changing contacts.
+//! Creates and updates contacts.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::{
     Channel, ContactChannelId, ContactId, Error, ErrorCode, FieldError, Permission, Recipient, Result, TenantId, Timestamp, limits,
 };
-use nuncio_store::{Address, Operation, Tx};
+use nuncio_store::{Address, IdempotentOperation, Tx};
 use serde_json::{Map, Value};
 
 use super::Contacts;
@@ -16,9 +16,9 @@ use super::command::{ContactChannelIn, CreateContact, UpdateContact};
 use super::read::{self, people, view};
 use super::view::ContactView;
 use super::{CHANNELS, lock};
-use crate::base::{Caller, Faults, check_metadata, once, parse_id, rights};
+use crate::base::{Caller, FieldErrors, check_metadata, idempotency, parse_id, rights};
 
-/// A channel as a caller wrote it, read.
+/// A parsed channel of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) recipient: Recipient,
@@ -30,7 +30,7 @@ impl Contacts<'_> {
     /// `POST /v1/contacts`.
     pub async fn create(&self, caller: &Caller, command: CreateContact, header: Option<&str>) -> Result<ContactView> {
         caller.require(Permission::ContactsWrite)?;
-        let guard = self.guard(caller.tenant, Operation::CreateContact, once::key(None, header)?, &command);
+        let guard = self.guard(caller.tenant, IdempotentOperation::CreateContact, idempotency::key(None, header)?, &command);
         let now = self.ids().clock.now();
         let wanted = read_contact(&command, now)?;
         let country = wanted.iter().map(|w| country(&w.entry, &w.recipient)).find(|country| !country.is_empty()).unwrap_or_default();
@@ -42,8 +42,8 @@ impl Contacts<'_> {
         let mut contact = Contact { id: self.ids().at(now), country, version: 0, created_at: now, updated_at: now, detail };
         let mut tx = self.inner.store.begin().await?;
         let repeat =
-            once::claim(&mut *tx, caller.tenant, guard.as_ref(), contact.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
-        if let Some(once::Repeat { original, same_request }) = repeat {
+            idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), contact.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             return Err(self.made_before(caller, ContactId::from_uuid(original), same_request).await?);
         }
@@ -54,7 +54,7 @@ impl Contacts<'_> {
             let id = match known {
                 Some(id) => id,
                 None => {
-                    // Born one after the other, so that they keep their order.
+                    // Consecutive creation times, so that they keep their order.
                     let born = now.plus(Duration::from_millis(n as u64));
                     let address = Address::new(self.ids().at(born), contact.id, wanted.recipient.clone(), now);
                     self.put_address(&mut *tx, caller.tenant, &path, &address).await?;
@@ -78,7 +78,7 @@ impl Contacts<'_> {
         caller.require(Permission::ContactsWrite)?;
         let id = parse_id(id, "contact")?;
         let mut errors = Vec::new();
-        let mut faults = Faults { errors: &mut errors };
+        let mut faults = FieldErrors { errors: &mut errors };
         faults.name("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
         check_metadata(command.metadata.as_ref(), &mut errors);
         if !errors.is_empty() {
@@ -108,7 +108,7 @@ impl Contacts<'_> {
         self.current(caller.tenant, id).await
     }
 
-    /// `DELETE /v1/contacts/{id}/merge-suggestion`: what is suggested now is not suggested again.
+    /// `DELETE /v1/contacts/{id}/merge-suggestion`: dismisses the current suggestion permanently.
     pub async fn dismiss_merge_suggestion(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Permission::ContactsWrite)?;
         let id = parse_id(id, "contact")?;
@@ -122,7 +122,7 @@ impl Contacts<'_> {
         Ok(tx.commit().await?)
     }
 
-    /// Writes a changed contact, which is locked.
+    /// Stores a changed contact, which is locked.
     pub(super) async fn touch(&self, tx: &mut dyn Tx, tenant: TenantId, contact: &mut Contact) -> Result<()> {
         contact.version += 1;
         contact.updated_at = self.ids().clock.now();
@@ -130,21 +130,21 @@ impl Contacts<'_> {
         Ok(())
     }
 
-    /// A contact as it is now.
+    /// Returns the current state of a contact.
     pub(super) async fn current(&self, tenant: TenantId, id: ContactId) -> Result<ContactView> {
         let mut tx = self.inner.store.read().await?;
         view(&mut *tx, tenant, id).await?.ok_or_else(|| Error::not_found("contact"))
     }
 
-    /// The 409 of a repeated request. The contact may be part of another by now, or erased.
+    /// Returns the 409 of a repeated request. The contact may have been merged or erased since.
     async fn made_before(&self, caller: &Caller, id: ContactId, same_request: bool) -> Result<Error> {
         let mut tx = self.inner.store.read().await?;
         let id = tx.merged_into(caller.tenant, id).await?.unwrap_or(id);
         let view = view(&mut *tx, caller.tenant, id).await?;
-        Ok(once::repeat(caller, rights::CONTACT, view.as_ref(), same_request))
+        Ok(idempotency::repeat(caller, rights::CONTACT, view.as_ref(), same_request))
     }
 
-    /// Writes a new address of a contact; an identifier that has one belongs to somebody already.
+    /// Stores a new address of a contact; fails if the identifier belongs to a contact.
     pub(super) async fn put_address(&self, tx: &mut dyn Tx, tenant: TenantId, path: &str, address: &Address) -> Result<()> {
         let recipient = &address.recipient;
         if !tx.insert_address(tenant, address).await? {
@@ -156,7 +156,7 @@ impl Contacts<'_> {
     }
 }
 
-/// `400 duplicate_identifier`, with whom it belongs to.
+/// Returns `400 duplicate_identifier`, naming the owner.
 pub(super) fn duplicate(path: &str, recipient: &Recipient, owner: Option<ContactId>) -> Error {
     let identifier = &recipient.identifier;
     let fault = FieldError::new(path, format!("{identifier} belongs to another contact; add to that one, or merge the two"));
@@ -170,7 +170,7 @@ pub(super) fn duplicate(path: &str, recipient: &Recipient, owner: Option<Contact
 
 fn read_contact(command: &CreateContact, now: Timestamp) -> Result<Vec<Wanted>> {
     let mut errors = Vec::new();
-    let mut faults = Faults { errors: &mut errors };
+    let mut faults = FieldErrors { errors: &mut errors };
     faults.count("channels", command.channels.len(), 1, limits::CONTACT_CHANNELS);
     faults.name("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
     check_metadata(command.metadata.as_ref(), &mut errors);
@@ -180,7 +180,7 @@ fn read_contact(command: &CreateContact, now: Timestamp) -> Result<Vec<Wanted>> 
         let Some(read) = read_channel(channel, &path, now, &mut errors) else { continue };
         let same = |other: &&Wanted| other.entry.channel == read.entry.channel;
         if wanted.iter().filter(same).any(|other| other.recipient == read.recipient) {
-            errors.push(FieldError::new(path, "stands twice; a channel and an identifier make one channel of a contact"));
+            errors.push(FieldError::new(path, "duplicates an earlier item; channel and identifier must be unique"));
         } else if read.is_primary && wanted.iter().filter(same).any(|other| other.is_primary) {
             errors.push(FieldError::new(format!("{path}.isPrimary"), format!("two channels of type {} are primary", read.entry.channel)));
         } else {
@@ -190,7 +190,7 @@ fn read_contact(command: &CreateContact, now: Timestamp) -> Result<Vec<Wanted>> 
     if errors.is_empty() { Ok(wanted) } else { Err(Error::invalid(errors)) }
 }
 
-/// Reads one channel; what is wrong with it is at `path`, which is `""` when the channel is the whole body.
+/// Parses a channel; errors are at `path`, which is `""` if the channel is the whole body.
 pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp, errors: &mut Vec<FieldError>) -> Option<Wanted> {
     let at = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     let before = errors.len();
@@ -199,7 +199,7 @@ pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp,
         errors.push(FieldError::new(at("channel"), format!("is {}; must be one of {names}", given.channel)));
         return None;
     }
-    let mut faults = Faults { errors };
+    let mut faults = FieldErrors { errors };
     faults.name(&at("label"), given.label.as_deref(), 0, limits::CHANNEL_LABEL);
     if given.country_code.as_deref().is_some_and(|code| code.len() != 2 || !code.bytes().all(|b| b.is_ascii_uppercase())) {
         faults.push(&at("countryCode"), "must be two capital letters (ISO 3166-1 alpha-2), such as ES");
@@ -223,7 +223,7 @@ fn country(entry: &ChannelEntry, recipient: &Recipient) -> String {
     entry.country.clone().unwrap_or_else(of_number)
 }
 
-/// Fills the gaps of `ours` from `theirs`, as long as it stays within the limits of metadata.
+/// Adds missing entries of `theirs` to `ours`, within the limits of metadata.
 pub(super) fn fill(ours: &mut Map<String, Value>, theirs: &Map<String, Value>) {
     for (key, value) in theirs {
         if ours.contains_key(key) {

@@ -1,9 +1,9 @@
-//! The channels of a contact.
+//! Adds, changes and removes channels of a contact.
 
 use nuncio_domain::contact::ChannelEntry;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{ContactChannelId, ContactId, Error, ErrorCode, Permission, Result, TenantId, Timestamp, limits};
-use nuncio_store::{Address, Operation, Tx};
+use nuncio_store::{Address, IdempotentOperation, Tx};
 
 use super::Contacts;
 use super::change::{duplicate, read_channel};
@@ -11,14 +11,14 @@ use super::command::{AddChannel, UpdateContactChannel};
 use super::lock;
 use super::read::people;
 use super::view::{ContactChannelView, Person, PersonChannel};
-use crate::base::{Caller, Faults, check_metadata, once, parse_id, rights};
+use crate::base::{Caller, FieldErrors, check_metadata, idempotency, parse_id, rights};
 
 impl Contacts<'_> {
     /// `POST /v1/contacts/{id}/channels`.
     pub async fn add_channel(&self, caller: &Caller, id: &str, command: AddChannel, header: Option<&str>) -> Result<ContactChannelView> {
         caller.require(Permission::ContactsWrite)?;
         let id: ContactId = parse_id(id, "contact")?;
-        let guard = self.guard(caller.tenant, Operation::AddContactChannel, once::key(None, header)?, &(id, &command));
+        let guard = self.guard(caller.tenant, IdempotentOperation::AddContactChannel, idempotency::key(None, header)?, &(id, &command));
         let now = self.ids().clock.now();
         let mut errors = Vec::new();
         let Some(wanted) = read_channel(&command, "", now, &mut errors) else { return Err(Error::invalid(errors)) };
@@ -29,8 +29,8 @@ impl Contacts<'_> {
         let channel = wanted.entry.channel;
         let channel_id = ContactChannelId::of(address, channel);
         let repeat =
-            once::claim(&mut *tx, caller.tenant, guard.as_ref(), channel_id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
-        if let Some(once::Repeat { original, same_request }) = repeat {
+            idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), channel_id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             return self.channel_made_before(caller, id, ContactChannelId::from_uuid(original), same_request).await;
         }
@@ -38,8 +38,7 @@ impl Contacts<'_> {
         let mut person = person(&mut *tx, caller.tenant, contact).await?;
         let count = person.channels().len();
         if count >= limits::CONTACT_CHANNELS {
-            let message =
-                format!("the contact has {count} channels; at most {} may be there for one to be added", limits::CONTACT_CHANNELS);
+            let message = format!("the contact has {count} channels; channels can be added up to {}", limits::CONTACT_CHANNELS);
             return Err(Error::new(ErrorCode::InvalidRequest, message));
         }
         let own = person.addresses.iter().find(|a| a.recipient == wanted.recipient);
@@ -76,7 +75,7 @@ impl Contacts<'_> {
         caller.require(Permission::ContactsWrite)?;
         let (id, channel) = ids(id, channel)?;
         let mut errors = Vec::new();
-        let mut faults = Faults { errors: &mut errors };
+        let mut faults = FieldErrors { errors: &mut errors };
         faults.name("label", command.label.as_deref(), 0, limits::CHANNEL_LABEL);
         check_metadata(command.metadata.as_ref(), &mut errors);
         if !errors.is_empty() {
@@ -103,7 +102,7 @@ impl Contacts<'_> {
         self.channel_now(caller.tenant, id, channel).await
     }
 
-    /// `DELETE /v1/contacts/{id}/channels/{channelId}`. The identifier is free again when its last channel goes.
+    /// `DELETE /v1/contacts/{id}/channels/{channelId}`. Removing its last channel frees the identifier.
     pub async fn remove_channel(&self, caller: &Caller, id: &str, channel: &str) -> Result<()> {
         caller.require(Permission::ContactsWrite)?;
         let (id, channel) = ids(id, channel)?;
@@ -165,7 +164,7 @@ impl Contacts<'_> {
         Ok(found.view(person.primary(found.channel) == Some(channel)))
     }
 
-    /// The 409 of a repeated request. The contact may be part of another by now, and the channel may be gone.
+    /// Returns the 409 of a repeated request. The contact may have been merged, and the channel removed, since.
     async fn channel_made_before(
         &self,
         caller: &Caller,
@@ -183,7 +182,7 @@ impl Contacts<'_> {
                 original = Some(found.view(person.primary(found.channel) == Some(channel)));
             }
         }
-        Err(once::repeat(caller, rights::CONTACT_CHANNEL, original.as_ref(), same_request))
+        Err(idempotency::repeat(caller, rights::CONTACT_CHANNEL, original.as_ref(), same_request))
     }
 }
 
@@ -203,8 +202,7 @@ async fn person(tx: &mut dyn Tx, tenant: TenantId, contact: nuncio_domain::conta
     people(tx, tenant, vec![contact]).await?.pop().ok_or_else(|| Error::not_found("contact"))
 }
 
-/// Writes down the channels of an address that are there without a word of the caller. With a first word on one of them, silence about
-/// the others would say that they are not there.
+/// Stores entries for an address's implicit channels before its first explicit entry, which would otherwise hide them.
 async fn pin(tx: &mut dyn Tx, tenant: TenantId, person: &Person, address: &Address, now: Timestamp) -> Result<()> {
     for channel in person.channels().iter().filter(|c| c.address.id == address.id && c.entry.is_none()) {
         let entry = ChannelEntry { updated_at: now, ..entry_of(channel) };
@@ -214,6 +212,6 @@ async fn pin(tx: &mut dyn Tx, tenant: TenantId, person: &Person, address: &Addre
 }
 
 fn duplicate_here(identifier: &str, owner: ContactId) -> Error {
-    Error::new(ErrorCode::DuplicateIdentifier, format!("identifier: the contact has {identifier} on this channel already"))
+    Error::new(ErrorCode::DuplicateIdentifier, format!("identifier: the contact already has {identifier} on this channel"))
         .with("contactId", owner.to_string().into())
 }

@@ -1,4 +1,4 @@
-//! What callers ask of contacts.
+//! Requests about contacts.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub struct ContactChannelIn {
     /// Phone number, email address or chat id.
     #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
     pub identifier: String,
-    /// ISO 3166-1 alpha-2; by default that of the phone number.
+    /// ISO 3166-1 alpha-2; by default the country of the phone number.
     #[serde(default)]
     #[schema(pattern = "^[A-Z]{2}$")]
     pub country_code: Option<String>,
@@ -54,7 +54,7 @@ pub struct ContactChannelIn {
 /// One more channel of a contact.
 pub type AddChannel = ContactChannelIn;
 
-/// What to change of a contact. What is absent stays.
+/// Changes of a contact. Absent fields stay unchanged.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateContact {
@@ -62,17 +62,17 @@ pub struct UpdateContact {
     #[serde(default, deserialize_with = "patch::given")]
     #[schema(value_type = String, required = false, max_length = 200)]
     pub display_name: Option<String>,
-    /// The channel to prefer, one that the contact has; null for no preference.
+    /// The preferred channel, one that the contact has; null for no preference.
     #[serde(default, deserialize_with = "patch::nullable")]
     #[schema(value_type = Option<ContactChannelType>)]
     pub default_channel: Option<Option<Channel>>,
-    /// Your own data, in place of what was there.
+    /// Your own data; replaces the previous one.
     #[serde(default, deserialize_with = "patch::given")]
     #[schema(value_type = Object, required = false)]
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// What to change of a channel. What is absent stays.
+/// Changes of a contact channel. Absent fields stay unchanged.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateContactChannel {
@@ -84,22 +84,22 @@ pub struct UpdateContactChannel {
     #[serde(default, deserialize_with = "patch::given")]
     #[schema(value_type = bool, required = false)]
     pub verified: Option<bool>,
-    /// Your own data, in place of what was there.
+    /// Your own data; replaces the previous one.
     #[serde(default, deserialize_with = "patch::given")]
     #[schema(value_type = Object, required = false)]
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// Which contact becomes part of this one.
+/// The contact to merge into this one.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MergeContacts {
-    /// The contact that goes.
+    /// The contact that is merged and disappears.
     #[schema(example = "con_01hgw2bbg0e9tatjpp9vyrkcyk")]
     pub source_contact_id: String,
 }
 
-/// Which contacts are asked for: the query of `GET /v1/contacts`.
+/// Query of `GET /v1/contacts`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
@@ -110,25 +110,25 @@ pub struct ListContacts {
     /// The contact with this email address.
     #[param(example = "ada@example.org")]
     pub email: Option<String>,
-    /// Contacts that have this in their name (`displayName`, or else `profileName`), in any case.
+    /// Contacts whose name (`displayName`, or else `profileName`) contains this, in any case.
     pub name: Option<String>,
     /// Entries of `metadata`, as `metadata[key]=value`.
     #[param(style = DeepObject, explode)]
     pub metadata: BTreeMap<String, String>,
-    /// Created at or after this moment.
+    /// Created at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<String>,
-    /// Created before this moment.
+    /// Created before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
-    /// Where to continue: the `nextCursor` of the page before, with the same filters.
+    /// The `nextCursor` of the previous page, with the same filters.
     pub cursor: Option<String>,
 }
 
-/// False is the same as nothing, also to an idempotency key.
+/// False equals absent, also for idempotency.
 fn is_default(flag: &Option<bool>) -> bool {
     *flag != Some(true)
 }

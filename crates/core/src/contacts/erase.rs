@@ -1,16 +1,15 @@
-//! Erasing a person: personal data goes everywhere, the books stay.
+//! Erases contacts: personal data is deleted, accounting data stays.
 //!
-//! One transaction takes contact and addresses away, gives their suppressions a mark in place of the identifier, and notes each address
-//! as erased. From then on a message to the identifier makes a new contact, whose opt-outs hold again: the mark is looked up when a
-//! recipient is not known, and nowhere else. The same transaction takes the person out of invitations and of recipients of broadcasts.
-//! Messages are then cancelled and emptied in steps. What another node was accepting at that
-//! moment, and what a crash left over, is found by [`Contacts::finish_erasures`] a while later.
+//! One transaction deletes the contact and its addresses, replaces the identifier of their suppressions by a keyed hash, and records each
+//! address as erased. A later message to the identifier creates a new contact with the same opt-outs, because the hash is looked up for
+//! every unknown recipient. The same transaction removes the contact from invitations and broadcasts. Its messages are then cancelled and
+//! erased in steps. What another node accepted meanwhile, or a crash left over, is erased by [`Contacts::finish_erasures`] later.
 
 use std::time::Duration;
 
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::invitation::Walk;
+use nuncio_domain::invitation::InvitationProgress;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::{ContactId, Ids, Permission, Recipient, Result, TenantId, Timestamp};
 use nuncio_store::{Erasure, Store, Transition, Tx};
@@ -19,15 +18,15 @@ use super::Contacts;
 use super::lock;
 use crate::base::{Caller, parse_id};
 
-/// Messages of one step.
+/// Messages per step.
 const STEP: u32 = 100;
-/// Steps that a caller waits for; the rest is left to [`Contacts::finish_erasures`].
+/// Steps that a caller waits for; [`Contacts::finish_erasures`] does the rest.
 const STEPS: usize = 50;
-/// Steps of one sweep, which must not keep dispatch from its work for long.
+/// Steps per sweep, which must not block dispatch for long.
 const SWEEP: usize = 10;
-/// Erasures of one sweep.
+/// Erasures per sweep.
 const ERASURES: u32 = 100;
-/// No accept takes as long as this: afterwards nothing more can come in for an address that is gone.
+/// Longer than any accept takes: after it, nothing can be stored for a deleted address.
 const SETTLED: Duration = Duration::from_secs(60);
 
 impl Contacts<'_> {
@@ -60,7 +59,7 @@ impl Contacts<'_> {
         Ok(())
     }
 
-    /// Finishes erasures: empties the messages that came in while their address went, and forgets the identifier.
+    /// Finishes erasures: erases messages stored while their address was deleted, then deletes the identifier.
     pub async fn finish_erasures(&self) -> nuncio_store::Result<()> {
         let (store, ids) = (&*self.inner.store, self.ids());
         let before = ids.clock.now().minus(SETTLED);
@@ -78,19 +77,19 @@ impl Contacts<'_> {
     }
 }
 
-/// Takes somebody out of the invitations that they got. An open one can still be used: its guest begins anew.
+/// Removes a client from their invitations. An open invitation stays usable, but starts over.
 async fn erase_invitations(tx: &mut dyn Tx, tenant: TenantId, client: &Recipient, now: Timestamp) -> nuncio_store::Result<()> {
     for id in tx.invitations_of_client(tenant, client).await? {
         let Some(mut invitation) = tx.lock_invitation(tenant, id).await? else { continue };
         (invitation.client_name, invitation.client_email, invitation.client_phone) = (None, None, None);
-        (invitation.walk, invitation.updated_at) = (Walk::default(), now);
+        (invitation.progress, invitation.updated_at) = (InvitationProgress::default(), now);
         tx.update_invitation(tenant, &invitation).await?;
         tx.erase_events(tenant, ResourceKind::Invitation, id.uuid()).await?;
     }
     Ok(())
 }
 
-/// Empties the messages of an address, unfinished ones first, in as many steps as are left; answers whether it was done with them.
+/// Erases the messages of an address, unfinished ones first, in at most `steps` steps; returns whether it finished.
 async fn erase_messages(store: &dyn Store, ids: &Ids, erasure: &Erasure, steps: &mut usize) -> nuncio_store::Result<bool> {
     let tenant = erasure.tenant;
     loop {

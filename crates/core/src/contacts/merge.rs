@@ -1,4 +1,4 @@
-//! Two contacts that are one person.
+//! Merges two contacts that are one person.
 
 use nuncio_domain::contact::Contact;
 use nuncio_domain::event::{EventType, ResourceKind};
@@ -16,14 +16,14 @@ use super::{CHANNELS, gone, merged};
 use crate::base::{Caller, parse_id};
 
 impl Contacts<'_> {
-    /// `POST /v1/contacts/{id}/merge`: one transaction. An identifier is one address whoever it belongs to, so that moving the
-    /// addresses moves messages, metrics and opt-outs with them, and nothing can be there twice.
+    /// `POST /v1/contacts/{id}/merge`, in one transaction. An identifier has a single address row, so moving the addresses moves messages,
+    /// metrics and opt-outs, and cannot create duplicates.
     pub async fn merge(&self, caller: &Caller, target: &str, command: MergeContacts) -> Result<ContactView> {
         caller.require(Permission::ContactsWrite)?;
         let target: ContactId = parse_id(target, "contact")?;
         let source: ContactId = parse_id(&command.source_contact_id, "contact")?;
         if source == target {
-            return Err(Error::field("sourceContactId", "is the contact itself; name another one"));
+            return Err(Error::field("sourceContactId", "is the contact itself; must be another contact"));
         }
         let tenant = caller.tenant;
         let mut tx = self.inner.store.begin().await?;
@@ -60,7 +60,7 @@ impl Contacts<'_> {
     }
 }
 
-/// The target with its gaps filled from the source. What was primary stays primary, also beside older channels.
+/// Returns the target, completed from the source. Primary channels of the target stay primary, even if the source has older ones.
 fn combine(into: &Person, from: &Person) -> Contact {
     let mut contact = into.contact.clone();
     let (ours, theirs) = (&mut contact.detail, &from.contact.detail);

@@ -1,4 +1,4 @@
-//! Contacts: people, the identifiers that reach them, and what becomes of two that are one.
+//! Contacts: people, their identifiers, and merging.
 
 mod change;
 mod channels;
@@ -19,11 +19,11 @@ pub(crate) use read::{people, views};
 pub(crate) use view::Person;
 pub use view::{ChannelMetricsView, ContactChannelType, ContactChannelView, ContactView};
 
-/// The channels that contacts have, in the order in which they are listed.
+/// Channels of contacts, in listing order.
 pub(crate) const CHANNELS: [Channel; 6] =
     [Channel::Sms, Channel::Whatsapp, Channel::Telegram, Channel::Email, Channel::Instagram, Channel::Voice];
 
-/// Locks one contact. One that is not there is a 404; one that became part of another a 409.
+/// Locks a contact. A missing one is a 404, a merged one a 409.
 async fn lock(tx: &mut dyn Tx, tenant: TenantId, id: ContactId) -> Result<Contact> {
     match tx.lock_contacts(tenant, &[id]).await?.pop() {
         Some(contact) => Ok(contact),
@@ -31,7 +31,7 @@ async fn lock(tx: &mut dyn Tx, tenant: TenantId, id: ContactId) -> Result<Contac
     }
 }
 
-/// Why a contact cannot be changed.
+/// Returns why a contact cannot be changed.
 async fn gone(tx: &mut dyn Tx, tenant: TenantId, id: ContactId) -> Result<Error> {
     Ok(match tx.merged_into(tenant, id).await? {
         Some(target) => merged(target),
@@ -44,7 +44,7 @@ fn merged(target: ContactId) -> Error {
         .with("mergedInto", target.to_string().into())
 }
 
-/// Locks the contact that a recipient belongs to, if it is known. The contact may be merged while we wait for it.
+/// Locks the contact of a recipient, if it is known. It may be merged while waiting for the lock.
 pub(crate) async fn lock_of(tx: &mut dyn Tx, tenant: TenantId, recipient: &Recipient) -> nuncio_store::Result<Option<Contact>> {
     for _ in 0..4 {
         let Some((_, id)) = tx.find_address(tenant, recipient).await? else { return Ok(None) };
@@ -56,7 +56,6 @@ pub(crate) async fn lock_of(tx: &mut dyn Tx, tenant: TenantId, recipient: &Recip
 }
 
 crate::base::use_cases! {
-    /// Contacts.
     contacts => Contacts
 }
 

@@ -1,4 +1,4 @@
-//! Reading contacts.
+//! Reads contacts, and suggests merges.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,13 +12,13 @@ use super::command::ListContacts;
 use super::view::{ContactView, Person};
 use crate::base::{Caller, list, list::Listed, parse_id};
 
-/// Contacts of one name that are looked at to find two that are one person.
+/// Maximum number of contacts of the same name considered for a merge suggestion.
 const NAMESAKES: u32 = 10;
-/// Email addresses in the metadata of one contact that are looked up.
+/// Maximum number of email addresses looked up in the metadata of a contact.
 const EMAILS: usize = 5;
 
 impl Contacts<'_> {
-    /// `GET /v1/contacts`: a page, and the cursor of the next one.
+    /// `GET /v1/contacts`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListContacts) -> Result<Listed<ContactView>> {
         caller.require(Permission::ContactsRead)?;
         let mut errors = Vec::new();
@@ -44,7 +44,7 @@ impl Contacts<'_> {
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
-    /// `GET /v1/contacts/{id}`. One that became part of another is answered with that one.
+    /// `GET /v1/contacts/{id}`. For a merged contact, returns the one it was merged into.
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<ContactView> {
         caller.require(Permission::ContactsRead)?;
         let id = parse_id(id, "contact")?;
@@ -72,8 +72,7 @@ impl Contacts<'_> {
     }
 }
 
-/// The contact that has all these identifiers: an identifier belongs to one contact only. `None` when there is none, `Some(None)` when
-/// no identifier was given.
+/// Returns the contact that has all these identifiers. `None` if there is none, `Some(None)` if no identifier was given.
 async fn owner(tx: &mut dyn Tx, tenant: TenantId, identifiers: &[Recipient]) -> Result<Option<Option<ContactId>>> {
     let mut owner = None;
     for identifier in identifiers {
@@ -86,20 +85,20 @@ async fn owner(tx: &mut dyn Tx, tenant: TenantId, identifiers: &[Recipient]) -> 
     Ok(Some(owner))
 }
 
-/// One contact as it looks from outside.
+/// Returns the view of a contact.
 pub(super) async fn view(tx: &mut dyn Tx, tenant: TenantId, id: ContactId) -> nuncio_store::Result<Option<ContactView>> {
     let contact = tx.find_contact(tenant, id).await?;
     Ok(views(tx, tenant, contact.into_iter().collect()).await?.pop())
 }
 
-/// Contacts as they look from outside, in the same order.
+/// Returns the views of contacts, in the same order.
 pub(crate) async fn views(tx: &mut dyn Tx, tenant: TenantId, contacts: Vec<Contact>) -> nuncio_store::Result<Vec<ContactView>> {
     let people = people(tx, tenant, contacts).await?;
     let suggested = suggest(tx, tenant, &people).await?;
     Ok(people.iter().map(|person| ContactView::new(person, suggested.get(&person.contact.id).copied())).collect())
 }
 
-/// Contacts with everything that is known of them, in the same order.
+/// Loads contacts with all related data, in the same order.
 pub(crate) async fn people(tx: &mut dyn Tx, tenant: TenantId, contacts: Vec<Contact>) -> nuncio_store::Result<Vec<Person>> {
     let ids: Vec<ContactId> = contacts.iter().map(|c| c.id).collect();
     let mut addresses: HashMap<ContactId, Vec<Address>> = HashMap::new();
@@ -110,9 +109,8 @@ pub(crate) async fn people(tx: &mut dyn Tx, tenant: TenantId, contacts: Vec<Cont
     Ok(contacts.into_iter().map(person).collect())
 }
 
-/// For each of `people`, the contact that seems to be the same person, if there is one: a contact of the same name with another kind of
-/// identifier, or the owner of an email address in the metadata. The oldest one that was not dismissed. The number of statements does not
-/// depend on the number of people.
+/// Returns, for each of `people`, a contact that seems to be the same person: one of the same name with another kind of identifier, or the
+/// owner of an email address in the metadata. The oldest that was not dismissed. The number of statements is constant.
 pub(super) async fn suggest(tx: &mut dyn Tx, tenant: TenantId, people: &[Person]) -> nuncio_store::Result<HashMap<ContactId, ContactId>> {
     let mut suggested = namesakes(tx, tenant, people).await?;
     let emails: Vec<(&Person, Vec<String>)> =
@@ -126,7 +124,7 @@ pub(super) async fn suggest(tx: &mut dyn Tx, tenant: TenantId, people: &[Person]
     Ok(suggested)
 }
 
-/// For each of `people`, the oldest contact of the same name that has a kind of identifier which they lack.
+/// Returns, for each of `people`, the oldest contact of the same name with a kind of identifier they lack.
 async fn namesakes(tx: &mut dyn Tx, tenant: TenantId, people: &[Person]) -> nuncio_store::Result<HashMap<ContactId, ContactId>> {
     let named: Vec<(&Person, String)> = people.iter().filter_map(|person| Some((person, person.contact.detail.name_key()?))).collect();
     let keys: BTreeSet<String> = named.iter().map(|(_, key)| key.clone()).collect();
@@ -149,12 +147,12 @@ async fn namesakes(tx: &mut dyn Tx, tenant: TenantId, people: &[Person]) -> nunc
     Ok(found)
 }
 
-/// Whether `id` is another contact, and was not dismissed as a suggestion.
+/// Returns whether `id` is another contact and was not dismissed.
 fn possible(person: &Person, id: ContactId) -> bool {
     id != person.contact.id && !person.contact.detail.dismissed.contains(&id)
 }
 
-/// The first email addresses in the metadata of a contact.
+/// Returns the first email addresses in the metadata of a contact.
 fn emails(person: &Person) -> Vec<String> {
     let mut found = Vec::new();
     person.contact.detail.metadata.values().for_each(|value| find_emails(value, &mut found));

@@ -1,4 +1,4 @@
-//! Suppressions: recipients to whom nothing may be sent.
+//! Suppressions: recipients to whom nothing is sent.
 
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::contact::{Contact, SuppressionReason};
@@ -8,16 +8,16 @@ use nuncio_domain::page::PageRequest;
 use nuncio_domain::{
     AddressKind, Channel, Error, FieldError, Permission, Recipient, Result, SenderId, SuppressionId, TenantId, Timestamp, limits,
 };
-use nuncio_store::{NewEvent, Occurrence, Operation, Suppression, Tx};
+use nuncio_store::{IdempotentOperation, NewEvent, Occurrence, Suppression, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Suppressions;
-use crate::base::{Caller, is_mark, list, list::Listed, once, parse_id, rights};
+use crate::base::{Caller, idempotency, is_mark, list, list::Listed, parse_id, rights};
 use crate::contacts;
 
-/// A recipient to whom nothing may be sent.
+/// A recipient to whom nothing is sent.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Suppression)]
@@ -30,15 +30,15 @@ pub struct SuppressionView {
     /// The channel; null for a phone number, whose suppression covers sms, whatsapp and voice.
     #[schema(required, value_type = Option<Channel>)]
     pub channel: Option<&'static str>,
-    /// The sender whose messages are not wanted; null for all senders.
+    /// The sender whose messages are suppressed; null means all senders.
     #[schema(required, value_type = Option<String>)]
     pub sender_id: Option<SenderId>,
-    /// Why.
+    /// Reason.
     #[schema(value_type = SuppressionReason)]
     pub reason: &'static str,
-    /// What caused it, in words.
+    /// Origin, as text.
     pub source: String,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
 }
@@ -64,56 +64,56 @@ impl From<&Suppression> for SuppressionView {
     }
 }
 
-/// A suppression to make.
+/// A new suppression.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateSuppression {
     /// Phone number, email address, or chat id (with `channel`).
     #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
     pub identifier: String,
-    /// The channel; needed for chat ids. For a phone number all its channels are covered.
+    /// The channel; required for chat ids. For a phone number, all its channels are covered.
     #[serde(default)]
     pub channel: Option<Channel>,
-    /// The sender whose messages are not wanted; all senders by default. For opt-outs only.
+    /// The sender whose messages are suppressed; all senders by default. For opt-outs only.
     #[serde(default)]
     pub sender_id: Option<String>,
-    /// Why: by default `opt_out` with a `senderId`, and `manual` without.
+    /// Reason: by default `opt_out` with a `senderId`, and `manual` without.
     #[serde(default)]
     pub reason: Option<SuppressionReason>,
 }
 
-/// Which suppressions are asked for: the query of `GET /v1/suppressions`.
+/// Query of `GET /v1/suppressions`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListSuppressions {
-    /// Those of this recipient. A leading space is read as `+`.
+    /// For this recipient. A leading space is read as `+`.
     #[param(example = "+34600111222")]
     pub identifier: Option<String>,
-    /// Created at or after this moment.
+    /// Created at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<String>,
-    /// Created before this moment.
+    /// Created before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
-    /// Where to continue: the `nextCursor` of the page before, with the same filters.
+    /// The `nextCursor` of the previous page, with the same filters.
     pub cursor: Option<String>,
 }
 
-/// What became of `POST /v1/suppressions`.
+/// Result of `POST /v1/suppressions`.
 #[derive(Clone, Debug)]
 pub enum Suppressed {
-    /// It was made.
+    /// Created.
     Made(SuppressionView),
-    /// It was there before.
+    /// Already existed.
     Known(SuppressionView),
 }
 
 impl Suppressions<'_> {
-    /// `GET /v1/suppressions`: a page, and the cursor of the next one.
+    /// `GET /v1/suppressions`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListSuppressions) -> Result<Listed<SuppressionView>> {
         caller.require(Permission::ContactsRead)?;
         let mut errors = Vec::new();
@@ -137,14 +137,15 @@ impl Suppressions<'_> {
     /// `POST /v1/suppressions`.
     pub async fn create(&self, caller: &Caller, command: CreateSuppression, header: Option<&str>) -> Result<Suppressed> {
         caller.require(Permission::ContactsWrite)?;
-        let key = once::key(None, header)?;
+        let key = idempotency::key(None, header)?;
         let suppression = self.read(caller, &command).await?;
         let full = CreateSuppression { reason: Some(suppression.reason), ..command };
-        let guard = self.guard(caller.tenant, Operation::CreateSuppression, key, &full);
+        let guard = self.guard(caller.tenant, IdempotentOperation::CreateSuppression, key, &full);
         let (tenant, now) = (caller.tenant, self.ids().clock.now());
         let mut tx = self.inner.store.begin().await?;
-        let repeat = once::claim(&mut *tx, tenant, guard.as_ref(), suppression.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
-        if let Some(once::Repeat { original, same_request }) = repeat {
+        let repeat =
+            idempotency::claim(&mut *tx, tenant, guard.as_ref(), suppression.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             return Err(self.made_before(caller, SuppressionId::from_uuid(original), same_request).await?);
         }
@@ -154,7 +155,7 @@ impl Suppressions<'_> {
             return self.known(tenant, &suppression).await.map(Suppressed::Known);
         }
         if suppression.reason == SuppressionReason::OptOut {
-            tell_opt_out(&mut *tx, tenant, &suppression, now).await?;
+            publish_opt_out(&mut *tx, tenant, &suppression, now).await?;
         }
         tx.commit().await?;
         Ok(Suppressed::Made(SuppressionView::from(&suppression)))
@@ -188,8 +189,8 @@ impl Suppressions<'_> {
             None => None,
             Some(id) => {
                 let id = parse_id(id, "sender")?;
-                let world = self.world(caller.tenant).await?;
-                Some(world.sender(id).ok_or_else(|| Error::not_found("sender"))?.id)
+                let config = self.tenant_config(caller.tenant).await?;
+                Some(config.sender(id).ok_or_else(|| Error::not_found("sender"))?.id)
             }
         };
         Ok(Suppression { id: self.ids().next(), recipient, sender, reason, source: format!("API key {}", caller.key) })
@@ -200,17 +201,22 @@ impl Suppressions<'_> {
         let of = std::slice::from_ref(&like.recipient);
         let page = self.inner.store.read().await?.list_suppressions(tenant, of, all).await?;
         let known = page.items.iter().find(|s| s.sender == like.sender && s.reason == like.reason);
-        known.map(SuppressionView::from).ok_or_else(|| Error::unavailable("the suppression was lifted a moment ago; try again"))
+        known.map(SuppressionView::from).ok_or_else(|| Error::unavailable("the suppression has just been removed; try again"))
     }
 
     async fn made_before(&self, caller: &Caller, id: SuppressionId, same_request: bool) -> Result<Error> {
         let found = self.inner.store.read().await?.find_suppression(caller.tenant, id).await?;
-        Ok(once::repeat(caller, rights::SUPPRESSION, found.as_ref().map(SuppressionView::from).as_ref(), same_request))
+        Ok(idempotency::repeat(caller, rights::SUPPRESSION, found.as_ref().map(SuppressionView::from).as_ref(), same_request))
     }
 }
 
-/// Tells that somebody opted out, if they are a contact.
-pub(crate) async fn tell_opt_out(tx: &mut dyn Tx, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> nuncio_store::Result<()> {
+/// Publishes an opt-out if the recipient is a contact.
+pub(crate) async fn publish_opt_out(
+    tx: &mut dyn Tx,
+    tenant: TenantId,
+    suppression: &Suppression,
+    now: Timestamp,
+) -> nuncio_store::Result<()> {
     let Some(mut contact): Option<Contact> = contacts::lock_of(tx, tenant, &suppression.recipient).await? else { return Ok(()) };
     contact.version += 1;
     contact.updated_at = now;
@@ -222,7 +228,7 @@ pub(crate) async fn tell_opt_out(tx: &mut dyn Tx, tenant: TenantId, suppression:
     tx.insert_event(tenant, &NewEvent { kind: ResourceKind::Contact, resource, sequence, occurrences: vec![occurrence] }, now).await
 }
 
-/// Whom an identifier names on a channel.
+/// Returns the recipient of an identifier on a channel.
 fn recipient(identifier: &str, channel: Option<Channel>) -> Result<Recipient, String> {
     let parsed = Parsed::parse(identifier).map_err(|error| error.to_string())?;
     let channel = match (channel, &parsed) {
@@ -239,7 +245,7 @@ fn recipient(identifier: &str, channel: Option<Channel>) -> Result<Recipient, St
     Recipient::on(&parsed, channel).map_err(|error| error.to_string())
 }
 
-/// Everyone whom an identifier may name.
+/// Returns all recipients an identifier can refer to.
 fn recipients(identifier: &str) -> Result<Vec<Recipient>, String> {
     let parsed = Parsed::parse(identifier).map_err(|error| error.to_string())?;
     let channels: &[Channel] = match &parsed {

@@ -1,4 +1,4 @@
-//! Taking leave by the link that a mail carries (RFC 8058): whoever has the link may; there is no caller.
+//! Unsubscribes by the link in an email (RFC 8058). The link's token is the only permission needed.
 
 use nuncio_domain::address::Parsed;
 use nuncio_domain::message::{Direction, Message};
@@ -9,26 +9,26 @@ use sha2::{Digest as _, Sha256};
 use super::Suppressions;
 use crate::contacts::suppressions;
 
-/// What a link is about.
+/// The subject of an unsubscribe link.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Leave {
-    /// The name of the sender whose messages are not wanted.
+pub struct UnsubscribeTarget {
+    /// The name of the sender to unsubscribe from.
     pub sender: String,
-    /// Who does not want them.
+    /// The recipient.
     pub recipient: String,
 }
 
 impl Suppressions<'_> {
-    /// What the link with this token is about. `404 not_found` for one that was not made here, or whose message is no more.
-    pub async fn leave(&self, token: &str) -> Result<Leave> {
+    /// Returns what the link with this token is about. `404 not_found` for an unknown token, or if its message no longer exists.
+    pub async fn unsubscribe_target(&self, token: &str) -> Result<UnsubscribeTarget> {
         let (message, recipient) = self.message_to_leave(token).await?;
-        let world = self.world(message.tenant).await?;
-        let sender = world.sender(message.sender).map(|sender| sender.name.clone()).unwrap_or_default();
-        Ok(Leave { sender, recipient: recipient.identifier })
+        let config = self.tenant_config(message.tenant).await?;
+        let sender = config.sender(message.sender).map(|sender| sender.name.clone()).unwrap_or_default();
+        Ok(UnsubscribeTarget { sender, recipient: recipient.identifier })
     }
 
-    /// Takes the recipient of the link's message off its sender, as STOP does. Again is the same as once.
-    pub async fn take_leave(&self, token: &str) -> Result<()> {
+    /// Opts the recipient of the link's message out of its sender, like STOP. Idempotent.
+    pub async fn unsubscribe(&self, token: &str) -> Result<()> {
         let (message, recipient) = self.message_to_leave(token).await?;
         let suppression = Suppression {
             id: self.ids().next(),
@@ -40,14 +40,14 @@ impl Suppressions<'_> {
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await?;
         if tx.insert_suppression(message.tenant, &suppression, now).await? {
-            suppressions::tell_opt_out(&mut *tx, message.tenant, &suppression, now).await?;
+            suppressions::publish_opt_out(&mut *tx, message.tenant, &suppression, now).await?;
         }
         Ok(tx.commit().await?)
     }
 
     async fn message_to_leave(&self, token: &str) -> Result<(Message, Recipient)> {
         let unknown = || Error::not_found("message");
-        // Guesses ask no database; a link whose message is gone asks it once.
+        // Guessed tokens cause no database access; a link whose message is gone causes one.
         let (tenant, id) = self.mail_tokens().read_unsubscribe(token).ok_or_else(unknown)?;
         let link: [u8; 32] = Sha256::digest(token).into();
         if self.inner.dead_links.contains(&link) {
@@ -55,7 +55,7 @@ impl Suppressions<'_> {
         }
         let found = self.inner.store.read().await?.lookup_messages(tenant, &[id]).await?.pop();
         let leads_to = found.filter(|message| message.direction == Direction::Outbound).and_then(|message| {
-            // Of somebody who was erased, no address is left.
+            // For an erased contact there is no address.
             let parsed = Parsed::parse(&message.to).ok()?;
             let recipient = Recipient::on(&parsed, message.state.route.channel).ok()?;
             Some((message, recipient))

@@ -1,4 +1,4 @@
-//! How a contact looks from outside.
+//! Public representation of contacts.
 
 use nuncio_domain::contact::{ChannelEntry, Contact};
 use nuncio_domain::id::Id as _;
@@ -12,7 +12,6 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::CHANNELS;
 
-/// A contact.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Contact)]
@@ -27,41 +26,41 @@ pub struct ContactView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(deprecated)]
     pub phone_number: Option<String>,
-    /// The phone number to prefer.
+    /// The preferred phone number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_phone: Option<String>,
-    /// The email address to prefer.
+    /// The preferred email address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_email: Option<String>,
     /// ISO 3166-1 alpha-2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub country_code: Option<String>,
-    /// The name that a messaging app told; null when none did.
+    /// The name reported by a messaging app; null if none did.
     #[schema(required)]
     pub profile_name: Option<String>,
-    /// Channels by which the contact can be reached.
+    /// Channels on which the contact can be reached.
     #[schema(value_type = Vec<ContactChannelType>)]
     pub available_channels: Vec<&'static str>,
-    /// The channel to prefer: the one that was set, else that of the newest inbound message, else the first.
+    /// The preferred channel: the one that was set, otherwise that of the newest inbound message, otherwise the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ContactChannelType>)]
     pub default_channel: Option<&'static str>,
-    /// All channels, each with its identifier.
+    /// All channels, each with its id.
     pub channels: Vec<ContactChannelView>,
-    /// Whether an inbound message or a code has proved any of them.
+    /// Whether any channel is verified by an inbound message or a code.
     pub verified: bool,
     /// A contact that seems to be the same person.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub suggested_merge_with: Option<ContactId>,
-    /// The contact that was asked for and became part of this one.
+    /// The requested contact, if it was merged into this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub merged_from: Option<ContactId>,
     /// Your own data.
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
@@ -84,7 +83,7 @@ pub struct ContactChannelView {
     pub identifier: String,
     /// Whether it is the primary one of its type.
     pub is_primary: bool,
-    /// Whether an inbound message, a code or you have proved it.
+    /// Whether it was verified by an inbound message, a code or you.
     pub verified: bool,
     /// ISO 3166-1 alpha-2.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,13 +91,13 @@ pub struct ContactChannelView {
     /// Your name for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What became of messages by it.
+    /// Results of messages on this channel.
     pub metrics: ChannelMetricsView,
-    /// When the contact last wrote by it.
+    /// Time of the contact's last message on this channel.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_inbound_at: Option<Timestamp>,
-    /// Until when WhatsApp carries free text, or Instagram anything; or did.
+    /// Until when WhatsApp allows free text, or Instagram any message; can be in the past.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub window_expires_at: Option<Timestamp>,
@@ -106,7 +105,7 @@ pub struct ContactChannelView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
@@ -114,21 +113,21 @@ pub struct ContactChannelView {
     pub updated_at: Timestamp,
 }
 
-/// What became of messages by a channel.
+/// Results of messages on a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ContactChannelMetrics)]
 pub struct ChannelMetricsView {
-    /// Attempts that arrived.
+    /// Delivered attempts.
     pub success_count: i64,
-    /// Attempts that failed.
+    /// Failed attempts.
     pub failure_count: i64,
-    /// Both.
+    /// Total of both.
     pub total_attempts: i64,
-    /// How long arriving took on average, in milliseconds; absent until something arrived.
+    /// Average time to delivery, in milliseconds; absent without a delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub avg_delivery_time_ms: Option<i64>,
-    /// When something last arrived.
+    /// Time of the last delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_success_at: Option<Timestamp>,
@@ -147,14 +146,13 @@ impl PartialSchema for ContactChannelType {
 
 impl ToSchema for ContactChannelType {}
 
-/// A contact with everything that is known of it.
+/// A contact with all related data.
 #[derive(Clone, Debug)]
 pub(crate) struct Person {
     pub(crate) contact: Contact,
     pub(crate) addresses: Vec<Address>,
 }
 
-/// One channel of a person.
 #[derive(Clone, Debug)]
 pub(crate) struct PersonChannel<'a> {
     pub(crate) id: ContactChannelId,
@@ -164,7 +162,7 @@ pub(crate) struct PersonChannel<'a> {
 }
 
 impl Person {
-    /// All channels, oldest address first. A channel is there because the caller said so or because it was used.
+    /// Returns all channels, oldest address first: those set by a caller, and those known from use.
     pub(crate) fn channels(&self) -> Vec<PersonChannel<'_>> {
         let mut channels = Vec::new();
         for address in &self.addresses {
@@ -182,19 +180,19 @@ impl Person {
         channels
     }
 
-    /// The channel with this identifier.
+    /// Returns the channel with this id.
     pub(crate) fn channel(&self, id: ContactChannelId) -> Option<PersonChannel<'_>> {
         self.channels().into_iter().find(|c| c.id == id)
     }
 
-    /// The primary channel of a type: the one that was chosen, else the oldest.
+    /// Returns the primary channel of a type: the chosen one, otherwise the oldest.
     pub(crate) fn primary(&self, channel: Channel) -> Option<ContactChannelId> {
         let of_type: Vec<_> = self.channels().into_iter().filter(|c| c.channel == channel).map(|c| c.id).collect();
         let chosen = self.contact.detail.primaries.get(&channel).filter(|id| of_type.contains(id));
         chosen.or(of_type.first()).copied()
     }
 
-    /// Types of channels, in their order.
+    /// Returns the types of channels, in listing order.
     pub(crate) fn available(&self) -> Vec<Channel> {
         let channels = self.channels();
         CHANNELS.into_iter().filter(|c| channels.iter().any(|own| own.channel == *c)).collect()
@@ -214,7 +212,7 @@ impl Person {
     }
 }
 
-/// Whether a channel of an address was used. A phone number of which nothing is known takes text messages.
+/// Returns whether a channel of an address is known from use. A phone number without further data receives text messages.
 fn used(address: &Address, channel: Channel) -> bool {
     let only = CHANNELS.into_iter().filter(|c| c.address_kind() == address.recipient.kind).count() == 1;
     let newest = || address.newest.map_or(Channel::Sms, Channel::of_contact) == channel;
@@ -260,7 +258,7 @@ impl PersonChannel<'_> {
     }
 }
 
-/// The country of a phone number; nothing else tells one.
+/// Returns the country of a phone number; `None` for other kinds.
 fn country(address: &Address) -> Option<String> {
     let identifier = &address.recipient.identifier;
     if !identifier.starts_with('+') {
@@ -282,7 +280,6 @@ impl From<MetricDelta> for ChannelMetricsView {
 }
 
 impl ContactView {
-    /// The view of a person.
     pub(crate) fn new(person: &Person, suggested_merge_with: Option<ContactId>) -> Self {
         let Contact { id, country, updated_at, detail, .. } = &person.contact;
         let primary_phone = person.identifier(&[Channel::Sms, Channel::Whatsapp, Channel::Voice]);

@@ -1,4 +1,4 @@
-//! What providers post.
+//! Receives requests from providers.
 
 use http::HeaderMap;
 pub use nuncio_channel::CallbackReply as ProviderAnswer;
@@ -9,22 +9,21 @@ use nuncio_domain::{ConnectionId, Error, ErrorCode, Result};
 
 use super::ProviderEvents;
 
-/// What a provider called.
+/// A request from a provider.
 #[derive(Clone, Copy, Debug)]
 pub struct Called<'a> {
     /// The method, in capitals.
     pub method: &'a str,
-    /// What stands behind the connection in the path.
+    /// The path after the connection.
     pub rest: &'a str,
-    /// Path and query as called, from the first slash on.
+    /// Path and query, from the first slash.
     pub path_and_query: &'a str,
-    /// The headers.
     pub headers: &'a HeaderMap,
     /// The body as it came.
     pub body: &'a [u8],
 }
 
-/// A connection that a provider may call.
+/// A connection that has callbacks.
 #[derive(Clone, Debug)]
 pub struct CallbackTarget {
     id: ConnectionId,
@@ -36,7 +35,7 @@ fn unknown() -> Error {
 }
 
 impl ProviderEvents<'_> {
-    /// Whom `/providers/{kind}/{connection}` is for. `404 not_found` if that is no connection of this kind.
+    /// Returns the target of `/providers/{kind}/{connection}`. `404 not_found` if there is no such connection of this kind.
     pub async fn find_callback(&self, kind: &str, connection: &str) -> Result<CallbackTarget> {
         let id: ConnectionId = connection.parse().map_err(|_| unknown())?;
         let found = self.inner.store.read().await?.find_connection(id).await?;
@@ -46,13 +45,12 @@ impl ProviderEvents<'_> {
         Ok(CallbackTarget { id, adapter })
     }
 
-    /// Whether there was such a connection when this node last looked. Asks no database.
+    /// Returns whether the connection existed at its last look-up on this node, without a database access.
     pub fn knows_connection(&self, connection: &str) -> bool {
         connection.parse().is_ok_and(|id| self.inner.good_connections.contains(&id))
     }
 
-    /// `/providers/{kind}/{connectionId}`: what the call told is on disk when this answers. The provider proves itself to its adapter; there
-    /// is no caller.
+    /// `/providers/{kind}/{connectionId}`: returns once the events are stored. The adapter verifies the provider; there is no API caller.
     pub async fn provider_called(&self, target: &CallbackTarget, called: Called<'_>) -> Result<ProviderAnswer> {
         let CallbackTarget { id, adapter } = target;
         let url = format!("{}{}", self.inner.services.public_url, called.path_and_query);
@@ -60,7 +58,7 @@ impl ProviderEvents<'_> {
         let query = called.path_and_query.split_once('?').map_or("", |(_, query)| query);
         let call = CallbackRequest { method, url: &url, rest, query, headers, body, now: self.ids().clock.now() };
         let told = adapter.callback(&call).map_err(|error| {
-            tracing::warn!(connection = %id, %error, "a call of a provider was refused");
+            tracing::warn!(connection = %id, %error, "provider callback rejected");
             match error {
                 CallError::NotCalled => unknown(),
                 CallError::Unproved(why) => Error::new(ErrorCode::Unauthorized, why),
@@ -69,7 +67,7 @@ impl ProviderEvents<'_> {
         })?;
         for event in told.events {
             let recorded = self.inner.services.events.record(event).await;
-            recorded.map_err(|_| Error::unavailable("what was told could not be written; tell it again"))?;
+            recorded.map_err(|_| Error::unavailable("the event could not be stored; send it again"))?;
         }
         Ok(told.reply)
     }

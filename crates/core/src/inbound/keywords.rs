@@ -1,17 +1,17 @@
-//! Words that recipients use to stop, resume and ask, and what they are answered.
+//! Keywords by which recipients stop, resume and ask for help, and the replies.
 
-/// What a recipient wants.
+/// Request of a recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wish {
-    /// No more messages.
+    /// Unsubscribe.
     Stop,
-    /// Messages again.
+    /// Subscribe again.
     Start,
-    /// To know what this is.
+    /// Get information.
     Help,
 }
 
-/// One language: its words, and the answers to them, in which `{}` is the sender's name.
+/// A language: its keywords and replies, in which `{}` is the sender's name.
 struct Language {
     stop: &'static [&'static str],
     start: &'static [&'static str],
@@ -21,7 +21,7 @@ struct Language {
     helped: &'static str,
 }
 
-/// A word that two languages share is answered in the first one.
+/// A keyword shared by two languages gets the reply of the first one.
 const LANGUAGES: &[Language] = &[
     Language {
         stop: &["STOP", "STOPALL", "STOP ALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT", "OPT OUT"],
@@ -81,7 +81,7 @@ const LANGUAGES: &[Language] = &[
     },
 ];
 
-/// What people say beside the word.
+/// Polite words allowed around a keyword.
 const COURTESY: &[&str] = &[
     "PLEASE",
     "PLS",
@@ -115,8 +115,8 @@ const COURTESY: &[&str] = &[
     "U",
 ];
 
-/// Reads a message that is nothing but such a word, whatever its case, punctuation and courtesy, and however often it is repeated.
-/// Answers what is wanted, and what to say with the sender's name.
+/// Recognises a message that consists only of a keyword, regardless of case, punctuation, polite words and repetition. Returns the request
+/// and the reply with the sender's name.
 pub(crate) fn read(text: &str, sender: &str) -> Option<(Wish, String)> {
     let bare: String = text.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
     let upper = bare.to_uppercase();

@@ -1,4 +1,4 @@
-//! What comes from providers: messages, receipts, opt-outs, complaints.
+//! Provider events: inbound messages, receipts, opt-outs, complaints.
 
 mod callbacks;
 mod keywords;
@@ -10,6 +10,6 @@ pub use callbacks::{CallbackTarget, Called, ProviderAnswer};
 pub(crate) use receive::{Received, request};
 
 crate::base::use_cases! {
-    /// What comes from providers.
+    /// Applies provider events.
     inbound => ProviderEvents
 }

@@ -1,4 +1,4 @@
-//! Texts from outside that come in several parts: each part is on disk before it is answered, whatever node it comes to.
+//! Reassembles inbound texts from their segments. Each segment is stored before it is acknowledged, so segments can arrive on any node.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_channel::{Inbound, InboundPart};
 use nuncio_domain::{Ids, sms};
-use nuncio_store::{Parts, Piece, Reassembly, Result, StoreError};
+use nuncio_store::{Piece, Reassembly, ReassemblyState, Result, StoreError};
 
 use super::ProviderEvents;
 
-/// Stands for what did not come.
+/// Replaces missing segments.
 const GAP: &str = "[…]";
-/// Messages of one look.
+/// Messages per sweep.
 const LOOK: u32 = 256;
 
 impl ProviderEvents<'_> {
-    /// Writes a part; with the last one that was missing, the message.
+    /// Stores a segment, and the message once it is complete.
     pub(crate) async fn receive_part(&self, part: InboundPart) -> Result<()> {
         let (store, fresh) = (&*self.inner.store, fresh(self.ids(), &part));
         let index = usize::from(part.sequence.max(1)) - 1;
         if index >= fresh.parts.pieces.len() {
-            tracing::warn!(connection = %part.connection, "a part of a message numbers itself beyond their total; it was dropped");
+            tracing::warn!(connection = %part.connection, "segment number exceeds the total; dropped the segment");
             return Ok(());
         }
         let piece = Some(Piece { alphabet: part.alphabet, octets: part.octets });
@@ -30,7 +30,7 @@ impl ProviderEvents<'_> {
             let mut tx = store.begin().await?;
             let mut known = tx.lock_reassembly(&fresh).await?;
             let here = known.parts.pieces.get(index).cloned().flatten();
-            // A phone uses its numbers again: a part that differs from the one that is here is of another message.
+            // Phones reuse reference numbers: a segment that differs from the stored one belongs to another message.
             if here != piece && (here.is_some() || known.parts.sealed) {
                 if !known.parts.done && known.reference != written {
                     drop(tx);
@@ -51,7 +51,7 @@ impl ProviderEvents<'_> {
             return Ok(());
         }
         self.receive_message(whole(&known)).await?;
-        // Should this not be reached, the message is written once more when its time is over, which changes nothing.
+        // If this fails, the message is stored again when its time is over, which changes nothing.
         let mut tx = store.begin().await?;
         let mut now = tx.lock_reassembly(&known).await?;
         if now.reference == known.reference {
@@ -61,21 +61,20 @@ impl ProviderEvents<'_> {
         tx.commit().await
     }
 
-    /// Writes messages whose missing parts did not come in time, and forgets the parts of all whose time is over. Returns
-    /// whether any was written.
-    pub async fn look_for_late_parts(&self) -> Result<bool> {
+    /// Stores incomplete messages whose time is over, and deletes the segments of all that are done. Returns whether any was stored.
+    pub async fn store_late_messages(&self) -> Result<bool> {
         let due = self.inner.store.read().await?.due_reassemblies(self.ids().clock.now(), LOOK).await?;
         let mut any = false;
         for seen in due {
-            match self.give_up_parts(&seen).await {
+            match self.store_incomplete(&seen).await {
                 Ok(true) => {
                     self.inner.dispatch.logs().grown(seen.tenant);
                     any = true;
                 }
                 Ok(false) => {}
-                // Others are not to wait for a world that cannot be read.
+                // An environment that cannot be read must not block the others.
                 Err(error @ StoreError::Corrupt { .. }) => {
-                    tracing::error!(connection = %seen.connection, %error, "a text in parts cannot be written")
+                    tracing::error!(connection = %seen.connection, %error, "failed to store segmented text")
                 }
                 Err(error) => return Err(error),
             }
@@ -83,8 +82,8 @@ impl ProviderEvents<'_> {
         Ok(any)
     }
 
-    /// Takes a message as it is; answers whether it was written. It is closed to further parts first: these are of another message then.
-    async fn give_up_parts(&self, seen: &Reassembly) -> Result<bool> {
+    /// Stores a message as it is; returns whether it was stored. First closes it to further segments, which then belong to another message.
+    async fn store_incomplete(&self, seen: &Reassembly) -> Result<bool> {
         let store = &*self.inner.store;
         let mut tx = store.begin().await?;
         let mut known = tx.lock_reassembly(seen).await?;
@@ -114,7 +113,7 @@ fn fresh(ids: &Ids, part: &InboundPart) -> Reassembly {
         key: part.key.clone(),
         reference: URL_SAFE_NO_PAD.encode(random),
         due_at: now.plus(part.patience.max(Duration::from_secs(1))),
-        parts: Parts {
+        parts: ReassemblyState {
             channel: part.channel,
             from: part.from.clone(),
             to: part.to.clone(),
@@ -133,7 +132,7 @@ fn whole(reassembly: &Reassembly) -> Inbound {
     Inbound { to: parts.to.clone(), ..inbound }
 }
 
-/// What the parts say. Those of one alphabet are joined before they are read: some phones cut a character in two.
+/// Decodes the segments. Those of one alphabet are joined first: some phones split a character.
 fn text(pieces: &[Option<Piece>]) -> String {
     let joins = |a: &Option<Piece>, b: &Option<Piece>| a.as_ref().map(|a| a.alphabet) == b.as_ref().map(|b| b.alphabet);
     let runs = pieces.chunk_by(joins).map(|run| match &run[0] {

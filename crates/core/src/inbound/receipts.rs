@@ -1,19 +1,19 @@
-//! Receipts of providers: found their message, written with what they change, kept as they came.
+//! Stores receipts, and applies them to their messages.
 
 use nuncio_channel::ReceiptTarget;
 use nuncio_domain::lifecycle::{ReceiptKind, Step};
 use nuncio_domain::{ConnectionId, Ids, Timestamp};
-use nuncio_store::{RawReceipt, Result, Store, StoreError, StrayReceipt, Transition, Transitioned, next_look};
+use nuncio_store::{RawReceipt, Result, Store, StoreError, StrayReceipt, Transition, Transitioned, next_lookup};
 
 use super::ProviderEvents;
 
-/// The longest receipt that is kept, in bytes.
+/// Maximum length of a stored receipt, in bytes.
 const RAW: usize = 4 * 1_024;
-/// Stray receipts of one look.
+/// Stray receipts per sweep.
 const STRAYS: u32 = 256;
 
 impl ProviderEvents<'_> {
-    /// Writes a receipt. One that comes before its message is known waits for it.
+    /// Stores and applies a receipt. One whose message is not known yet is stored as stray.
     pub(crate) async fn receive_receipt(
         &self,
         target: ReceiptTarget,
@@ -32,7 +32,7 @@ impl ProviderEvents<'_> {
                 let stray = StrayReceipt { tenant, receipt, kind, at, tries: 0 };
                 let Some(transitioned) = apply(store, ids, &stray).await? else {
                     let mut tx = store.begin().await?;
-                    tx.insert_stray(&stray, ids.clock.now().plus(next_look(0).unwrap_or_default())).await?;
+                    tx.insert_stray(&stray, ids.clock.now().plus(next_lookup(0).unwrap_or_default())).await?;
                     return tx.commit().await;
                 };
                 (tenant, transitioned)
@@ -42,17 +42,17 @@ impl ProviderEvents<'_> {
         Ok(())
     }
 
-    /// Looks for the messages of stray receipts that are due. Those of which none is found within a day stay to be seen.
-    /// Returns whether any was found.
-    pub async fn look_for_strays(&self) -> Result<bool> {
+    /// Looks for the messages of stray receipts that are due. Receipts without a message after a day stay listed. Returns whether any was
+    /// found.
+    pub async fn match_strays(&self) -> Result<bool> {
         let (store, ids) = (&*self.inner.store, self.ids());
         let due = store.read().await?.due_strays(ids.clock.now(), STRAYS).await?;
         let mut any = false;
         for stray in due {
             let found = match apply(store, ids, &stray).await {
-                // Others are not to wait for a message that cannot be read.
+                // A message that cannot be read must not block the others.
                 Err(error @ StoreError::Corrupt { .. }) => {
-                    tracing::error!(receipt = %stray.receipt.id, %error, "a receipt cannot be written");
+                    tracing::error!(receipt = %stray.receipt.id, %error, "failed to apply stray receipt");
                     None
                 }
                 found => found?,
@@ -66,8 +66,8 @@ impl ProviderEvents<'_> {
                     any = true;
                 }
                 None => {
-                    let due = next_look(stray.tries + 1).map(|pause| ids.clock.now().plus(pause));
-                    tx.put_off_stray(&stray, due).await?;
+                    let due = next_lookup(stray.tries + 1).map(|pause| ids.clock.now().plus(pause));
+                    tx.reschedule_stray(&stray, due).await?;
                 }
             }
             tx.commit().await?;
@@ -76,7 +76,7 @@ impl ProviderEvents<'_> {
     }
 }
 
-/// What a stray receipt's message became, if it is known by now.
+/// Applies a stray receipt if its message is known by now.
 async fn apply(store: &dyn Store, ids: &Ids, stray: &StrayReceipt) -> Result<Option<Transitioned>> {
     let StrayReceipt { tenant, receipt, kind, at, .. } = stray.clone();
     match store.transition(Transition::of_reference(tenant, receipt, kind, at, ids.clock.now())).await? {

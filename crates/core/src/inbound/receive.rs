@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_channel::{Inbound, Media, OptedOut, ProviderEvent};
 use nuncio_domain::address::{self, Parsed};
-use nuncio_domain::config::{Sender, World};
+use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
 use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
@@ -20,21 +20,21 @@ use nuncio_domain::{
 use nuncio_store::{Idempotency, KeyClaim, MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Tx};
 
 use super::ProviderEvents;
-use crate::base::once::Repeat;
+use crate::base::idempotency::Repeat;
 use crate::contacts;
 use crate::contacts::suppressions;
 use crate::inbound::keywords::{self, Wish};
 use crate::messages::sent_from;
 
-/// How long after an automatic answer a request for help gets none: two machines must not talk to each other for ever.
+/// Minimum interval between automatic replies to help requests: two machines must not reply to each other without end.
 const QUIET: Duration = Duration::from_secs(60);
 
 impl ProviderEvents<'_> {
-    /// Writes one provider event, and signals it to the readers of the event log.
+    /// Applies a provider event and signals the readers of the event log.
     ///
     /// # Errors
     ///
-    /// [`nuncio_store::StoreError`]: nothing is written, or it is not known whether; the same event may be given again.
+    /// [`nuncio_store::StoreError`]: nothing is stored, or the outcome is unknown; the event can be passed again.
     pub async fn receive(&self, event: ProviderEvent) -> Result<()> {
         let tenant = event.tenant();
         match event {
@@ -59,34 +59,34 @@ impl ProviderEvents<'_> {
     }
 }
 
-/// What became of a message from outside.
+/// Result of an inbound message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Received {
-    /// It was written.
+    /// Stored.
     Written(MessageId),
-    /// It was there already, or cannot be placed.
+    /// Already stored, or its connection is unknown.
     Dropped,
-    /// Its idempotency key was used before; nothing was written.
+    /// Its idempotency key was already used; nothing was stored.
     Repeated(Repeat),
 }
 
 impl ProviderEvents<'_> {
-    /// Writes a message from outside, unless it is there.
+    /// Stores an inbound message, unless it is already stored.
     pub(crate) async fn receive_message(&self, inbound: Inbound) -> Result<()> {
         self.receive_once(inbound, None).await.map(drop)
     }
 
-    /// Writes a message from outside under an idempotency key, unless one of both is there.
+    /// Stores an inbound message under an idempotency key, unless either exists.
     pub(crate) async fn receive_once(&self, inbound: Inbound, guard: Option<&Idempotency>) -> Result<Received> {
         let (store, ids) = (&*self.inner.store, self.ids());
         let now = ids.clock.now();
         let Some(from) = Parsed::parse(&inbound.from).ok().and_then(|parsed| Recipient::on(&parsed, inbound.channel).ok()) else {
-            tracing::warn!(connection = %inbound.connection, "an inbound message names a sender that cannot be read; it was dropped");
+            tracing::warn!(connection = %inbound.connection, "failed to parse the author of an inbound message; dropped the message");
             return Ok(Received::Dropped);
         };
-        let Some(world) = self.world_with(inbound.tenant, inbound.connection).await? else { return Ok(Received::Dropped) };
-        let Some(connection) = world.connections.iter().find(|c| c.id == inbound.connection) else { return Ok(Received::Dropped) };
-        let Some(sender) = world.sender(connection.sender) else { return Ok(Received::Dropped) };
+        let Some(config) = self.config_with_connection(inbound.tenant, inbound.connection).await? else { return Ok(Received::Dropped) };
+        let Some(connection) = config.connections.iter().find(|c| c.id == inbound.connection) else { return Ok(Received::Dropped) };
+        let Some(sender) = config.sender(connection.sender) else { return Ok(Received::Dropped) };
         let route = Route { channel: inbound.channel, connection: connection.id, provider: connection.kind.clone() };
         let new_address: AddressId = ids.next();
         let asked = received(store, ids, &from, &inbound).await?;
@@ -119,7 +119,7 @@ impl ProviderEvents<'_> {
         let is_proven = inbound.authentication.is_none_or(|authentication| authentication.is_authenticated());
         let wished = keywords::read(own_words(&inbound), &sender.name);
         let wished = match wished {
-            Some((wish, answer)) if is_proven || (wish != Wish::Start && answers_ours(store, &inbound, &from).await?) => {
+            Some((wish, answer)) if is_proven || (wish != Wish::Start && replies_to_ours(store, &inbound, &from).await?) => {
                 Some((wish, answer))
             }
             _ => None,
@@ -134,7 +134,7 @@ impl ProviderEvents<'_> {
             provider_message_id: inbound.provider_message_id,
             is_proven,
         };
-        let prices = if wished.is_some() { self.stored_price_book(&world).await? } else { Arc::default() };
+        let prices = if wished.is_some() { self.stored_price_book(&config).await? } else { Arc::default() };
         let mut tx = store.begin().await?;
         if let Some(guard) = guard {
             let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
@@ -146,13 +146,13 @@ impl ProviderEvents<'_> {
         let written = tx.insert_inbound(&new).await?;
         if written {
             if let Some(name) = inbound.profile_name.filter(|name| is_proven && !name.is_empty()) {
-                learn_name(&mut *tx, &new, name, now).await?;
+                store_profile_name(&mut *tx, &new, name, now).await?;
             }
             if let Some((wish, answer)) = wished
                 && grant(&mut *tx, ids, &new, wish, now).await?
                 && let Some(mut message) = reply(&mut *tx, ids, &new, sent_from(sender, connection), answer, now).await?
             {
-                set_aside(&mut *tx, &mut message, sender, &prices, &new.country, now).await?;
+                reserve_price(&mut *tx, &mut message, sender, &prices, &new.country, now).await?;
                 tx.insert_reply(&message).await?;
             }
         }
@@ -160,21 +160,21 @@ impl ProviderEvents<'_> {
         Ok(if written { Received::Written(new.message.id) } else { Received::Dropped })
     }
 
-    /// A tenant's configuration with this connection. What is cached may be older than the connection.
-    async fn world_with(&self, tenant: TenantId, connection: ConnectionId) -> Result<Option<Arc<World>>> {
-        let has = |world: &Option<Arc<World>>| world.as_ref().is_some_and(|w| w.connections.iter().any(|c| c.id == connection));
-        let world = self.stored_world(tenant).await?;
-        if has(&world) {
-            return Ok(world);
+    /// Returns a tenant's configuration with this connection; the cached one can be older than the connection.
+    async fn config_with_connection(&self, tenant: TenantId, connection: ConnectionId) -> Result<Option<Arc<TenantConfig>>> {
+        let has = |config: &Option<Arc<TenantConfig>>| config.as_ref().is_some_and(|w| w.connections.iter().any(|c| c.id == connection));
+        let config = self.stored_tenant_config(tenant).await?;
+        if has(&config) {
+            return Ok(config);
         }
-        self.forget_world(tenant);
-        Ok(self.stored_world(tenant).await?.filter(|world| has(&Some(Arc::clone(world)))))
+        self.forget_config(tenant);
+        Ok(self.stored_tenant_config(tenant).await?.filter(|config| has(&Some(Arc::clone(config)))))
     }
 }
 
-/// Whether an email answers one of ours that went to its writer by the same connection. Only who got that knows its `Message-ID`, whose random
-/// part cannot be guessed: it lets them stop what they get, as the unsubscribe link in it does. It does not let them subscribe anybody.
-async fn answers_ours(store: &dyn Store, inbound: &Inbound, from: &Recipient) -> Result<bool> {
+/// Returns whether an email replies to one of ours to its author on the same connection. Only the recipient knows our `Message-ID` with its
+/// random part: it authorises an opt-out, like the unsubscribe link, but no opt-in.
+async fn replies_to_ours(store: &dyn Store, inbound: &Inbound, from: &Recipient) -> Result<bool> {
     let Some(id) = inbound.replies_to.as_deref().and_then(|id| id.parse::<MessageId>().ok()) else { return Ok(false) };
     let answered = store.read().await?.lookup_messages(inbound.tenant, &[id]).await?.pop();
     Ok(answered.is_some_and(|message| {
@@ -183,8 +183,7 @@ async fn answers_ours(store: &dyn Store, inbound: &Inbound, from: &Recipient) ->
     }))
 }
 
-/// What somebody wrote themselves. Under their words an email repeats what it answers, or has a signature; one without words may say all in
-/// its subject.
+/// Returns what the author wrote: without the quoted email and the signature; for an empty body, the subject.
 fn own_words(inbound: &Inbound) -> &str {
     if inbound.channel != Channel::Email {
         return &inbound.text;
@@ -196,14 +195,14 @@ fn own_words(inbound: &Inbound) -> &str {
     let own = inbound.text.split_inclusive('\n').take_while(|line| !ends(line)).map(str::len).sum();
     let mut words = inbound.text[..own].trim();
     if own < inbound.text.len() && words.ends_with(':') {
-        // "On Saturday, Acme wrote:", which may be broken into lines
+        // "On Saturday, Acme wrote:", possibly with a line break
         words = words.rsplit_once("\n\n").or(words.rsplit_once('\n')).map_or("", |(words, _)| words).trim();
     }
     if words.is_empty() { inbound.subject.as_deref().unwrap_or_default() } else { words }
 }
 
-/// The name that a messaging app tells, on the contact.
-async fn learn_name(tx: &mut dyn Tx, new: &NewInbound, name: String, now: Timestamp) -> Result<()> {
+/// Stores the author's name in the messaging app on the contact.
+async fn store_profile_name(tx: &mut dyn Tx, new: &NewInbound, name: String, now: Timestamp) -> Result<()> {
     let tenant = new.message.tenant;
     let Some(mut contact) = contacts::lock_of(tx, tenant, &new.from).await? else { return Ok(()) };
     let name: String = line::cleaned(&name).chars().take(limits::DISPLAY_NAME).collect();
@@ -217,7 +216,7 @@ async fn learn_name(tx: &mut dyn Tx, new: &NewInbound, name: String, now: Timest
     Ok(())
 }
 
-/// Does what a recipient wishes; answers whether to say so. A repeated STOP is not confirmed again.
+/// Carries out a recipient's request; returns whether to reply. A repeated STOP gets no reply.
 async fn grant(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, wish: Wish, now: Timestamp) -> Result<bool> {
     let (tenant, sender, from) = (new.message.tenant, new.message.sender, &new.from);
     match wish {
@@ -231,7 +230,7 @@ async fn grant(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, wish: Wish, now: Ti
             };
             let fresh = tx.insert_suppression(tenant, &suppression, now).await?;
             if fresh {
-                suppressions::tell_opt_out(tx, tenant, &suppression, now).await?;
+                suppressions::publish_opt_out(tx, tenant, &suppression, now).await?;
             }
             Ok(fresh)
         }
@@ -248,7 +247,7 @@ async fn grant(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, wish: Wish, now: Ti
     }
 }
 
-/// The answer on the channel that was used, although the recipient may have opted out: they asked.
+/// Replies on the same channel, even if the recipient has opted out: they asked.
 async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text: String, now: Timestamp) -> Result<Option<Message>> {
     let inbound = &new.message;
     let Some((address, _)) = tx.find_address(inbound.tenant, &new.from).await? else { return Ok(None) };
@@ -275,8 +274,8 @@ async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text:
     Ok(Some(message))
 }
 
-/// Sets the price of an answer aside. One that cannot be paid goes out all the same, for nothing: whoever opts out must be told.
-async fn set_aside(
+/// Reserves the price of a reply. If it cannot be paid, the reply is sent for free: an opt-out must be confirmed.
+async fn reserve_price(
     tx: &mut dyn Tx,
     message: &mut Message,
     sender: &Sender,
@@ -299,7 +298,7 @@ async fn set_aside(
     Ok(())
 }
 
-/// What came from outside, as a message holds it.
+/// Converts an inbound event to a message.
 async fn received(store: &dyn Store, ids: &Ids, from: &Recipient, inbound: &Inbound) -> Result<Request> {
     let mut content = inbound.content.clone();
     if let Some(reference) = content.as_mut().and_then(|content| content.react_to_message_id.as_mut()) {
@@ -330,7 +329,7 @@ fn attachment(ids: &Ids, media: &Media) -> Attachment {
     }
 }
 
-/// The newest message with this person that the provider knows under an id of its own.
+/// Returns the newest message with this person that has the provider's id.
 async fn ours(store: &dyn Store, tenant: TenantId, with: &Recipient, reference: &str) -> Result<Option<MessageId>> {
     let filter = MessageFilter { to: Some(with.identifier.clone()), ..MessageFilter::default() };
     let newest = store.read().await?.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await?;
@@ -364,11 +363,11 @@ pub(crate) fn request(requested_channel: RequestedChannel, text: String) -> Requ
 }
 
 impl ProviderEvents<'_> {
-    /// Writes that somebody opted out at the provider of all messages of an account.
+    /// Opts a recipient out of all messages of an account, as reported by the provider.
     async fn opt_out(&self, opted: OptedOut) -> Result<()> {
         let (tenant, now) = (opted.tenant, self.ids().clock.now());
-        let Some(world) = self.world_with(tenant, opted.connection).await? else { return Ok(()) };
-        let Some(connection) = world.connections.iter().find(|c| c.id == opted.connection) else { return Ok(()) };
+        let Some(config) = self.config_with_connection(tenant, opted.connection).await? else { return Ok(()) };
+        let Some(connection) = config.connections.iter().find(|c| c.id == opted.connection) else { return Ok(()) };
         let Some(recipient) = Parsed::parse(&opted.from).ok().and_then(|parsed| Recipient::on(&parsed, opted.channel).ok()) else {
             return Ok(());
         };
@@ -377,16 +376,16 @@ impl ProviderEvents<'_> {
             recipient,
             sender: Some(connection.sender),
             reason: SuppressionReason::OptOut,
-            source: format!("told by {}", connection.kind),
+            source: format!("reported by {}", connection.kind),
         };
         let mut tx = self.inner.store.begin().await?;
         if tx.insert_suppression(tenant, &suppression, now).await? {
-            suppressions::tell_opt_out(&mut *tx, tenant, &suppression, now).await?;
+            suppressions::publish_opt_out(&mut *tx, tenant, &suppression, now).await?;
         }
         tx.commit().await
     }
 
-    /// Suppresses a recipient for the whole tenant, for good, because of a complaint or a bounce.
+    /// Suppresses a recipient for the whole tenant, permanently, because of a complaint or a bounce.
     async fn suppress(&self, tenant: TenantId, id: MessageId, reason: SuppressionReason) -> Result<()> {
         let (store, now) = (&*self.inner.store, self.ids().clock.now());
         let Some(message) = store.read().await?.lookup_messages(tenant, &[id]).await?.pop() else { return Ok(()) };

@@ -5,14 +5,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::invitation::{Invitation, InvitationStatus, Walk};
+use nuncio_domain::invitation::{Invitation, InvitationProgress, InvitationStatus};
 use nuncio_domain::number::NumberStatus;
 use nuncio_domain::{
     Error, FieldError, InvitationId, Permission, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits, line,
 };
 use nuncio_secrets::Row;
 use nuncio_secrets::mac;
-use nuncio_store::{Operation, Tx};
+use nuncio_store::{IdempotentOperation, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use sha2::{Digest as _, Sha256};
@@ -21,18 +21,18 @@ use utoipa::ToSchema;
 
 use super::Invitations;
 use super::view::{InvitationView, TOKEN};
-use crate::base::{Caller, list, once, parse_id, rights};
+use crate::base::{Caller, idempotency, list, parse_id, rights};
 use crate::numbers;
 
 /// 32 bytes in base64.
 const RANDOM_LENGTH: usize = 43;
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// An invitation to make.
+/// A new invitation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateInvitation {
-    /// The client's name; an empty one is none.
+    /// The client's name; empty means none.
     #[schema(max_length = 100)]
     pub client_name: Option<String>,
     /// The client's email address.
@@ -41,12 +41,12 @@ pub struct CreateInvitation {
     /// The client's phone number in E.164.
     #[schema(max_length = 16, example = "+34600111222")]
     pub client_phone: Option<String>,
-    /// A number of yours that the client uses in place of an own one. It must be active and of no sender.
+    /// A number of yours that the client uses instead of their own. It must be active and not assigned to a sender.
     pub phone_number_id: Option<String>,
-    /// How long the client has. Default 7.
+    /// Days until it expires. Default 7.
     #[schema(minimum = 1, maximum = 30)]
     pub expires_in_days: Option<u32>,
-    /// Countries (ISO 3166-1 alpha-2) that the client's own number may be of; any when absent or empty.
+    /// Allowed countries (ISO 3166-1 alpha-2) of the client's own number; absent or empty means any.
     #[schema(max_items = 250, value_type = Option<Vec<CountryCode>>)]
     pub allowed_phone_countries: Option<Vec<String>>,
 }
@@ -57,26 +57,26 @@ pub struct CreateInvitation {
 struct CountryCode(#[expect(dead_code, reason = "says how it looks in the document")] String);
 
 impl Invitations<'_> {
-    /// Makes an invitation with a link for the client.
+    /// Creates an invitation with a link for the client.
     pub async fn create(&self, caller: &Caller, mut asked: CreateInvitation, key: Option<&str>) -> Result<InvitationView> {
         caller.require(Permission::InvitationsWrite)?;
         asked.client_name = asked.client_name.filter(|name| !name.is_empty());
         let days = *asked.expires_in_days.get_or_insert(limits::INVITATION_DAYS_DEFAULT);
         asked.allowed_phone_countries.get_or_insert_default();
-        let guard = self.guard(caller.tenant, Operation::CreateInvitation, once::key(None, key)?, &asked);
+        let guard = self.guard(caller.tenant, IdempotentOperation::CreateInvitation, idempotency::key(None, key)?, &asked);
         let now = self.ids().clock.now();
         let invitation = self.plan(caller.tenant, asked, now)?;
-        // The key remembers for as long as the invitation can be open, and the usual time after it.
+        // The key is kept while the invitation can be open, and for the usual time after that.
         let purge_after = now.plus(DAY * days).plus(limits::IDEMPOTENCY_RETENTION);
         let mut tx = self.inner.store.begin().await?;
-        let repeat = once::claim(&mut *tx, caller.tenant, guard.as_ref(), invitation.id.uuid(), purge_after).await?;
-        if let Some(once::Repeat { original, same_request }) = repeat {
+        let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), invitation.id.uuid(), purge_after).await?;
+        if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             let original = self.find(caller.tenant, InvitationId::from_uuid(original)).await?;
-            return Err(once::conflict(caller, rights::INVITATION, &original, same_request));
+            return Err(idempotency::conflict(caller, rights::INVITATION, &original, same_request));
         }
         if let Some(number) = invitation.number {
-            set_aside(&mut *tx, caller.tenant, number, now).await?;
+            reserve_number(&mut *tx, caller.tenant, number, now).await?;
         }
         tx.insert_invitation(caller.tenant, &invitation).await?;
         tx.commit().await?;
@@ -136,11 +136,11 @@ impl Invitations<'_> {
             started_at: None,
             completed_at: None,
             updated_at: now,
-            walk: Walk::default(),
+            progress: InvitationProgress::default(),
         })
     }
 
-    /// 256 random bits, and a keyed checksum by which guesses are refused without a look-up.
+    /// Makes a token: 256 random bits, and a keyed checksum that rejects guesses without a look-up.
     fn new_token(&self) -> String {
         let mut bytes = [0; 32];
         self.ids().entropy.fill(&mut bytes);
@@ -153,23 +153,23 @@ impl Invitations<'_> {
         URL_SAFE_NO_PAD.encode(&mac(key.expose(), &[random.as_bytes()])[..8])
     }
 
-    /// Whether a token was made here.
+    /// Returns whether a token was made by this installation.
     pub(super) fn is_token(&self, token: &str) -> bool {
         let parts = token.split_at_checked(RANDOM_LENGTH);
         parts.is_some_and(|(random, checksum)| self.token_checksum(random).as_bytes().ct_eq(checksum.as_bytes()).into())
     }
 }
 
-/// How a token is looked up.
+/// Returns the look-up hash of a token.
 pub(super) fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-/// Makes sure that a number is free for an invitation. Its lock makes others who want the number wait.
-async fn set_aside(tx: &mut dyn Tx, tenant: TenantId, id: PhoneNumberId, now: Timestamp) -> Result<()> {
+/// Checks that a number is free for an invitation, and locks it against concurrent requests.
+async fn reserve_number(tx: &mut dyn Tx, tenant: TenantId, id: PhoneNumberId, now: Timestamp) -> Result<()> {
     let number = tx.lock_number(tenant, id).await?.ok_or_else(|| Error::not_found("phone number"))?;
     if number.status != NumberStatus::Active {
-        let message = "only an active number can be set aside for an invitation";
+        let message = "only an active number can be reserved for an invitation";
         return Err(Error::wrong_state(message, number.status.as_str(), &[NumberStatus::Active.as_str()]));
     }
     if let Some(sender) = number.sender {

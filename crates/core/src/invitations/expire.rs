@@ -1,4 +1,4 @@
-//! Invitations that nobody finished in time.
+//! Expires invitations.
 
 use nuncio_domain::invitation::InvitationStatus;
 use nuncio_domain::{InvitationId, Result, TenantId};
@@ -6,23 +6,23 @@ use nuncio_domain::{InvitationId, Result, TenantId};
 use super::Invitations;
 use super::status;
 
-/// Invitations of one round.
+/// Invitations per round.
 const ROUND: u32 = 100;
 
 impl Invitations<'_> {
-    /// Expires open invitations whose time is over, with their events, each in a transaction of its own; returns whether there were any.
+    /// Expires open invitations whose time is over, each with its event in a separate transaction; returns whether there were any.
     pub async fn expire_due(&self) -> Result<bool> {
         let due = self.inner.store.read().await?.due_invitations(self.ids().clock.now(), ROUND).await?;
         for (tenant, id) in &due {
-            // One that cannot be read must not stand in front of the others.
+            // An invitation that cannot be read must not block the others.
             if let Err(error) = self.expire(*tenant, *id).await {
-                tracing::warn!(%id, %error, "a invitation that is due could not be seen to; it is tried again");
+                tracing::warn!(%id, %error, "failed to expire invitation; will retry");
             }
         }
         Ok(!due.is_empty())
     }
 
-    /// Writes down that an invitation ended, if it still is open under the lock of its row: of two nodes one tells.
+    /// Expires an invitation if it is still open under its row lock, so that only one node publishes it.
     pub async fn expire(&self, tenant: TenantId, id: InvitationId) -> Result<()> {
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await?;

@@ -10,24 +10,24 @@ use super::status;
 use super::view::InvitationView;
 use crate::base::{Caller, list, list::Listed, parse_id};
 
-/// Which invitations, and which page of them.
+/// Query of `GET /v1/invitations`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListInvitations {
-    /// Any of these statuses, repeated or joined by commas.
+    /// Statuses, repeated or comma-separated.
     #[param(value_type = Option<Vec<InvitationStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
-    /// Created at or after this moment.
+    /// Created at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<String>,
-    /// Created before this moment.
+    /// Created before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
-    /// Where to continue: the `nextCursor` of the page before, with the same filters.
+    /// The `nextCursor` of the previous page, with the same filters.
     pub cursor: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl Invitations<'_> {
         self.find(caller.tenant, parse_id(id, "invitation")?).await
     }
 
-    /// `GET /v1/invitations`: a page, and the cursor of the next one.
+    /// `GET /v1/invitations`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListInvitations) -> Result<Listed<InvitationView>> {
         caller.require(Permission::InvitationsRead)?;
         let mut errors = Vec::new();
@@ -56,7 +56,7 @@ impl Invitations<'_> {
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
-    /// `POST /v1/invitations/{id}/cancel`: withdraws an open invitation. Its link is dead from then on.
+    /// `POST /v1/invitations/{id}/cancel`: withdraws an open invitation. Its link stops working.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<InvitationView> {
         caller.require(Permission::InvitationsWrite)?;
         let id = parse_id(id, "invitation")?;

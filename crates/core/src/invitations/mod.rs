@@ -1,19 +1,19 @@
-//! Invitations: a client sets up a sender by itself, behind a link.
+//! Invitations: clients set up senders themselves, through a link.
 
 mod code;
 mod create;
 mod expire;
-mod guest;
+mod invitee;
 mod list;
 mod status;
 mod view;
 
 pub use create::CreateInvitation;
-pub use guest::{Details, Guest};
+pub use invitee::{Details, Invitee};
 pub use list::ListInvitations;
 pub use view::InvitationView;
 
 crate::base::use_cases! {
-    /// Invitations, for who makes them and for their guests.
+    /// Invitations, for callers and for invited clients.
     invitations => Invitations
 }

@@ -1,4 +1,4 @@
-//! Changes of status, each with its event.
+//! Status changes, each with its event.
 
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::view::InvitationView;
 
-/// Gives a locked invitation another status, and writes it with its event.
+/// Changes the status of a locked invitation and stores it with its event.
 pub(super) async fn change(
     tx: &mut dyn Tx,
     tenant: TenantId,
@@ -26,14 +26,18 @@ pub(super) async fn change(
         kind: ResourceKind::Invitation,
         resource: invitation.id.uuid(),
         sequence: invitation.version,
-        occurrences: vec![Occurrence { kind: EventType::InvitationStatusChanged, sender: None, data: told(invitation, previous, now) }],
+        occurrences: vec![Occurrence {
+            kind: EventType::InvitationStatusChanged,
+            sender: None,
+            data: event_data(invitation, previous, now),
+        }],
     };
     Ok(tx.insert_event(tenant, &event, now).await?)
 }
 
-/// What the event tells: the invitation without its link. The log is not encrypted, and who reads it need not be able to go through
-/// with the invitation.
-fn told(invitation: &Invitation, previous: InvitationStatus, now: Timestamp) -> Map<String, Value> {
+/// Returns the event's data: the invitation without its link. The log is not encrypted, and its readers must not be able to use the
+/// invitation.
+fn event_data(invitation: &Invitation, previous: InvitationStatus, now: Timestamp) -> Map<String, Value> {
     let view = InvitationView::new(invitation, String::new(), String::new(), now);
     let mut view = serde_json::to_value(view).unwrap_or_default();
     if let Value::Object(members) = &mut view {

@@ -1,4 +1,4 @@
-//! How an invitation looks from outside.
+//! Public representation of invitations.
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, InvitationStatus};
@@ -12,7 +12,6 @@ use super::Invitations;
 /// The name of the token among the sealed values of its row.
 pub(super) const TOKEN: &str = "token";
 
-/// An invitation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Invitation)]
@@ -20,12 +19,11 @@ pub struct InvitationView {
     /// Its identifier.
     #[schema(value_type = String)]
     pub id: InvitationId,
-    /// The link for the client. Whoever has it can go through with the invitation. Empty when the encryption key that it was stored
-    /// with is gone.
+    /// The link for the client. Anyone who has it can use the invitation. Empty if the encryption key that it was stored with is missing.
     pub url: String,
     /// The secret part of the link.
     pub token: String,
-    /// Where it stands.
+    /// Its status.
     #[schema(value_type = InvitationStatus)]
     pub status: &'static str,
     /// The client's name.
@@ -37,27 +35,27 @@ pub struct InvitationView {
     /// The client's phone number in E.164.
     #[schema(required)]
     pub client_phone: Option<String>,
-    /// The number that the client uses in place of an own one.
+    /// The number the client uses instead of their own.
     #[schema(required, value_type = Option<String>)]
     pub phone_number_id: Option<PhoneNumberId>,
-    /// The sender that came of it.
+    /// The sender created by completing it.
     #[schema(required, value_type = Option<String>)]
     pub sender_id: Option<SenderId>,
-    /// Countries (ISO 3166-1 alpha-2) that the client's own number may be of; any when empty.
+    /// Allowed countries (ISO 3166-1 alpha-2) of the client's own number; empty means any.
     pub allowed_phone_countries: Vec<String>,
-    /// When it ends.
+    /// When it expires.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
     /// When the client first opened it.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     pub viewed_at: Option<Timestamp>,
-    /// When the client began.
+    /// When the client started.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
     /// When the client finished.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     pub completed_at: Option<Timestamp>,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
@@ -90,8 +88,8 @@ impl InvitationView {
 }
 
 impl Invitations<'_> {
-    /// The view of an invitation, with its token opened. When the key that sealed it is gone, so is the link from view; it still works,
-    /// since it is looked up by its hash.
+    /// Returns the view with its decrypted token. Without the encryption key the link is not shown, but still works, since it is looked up
+    /// by its hash.
     pub(super) fn view(&self, tenant: TenantId, invitation: &Invitation) -> InvitationView {
         let token = self.token(tenant, invitation);
         let url = if token.is_empty() { String::new() } else { format!("{}/invite/{token}", self.inner.public_url) };
@@ -102,7 +100,7 @@ impl Invitations<'_> {
         match self.inner.sealer.open(Row::Invitation(tenant, invitation.id), invitation.sealed.expose()) {
             Ok(secrets) => secrets.get(TOKEN).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned(),
             Err(error) => {
-                tracing::warn!(invitation.id = %invitation.id, %error, "the link of an invitation cannot be shown any more");
+                tracing::warn!(invitation.id = %invitation.id, %error, "failed to decrypt the link of an invitation");
                 String::new()
             }
         }

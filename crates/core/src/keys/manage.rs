@@ -1,4 +1,4 @@
-//! API keys.
+//! Creates, lists, checks and revokes API keys.
 
 use nuncio_domain::config::ApiKey;
 use nuncio_domain::key::KeyHash;
@@ -7,19 +7,18 @@ use nuncio_domain::{Error, ErrorCode, KeyId, Permissions, Redacted, Result, Tena
 use super::Keys;
 use crate::base::Caller;
 
-/// A key that was just made.
+/// A newly created key.
 #[derive(Debug)]
 pub struct NewKey {
-    /// What is stored.
     pub key: ApiKey,
-    /// The key itself, which nobody can show again.
+    /// The key itself; cannot be shown again.
     pub secret: Redacted<String>,
 }
 
 impl Keys<'_> {
-    /// Who holds this key. A key that is malformed, unknown or revoked gives `401 unauthorized`.
+    /// Returns the caller of this key. A malformed, unknown or revoked key is a `401 unauthorized`.
     ///
-    /// An answer may rest on a look-up that is up to a second old.
+    /// The look-up can be up to a second old.
     pub async fn authenticate(&self, text: &str) -> Result<Caller> {
         if key::parse(text).is_none() {
             return Err(unauthorized());
@@ -27,7 +26,7 @@ impl Keys<'_> {
         self.holder(key::hash(text)).await?.ok_or_else(unauthorized)
     }
 
-    /// Who holds the key with this hash, if it is known and not revoked. An answer may rest on a look-up that is up to a second old.
+    /// Returns the caller with this key hash, if it exists and is not revoked. The look-up can be up to a second old.
     async fn holder(&self, hash: KeyHash) -> Result<Option<Caller>> {
         let read = async {
             let found = self.inner.store.read().await?.find_key(&hash).await?;
@@ -45,12 +44,12 @@ impl Keys<'_> {
         self.inner.keys.get_or_read(hash, &*self.ids().clock, read).await
     }
 
-    /// Whether this key was made by this node, or good when it last looked it up. Asks no database.
+    /// Returns whether this key was created on this node or valid at its last look-up, without a database access.
     pub fn knows(&self, text: &str) -> bool {
         key::parse(text).is_some() && self.inner.good_keys.contains(&key::hash(text))
     }
 
-    /// Whether the key of a caller that was let in once still holds. An answer may rest on a look-up that is up to a second old.
+    /// Returns whether an authenticated caller's key is still valid. The look-up can be up to a second old.
     pub(crate) async fn is_valid(&self, caller: &Caller) -> bool {
         self.holder(caller.key_hash).await.is_ok_and(|holder| holder.is_some())
     }
@@ -82,13 +81,13 @@ impl Keys<'_> {
         Ok(NewKey { key, secret })
     }
 
-    /// All keys of a world, revoked ones too.
+    /// Returns all keys of an environment, including revoked ones.
     pub async fn list(&self, tenant: TenantId) -> Result<Vec<ApiKey>> {
         Ok(self.inner.store.read().await?.list_keys(tenant).await?)
     }
 
-    /// Revokes a key for good; `false` when it was revoked already. Other nodes refuse it within a second: callers that promise
-    /// more wait that long before they say so.
+    /// Revokes a key permanently; `false` if it already was. Other nodes reject it within a second: callers that promise more must wait
+    /// that long.
     pub async fn revoke(&self, tenant: TenantId, id: KeyId) -> Result<bool> {
         let mut tx = self.inner.store.begin().await?;
         let keys = tx.list_keys(tenant).await?;

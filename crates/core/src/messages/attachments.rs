@@ -1,4 +1,4 @@
-//! `GET /v1/messages/{id}/attachments`, and the links by which their bytes are had.
+//! `GET /v1/messages/{id}/attachments`, and download links.
 
 use std::sync::Arc;
 
@@ -28,34 +28,32 @@ pub struct AttachmentView {
     pub filename: String,
     /// MIME type.
     pub mime_type: String,
-    /// Bytes; null for one that was given by URL and is not kept, or is kept by the provider that it came from.
+    /// Size in bytes; null for a file that was given by URL, or that the provider stores.
     #[schema(required)]
     pub size: Option<u64>,
-    /// `Content-ID` by which the HTML body refers to it.
+    /// `Content-ID` that the HTML body refers to.
     #[schema(required)]
     pub content_id: Option<String>,
     /// Whether it is shown within the message.
     pub is_inline: bool,
-    /// Where its bytes can be had without an API key for 15 minutes; null for one that was given by URL and is not kept.
+    /// Download URL, valid for 15 minutes without an API key; null for a file that was given by URL and is not stored.
     #[schema(required)]
     pub download_url: Option<String>,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
 }
 
-/// A file on its way out.
+/// A file to download.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Download {
-    /// File name.
     pub filename: String,
-    /// MIME type as the sender of the message said; not to be trusted.
+    /// MIME type as given by the message's author; not trustworthy.
     pub content_type: String,
-    /// The content.
     pub bytes: Vec<u8>,
 }
 
-/// What a link opens.
+/// The target of a download link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Target {
     tenant: TenantId,
@@ -65,7 +63,7 @@ struct Target {
     weight: u64,
 }
 
-/// Makes and reads the tokens of links.
+/// Makes and verifies the tokens of download links.
 #[derive(Clone, Debug)]
 struct Links {
     key: Redacted<[u8; 32]>,
@@ -117,7 +115,7 @@ impl Links {
 }
 
 impl Messages<'_> {
-    /// The attachments of a message, each with a link that opens it for a while.
+    /// Returns the attachments of a message, each with a temporary download link.
     pub async fn list_attachments(&self, caller: &Caller, id: &str) -> Result<Vec<AttachmentView>> {
         caller.require(Permission::MessagesRead)?;
         let id = parse_id(id, "message")?;
@@ -128,7 +126,7 @@ impl Messages<'_> {
     }
 
     fn attachment(&self, message: &Message, attachment: &Attachment, until: Timestamp) -> AttachmentView {
-        // Fetched bytes are held once, while what is kept as base64 is held four times over.
+        // Fetched bytes are in memory once; bytes stored as base64 take four times their size.
         let fetched = if matches!(attachment.source, AttachmentSource::Provider(_)) { limits::ATTACHMENT_BYTES as u64 / 4 } else { 0 };
         let weight = message.request.attachment_bytes() + fetched;
         let target = Target { tenant: message.tenant, message: message.id, attachment: attachment.id, weight };
@@ -145,12 +143,12 @@ impl Messages<'_> {
         }
     }
 
-    /// How many bytes must be read to answer a link; a 404 for one that opens nothing.
+    /// Returns how many bytes a download must read; a 404 for an invalid link.
     pub fn attachment_weight(&self, token: &str) -> Result<u64> {
         Ok(self.open_link(token)?.weight)
     }
 
-    /// What a link opens. Needs no caller: the link is the right to it.
+    /// Returns the file of a download link. Needs no caller: the link is the permission.
     pub async fn download_attachment(&self, token: &str) -> Result<Download> {
         let target = self.open_link(token)?;
         let mut tx = self.inner.store.read().await?;
@@ -166,11 +164,11 @@ impl Messages<'_> {
         Ok(Download { filename: found.filename, content_type: found.content_type, bytes })
     }
 
-    /// Media of an inbound message, from the provider that keeps it.
+    /// Fetches media of an inbound message from the provider that stores it.
     async fn fetch_media(&self, tenant: TenantId, connection: ConnectionId, reference: &str) -> Result<Vec<u8>> {
-        let world = self.world(tenant).await?;
+        let config = self.tenant_config(tenant).await?;
         let gone = || Error::not_found("attachment");
-        let connection = world.connections.iter().find(|c| c.id == connection).ok_or_else(gone)?;
+        let connection = config.connections.iter().find(|c| c.id == connection).ok_or_else(gone)?;
         let adapter = self.inner.dispatch.adapter(tenant, connection).map_err(|why| Error::unavailable(&why))?;
         let fetched = adapter.fetch_media(reference, limits::ATTACHMENT_BYTES).await;
         Ok(fetched.map_err(|failure| Error::unavailable(&failure.message))?.bytes)

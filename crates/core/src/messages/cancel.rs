@@ -1,4 +1,4 @@
-//! `POST /v1/messages/{id}/cancel` and `/resolve`: what people decide about messages that were accepted.
+//! `POST /v1/messages/{id}/cancel` and `/resolve`: human decisions on accepted messages.
 
 use nuncio_domain::lifecycle::{Applied, Resolution, State, Step, Wait};
 use nuncio_domain::message::Status;
@@ -10,22 +10,22 @@ use super::view::MessageView;
 use crate::base::{Caller, parse_id};
 
 impl Messages<'_> {
-    /// Stops a message that was not handed to a provider yet.
+    /// Cancels a message that was not sent to a provider yet.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<MessageView> {
         caller.require(Permission::MessagesSend)?;
         let id = parse_id(id, "message")?;
         let (applied, state) = self.step(caller, id, Step::Cancel).await?;
         if applied == Applied::Lost {
             let message = match state.wait {
-                Wait::Owned { .. } => "an attempt is under way, so the message can no longer be cancelled",
-                _ => "only a message that was not handed to a provider can be cancelled",
+                Wait::Owned { .. } => "an attempt is in flight, so the message can no longer be cancelled",
+                _ => "only a message that was not sent to a provider can be cancelled",
             };
             return Err(Error::wrong_state(message, state.status.as_str(), &["scheduled", "queued", "sending"]));
         }
         self.view(caller, id).await
     }
 
-    /// Decides about a held message.
+    /// Resolves a held message.
     pub async fn resolve(&self, caller: &Caller, id: &str, action: Resolution) -> Result<MessageView> {
         caller.require(Permission::MessagesSend)?;
         let id = parse_id(id, "message")?;
@@ -34,7 +34,7 @@ impl Messages<'_> {
             let message = "only a held message (one with a heldReason) can be resolved";
             return Err(Error::wrong_state(message, state.status.as_str(), &[Status::Scheduled.as_str(), Status::Sending.as_str()]));
         }
-        // If it is to be sent, the scanner finds it, with its size.
+        // For a resend, the scanner finds it and knows its size.
         self.inner.dispatch.logs().changed(caller.tenant);
         self.view(caller, id).await
     }

@@ -1,4 +1,4 @@
-//! What a caller sends.
+//! The request to send a message.
 
 use nuncio_domain::message::{Content, OnUnknown};
 use nuncio_domain::{Channel, MessageType, RequestedChannel, Timestamp, limits};
@@ -13,13 +13,13 @@ pub struct SendMessage {
     /// The recipient: an E.164 phone number, an email address, or a numeric chat id (channels telegram and instagram).
     #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
     pub to: String,
-    /// How to reach the recipient. `auto`, the default, chooses from what the sender has connected and what the recipient is.
+    /// How to reach the recipient. `auto`, the default, chooses by the sender's connections and the recipient.
     #[serde(default)]
     pub channel: Option<RequestedChannel>,
-    /// What kind of content the message has.
+    /// Content type of the message.
     #[serde(default)]
     pub message_type: Option<MessageType>,
-    /// Body of a text message, caption of a media message, or the words of a call.
+    /// Body of a text message, caption of a media message, or the text of a call.
     #[serde(default)]
     #[schema(max_length = 1048576)]
     pub text: Option<String>,
@@ -31,11 +31,11 @@ pub struct SendMessage {
     #[serde(default)]
     #[schema(max_length = 998)]
     pub subject: Option<String>,
-    /// HTML body of an email, sent beside the text.
+    /// HTML body of an email, in addition to the text.
     #[serde(default)]
     #[schema(max_length = 2097152)]
     pub html_body: Option<String>,
-    /// Where replies to an email go.
+    /// Reply-to address of an email.
     #[serde(default)]
     pub reply_to: Option<String>,
     /// Sends at most one message per key. Same as the header `Idempotency-Key`.
@@ -46,35 +46,35 @@ pub struct SendMessage {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
-    /// Whether a messaging-app channel that fails may be followed by SMS. Default true.
+    /// Whether a failed messaging app falls back to SMS. Default true.
     #[serde(default)]
     pub fallback_enabled: Option<bool>,
-    /// Fall back when no receipt came within this many seconds.
+    /// Fall back if no receipt arrives within this many seconds.
     #[serde(default)]
     #[schema(minimum = 5, maximum = 86_400)]
     pub fallback_after_seconds: Option<u64>,
     /// BCP 47 tag of the language to speak; by default that of the recipient's country.
     #[serde(default)]
     pub voice_language: Option<String>,
-    /// Files of an email: at most 50, 40 MB in all.
+    /// Attachments of an email: at most 50, 40 MB in all.
     #[serde(default)]
     #[schema(max_items = 50)]
     pub attachments: Option<Vec<AttachmentIn>>,
-    /// When to send, at most 30 days ahead. A moment that has passed sends at once.
+    /// When to send, at most 30 days ahead. A time in the past sends at once.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
-    /// How long the message may take, from now or from `scheduledAt`; then it fails with `expired`.
+    /// Validity in seconds, from now or from `scheduledAt`; after it, the message fails with `expired`.
     #[serde(default)]
     #[schema(minimum = 30, maximum = 604_800)]
     pub validity_seconds: Option<u64>,
-    /// What to do when nobody can tell whether an attempt went out. Default `resend`.
+    /// What to do after an attempt with an unknown outcome. Default `resend`.
     #[serde(default)]
     pub on_unknown: Option<OnUnknown>,
 }
 
 impl SendMessage {
-    /// The same request without its key, with what is so by default left out: what a key is bound to.
+    /// Returns the request without its key and without explicit defaults: what an idempotency key is bound to.
     pub(crate) fn essence(&self, channel: Channel) -> Self {
         let mut all = Self { idempotency_key: None, ..self.clone() };
         all.channel = all.channel.filter(|asked| *asked != RequestedChannel::default());
@@ -86,12 +86,12 @@ impl SendMessage {
         all
     }
 
-    /// A text, by whatever channel reaches the recipient.
+    /// Makes a text message on any channel that reaches the recipient.
     pub fn text(to: &str, text: String) -> Self {
         Self { text: Some(text), ..Self::to(to.to_owned()) }
     }
 
-    /// A message to somebody, of which nothing else is said.
+    /// Makes a message with only a recipient.
     pub(crate) const fn to(to: String) -> Self {
         Self {
             to,
@@ -115,12 +115,12 @@ impl SendMessage {
     }
 }
 
-/// How long a message may take when nothing is said, in seconds.
+/// Returns the default validity in seconds.
 pub(super) fn validity(channel: Channel) -> u64 {
     if channel == Channel::Email { limits::VALIDITY_DEFAULT_EMAIL } else { limits::VALIDITY_DEFAULT }
 }
 
-/// A file of an email.
+/// A file to attach to an email.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = EmailAttachment)]
 #[serde(deny_unknown_fields)]
@@ -128,17 +128,17 @@ pub struct AttachmentIn {
     /// File name.
     #[schema(min_length = 1, max_length = 255)]
     pub filename: String,
-    /// The bytes, in base64. Either this or `path`.
+    /// The bytes, in base64. Exactly one of `content` and `path` is required.
     #[serde(default)]
     #[schema(max_length = 55924056)]
     pub content: Option<String>,
-    /// Where to fetch the bytes when the message goes out. Either this or `content`.
+    /// URL to fetch the bytes from when the message is sent. Exactly one of `content` and `path` is required.
     #[serde(default)]
     pub path: Option<String>,
     /// MIME type; by default from the file name.
     #[serde(default)]
     pub content_type: Option<String>,
-    /// `Content-ID` by which the HTML body refers to an inline picture.
+    /// `Content-ID` that the HTML body uses to refer to an inline picture.
     #[serde(default)]
     pub content_id: Option<String>,
 }

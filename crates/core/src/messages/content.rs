@@ -1,11 +1,11 @@
-//! Which content fields a message type uses, and what each must hold.
+//! Validates the content fields of each message type.
 
 use nuncio_domain::message::{Content, CtaHeaderType};
 use nuncio_domain::{FieldError, MessageType, limits};
 
-use crate::base::Faults;
+use crate::base::FieldErrors;
 
-/// What a type uses: required fields, then optional ones. Of `a|b` exactly one is required.
+/// Fields of a type: required ones, then optional ones. `a|b` means exactly one of them.
 struct Uses(&'static [&'static str], &'static [&'static str]);
 
 const MEDIA: &[&str] = &["mediaUrl|mediaId"];
@@ -25,7 +25,7 @@ const fn uses(message_type: MessageType) -> Uses {
     }
 }
 
-/// Checks `content` against the type. Fields that the type does not use are faults, or dropped when `lenient`.
+/// Validates `content` for the type. Unused fields are errors, or removed if `lenient`.
 pub(crate) fn check(message_type: MessageType, content: &mut Option<Box<Content>>, lenient: bool, errors: &mut Vec<FieldError>) {
     let Uses(required, optional) = uses(message_type);
     let present = content.as_deref().map(Content::present).unwrap_or_default();
@@ -35,12 +35,12 @@ pub(crate) fn check(message_type: MessageType, content: &mut Option<Box<Content>
         if count == 0 {
             errors.push(FieldError::new(
                 format!("content.{}", group.split('|').next().unwrap_or(group)),
-                format!("messageType {message_type} needs content.{wanted}"),
+                format!("messageType {message_type} requires content.{wanted}"),
             ));
         } else if count > 1 {
             errors.push(FieldError::new(
                 format!("content.{}", group.split('|').next().unwrap_or(group)),
-                format!("give content.{wanted}, not both"),
+                format!("must have either content.{wanted}, not both"),
             ));
         }
     }
@@ -64,7 +64,7 @@ pub(crate) fn check(message_type: MessageType, content: &mut Option<Box<Content>
     }
 }
 
-/// Checks that a reaction is exactly one emoji, or empty, which removes the one before.
+/// Checks that a reaction is exactly one emoji, or empty, which removes the previous reaction.
 pub(crate) fn emoji(path: &str, text: &str, errors: &mut Vec<FieldError>) {
     if !text.is_empty() && emojis::get(text).is_none() {
         let shown: String = text.chars().take(16).collect();
@@ -72,9 +72,9 @@ pub(crate) fn emoji(path: &str, text: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Of a list that is too long only what would fit is looked at.
+/// Of a list that is too long, checks only the permitted number of items.
 fn values(content: &Content, errors: &mut Vec<FieldError>) {
-    let mut faults = Faults { errors };
+    let mut faults = FieldErrors { errors };
     faults.url("content.mediaUrl", content.media_url.as_deref());
     faults.url("content.ctaUrl", content.cta_url.as_deref());
     faults.url("content.ctaHeaderMediaUrl", content.cta_header_media_url.as_deref());
@@ -91,21 +91,21 @@ fn values(content: &Content, errors: &mut Vec<FieldError>) {
     list(content, &mut faults);
 }
 
-fn header(content: &Content, faults: &mut Faults<'_>) {
+fn header(content: &Content, faults: &mut FieldErrors<'_>) {
     let wants_text = matches!(content.cta_header_type, Some(CtaHeaderType::Text));
     let wants_media = content.cta_header_type.is_some() && !wants_text;
     if wants_text && content.cta_header_text.is_none() {
-        faults.push("content.ctaHeaderText", "ctaHeaderType text needs it");
+        faults.push("content.ctaHeaderText", "is required when ctaHeaderType is text");
     }
     if wants_media && content.cta_header_media_url.is_none() {
-        faults.push("content.ctaHeaderMediaUrl", "a ctaHeaderType other than text needs it");
+        faults.push("content.ctaHeaderMediaUrl", "is required when ctaHeaderType is image, video or document");
     }
     if content.cta_header_type.is_none() && content.cta_header_media_url.is_some() {
-        faults.push("content.ctaHeaderType", "ctaHeaderMediaUrl needs it: image, video or document");
+        faults.push("content.ctaHeaderType", "is required with ctaHeaderMediaUrl; must be image, video or document");
     }
 }
 
-fn cards(content: &Content, faults: &mut Faults<'_>) {
+fn cards(content: &Content, faults: &mut FieldErrors<'_>) {
     let Some(cards) = &content.contacts else { return };
     faults.count("content.contacts", cards.len(), 1, 20);
     for (n, card) in cards.iter().enumerate().take(20) {
@@ -117,24 +117,24 @@ fn cards(content: &Content, faults: &mut Faults<'_>) {
     }
 }
 
-fn buttons(content: &Content, faults: &mut Faults<'_>) {
+fn buttons(content: &Content, faults: &mut FieldErrors<'_>) {
     let Some(buttons) = &content.buttons else { return };
     faults.count("content.buttons", buttons.len(), 1, limits::BUTTONS);
     for (n, button) in buttons.iter().enumerate().take(limits::BUTTONS) {
         faults.length(&format!("content.buttons[{n}].id"), Some(&button.id), 1, limits::BUTTON_ID);
         faults.length(&format!("content.buttons[{n}].title"), Some(&button.title), 1, limits::BUTTON_TITLE);
         if buttons[..n].iter().any(|b| b.id == button.id) {
-            faults.push(&format!("content.buttons[{n}].id"), format!("{:?} stands twice; ids must differ", button.id));
+            faults.push(&format!("content.buttons[{n}].id"), format!("is {:?} again; ids must be unique", button.id));
         }
     }
 }
 
-fn list(content: &Content, faults: &mut Faults<'_>) {
+fn list(content: &Content, faults: &mut FieldErrors<'_>) {
     let Some(sections) = &content.sections else { return };
     faults.count("content.sections", sections.len(), 1, limits::LIST_SECTIONS);
     let rows: usize = sections.iter().map(|s| s.rows.len()).sum();
     if rows > limits::LIST_ROWS {
-        faults.push("content.sections", format!("has {rows} rows in all; at most {} fit", limits::LIST_ROWS));
+        faults.push("content.sections", format!("has {rows} rows in all; must have at most {}", limits::LIST_ROWS));
     }
     for (n, section) in sections.iter().enumerate().take(limits::LIST_SECTIONS) {
         let least = usize::from(sections.len() > 1);

@@ -1,14 +1,14 @@
-//! How likely a message is to arrive.
+//! Estimates the chance of delivery.
 
-/// A channel that is at least this likely to bring the message is good enough.
+/// A channel with at least this chance is good enough.
 pub(super) const GOOD: f64 = 0.8;
-/// What is believed of a channel that nobody tried in the country, and how many attempts that belief weighs.
+/// Prior chance of a channel without attempts in the country, and its weight in attempts.
 const BELIEF: (f64, f64) = (0.9, 10.0);
-/// How many attempts the country's share weighs against the recipient's own.
+/// Weight of the country's rate, in attempts, against the recipient's own.
 const COUNTRY: f64 = 8.0;
 
-/// The chance of one channel to reach one recipient: the mean of a Beta distribution. Its prior is what the channel does in the
-/// recipient's country, which itself begins with a belief.
+/// The chance of one channel to reach one recipient: the mean of a Beta distribution. Its prior is the channel's rate in the recipient's
+/// country, which has a fixed prior itself.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Estimate {
     own: (i64, i64),
@@ -16,22 +16,22 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// From successes and failures of the recipient, and of the country.
+    /// Makes an estimate from successes and failures of the recipient and of the country.
     pub(super) const fn new(own: (i64, i64), country: (i64, i64)) -> Self {
         Self { own, country }
     }
 
-    /// How often the recipient was tried.
+    /// Returns the number of attempts to the recipient.
     pub(super) const fn attempts(&self) -> i64 {
         self.own.0 + self.own.1
     }
 
-    /// From 0 to 1.
+    /// Returns the chance, from 0 to 1.
     pub(super) fn chance(&self) -> f64 {
         mean(self.own, mean(self.country, BELIEF.0, BELIEF.1), COUNTRY)
     }
 
-    /// The chance in thousandths.
+    /// Returns the chance in thousandths.
     pub(super) fn thousandths(&self) -> u16 {
         (self.chance() * 1_000.0).round() as u16
     }

@@ -1,4 +1,4 @@
-//! Reading messages.
+//! Reads messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,39 +14,39 @@ use super::view::MessageView;
 use crate::base::list::{Listed, Listing};
 use crate::base::{Caller, list, parse_id};
 
-/// Which messages are asked for: the query of `GET /v1/messages`.
+/// Query of `GET /v1/messages`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListMessages {
-    /// Any of these statuses, repeated or joined by commas.
+    /// Statuses, repeated or comma-separated.
     #[param(value_type = Option<Vec<Status>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
-    /// Any of these channels, repeated or joined by commas.
+    /// Channels, repeated or comma-separated.
     #[param(value_type = Option<Vec<Channel>>, style = Form, explode, min_items = 1)]
     pub channel: Option<String>,
-    /// What it was written to, in canonical form. A leading space is read as `+`.
+    /// Recipient, or our number or address of an inbound message, in canonical form. A leading space is read as `+`.
     #[param(example = "+34600111222")]
     pub to: Option<String>,
-    /// What it was written from, in canonical form. A leading space is read as `+`.
+    /// Our number or address, or the author of an inbound message, in canonical form. A leading space is read as `+`.
     #[param(example = "+12125550100")]
     pub from: Option<String>,
     /// To or from this contact.
     pub contact_id: Option<String>,
-    /// Of this sender.
+    /// By this sender.
     pub sender_id: Option<String>,
     /// Of this broadcast.
     pub broadcast_id: Option<String>,
     /// `outbound` or `inbound`.
     #[param(value_type = Option<Direction>)]
     pub direction: Option<String>,
-    /// Created at or after this moment.
+    /// Created at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<String>,
-    /// Created before this moment.
+    /// Created before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub until: Option<String>,
-    /// The message that was sent with this key.
+    /// The message that used this idempotency key.
     pub idempotency_key: Option<String>,
     /// Entries of `metadata`, as `metadata[key]=value`.
     #[param(style = DeepObject, explode)]
@@ -54,44 +54,44 @@ pub struct ListMessages {
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
-    /// Where to continue: the `nextCursor` of the page before, with the same filters.
+    /// The `nextCursor` of the previous page, with the same filters.
     pub cursor: Option<String>,
 }
 
-/// Which page of a conversation is asked for: the query of `GET /v1/contacts/{id}/messages`.
+/// Query of `GET /v1/contacts/{id}/messages`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub struct ListContactMessages {
-    /// Created at or after this moment.
+    /// Created at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<String>,
-    /// Created before this moment.
+    /// Created before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
-    /// Where to continue: the `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     pub cursor: Option<String>,
 }
 
-/// Messages that wait for a person and are looked at, of all worlds.
+/// Maximum number of held messages read, of all environments.
 const HELD: u32 = 1_000;
 
 impl Messages<'_> {
-    /// One message, as lists have it.
+    /// Returns a message as lists show it.
     pub async fn view(&self, caller: &Caller, id: MessageId) -> Result<MessageView> {
         Ok(self.outline(caller, id).await?.0)
     }
 
-    /// `GET /v1/messages/{id}`. If there is HTML, or the text is too long for lists, the whole message is read, for which `has_room` is
-    /// asked: whether so many bytes may be held.
+    /// `GET /v1/messages/{id}`. If there is HTML, or the text is too long for lists, reads the whole message, for which `has_room` grants
+    /// memory.
     pub async fn get(&self, caller: &Caller, id: &str, has_room: impl FnOnce(u64) -> bool) -> Result<MessageView> {
         caller.require(Permission::MessagesRead)?;
         let id = parse_id(id, "message")?;
         let (mut view, outline) = self.outline(caller, id).await?;
-        if outline.may_be_cut() || outline.lacks_html() {
+        if outline.may_be_truncated() || outline.lacks_html() {
             let words = limits::EMAIL_TEXT_BYTES + limits::EMAIL_HTML_BYTES;
             if !has_room(outline.attachment_bytes() + words as u64) {
                 return Err(Error::unavailable("too many large messages are being read; try again"));
@@ -105,7 +105,7 @@ impl Messages<'_> {
         Ok(view)
     }
 
-    /// Messages that wait for a person, oldest first, at most 50.
+    /// Returns held messages, oldest first, at most 50.
     pub async fn held(&self, caller: &Caller) -> Result<Vec<MessageView>> {
         caller.require(Permission::MessagesRead)?;
         let mut tx = self.inner.store.read().await?;
@@ -118,7 +118,7 @@ impl Messages<'_> {
         Ok(messages.iter().zip(contacts).map(view).collect())
     }
 
-    /// How many attempts of each channel and country arrived and failed, since the beginning. Those to unknown countries are under `""`.
+    /// Returns the delivered and failed attempts of each channel and country, since the beginning. Unknown countries are `""`.
     pub async fn deliveries(&self, caller: &Caller) -> Result<Vec<CountryMetrics>> {
         caller.require(Permission::MessagesRead)?;
         Ok(self.inner.store.read().await?.country_metrics(caller.tenant).await?)
@@ -131,7 +131,7 @@ impl Messages<'_> {
         Ok((MessageView::new(&message, caller.environment, contact), message.request))
     }
 
-    /// `GET /v1/messages`: a page, and the cursor of the next one.
+    /// `GET /v1/messages`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListMessages) -> Result<Listed<MessageView>> {
         caller.require(Permission::MessagesRead)?;
         let mut errors = Vec::new();
@@ -146,8 +146,7 @@ impl Messages<'_> {
         self.page(&mut *tx, caller, &filter, &listing).await
     }
 
-    /// `GET /v1/contacts/{id}/messages`: what was sent to a contact and what came from it. One that became part of another one answers for
-    /// that one.
+    /// `GET /v1/contacts/{id}/messages`: returns messages to and from a contact. A merged contact is resolved to its target.
     pub async fn list_of_contact(&self, caller: &Caller, id: &str, asked: &ListContactMessages) -> Result<Listed<MessageView>> {
         caller.require(Permission::MessagesRead)?;
         let mut errors = Vec::new();
@@ -177,7 +176,7 @@ fn read_filter(asked: &ListMessages, errors: &mut Vec<FieldError>) -> MessageFil
         channel: list::words(asked.channel.as_deref(), "query.channel", Channel::parse, Channel::ALL, errors),
         to: asked.to.as_deref().map(list::phone),
         from: asked.from.as_deref().map(list::phone),
-        // Both are all there are.
+        // Both directions are the same as no filter.
         direction: directions.first().copied().filter(|first| directions.iter().all(|other| other == first)),
         sender: list::id(asked.sender_id.as_deref(), "query.senderId", "sender", errors),
         contact: list::id(asked.contact_id.as_deref(), "query.contactId", "contact", errors),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_domain::address::{self, Parsed};
-use nuncio_domain::config::{Connection, Sender, World};
+use nuncio_domain::config::{Connection, Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
 use nuncio_domain::message::{
@@ -17,12 +17,12 @@ use nuncio_domain::{
     AddressId, Channel, ContactId, Environment, Error, ErrorCode, FieldError, Ids, MessageId, MessageType, Recipient, RequestedChannel,
     Result, Timestamp, plain,
 };
-use nuncio_store::{Accept, Idempotency, Operation};
+use nuncio_store::{Accept, Idempotency, IdempotentOperation};
 
 use super::command::{AttachmentIn, SendMessage};
-use super::routing::{Asked, Choice, Known};
+use super::routing::{Asked, Choice, RoutingInputs};
 use super::{routing, validate};
-use crate::base::{Faults, check_metadata, once};
+use crate::base::{FieldErrors, check_metadata, idempotency};
 use crate::templates::render;
 
 /// How long a message that found no permit waits in memory before anyone may start it.
@@ -40,9 +40,9 @@ pub(crate) struct Planned {
 /// What a message is planned from, beside the request itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Planner<'a> {
-    pub(crate) world: &'a World,
+    pub(crate) config: &'a TenantConfig,
     pub(crate) sender: &'a Sender,
-    pub(crate) known: &'a Known,
+    pub(crate) known: &'a RoutingInputs,
     pub(crate) ids: &'a Ids,
     pub(crate) now: Timestamp,
     /// Whether fields without a use are dropped.
@@ -73,7 +73,7 @@ struct Wording {
     measure: Option<Measure>,
 }
 
-/// How a message goes out, and what that costs.
+/// How a message is sent, and what that costs.
 struct Itinerary<'a> {
     connection: &'a Arc<Connection>,
     recipient: Recipient,
@@ -89,7 +89,7 @@ impl Planner<'_> {
         let (address, id) = (self.ids.at(self.now), self.ids.at(self.now));
         let wording = self.wording(&command, &destination);
         let asked = self.asked(&command, &destination, &wording, id);
-        let choice = routing::choose(self.world, &asked, self.known)?;
+        let choice = routing::choose(self.config, &asked, self.known)?;
         let recipient = self.check(&mut command, &asked, choice.connection.channel)?;
         let template = self.template(&command, &asked, choice.connection.channel)?;
         allowed(self.sender, &recipient, &destination.country)?;
@@ -110,7 +110,7 @@ impl Planner<'_> {
             new_address: address,
             new_contact: ContactId::from_uuid(address.uuid()),
             idempotency,
-            epoch: self.world.epoch,
+            epoch: self.config.epoch,
             broadcast_fence: 0,
             claim: None,
             now: self.now,
@@ -142,7 +142,7 @@ impl Planner<'_> {
             media_is_bound: command.content.as_ref().is_some_and(|c| c.media_id.is_some()),
             country: &destination.country,
             quantity: Quantity { segments: wording.measure.map_or(1, |m| m.segments), spoken: wording.words.chars().count() },
-            explores: self.explores && self.world.environment == Environment::Live && fallback,
+            explores: self.explores && self.config.environment == Environment::Live && fallback,
             dice: dice(id),
             now: self.now,
             approved: self.template.is_none_or(|t| t.status == template::Status::Approved),
@@ -180,8 +180,8 @@ impl Planner<'_> {
 
     fn idempotency(&self, command: &SendMessage, channel: Channel) -> Option<Idempotency> {
         let key = command.idempotency_key.clone()?;
-        let fingerprint = once::fingerprint(&(self.sender.id, command.essence(channel)));
-        Some(Idempotency { operation: Operation::SendMessage, key, fingerprint })
+        let fingerprint = idempotency::fingerprint(&(self.sender.id, command.essence(channel)));
+        Some(Idempotency { operation: IdempotentOperation::SendMessage, key, fingerprint })
     }
 
     /// Adds the fallback to the choice, and prices both.
@@ -198,7 +198,7 @@ impl Planner<'_> {
             routing.warnings.push("the number lies outside the ranges that are known to be assigned".to_owned());
         }
         let wanted = command.fallback_enabled.unwrap_or(true);
-        let fallback = if wanted { routing::fallback(self.world, asked, connection.channel, &mut routing.warnings) } else { None };
+        let fallback = if wanted { routing::fallback(self.config, asked, connection.channel, &mut routing.warnings) } else { None };
         let mut itinerary = Itinerary { connection, recipient, fallback, quotes: Vec::new(), routing };
         let quote = |channel| {
             let cost = self.known.prices.quote(channel, asked.country, asked.quantity, self.now)?;
@@ -239,7 +239,7 @@ impl Planner<'_> {
             routing,
         };
         Message {
-            tenant: self.world.tenant,
+            tenant: self.config.tenant,
             id,
             direction: Direction::Outbound,
             message_type,
@@ -328,13 +328,13 @@ fn rendered(template: &Template, content: Option<&Content>, channel: Channel) ->
     let text = render::render(template, by, &render::values(content));
     let mut errors = Vec::new();
     if channel != Channel::Whatsapp {
-        validate::length(&mut Faults { errors: &mut errors }, "content.templateVariables", &text, channel, false);
+        validate::length(&mut FieldErrors { errors: &mut errors }, "content.templateVariables", &text, channel, false);
     }
     if errors.is_empty() { Ok(text) } else { Err(Error::invalid(errors)) }
 }
 
 /// Fails if the message goes only to who has written lately, and the recipient has not.
-pub(crate) fn keep_window(planned: &Planned, known: &Known) -> Result<()> {
+pub(crate) fn keep_window(planned: &Planned, known: &RoutingInputs) -> Result<()> {
     let (channel, message_type) = (planned.connection.channel, planned.accept.message.message_type);
     if routing::has_window(channel, message_type) && known.window == routing::Window::Closed { Err(window_closed(channel)) } else { Ok(()) }
 }
@@ -352,7 +352,7 @@ pub(crate) fn window_closed(channel: Channel) -> Error {
     Error::new(code, format!("the recipient has not written within the last 24 hours; outside that window {carries}"))
 }
 
-/// A recipient that cannot be read hides what else is wrong, but for what needs no channel.
+/// A recipient that cannot be read hides what else is wrong, except for what needs no channel.
 fn with_metadata_faults(error: Error, command: &SendMessage) -> Error {
     let mut errors = Vec::new();
     check_metadata(command.metadata.as_ref(), &mut errors);

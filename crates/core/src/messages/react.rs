@@ -3,7 +3,7 @@
 use nuncio_domain::address::Parsed;
 use nuncio_domain::message::{Content, Direction, Message, Status};
 use nuncio_domain::{Error, ErrorCode, FieldError, MessageId, MessageType, Permission, Recipient, RequestedChannel, Result, TenantId};
-use nuncio_store::{Accept, Operation};
+use nuncio_store::{Accept, IdempotentOperation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -20,13 +20,13 @@ use crate::base::{Caller, parse_id};
 #[serde(deny_unknown_fields)]
 #[schema(as = ReactToMessage)]
 pub struct React {
-    /// Exactly one emoji; empty removes the reaction where the channel can.
+    /// Exactly one emoji; empty removes the reaction where the channel supports it.
     #[schema(max_length = 16, example = "👍")]
     pub emoji: String,
 }
 
 impl Messages<'_> {
-    /// Sends a reaction to whom a message went to or came from, by its sender and channel.
+    /// Sends a reaction to the other party of a message, by its sender and channel.
     pub async fn react(&self, caller: &Caller, id: &str, command: React, header: Option<String>) -> Result<MessageView> {
         caller.require(Permission::MessagesSend)?;
         let id: MessageId = parse_id(id, "message")?;
@@ -38,13 +38,13 @@ impl Messages<'_> {
         }
         let channel = message.state.route.channel;
         if !carries(channel, MessageType::Reaction) {
-            let what = format!("channel {channel} carries no reactions; whatsapp, telegram and instagram do");
+            let what = format!("channel {channel} does not support reactions; use whatsapp, telegram or instagram");
             return Err(Error::new(ErrorCode::InvalidRequest, what));
         }
         was_exchanged(&message)?;
         let to = peer(&message).to_owned();
         if to.is_empty() {
-            return Err(Error::new(ErrorCode::InvalidRequest, "the contact was erased, so nobody is there to get a reaction"));
+            return Err(Error::new(ErrorCode::InvalidRequest, "the contact was erased, so it cannot receive a reaction"));
         }
         let content = Content { emoji: Some(command.emoji), react_to_message_id: Some(id.to_string()), ..Content::default() };
         let command = SendMessage {
@@ -55,11 +55,11 @@ impl Messages<'_> {
             ..SendMessage::to(to)
         };
         let options = SendOptions { sender: Some(message.sender.to_string()), idempotency_key: header, lenient: false };
-        self.send_as(caller, command, options, Operation::React).await
+        self.send_as(caller, command, options, IdempotentOperation::React).await
     }
 
-    /// Checks the message that a planned reaction is to: it must be of this environment, and belong to the conversation that the reaction
-    /// goes into. Providers know messages by ids that mean something in one conversation only.
+    /// Validates the target of a planned reaction: it must be in this environment and in the same conversation, because providers' message
+    /// ids are only valid in one conversation.
     pub(super) async fn check_reaction(&self, planned: &Accept) -> Result<()> {
         const PATH: &str = "content.reactToMessageId";
         let reaction = &planned.message;
@@ -77,7 +77,7 @@ impl Messages<'_> {
         if channel != wanted {
             return Err(Error::field(
                 PATH,
-                format!("{named} is on channel {channel}, and the reaction on {wanted}; they must be the same"),
+                format!("{named} is on channel {channel}, but the reaction is on {wanted}; they must be the same"),
             ));
         }
         let with = Parsed::parse(peer(&target)).ok().and_then(|parsed| Recipient::on(&parsed, channel).ok());
@@ -85,8 +85,7 @@ impl Messages<'_> {
             return Err(Error::field(PATH, format!("{named} is in a conversation with another recipient than {}", reaction.to)));
         }
         if target.sender != reaction.sender {
-            let what =
-                format!("{named} is of sender {}, and the reaction of {}; name it in Service-Sender", target.sender, reaction.sender);
+            let what = format!("{named} has sender {}, but the reaction has sender {}; set Service-Sender", target.sender, reaction.sender);
             return Err(Error::field(PATH, what));
         }
         was_exchanged(&target)
@@ -97,12 +96,12 @@ impl Messages<'_> {
     }
 }
 
-/// Who is at the other end of a message.
+/// Returns the other party of a message.
 fn peer(message: &Message) -> &str {
     if message.direction == Direction::Inbound { &message.from } else { &message.to }
 }
 
-/// Fails unless both ends have the message.
+/// Fails unless both parties have the message.
 fn was_exchanged(message: &Message) -> Result<()> {
     let there = [Status::Sent, Status::Delivered, Status::Read, Status::Received];
     if there.contains(&message.state.status) {

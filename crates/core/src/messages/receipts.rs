@@ -1,4 +1,4 @@
-//! Receipts as they came: those of a message, and those that name no message.
+//! Receipts as received: those of a message, and stray ones.
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::ReceiptKind;
@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::Messages;
 use crate::base::{Caller, parse_id};
 
-/// A receipt as the provider sent it.
+/// A receipt as received from the provider.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Receipt)]
@@ -19,20 +19,20 @@ pub struct ReceiptView {
     /// Its identifier.
     #[schema(value_type = String)]
     pub id: ReceiptId,
-    /// The connection that it came by.
+    /// The connection that received it.
     #[schema(value_type = String)]
     pub connection_id: ConnectionId,
-    /// The provider's id of what it is about; null when it named the message by ours.
+    /// The provider's id in the receipt; null if it named the message by our id.
     #[schema(required)]
     pub provider_message_id: Option<String>,
-    /// As it came, up to 4 KB; empty when there was nothing more to it.
+    /// As received, up to 4 KB; empty if it had no further information.
     pub raw: String,
-    /// When it came.
+    /// When it arrived.
     #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
 }
 
-/// A receipt that names no message that is known.
+/// A receipt whose message is unknown.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = StrayReceipt)]
@@ -40,10 +40,10 @@ pub struct StrayReceiptView {
     /// The receipt.
     #[serde(flatten)]
     pub receipt: ReceiptView,
-    /// What it says became of the message.
+    /// The reported status.
     #[schema(value_type = Status)]
     pub status: &'static str,
-    /// When that happened, as the provider says.
+    /// Time of the status, as reported by the provider.
     #[schema(value_type = String, format = DateTime)]
     pub occurred_at: Timestamp,
 }

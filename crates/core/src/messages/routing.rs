@@ -1,10 +1,10 @@
-//! Which channel carries a message, and why.
+//! Chooses the channel of a message.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_domain::address::{self, Parsed};
-use nuncio_domain::config::{Connection, Sender, World};
+use nuncio_domain::config::{Connection, Sender, TenantConfig};
 use nuncio_domain::lifecycle::Route;
 use nuncio_domain::message::{Considered, Cost, Routing};
 use nuncio_domain::price::{PriceBook, Quantity};
@@ -14,46 +14,46 @@ use nuncio_store::{ChannelMetrics, CountryMetrics};
 use super::estimate::{Estimate, GOOD};
 use super::plan::window_closed;
 
-/// How long the recipient's last message counts for the choice of the channel, and keeps a window open.
+/// How long the recipient's last message influences the choice of channel, and keeps a window open.
 pub(crate) const RECENT: Duration = Duration::from_secs(86_400);
-/// One message in so many goes by another good channel, to learn how that one does.
+/// One in this many messages explores another good channel, to measure it.
 const EXPLORE: u16 = 64;
 
-/// What was chosen.
+/// The chosen channel.
 #[derive(Debug)]
 pub(crate) struct Choice<'a> {
     pub(crate) connection: &'a Arc<Connection>,
     pub(crate) routing: Routing,
 }
 
-/// What a message asks of a channel.
+/// What a message requires of a channel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) sender: &'a Sender,
     pub(crate) to: &'a Parsed,
     pub(crate) channel: RequestedChannel,
     pub(crate) message_type: MessageType,
-    /// The text as it was given.
+    /// The text as given.
     pub(crate) text: &'a str,
-    /// The message in words alone; for phone numbers.
+    /// The message as plain text; for phone numbers.
     pub(crate) words: &'a str,
-    /// Whether its media is known to the provider of an app only.
+    /// Whether its media is only known to one messaging app's provider.
     pub(crate) media_is_bound: bool,
     /// Country of a phone number; `""` if unknown.
     pub(crate) country: &'a str,
     pub(crate) quantity: Quantity,
-    /// Whether another good channel may be tried now and then.
+    /// Whether another good channel can be explored.
     pub(crate) explores: bool,
-    /// Random.
+    /// Random number.
     pub(crate) dice: u16,
     pub(crate) now: Timestamp,
-    /// Whether WhatsApp has approved the template, if it is one.
+    /// Whether WhatsApp has approved the template, if there is one.
     pub(crate) approved: bool,
 }
 
-/// What is known of a recipient and of its kind.
+/// Data about the recipient that the choice depends on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct RoutingInputs {
     pub(crate) metrics: Vec<ChannelMetrics>,
     pub(crate) countries: Arc<Vec<CountryMetrics>>,
     pub(crate) window: Window,
@@ -63,27 +63,27 @@ pub(crate) struct Known {
 /// The conversation window of WhatsApp or Instagram.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) enum Window {
-    /// Nothing goes through but templates of WhatsApp.
+    /// Closed, except for WhatsApp templates.
     #[default]
     Closed,
-    /// Everything goes through, until then if that is known.
+    /// Open, until then if that is known.
     Open(Option<Timestamp>),
 }
 
-/// Channels that are tried for a phone number when none is asked for. Voice is never chosen by itself.
+/// Channels tried for a phone number if none is requested. Voice is never chosen automatically.
 const TEXT_ORDER: &[Channel] = &[Channel::Sms, Channel::SmsOneway, Channel::Whatsapp];
 /// The same for content that SMS can only describe.
 const RICH_ORDER: &[Channel] = &[Channel::Whatsapp, Channel::Sms, Channel::SmsOneway];
 
-/// Why a channel is out of the question.
+/// Why a channel cannot be used.
 enum Refusal {
     NotConnected,
     Type,
     Content(FieldError),
     Window,
-    /// A better one of its kind is there.
+    /// A better channel of its kind is available.
     Spare,
-    /// Its provider has not approved the template.
+    /// The template is not approved by the provider.
     Unapproved,
 }
 
@@ -100,7 +100,7 @@ impl Refusal {
     }
 }
 
-/// A channel that could carry the message.
+/// A channel that can carry the message.
 struct Candidate<'a> {
     connection: &'a Arc<Connection>,
     cost: Option<Cost>,
@@ -113,7 +113,7 @@ impl Candidate<'_> {
         self.connection.channel
     }
 
-    /// What has no price comes last where others have one: nobody knows what it costs.
+    /// Candidates without a price sort last if others have one: their cost is unknown.
     fn price(&self) -> i64 {
         self.cost.map_or(i64::MAX, |c| c.total().0)
     }
@@ -124,15 +124,15 @@ impl Candidate<'_> {
     }
 }
 
-/// Whether what is known of the recipient matters to the choice or to the channel's window.
-pub(crate) fn needs_knowledge(world: &World, sender: &Sender, asked: RequestedChannel, message_type: MessageType) -> bool {
+/// Returns whether data about the recipient influences the choice or the channel's window.
+pub(crate) fn needs_knowledge(config: &TenantConfig, sender: &Sender, asked: RequestedChannel, message_type: MessageType) -> bool {
     match asked {
-        RequestedChannel::Auto => world.connection(sender.id, Channel::Whatsapp).is_some(),
+        RequestedChannel::Auto => config.connection(sender.id, Channel::Whatsapp).is_some(),
         RequestedChannel::Only(channel) => has_window(channel, message_type),
     }
 }
 
-/// The kind of recipients of whom something is known that matters.
+/// Returns the kind of recipient that has such data.
 pub(crate) const fn known_kind(asked: RequestedChannel) -> AddressKind {
     match asked {
         RequestedChannel::Only(channel) => channel.address_kind(),
@@ -140,7 +140,7 @@ pub(crate) const fn known_kind(asked: RequestedChannel) -> AddressKind {
     }
 }
 
-/// Whether a channel carries the type only to who has written within the last 24 hours. On Instagram a template is a text.
+/// Returns whether a channel carries the type only to recipients who wrote within the last 24 hours. On Instagram a template is a text.
 pub(crate) fn has_window(channel: Channel, message_type: MessageType) -> bool {
     match channel {
         Channel::Whatsapp => message_type != MessageType::Template,
@@ -149,11 +149,11 @@ pub(crate) fn has_window(channel: Channel, message_type: MessageType) -> bool {
     }
 }
 
-/// Chooses the channel of a message from what was asked, what the recipient is, what is known of it, and what the sender has connected.
-pub(crate) fn choose<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> Result<Choice<'a>> {
+/// Chooses the channel of a message by request, recipient, known data, and the sender's connections.
+pub(crate) fn choose<'a>(config: &'a TenantConfig, asked: &Asked<'_>, known: &RoutingInputs) -> Result<Choice<'a>> {
     match (asked.channel, asked.to) {
-        (RequestedChannel::Only(channel), _) => only(world, asked.sender, channel, "the channel was asked for"),
-        (RequestedChannel::Auto, Parsed::Email(_)) => only(world, asked.sender, Channel::Email, "the recipient is an email address"),
+        (RequestedChannel::Only(channel), _) => only(config, asked.sender, channel, "the channel was asked for"),
+        (RequestedChannel::Auto, Parsed::Email(_)) => only(config, asked.sender, Channel::Email, "the recipient is an email address"),
         (RequestedChannel::Auto, Parsed::Digits(id)) => {
             let message = format!(
                 "{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write {}",
@@ -161,15 +161,15 @@ pub(crate) fn choose<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> 
             );
             Err(Error::field("to", message))
         }
-        (RequestedChannel::Auto, Parsed::Phone(_)) => auto(world, asked, known),
+        (RequestedChannel::Auto, Parsed::Phone(_)) => auto(config, asked, known),
     }
 }
 
-fn auto<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> Result<Choice<'a>> {
+fn auto<'a>(config: &'a TenantConfig, asked: &Asked<'_>, known: &RoutingInputs) -> Result<Choice<'a>> {
     let order = if asked.message_type == MessageType::Text { TEXT_ORDER } else { RICH_ORDER };
     let (mut considered, mut candidates, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for channel in order.iter().copied() {
-        match examine(world, asked, known, channel) {
+        match examine(config, asked, known, channel) {
             Ok(connection) => {
                 let candidate = candidate(connection, asked, known);
                 considered.push(Considered {
@@ -189,15 +189,20 @@ fn auto<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> Result<Choice
         }
     }
     if candidates.is_empty() {
-        return nothing_fits(world, asked.sender, order, &refused);
+        return nothing_fits(config, asked.sender, order, &refused);
     }
     let (chosen, reason) = pick(&candidates, asked);
     Ok(Choice { connection: chosen.connection, routing: Routing { reason: format!("auto: {reason}"), considered, warnings: Vec::new() } })
 }
 
-/// The connection of a channel, or why it cannot be used.
-fn examine<'a>(world: &'a World, asked: &Asked<'_>, known: &Known, channel: Channel) -> Result<&'a Arc<Connection>, Refusal> {
-    let connection = world.connection(asked.sender.id, channel).ok_or(Refusal::NotConnected)?;
+/// Returns the connection of a channel, or why it cannot be used.
+fn examine<'a>(
+    config: &'a TenantConfig,
+    asked: &Asked<'_>,
+    known: &RoutingInputs,
+    channel: Channel,
+) -> Result<&'a Arc<Connection>, Refusal> {
+    let connection = config.connection(asked.sender.id, channel).ok_or(Refusal::NotConnected)?;
     if !carries(channel, asked.message_type) {
         return Err(Refusal::Type);
     }
@@ -210,33 +215,33 @@ fn examine<'a>(world: &'a World, asked: &Asked<'_>, known: &Known, channel: Chan
     if has_window(channel, asked.message_type) && known.window == Window::Closed {
         return Err(Refusal::Window);
     }
-    if channel == Channel::SmsOneway && world.connection(asked.sender.id, Channel::Sms).is_some() {
+    if channel == Channel::SmsOneway && config.connection(asked.sender.id, Channel::Sms).is_some() {
         return Err(Refusal::Spare);
     }
     Ok(connection)
 }
 
-/// Why the content does not go by a channel that carries its type.
+/// Returns why the content does not fit a channel that carries its type.
 pub(crate) fn misfit(channel: Channel, asked: &Asked<'_>) -> Option<FieldError> {
     let path = if asked.message_type == MessageType::Template { "content.templateVariables" } else { "text" };
     let long = |text: &str, most: usize| {
         let length = text.chars().count();
-        (length > most).then(|| FieldError::new(path, format!("takes {length} characters by {channel}; at most {most} fit")))
+        (length > most).then(|| FieldError::new(path, format!("takes {length} characters on {channel}; must take at most {most}")))
     };
     match channel {
         Channel::Sms | Channel::SmsOneway if asked.media_is_bound => {
-            Some(FieldError::new("content.mediaId", "means nothing to an SMS, which links to media; give content.mediaUrl"))
+            Some(FieldError::new("content.mediaId", "cannot be used in an SMS, which links to media; set content.mediaUrl"))
         }
         Channel::Sms | Channel::SmsOneway => long(asked.words, limits::SMS_TEXT),
         Channel::Whatsapp if asked.message_type == MessageType::Text => long(asked.text, limits::CHAT_TEXT),
-        // Its provider has the template and measures it itself.
+        // WhatsApp has the template and measures it itself.
         Channel::Whatsapp if asked.message_type == MessageType::Template => None,
         Channel::Whatsapp => long(asked.text, limits::CAPTION),
         _ => None,
     }
 }
 
-fn candidate<'a>(connection: &'a Arc<Connection>, asked: &Asked<'_>, known: &Known) -> Candidate<'a> {
+fn candidate<'a>(connection: &'a Arc<Connection>, asked: &Asked<'_>, known: &RoutingInputs) -> Candidate<'a> {
     let channel = connection.channel;
     let own = known.metrics.iter().find(|m| m.channel == channel);
     let country = known.countries.iter().find(|m| m.channel == channel && m.country == asked.country);
@@ -251,7 +256,7 @@ fn candidate<'a>(connection: &'a Arc<Connection>, asked: &Asked<'_>, known: &Kno
     }
 }
 
-/// The best candidate, and why. There is at least one; they come in the order of preference.
+/// Returns the best candidate and the reason. Candidates are not empty and in order of preference.
 fn pick<'c, 'a>(candidates: &'c [Candidate<'a>], asked: &Asked<'_>) -> (&'c Candidate<'a>, String) {
     let first = &candidates[0];
     let name = |c: &Candidate<'_>| c.channel().as_str();
@@ -274,27 +279,27 @@ fn pick<'c, 'a>(candidates: &'c [Candidate<'a>], asked: &Asked<'_>) -> (&'c Cand
     let others = good.iter().copied().filter(|c| c.channel() != cheapest.channel());
     let untried = others.min_by_key(|c| c.estimate.attempts());
     if let Some(untried) = untried.filter(|_| asked.explores && asked.dice.is_multiple_of(EXPLORE)) {
-        return (untried, format!("{} is tried now and then to learn how it does; {} would be cheapest", name(untried), name(cheapest)));
+        return (untried, format!("{} is explored to measure it; {} would be cheapest", name(untried), name(cheapest)));
     }
     let equal = good.iter().all(|c| c.price() == cheapest.price());
-    let rule = if equal { "goes first of the channels that cost the same" } else { "is the cheapest" };
+    let rule = if equal { "is preferred among channels of the same price" } else { "is the cheapest" };
     (cheapest, format!("{} {rule} and is likely to arrive ({})", name(cheapest), cheapest.words(asked.country)))
 }
 
-/// Every channel was refused. Where the content is at fault, it is told by the channel that comes first.
-fn nothing_fits<'a>(world: &'a World, sender: &Sender, order: &[Channel], refused: &[(Channel, Refusal)]) -> Result<Choice<'a>> {
+/// Fails with the reason of the preferred channel if the content does not fit any.
+fn nothing_fits<'a>(config: &'a TenantConfig, sender: &Sender, order: &[Channel], refused: &[(Channel, Refusal)]) -> Result<Choice<'a>> {
     let closed = refused.iter().any(|(_, refusal)| matches!(refusal, Refusal::Window));
     let unfit = refused.iter().find(|(_, refusal)| matches!(refusal, Refusal::Content(fault) if !closed || fault.path == "text"));
     match unfit {
-        Some((channel, _)) => only(world, sender, *channel, "no channel can carry the content"),
+        Some((channel, _)) => only(config, sender, *channel, "no channel can carry the content"),
         None if closed => Err(window_closed(Channel::Whatsapp)),
         None if refused.iter().any(|(_, refusal)| matches!(refusal, Refusal::Unapproved)) => Err(not_approved()),
         None => Err(not_configured(sender, order)),
     }
 }
 
-fn only<'a>(world: &'a World, sender: &Sender, channel: Channel, reason: &str) -> Result<Choice<'a>> {
-    let connection = world.connection(sender.id, channel).ok_or_else(|| not_configured(sender, &[channel]))?;
+fn only<'a>(config: &'a TenantConfig, sender: &Sender, channel: Channel, reason: &str) -> Result<Choice<'a>> {
+    let connection = config.connection(sender.id, channel).ok_or_else(|| not_configured(sender, &[channel]))?;
     Ok(Choice { connection, routing: Routing { reason: reason.to_owned(), considered: Vec::new(), warnings: Vec::new() } })
 }
 
@@ -306,14 +311,12 @@ pub(crate) fn not_approved() -> Error {
 
 fn not_configured(sender: &Sender, channels: &[Channel]) -> Error {
     let names = channels.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ");
-    let message = format!(
-        "sender {} ({}) has no provider connected for {names}; connect one, or name a channel that is connected",
-        sender.id, sender.name
-    );
+    let message =
+        format!("sender {} ({}) has no provider connected for {names}; connect one, or choose a connected channel", sender.id, sender.name);
     Error::new(ErrorCode::SenderNotConfigured, message)
 }
 
-/// Whether a channel carries a message type, natively or as text that says the same.
+/// Returns whether a channel carries a message type, natively or as equivalent text.
 pub(crate) const fn carries(channel: Channel, message_type: MessageType) -> bool {
     match message_type {
         MessageType::Sticker => matches!(channel, Channel::Whatsapp | Channel::Telegram | Channel::Instagram),
@@ -325,7 +328,7 @@ pub(crate) const fn carries(channel: Channel, message_type: MessageType) -> bool
     }
 }
 
-/// What becomes of content that a channel does not carry as such; `None` when it goes as it is.
+/// Returns how a channel degrades content it does not support; `None` if it carries it natively.
 pub(crate) fn degraded(channel: Channel, message_type: MessageType) -> Option<String> {
     use MessageType as Type;
     let what = match (channel, message_type) {
@@ -343,27 +346,26 @@ pub(crate) fn degraded(channel: Channel, message_type: MessageType) -> Option<St
         (_, Type::Buttons) => "the buttons go as a numbered list",
         (_, Type::List) => "the choices go as a numbered list",
         (_, Type::CtaUrl) => "the button goes as a link",
-        // No channel but the apps carries them.
+        // Only messaging apps carry them.
         (_, Type::Sticker | Type::Reaction) => return None,
     };
     Some(format!("{channel}: {what}"))
 }
 
-/// Where a message of a messaging app goes when the app fails, or why it cannot go anywhere else.
-pub(crate) fn fallback(world: &World, asked: &Asked<'_>, channel: Channel, warnings: &mut Vec<String>) -> Option<Route> {
+/// Returns the fallback of a messaging app, or why there is none.
+pub(crate) fn fallback(config: &TenantConfig, asked: &Asked<'_>, channel: Channel, warnings: &mut Vec<String>) -> Option<Route> {
     if !channel.is_app() || !matches!(asked.to, Parsed::Phone(_)) {
         return None;
     }
     let sms = [Channel::Sms, Channel::SmsOneway].into_iter().filter(|c| carries(*c, asked.message_type));
-    let connection = sms.filter_map(|c| world.connection(asked.sender.id, c)).next()?;
+    let connection = sms.filter_map(|c| config.connection(asked.sender.id, c)).next()?;
     if let Some(FieldError { path, message }) = misfit(connection.channel, asked) {
-        warnings.push(format!("should {channel} fail, there is no fallback by {}: {path} {message}", connection.channel));
+        warnings.push(format!("{channel} has no fallback to {}: {path} {message}", connection.channel));
         return None;
     }
     Some(route(connection))
 }
 
-/// The route of a connection.
 pub(crate) fn route(connection: &Connection) -> Route {
     Route { channel: connection.channel, connection: connection.id, provider: connection.kind.clone() }
 }

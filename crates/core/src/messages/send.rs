@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use nuncio_dispatch::{Hint, Permit};
 use nuncio_domain::address::Parsed;
-use nuncio_domain::config::{Sender, World};
+use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Wait;
 use nuncio_domain::message::{Cost, Message, Money, Status};
@@ -13,16 +13,16 @@ use nuncio_domain::template::Template;
 use nuncio_domain::{
     AddressKind, Channel, Environment, Error, ErrorCode, FieldError, MessageType, Micros, Permission, Result, SenderId, TenantId, Timestamp,
 };
-use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, Idempotency, Operation, Shortage};
+use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, Idempotency, IdempotentOperation, Shortage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Messages;
 use super::command::SendMessage;
 use super::plan::{self, Planned, Planner};
-use super::routing::{self, Known, Window};
+use super::routing::{self, RoutingInputs, Window};
 use super::view::{MessageView, RoutingView};
-use crate::base::{Caller, Core, once, rights, to_the_end::ToTheEnd};
+use crate::base::{Caller, Core, idempotency, rights, run_to_completion::RunToCompletion};
 use crate::billing;
 use crate::billing::quota;
 
@@ -79,7 +79,7 @@ pub struct Plan {
     /// What it would cost; absent without a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<PlannedCost>,
-    /// What would be set aside for it, its fallback included; absent without a price.
+    /// What would be reserved for it, its fallback included; absent without a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub required: Option<Micros>,
@@ -98,7 +98,7 @@ pub struct Plan {
 pub struct Foreign {
     /// The character.
     pub character: String,
-    /// Where it stands in the text, in code points from 0.
+    /// Its status in the text, in code points from 0.
     pub position: usize,
 }
 
@@ -152,11 +152,11 @@ static ACCEPTED: LazyLock<metrics::Counter> = LazyLock::new(|| metrics::counter!
 const REPLANS: usize = 4;
 
 impl Messages<'_> {
-    /// Accepts a message. When this returns, the message, its idempotency key and its first event are on disk.
+    /// Accepts a message. When this returns, the message, its idempotency key and its first event are stored.
     ///
     /// A used idempotency key gives a 409 with the original message, and nothing is sent.
     pub async fn send(&self, caller: &Caller, command: SendMessage, options: SendOptions) -> Result<MessageView> {
-        self.send_as(caller, command, options, Operation::SendMessage).await
+        self.send_as(caller, command, options, IdempotentOperation::SendMessage).await
     }
 
     /// The same for any operation that makes a message; their idempotency keys do not meet.
@@ -165,25 +165,25 @@ impl Messages<'_> {
         caller: &Caller,
         command: SendMessage,
         options: SendOptions,
-        operation: Operation,
+        operation: IdempotentOperation,
     ) -> Result<MessageView> {
         caller.require(Permission::MessagesSend)?;
         let command = with_key(command, options.idempotency_key.as_deref())?;
         for _ in 0..REPLANS {
             let now =
                 self.inner.dispatch.accepting().ok_or_else(|| Error::unavailable("this node is not fit to accept messages right now"))?;
-            let Plotted { world, mut planned, .. } = self.plot(caller, command.clone(), &options, now, true).await?;
+            let Plotted { config, mut planned, .. } = self.plot(caller, command.clone(), &options, now, true).await?;
             planned.accept.idempotency = planned.accept.idempotency.map(|key| Idempotency { operation, ..key });
-            self.keep_within_the_day(&world, &planned.accept).await?;
+            self.keep_within_the_day(&config, &planned.accept).await?;
             match self.accept(planned).await? {
-                Accepted::New { message, contact } => return Ok(MessageView::new(&message, world.environment, Some(contact))),
-                Accepted::Stale => self.forget_world(caller.tenant),
+                Accepted::New { message, contact } => return Ok(MessageView::new(&message, config.environment, Some(contact))),
+                Accepted::Stale => self.forget_config(caller.tenant),
                 Accepted::Short(Shortage { balance, required }) => return Err(billing::insufficient(balance, required)),
                 Accepted::Full { storage, required } => return Err(quota::exceeded(storage, required)),
                 Accepted::Closed => return Err(Error::internal("a message that is part of no broadcast was turned away as such")),
                 Accepted::Duplicate { original, same_request } => {
                     let original = self.view(caller, original).await?;
-                    return Err(once::conflict(caller, rights::MESSAGE, &original, same_request));
+                    return Err(idempotency::conflict(caller, rights::MESSAGE, &original, same_request));
                 }
             }
         }
@@ -198,8 +198,8 @@ impl Messages<'_> {
 
     /// The same for callers who may see the plan for another reason; also the text as it is sent.
     pub(crate) async fn plan_for(&self, caller: &Caller, command: SendMessage, options: &SendOptions) -> Result<(Plan, Option<String>)> {
-        let Plotted { world, planned, window } = self.plot(caller, command, options, self.ids().clock.now(), false).await?;
-        let within_the_day = match self.keep_within_the_day(&world, &planned.accept).await {
+        let Plotted { config, planned, window } = self.plot(caller, command, options, self.ids().clock.now(), false).await?;
+        let within_the_day = match self.keep_within_the_day(&config, &planned.accept).await {
             Err(error) if error.code() != ErrorCode::InsufficientBalance => return Err(error),
             outcome => outcome.is_ok(),
         };
@@ -238,12 +238,12 @@ impl Messages<'_> {
     }
 
     async fn plot(&self, caller: &Caller, command: SendMessage, options: &SendOptions, now: Timestamp, explores: bool) -> Result<Plotted> {
-        let world = self.world(caller.tenant).await?;
-        let sender = sender(&world, options.sender.as_deref())?;
-        let known = self.known(&world, sender, &command, now).await?;
+        let config = self.tenant_config(caller.tenant).await?;
+        let sender = sender(&config, options.sender.as_deref())?;
+        let known = self.known(&config, sender, &command, now).await?;
         let template = self.template_of(caller.tenant, &command).await?;
         let (lenient, template) = (options.lenient, template.as_ref());
-        let planner = Planner { world: &world, sender, known: &known, ids: self.ids(), now, lenient, explores, template };
+        let planner = Planner { config: &config, sender, known: &known, ids: self.ids(), now, lenient, explores, template };
         let mut planned = planner.plan(command)?;
         plan::keep_window(&planned, &known)?;
         if planned.accept.message.message_type == MessageType::Reaction {
@@ -252,7 +252,7 @@ impl Messages<'_> {
         let accept = &mut planned.accept;
         accept.idempotency = accept.idempotency.take().map(|given| self.inner.marks.seal(caller.tenant, given));
         accept.message.request_mut().idempotency_key = accept.idempotency.as_ref().map(|stored| stored.key.clone());
-        Ok(Plotted { world, planned, window: known.window })
+        Ok(Plotted { config, planned, window: known.window })
     }
 
     /// The template that a message is made from, if it is made from one that there is.
@@ -267,19 +267,25 @@ impl Messages<'_> {
         }
     }
 
-    /// What the plan rests on beside the world. Only where it may matter is the recipient looked up.
-    pub(crate) async fn known(&self, world: &World, sender: &Sender, command: &SendMessage, now: Timestamp) -> Result<Known> {
-        let prices = self.price_book(world).await?;
+    /// What the plan rests on beside the environment. Only where it may matter is the recipient looked up.
+    pub(crate) async fn known(
+        &self,
+        config: &TenantConfig,
+        sender: &Sender,
+        command: &SendMessage,
+        now: Timestamp,
+    ) -> Result<RoutingInputs> {
+        let prices = self.price_book(config).await?;
         let (asked, message_type) = (command.channel.unwrap_or_default(), command.message_type.unwrap_or_default());
-        let nothing = Known { prices, ..Known::default() };
-        if !routing::needs_knowledge(world, sender, asked, message_type) {
+        let nothing = RoutingInputs { prices, ..RoutingInputs::default() };
+        if !routing::needs_knowledge(config, sender, asked, message_type) {
             return Ok(nothing);
         }
         let kind = routing::known_kind(asked);
         let Ok(Parsed::Phone(number) | Parsed::Digits(number)) = Parsed::parse(&command.to) else { return Ok(nothing) };
-        let metrics = self.metrics_of(world.tenant, kind, &[&number]).await?.remove(&number).unwrap_or_default();
-        let countries = self.countries(world.tenant).await?;
-        Ok(Known { countries, ..nothing }.of(world, kind, &number, metrics, now))
+        let metrics = self.metrics_of(config.tenant, kind, &[&number]).await?.remove(&number).unwrap_or_default();
+        let countries = self.countries(config.tenant).await?;
+        Ok(RoutingInputs { countries, ..nothing }.of(config, kind, &number, metrics, now))
     }
 
     /// Metrics of recipients of one kind; at most 1,000 of them.
@@ -298,23 +304,23 @@ impl Messages<'_> {
     }
 
     /// Fails with 402 when the sender's daily limit has no room for the message, unless this is a repeat, which is answered as one.
-    pub(crate) async fn keep_within_the_day(&self, world: &World, accept: &Accept) -> Result<()> {
+    pub(crate) async fn keep_within_the_day(&self, config: &TenantConfig, accept: &Accept) -> Result<()> {
         let message = &accept.message;
         let Some(money) = message.state.detail.money.as_ref() else { return Ok(()) };
-        let Some(limit) = world.sender(message.sender).and_then(|sender| sender.daily_spend_limit) else { return Ok(()) };
-        let Err(over) = self.billing().check_daily_spend(world.tenant, message.sender, limit, money.open()).await else { return Ok(()) };
+        let Some(limit) = config.sender(message.sender).and_then(|sender| sender.daily_spend_limit) else { return Ok(()) };
+        let Err(over) = self.billing().check_daily_spend(config.tenant, message.sender, limit, money.open()).await else { return Ok(()) };
         let Some(Idempotency { operation, key, .. }) = &accept.idempotency else { return Err(over) };
         let mut tx = self.inner.store.read().await?;
-        match tx.find_message_by_idempotency_key(world.tenant, *operation, key).await? {
+        match tx.find_message_by_idempotency_key(config.tenant, *operation, key).await? {
             Some(_) => Ok(()),
             None => Err(over),
         }
     }
 
-    /// Writes the message and hands it over. Runs to its end even if the caller goes away: once written, somebody must send it.
+    /// Writes the message and hands it over. Runs to its end even if the caller goes away: once written, someone must send it.
     pub(crate) async fn accept(&self, planned: Planned) -> Result<Accepted> {
         let core = Core::clone(self);
-        ToTheEnd::new(async move {
+        RunToCompletion::new(async move {
             let Planned { mut accept, connection, .. } = planned;
             accept.mark = core.inner.marks.of(accept.message.tenant, &accept.recipient);
             let waits_for_its_time = accept.message.state.status == Status::Scheduled;
@@ -353,15 +359,15 @@ impl Messages<'_> {
 
 /// A plan and what it rests on.
 struct Plotted {
-    world: Arc<World>,
+    config: Arc<TenantConfig>,
     planned: Planned,
     window: Window,
 }
 
-impl Known {
+impl RoutingInputs {
     /// The same with what is known of a phone number, or of a chat id of Instagram.
-    pub(crate) fn of(self, world: &World, kind: AddressKind, number: &str, metrics: Vec<ChannelMetrics>, now: Timestamp) -> Self {
-        let window = match world.environment {
+    pub(crate) fn of(self, config: &TenantConfig, kind: AddressKind, number: &str, metrics: Vec<ChannelMetrics>, now: Timestamp) -> Self {
+        let window = match config.environment {
             Environment::Test if plan::sandbox_window_closed(number) => Window::Closed,
             Environment::Test => Window::Open(None),
             Environment::Live => window(&metrics, kind, now),
@@ -378,17 +384,17 @@ fn window(metrics: &[ChannelMetrics], kind: AddressKind, now: Timestamp) -> Wind
 }
 
 fn with_key(mut command: SendMessage, header: Option<&str>) -> Result<SendMessage> {
-    command.idempotency_key = once::key(command.idempotency_key.take(), header)?;
+    command.idempotency_key = idempotency::key(command.idempotency_key.take(), header)?;
     Ok(command)
 }
 
-fn sender<'a>(world: &'a World, header: Option<&str>) -> Result<&'a Sender> {
+fn sender<'a>(config: &'a TenantConfig, header: Option<&str>) -> Result<&'a Sender> {
     match header {
-        None => world.default_sender().ok_or_else(|| {
+        None => config.default_sender().ok_or_else(|| {
             Error::new(ErrorCode::SenderNotConfigured, "this environment has no default sender; name one in Service-Sender")
         }),
         Some(text) => {
-            let sender = text.parse().ok().and_then(|id| world.sender(id));
+            let sender = text.parse().ok().and_then(|id| config.sender(id));
             sender.ok_or_else(|| {
                 let fault = FieldError::new(
                     "header.Service-Sender",

@@ -1,4 +1,4 @@
-//! Whether a message can be sent by its channel: everything that is wrong, at once.
+//! Validates a message for its channel and returns all errors at once.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,9 +6,9 @@ use nuncio_domain::{Channel, FieldError, MessageType, Timestamp, address, limits
 
 use super::command::{AttachmentIn, SendMessage};
 use super::content;
-use crate::base::{Faults, check_metadata};
+use crate::base::{FieldErrors, check_metadata};
 
-/// Gathers every fault of `command` on `channel`. With `lenient`, fields without a use are dropped instead.
+/// Collects all errors of `command` on `channel`. With `lenient`, unused fields are removed instead.
 pub(crate) fn check(command: &mut SendMessage, channel: Channel, now: Timestamp, lenient: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let message_type = command.message_type.unwrap_or_default();
@@ -46,12 +46,12 @@ fn text(command: &mut SendMessage, channel: Channel, message_type: MessageType, 
         }
         command.text = None;
     }
-    let mut faults = Faults { errors };
+    let mut faults = FieldErrors { errors };
     let text = command.text.as_deref().unwrap_or_default();
     let needs_words = matches!(message_type, MessageType::Text | MessageType::Buttons | MessageType::List | MessageType::CtaUrl);
     let has_html = channel == Channel::Email && command.html_body.as_deref().is_some_and(|html| !is_blank(html));
     if !text.is_empty() && is_blank(text) && !has_html {
-        faults.push("text", "has only blanks; must have something to read");
+        faults.push("text", "has only whitespace; must have visible text");
     } else if needs_words && text.is_empty() && !has_html {
         let also = if channel == Channel::Email { "text or htmlBody" } else { "text" };
         faults.push("text", format!("messageType {message_type} needs {also}"));
@@ -63,14 +63,14 @@ fn text(command: &mut SendMessage, channel: Channel, message_type: MessageType, 
     length(&mut faults, "text", text, channel, message_type != MessageType::Text);
 }
 
-/// Whether a text shows nothing: spaces, line breaks, and characters without width or ink.
+/// Returns whether a text is invisible: spaces, line breaks, and characters without width or ink.
 fn is_blank(text: &str) -> bool {
     let no_ink = |c| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{2800}' | '\u{3164}' | '\u{feff}');
     text.chars().all(|c| c.is_whitespace() || c.is_control() || no_ink(c))
 }
 
-/// Checks what a channel limits a text to.
-pub(crate) fn length(faults: &mut Faults<'_>, path: &str, text: &str, channel: Channel, interactive: bool) {
+/// Checks the text length limit of a channel.
+pub(crate) fn length(faults: &mut FieldErrors<'_>, path: &str, text: &str, channel: Channel, interactive: bool) {
     match channel {
         Channel::Email => bytes(faults, path, text, limits::EMAIL_TEXT_BYTES),
         Channel::Voice => faults.length(path, Some(text), 0, limits::VOICE_TEXT),
@@ -81,9 +81,9 @@ pub(crate) fn length(faults: &mut Faults<'_>, path: &str, text: &str, channel: C
     }
 }
 
-fn bytes(faults: &mut Faults<'_>, path: &str, value: &str, most: usize) {
+fn bytes(faults: &mut FieldErrors<'_>, path: &str, value: &str, most: usize) {
     if value.len() > most {
-        faults.push(path, format!("is {} bytes of UTF-8; at most {most} fit", value.len()));
+        faults.push(path, format!("is {} bytes of UTF-8; must be at most {most}", value.len()));
     }
 }
 
@@ -91,7 +91,7 @@ fn email(command: &SendMessage, channel: Channel, errors: &mut Vec<FieldError>) 
     if channel != Channel::Email {
         return;
     }
-    let mut faults = Faults { errors };
+    let mut faults = FieldErrors { errors };
     match command.subject.as_deref() {
         None | Some("") => faults.push("subject", "is required for email"),
         Some(subject) => {
@@ -112,19 +112,19 @@ fn email(command: &SendMessage, channel: Channel, errors: &mut Vec<FieldError>) 
         total += self::attachment(&mut faults, &format!("attachments[{n}]"), attachment);
     }
     if total > limits::ATTACHMENT_BYTES {
-        faults.push("attachments", format!("are {total} bytes in all; at most {} fit", limits::ATTACHMENT_BYTES));
+        faults.push("attachments", format!("are {total} bytes in all; must be at most {}", limits::ATTACHMENT_BYTES));
     }
 }
 
-/// Whatever becomes a header may hold no control characters: a line break would begin a header of the caller's choice.
-fn header(faults: &mut Faults<'_>, path: &str, value: &str) {
+/// Rejects control characters in headers: a line break would inject a header.
+fn header(faults: &mut FieldErrors<'_>, path: &str, value: &str) {
     if value.chars().any(char::is_control) {
         faults.push(path, "must not contain line breaks or other control characters");
     }
 }
 
-/// Checks an attachment and answers its size in bytes.
-fn attachment(faults: &mut Faults<'_>, path: &str, attachment: &AttachmentIn) -> usize {
+/// Checks an attachment and returns its size in bytes.
+fn attachment(faults: &mut FieldErrors<'_>, path: &str, attachment: &AttachmentIn) -> usize {
     faults.name(&format!("{path}.filename"), Some(&attachment.filename), 1, limits::FILENAME);
     if let Some(id) = &attachment.content_id {
         faults.length(&format!("{path}.content_id"), Some(id), 1, limits::FILENAME);
@@ -154,11 +154,11 @@ fn attachment(faults: &mut Faults<'_>, path: &str, attachment: &AttachmentIn) ->
             0
         }
         (Some(_), Some(_)) => {
-            faults.push(path, "has content and path; give one of them");
+            faults.push(path, "has both content and path; must have exactly one");
             0
         }
         (None, None) => {
-            faults.push(path, "has neither content (base64) nor path (URL); give one of them");
+            faults.push(path, "has neither content (base64) nor path (URL); must have exactly one");
             0
         }
     }
@@ -166,7 +166,7 @@ fn attachment(faults: &mut Faults<'_>, path: &str, attachment: &AttachmentIn) ->
 
 fn common(command: &SendMessage, channel: Channel, now: Timestamp, errors: &mut Vec<FieldError>) {
     check_metadata(command.metadata.as_ref(), errors);
-    let mut faults = Faults { errors };
+    let mut faults = FieldErrors { errors };
     if let Some(validity) = command.validity_seconds
         && !(limits::VALIDITY_MIN..=limits::VALIDITY_MAX).contains(&validity)
     {

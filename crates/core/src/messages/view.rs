@@ -1,4 +1,4 @@
-//! How a message looks from outside.
+//! Public representation of messages.
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Wait;
@@ -14,7 +14,6 @@ use utoipa::ToSchema;
 
 use super::command::validity;
 
-/// A message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Message)]
@@ -22,9 +21,9 @@ pub struct MessageView {
     /// Its identifier.
     #[schema(value_type = String)]
     pub id: MessageId,
-    /// What it was written to, in canonical form: the recipient, or our number or address for an inbound message.
+    /// The recipient, or our number or address for an inbound message, in canonical form.
     pub to: String,
-    /// What it was written from: our number or address, or the writer of an inbound message.
+    /// Our number or address, or the author of an inbound message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The sender profile.
@@ -33,10 +32,10 @@ pub struct MessageView {
     /// The channel of the newest attempt.
     #[schema(value_type = Channel)]
     pub channel: &'static str,
-    /// What kind of content it has.
+    /// Content type.
     #[schema(value_type = MessageType)]
     pub message_type: &'static str,
-    /// Where it stands.
+    /// Its status.
     #[schema(value_type = Status)]
     pub status: &'static str,
     /// `outbound` or `inbound`.
@@ -49,7 +48,7 @@ pub struct MessageView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub contact_id: Option<ContactId>,
-    /// The broadcast that it is part of.
+    /// The broadcast that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub broadcast_id: Option<BroadcastId>,
@@ -63,26 +62,26 @@ pub struct MessageView {
     /// Email subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// HTML of an email; shown by `GET /v1/messages/{id}` alone.
+    /// HTML of an email; only in `GET /v1/messages/{id}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub html_body: Option<String>,
-    /// Where replies to an email go.
+    /// Reply-to address of an email.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
-    /// Language to speak, if one was given.
+    /// Language to speak, if set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice_language: Option<String>,
-    /// Whether a messaging-app channel that fails may be followed by SMS. Absent for inbound messages.
+    /// Whether a failed messaging app falls back to SMS. Absent for inbound messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback_enabled: Option<bool>,
-    /// After how many seconds without a receipt it falls back.
+    /// Falls back after this many seconds without a receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback_after_seconds: Option<u64>,
-    /// What happens when the outcome of an attempt is unknown. Absent for inbound messages.
+    /// What happens after an attempt with an unknown outcome. Absent for inbound messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OnUnknown>)]
     pub on_unknown: Option<&'static str>,
-    /// How long it may take, in seconds. Absent for inbound messages.
+    /// Validity in seconds. Absent for inbound messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validity_seconds: Option<u64>,
     /// When its validity ends. Absent for inbound messages.
@@ -99,7 +98,7 @@ pub struct MessageView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<FailureCode>)]
     pub error_code: Option<&'static str>,
-    /// Why it failed, in words.
+    /// Why it failed, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
     /// Platform fee in US dollars; absent until known.
@@ -121,25 +120,25 @@ pub struct MessageView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
-    /// All calls of providers, oldest first.
+    /// All provider calls, oldest first.
     pub attempts: Vec<AttemptView>,
-    /// Why it went where it went.
+    /// Why it took its route.
     pub routing: RoutingView,
-    /// The recipient may have got it more than once.
+    /// Whether the recipient may have received it more than once.
     pub possible_duplicate: bool,
-    /// Why it waits for a person.
+    /// Why it is held for a human decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HeldReason>)]
     pub held_reason: Option<&'static str>,
-    /// When it shall go out.
+    /// When it should be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
-    /// When a provider took it.
+    /// When a provider accepted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub sent_at: Option<Timestamp>,
-    /// When it arrived.
+    /// When it was delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub delivered_at: Option<Timestamp>,
@@ -155,7 +154,7 @@ pub struct MessageView {
     pub updated_at: Timestamp,
 }
 
-/// One call of a provider.
+/// One provider call.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Attempt)]
@@ -168,7 +167,7 @@ pub struct AttemptView {
     /// `started`, `accepted`, `delivered`, `failed` or `unknown`.
     #[schema(value_type = AttemptStatus)]
     pub status: &'static str,
-    /// When it was durably started.
+    /// When its start was stored.
     #[schema(value_type = String, format = DateTime)]
     pub started_at: Timestamp,
     /// When its result was known.
@@ -182,28 +181,28 @@ pub struct AttemptView {
     /// The provider's own code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_error_code: Option<String>,
-    /// In words.
+    /// As text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
 }
 
-/// Why a message went where it went.
+/// Why a message took its route.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Routing)]
 pub struct RoutingView {
-    /// The channel that was asked for.
+    /// The requested channel.
     #[schema(value_type = RequestedChannel)]
     pub requested_channel: &'static str,
-    /// The rule that decided.
+    /// The deciding rule.
     pub reason: String,
-    /// Every channel that was looked at.
+    /// Every channel considered.
     pub considered: Vec<ConsideredView>,
-    /// What is worth knowing about the recipient or the content.
+    /// Warnings about the recipient or the content.
     pub warnings: Vec<String>,
 }
 
-/// One channel that was looked at.
+/// A channel considered during routing.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = ConsideredChannel)]
 pub struct ConsideredView {
@@ -212,13 +211,13 @@ pub struct ConsideredView {
     pub channel: &'static str,
     /// Whether it could carry the message.
     pub usable: bool,
-    /// Why, or why not.
+    /// Reason for the result.
     pub reason: String,
-    /// What the message would cost by it, in US dollars; absent without a price.
+    /// Price on this channel in US dollars; absent without a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub price: Option<Micros>,
-    /// How likely the message is to arrive by it, from 0 to 1.
+    /// Estimated chance of delivery, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1)]
     pub probability: Option<f64>,
@@ -265,7 +264,6 @@ impl AttemptView {
 }
 
 impl MessageView {
-    /// The view of a message of a world.
     pub fn new(message: &Message, environment: Environment, contact: Option<ContactId>) -> Self {
         let (request, state, detail) = (&message.request, &message.state, &message.state.detail);
         let outbound = message.direction == Direction::Outbound;

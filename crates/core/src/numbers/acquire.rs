@@ -3,7 +3,7 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::number::{NumberStatus, PhoneNumber, first_renewal_after};
 use nuncio_domain::{Error, ErrorCode, FieldError, Permission, PhoneNumberId, Result, address, limits};
-use nuncio_store::Operation;
+use nuncio_store::IdempotentOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -11,7 +11,7 @@ use super::Numbers;
 use super::charge::charge;
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::base::{Caller, once, rights};
+use crate::base::{Caller, idempotency, rights};
 
 /// A number to acquire.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -21,25 +21,26 @@ pub struct AcquireNumber {
     /// The number, as `GET /v1/phone-numbers/available` shows it.
     #[schema(min_length = 1, max_length = 16, example = "+12025550142")]
     pub phone_number: String,
-    /// Your own name for it; an empty text is none.
+    /// Your own name for it; empty means none.
     #[serde(default)]
     #[schema(max_length = 100)]
     pub name: Option<String>,
 }
 
 impl Numbers<'_> {
-    /// Gives an available number to the caller's world, and charges set-up and first month. Of two callers one gets it, the other a
+    /// Acquires an available number for the caller's environment, and charges setup and first month. Of two concurrent callers, one gets
     /// `409 conflict`.
     pub async fn acquire(&self, caller: &Caller, mut asked: AcquireNumber, key: Option<&str>) -> Result<PhoneNumberView> {
         caller.require(Permission::NumbersWrite)?;
         let phone_number = check(&asked)?;
         asked.name = asked.name.filter(|name| !name.is_empty());
-        let guard = self.guard(caller.tenant, Operation::AcquirePhoneNumber, once::key(None, key)?, &asked);
+        let guard = self.guard(caller.tenant, IdempotentOperation::AcquirePhoneNumber, idempotency::key(None, key)?, &asked);
         let now = self.ids().clock.now();
         let id: PhoneNumberId = self.ids().at(now);
         let mut tx = self.inner.store.begin().await?;
-        let repeat = once::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
-        if let Some(once::Repeat { original, same_request }) = repeat {
+        let repeat =
+            idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             return Err(self.was_acquired(caller, PhoneNumberId::from_uuid(original), same_request).await?);
         }
@@ -69,10 +70,10 @@ impl Numbers<'_> {
         Ok(number.into())
     }
 
-    /// The 409 of a repeat. The number may have been released since.
+    /// Returns the 409 of a repeat. The number may have been released since.
     async fn was_acquired(&self, caller: &Caller, id: PhoneNumberId, same_request: bool) -> Result<Error> {
         let original = self.inner.store.read().await?.find_number(caller.tenant, id).await?;
-        Ok(once::repeat(caller, rights::PHONE_NUMBER, original.map(PhoneNumberView::from).as_ref(), same_request))
+        Ok(idempotency::repeat(caller, rights::PHONE_NUMBER, original.map(PhoneNumberView::from).as_ref(), same_request))
     }
 }
 
@@ -87,6 +88,6 @@ fn check(asked: &AcquireNumber) -> Result<String> {
 }
 
 fn taken(phone_number: &str) -> Error {
-    let message = format!("{phone_number} was acquired already; GET /v1/phone-numbers/available shows numbers that were not");
+    let message = format!("{phone_number} is already acquired; GET /v1/phone-numbers/available lists available numbers");
     Error::new(ErrorCode::Conflict, message)
 }

@@ -1,4 +1,4 @@
-//! The one place where phone numbers cost money.
+//! Charges for phone numbers.
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::number::PhoneNumber;
@@ -7,8 +7,8 @@ use nuncio_store::Tx;
 
 use crate::billing::{self, Reference};
 
-/// Charges `amount` for the month of a number that `moment` lies in, once, whoever asks for it: month 0 is paid with its acquisition.
-/// `402 insufficient_balance` when less is available; then nothing was taken. Locks the world's balance until the commit.
+/// Charges `amount` for the month of a number that `moment` is in, at most once; month 0 is paid on acquisition. `402 insufficient_balance`
+/// if less is available, without a charge. Locks the environment's balance until the commit.
 pub(super) async fn charge(
     tx: &mut dyn Tx,
     tenant: TenantId,

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Numbers;
 
-/// Numbers that are written in one transaction.
+/// Numbers per transaction.
 const CHUNK: usize = 200;
 
-/// What every test world can acquire without paying: numbers that regulators keep free for works of fiction.
+/// Free numbers of every test environment: numbers that regulators reserve for fiction.
 const SANDBOX: &[(&str, &[Capability])] = &[
     ("+12025550142", &[Capability::Sms, Capability::Voice, Capability::Mms]),
     ("+12025550143", &[Capability::Sms, Capability::Voice, Capability::Mms]),
@@ -23,7 +23,7 @@ const SANDBOX: &[(&str, &[Capability])] = &[
     ("+61491570156", &[Capability::Sms, Capability::Voice]),
 ];
 
-/// A number as the operator writes it down. All amounts are US dollars, such as `1.15`.
+/// A number in an import file. All amounts are US dollars, such as `1.15`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImportedNumber {
@@ -31,19 +31,19 @@ pub struct ImportedNumber {
     pub phone_number: String,
     /// `sms`, `voice`, `mms`, separated by spaces, commas, semicolons or bars.
     pub capabilities: String,
-    /// What its holder pays a month.
+    /// Monthly price for the holder.
     pub monthly_price: String,
-    /// What the operator pays a month.
+    /// The operator's monthly cost.
     pub monthly_cost: String,
-    /// What its holder pays once.
+    /// One-time price for the holder.
     pub upfront_cost: String,
     /// `true` or `false`.
     pub is_free_number: String,
 }
 
 impl Numbers<'_> {
-    /// Enters numbers into the inventory of a world. Those that are there get the new capabilities and prices, from the next renewal
-    /// on; whoever holds them keeps them. All faults are told at once, and then nothing is written. `place` names the n-th number.
+    /// Adds numbers to an environment's inventory. Existing ones get the new capabilities, and the new prices from the next renewal on;
+    /// they keep their holders. Returns all errors at once, and then stores nothing. `place` names the n-th number.
     pub async fn import(&self, tenant: TenantId, given: &[ImportedNumber], place: impl Fn(usize) -> String) -> Result<usize> {
         let mut errors = Vec::new();
         let numbers: Vec<_> = given.iter().enumerate().map(|(n, one)| one.read(&place(n), &mut errors)).collect();
@@ -62,13 +62,13 @@ impl Numbers<'_> {
         Ok(numbers.len())
     }
 
-    /// The inventory of a world, and who holds what of it.
+    /// Returns the inventory of an environment with the held numbers.
     pub async fn inventory(&self, tenant: TenantId) -> Result<Vec<(InventoryNumber, Option<PhoneNumberId>)>> {
         Ok(self.inner.store.read().await?.list_inventory(tenant).await?)
     }
 }
 
-/// Puts the sandbox's numbers into a test world.
+/// Adds the sandbox's numbers to a test environment.
 pub(crate) async fn stock_sandbox(tx: &mut dyn Tx, tenant: TenantId, now: Timestamp) -> Result<()> {
     for (phone_number, capabilities) in SANDBOX {
         let number = InventoryNumber {

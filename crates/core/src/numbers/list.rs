@@ -9,28 +9,28 @@ use super::Numbers;
 use super::view::{AvailableNumberView, PhoneNumberView};
 use crate::base::{Caller, list, list::Listed, parse_id};
 
-/// Which numbers, and which page of them.
+/// Query of `GET /v1/phone-numbers`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListNumbers {
-    /// Any of these statuses, repeated or joined by commas.
+    /// Statuses, repeated or comma-separated.
     #[param(value_type = Option<Vec<NumberStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
-    /// Created at or after this moment.
+    /// Created at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<String>,
-    /// Created before this moment.
+    /// Created before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
-    /// Where to continue: the `nextCursor` of the page before, with the same filters.
+    /// The `nextCursor` of the previous page, with the same filters.
     pub cursor: Option<String>,
 }
 
-/// Which numbers to look for.
+/// Query of `GET /v1/phone-numbers/available`.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
@@ -38,22 +38,22 @@ pub struct ListAvailable {
     /// Country of the numbers (ISO 3166-1 alpha-2).
     #[param(min_length = 2, max_length = 2, example = "US")]
     pub country_code: String,
-    /// Digits that stand next to each other in the number.
+    /// Consecutive digits of the number.
     #[serde(default)]
     #[param(max_length = 15)]
     pub contains: Option<String>,
-    /// What the number must be able to carry: all of these, repeated or joined by commas.
+    /// Required capabilities, repeated or comma-separated.
     #[serde(default)]
     #[param(value_type = Option<Vec<Capability>>, style = Form, explode, min_items = 1)]
     pub capabilities: Option<String>,
-    /// At most so many numbers; 50 when absent.
+    /// Maximum number of results; 50 when absent.
     #[serde(default)]
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
 }
 
 impl Numbers<'_> {
-    /// `GET /v1/phone-numbers`: a page, and the cursor of the next one.
+    /// `GET /v1/phone-numbers`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListNumbers) -> Result<Listed<PhoneNumberView>> {
         caller.require(Permission::NumbersRead)?;
         let mut errors = Vec::new();
@@ -72,7 +72,7 @@ impl Numbers<'_> {
         number.map(Into::into).ok_or_else(|| Error::not_found("phone number"))
     }
 
-    /// `GET /v1/phone-numbers/available`: numbers of the inventory that nobody holds, lowest first.
+    /// `GET /v1/phone-numbers/available`: returns numbers of the inventory that are not held, lowest first.
     pub async fn available(&self, caller: &Caller, asked: &ListAvailable) -> Result<Vec<AvailableNumberView>> {
         caller.require(Permission::NumbersRead)?;
         let (wanted, limit) = read_wanted(asked)?;

@@ -1,4 +1,4 @@
-//! Phone numbers: the operator's inventory, and what worlds hold of it.
+//! Phone numbers: the operator's inventory, and the numbers environments hold.
 
 mod acquire;
 mod charge;
@@ -13,13 +13,13 @@ pub use inventory::ImportedNumber;
 pub(crate) use inventory::stock_sandbox;
 pub use list::{ListAvailable, ListNumbers};
 pub use update::UpdateNumber;
-pub(crate) use update::refuse_borne;
+pub(crate) use update::refuse_other_holder;
 pub(crate) use update::{bound, refuse_reserved, take};
 pub use view::{AvailableNumberView, PhoneNumberView, PricingView};
 
 use nuncio_domain::{FieldError, limits, line};
 
-/// Checks the name of a number. An empty one is none.
+/// Validates the name of a number. Empty means none.
 fn check_name(name: Option<&str>, errors: &mut Vec<FieldError>) {
     errors.extend(name.and_then(|name| line::check("name", name, 0, limits::NUMBER_NAME)));
 }

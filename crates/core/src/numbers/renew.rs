@@ -5,23 +5,23 @@ use nuncio_domain::{ErrorCode, PhoneNumberId, Result, TenantId};
 use super::Numbers;
 use super::charge::charge;
 
-/// Numbers of one round.
+/// Numbers per round.
 const ROUND: u32 = 100;
 
 impl Numbers<'_> {
-    /// Renews the numbers that are due, each in a transaction of its own; returns whether any was due.
+    /// Renews due numbers, each in a separate transaction; returns whether any was due.
     pub async fn renew_due(&self) -> Result<bool> {
         let due = self.inner.store.read().await?.due_numbers(self.ids().clock.now(), ROUND).await?;
         for (tenant, id) in &due {
-            // One that cannot be read must not stand in front of the others.
+            // A number that cannot be read must not block the others.
             if let Err(error) = self.renew(*tenant, *id).await {
-                tracing::warn!(%id, %error, "a phone number that is due could not be seen to; it is tried again");
+                tracing::warn!(%id, %error, "failed to renew phone number; will retry");
             }
         }
         Ok(!due.is_empty())
     }
 
-    /// Renews a number, if it still is due under the lock of its row: of two nodes one renews.
+    /// Renews a number if it is still due under its row lock, so that only one node renews it.
     pub async fn renew(&self, tenant: TenantId, id: PhoneNumberId) -> Result<()> {
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await?;
@@ -31,7 +31,7 @@ impl Numbers<'_> {
         let paid = match charge(&mut *tx, tenant, &number, number.pricing.to_renew(), number.month_to_pay(now), now).await {
             Ok(()) => true,
             Err(error) if error.code() == ErrorCode::InsufficientBalance => {
-                tracing::warn!(number.id = %id, "a phone number could not be renewed: {error}; it is suspended");
+                tracing::warn!(number.id = %id, "failed to renew phone number: {error}; suspended it");
                 false
             }
             Err(error) => return Err(error),

@@ -1,6 +1,6 @@
 //! `PATCH` and `DELETE /v1/phone-numbers/{id}`.
 
-use nuncio_domain::config::World;
+use nuncio_domain::config::TenantConfig;
 use nuncio_domain::number::{NumberStatus, PhoneNumber};
 use nuncio_domain::{Error, ErrorCode, Permission, Result, SenderId, TenantId, Timestamp};
 use nuncio_store::Tx;
@@ -12,12 +12,12 @@ use super::check_name;
 use super::view::PhoneNumberView;
 use crate::base::{Caller, parse_id, patch};
 
-/// What to change about a number; what is absent stays.
+/// Changes of a number; absent fields stay unchanged.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = UpdatePhoneNumber)]
 pub struct UpdateNumber {
-    /// Your own name for it; null or an empty text clears it.
+    /// Your own name for it; null or empty clears it.
     #[serde(deserialize_with = "patch::nullable")]
     #[schema(value_type = Option<String>, max_length = 100)]
     pub name: Option<Option<String>>,
@@ -28,8 +28,8 @@ pub struct UpdateNumber {
 }
 
 impl Numbers<'_> {
-    /// Names a number, and assigns it to a sender or takes it from one. A sender without a phone number takes the one that it is
-    /// given as its own, and loses it with it.
+    /// Renames a number, and assigns or unassigns it. A sender without a phone number takes an assigned one as its own, and loses it with
+    /// the assignment.
     pub async fn update(&self, caller: &Caller, id: &str, asked: UpdateNumber) -> Result<PhoneNumberView> {
         caller.require(Permission::NumbersWrite)?;
         let id = parse_id(id, "phone number")?;
@@ -44,9 +44,9 @@ impl Numbers<'_> {
             None => None,
         };
         let now = self.ids().clock.now();
-        // What touches a sender takes its turn among the changes of the world, before it locks anything else.
+        // Every change of senders is serialised per environment before it locks anything else.
         let mut tx = match wanted {
-            Some(_) => self.change_world(caller.tenant).await?,
+            Some(_) => self.change_config(caller.tenant).await?,
             None => self.inner.store.begin().await?,
         };
         let mut number = tx.lock_number(caller.tenant, id).await?.ok_or_else(|| Error::not_found("phone number"))?;
@@ -64,7 +64,7 @@ impl Numbers<'_> {
         Ok(number.into())
     }
 
-    /// Gives a number back to the inventory. One that a sender or an open invitation needs stays.
+    /// Returns a number to the inventory. Fails if a sender or an open invitation uses it.
     pub async fn release(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Permission::NumbersWrite)?;
         let id = parse_id(id, "phone number")?;
@@ -81,8 +81,8 @@ impl Numbers<'_> {
 }
 
 async fn assign(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, sender: SenderId, now: Timestamp) -> Result<()> {
-    let world = tx.load_world(tenant).await?.ok_or_else(|| Error::not_found("project"))?;
-    if world.sender(sender).is_none() {
+    let config = tx.load_tenant(tenant).await?.ok_or_else(|| Error::not_found("project"))?;
+    if config.sender(sender).is_none() {
         return Err(Error::not_found("sender"));
     }
     if number.sender == Some(sender) {
@@ -92,21 +92,21 @@ async fn assign(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, sen
         let message = "only an active number can be assigned to a sender";
         return Err(Error::wrong_state(message, number.status.as_str(), &[NumberStatus::Active.as_str()]));
     }
-    if let Some(other) = number.sender.or(bearer(&world, sender, &number.phone_number)) {
+    if let Some(other) = number.sender.or(other_holder(&config, sender, &number.phone_number)) {
         return Err(belongs_to(other));
     }
     refuse_reserved(tx, tenant, number, now).await?;
     take(tx, tenant, number, sender, now).await
 }
 
-/// Fails with `409 conflict` when a phone number that `sender` is to bear belongs to another one of the world: because that one bears
-/// it, or because the number was acquired and assigned to it. To be called in a transaction that changes the world.
-pub(crate) async fn refuse_borne(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId, phone_number: &str) -> Result<()> {
+/// Fails with `409 conflict` if a phone number wanted for `sender` belongs to another sender of the environment, as its own or by
+/// assignment. Must be called in a transaction that changes the environment.
+pub(crate) async fn refuse_other_holder(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId, phone_number: &str) -> Result<()> {
     if phone_number.is_empty() {
         return Ok(());
     }
-    let world = tx.load_world(tenant).await?.ok_or_else(|| Error::not_found("project"))?;
-    let mut other = bearer(&world, sender, phone_number);
+    let config = tx.load_tenant(tenant).await?.ok_or_else(|| Error::not_found("project"))?;
+    let mut other = other_holder(&config, sender, phone_number);
     if let Some((_, Some(held))) = tx.find_inventory_number(tenant, phone_number).await? {
         let assigned = tx.find_number(tenant, held).await?.and_then(|number| number.sender);
         other = other.or(assigned.filter(|assigned| *assigned != sender));
@@ -114,16 +114,16 @@ pub(crate) async fn refuse_borne(tx: &mut dyn Tx, tenant: TenantId, sender: Send
     other.map_or(Ok(()), |other| Err(belongs_to(other)))
 }
 
-/// The sender other than `sender` that bears a phone number.
-fn bearer(world: &World, sender: SenderId, phone_number: &str) -> Option<SenderId> {
-    world.senders.iter().find(|s| s.id != sender && s.phone_number == phone_number).map(|s| s.id)
+/// Returns the sender other than `sender` that has a phone number.
+fn other_holder(config: &TenantConfig, sender: SenderId, phone_number: &str) -> Option<SenderId> {
+    config.senders.iter().find(|s| s.id != sender && s.phone_number == phone_number).map(|s| s.id)
 }
 
 fn belongs_to(other: SenderId) -> Error {
     bound(format!("the number belongs to sender {other}; a number belongs to at most one sender"))
 }
 
-/// Writes down that a number is a sender's. A sender that has no phone number takes it as its own.
+/// Assigns a number to a sender. A sender without a phone number takes it as its own.
 pub(crate) async fn take(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, sender: SenderId, now: Timestamp) -> Result<()> {
     number.sender = Some(sender);
     number.updated_at = now;
@@ -138,15 +138,15 @@ async fn unassign(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, n
     Ok(())
 }
 
-/// Fails when the number is set aside for an open invitation.
+/// Fails if the number is reserved for an open invitation.
 pub(crate) async fn refuse_reserved(tx: &mut dyn Tx, tenant: TenantId, number: &PhoneNumber, now: Timestamp) -> Result<()> {
     match tx.invitation_of_number(tenant, number.id, now).await? {
-        Some(invitation) => Err(bound(format!("the number is set aside for invitation {invitation}; cancel that first"))),
+        Some(invitation) => Err(bound(format!("the number is reserved for invitation {invitation}; cancel that first"))),
         None => Ok(()),
     }
 }
 
-/// `409 conflict`: the number is bound elsewhere.
+/// Returns `409 conflict`.
 pub(crate) fn bound(message: String) -> Error {
     Error::new(ErrorCode::Conflict, message)
 }

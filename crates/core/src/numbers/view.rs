@@ -1,4 +1,4 @@
-//! How phone numbers look from outside.
+//! Public representation of phone numbers.
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::number::{Capabilities, Capability, InventoryNumber, NumberPricing, NumberStatus, PhoneNumber};
@@ -6,21 +6,21 @@ use nuncio_domain::{Micros, PhoneNumberId, SenderId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What a number costs, in US dollars.
+/// Price of a number, in US dollars.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PhoneNumberPricing)]
 pub struct PricingView {
-    /// What its holder pays a month.
+    /// Monthly price for the holder.
     #[schema(value_type = f64)]
     pub monthly_price: Micros,
-    /// What its holder pays once, with the first month.
+    /// One-time price for the holder, charged with the first month.
     #[schema(value_type = f64)]
     pub upfront_cost: Micros,
-    /// What the operator pays a month to the carrier.
+    /// The operator's monthly cost at the carrier.
     #[schema(value_type = f64)]
     pub monthly_cost: Micros,
-    /// Whether its holder pays nothing.
+    /// Whether the holder pays nothing.
     pub is_free_number: bool,
 }
 
@@ -31,7 +31,6 @@ impl From<NumberPricing> for PricingView {
     }
 }
 
-/// A phone number.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PhoneNumber)]
@@ -41,12 +40,12 @@ pub struct PhoneNumberView {
     pub id: PhoneNumberId,
     /// E.164.
     pub phone_number: String,
-    /// What it can carry.
+    /// Capabilities.
     #[schema(value_type = Vec<Capability>)]
     pub capabilities: Vec<&'static str>,
-    /// What it costs.
+    /// Price.
     pub pricing: PricingView,
-    /// Where it stands.
+    /// Its status.
     #[schema(value_type = NumberStatus)]
     pub status: &'static str,
     /// Your own name for it.
@@ -56,7 +55,7 @@ pub struct PhoneNumberView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub sender_id: Option<SenderId>,
-    /// When the next month is paid; while suspended, when that is tried again.
+    /// When the next month is due; for a suspended number, when payment is retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_renewal_date: Option<Timestamp>,
@@ -75,10 +74,10 @@ pub struct PhoneNumberView {
 pub struct AvailableNumberView {
     /// E.164.
     pub phone_number: String,
-    /// What it can carry.
+    /// Capabilities.
     #[schema(value_type = Vec<Capability>)]
     pub capabilities: Vec<&'static str>,
-    /// What it costs.
+    /// Price.
     pub pricing: PricingView,
 }
 

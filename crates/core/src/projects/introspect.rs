@@ -1,4 +1,4 @@
-//! What can be told of a recipient without sending anything.
+//! Checks recipients without sending anything.
 
 use nuncio_domain::address::{self, LineType};
 use nuncio_domain::contact::SuppressionReason;
@@ -11,7 +11,7 @@ use super::Projects;
 use crate::base::{Caller, list};
 use crate::contacts::{CHANNELS, ContactChannelType};
 
-/// A phone number to look at.
+/// A phone number to check.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IntrospectPhone {
@@ -20,7 +20,7 @@ pub struct IntrospectPhone {
     pub phone_number: String,
 }
 
-/// What is known of a phone number.
+/// Data about a phone number.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PhoneIntrospection {
@@ -28,19 +28,19 @@ pub struct PhoneIntrospection {
     pub phone_number: String,
     /// ISO 3166-1 alpha-2; empty if unknown.
     pub country_code: String,
-    /// Whether the number lies in an assigned range.
+    /// Whether the number is in an assigned range.
     pub valid_number: bool,
-    /// As it is dialled within its country.
+    /// National format, as dialled within its country.
     pub national_format: String,
-    /// What kind of line its range is for.
+    /// Line type of its range.
     #[schema(value_type = LineType)]
     pub line_type: &'static str,
-    /// Channels by which the contact with this number was reached, and those that its kind of line can take.
+    /// Channels on which the contact with this number was reached, and those its line type supports.
     #[schema(value_type = Vec<ContactChannelType>)]
     pub available_channels: Vec<&'static str>,
 }
 
-/// An email address to look at.
+/// An email address to check.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IntrospectEmail {
@@ -49,41 +49,41 @@ pub struct IntrospectEmail {
     pub email: String,
 }
 
-/// Longest text that is looked at as an email address.
+/// Longest text accepted as an email address.
 const EMAIL: usize = 320;
 
-/// What is known of an email address.
+/// Data about an email address.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct EmailIntrospection {
     /// The address, its domain in lower case.
     pub email: String,
     /// Whether to send to it.
     pub verdict: Verdict,
-    /// Why.
+    /// Reasons for the verdict.
     pub reasons: Vec<EmailReason>,
 }
 
-/// Whether to send to an email address.
+/// Whether an email address should be used.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = EmailVerdict)]
 pub enum Verdict {
-    /// Nothing speaks against it.
+    /// No problem found.
     Deliverable,
-    /// It may not arrive, or not reach a person.
+    /// It may not be delivered, or not reach a person.
     Risky,
-    /// It will not arrive.
+    /// It will not be delivered.
     Undeliverable,
 }
 
-/// What was found out about an email address.
+/// A finding about an email address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = EmailVerdictReason)]
 pub enum EmailReason {
-    /// It is no email address.
+    /// It is not an email address.
     InvalidSyntax,
-    /// Its domain is set aside for examples and tests.
+    /// Its domain is reserved for examples and tests.
     ReservedDomain,
     /// Its owner opted out from all senders.
     OptedOut,
@@ -93,13 +93,13 @@ pub enum EmailReason {
     Bounced,
     /// Its owner complained before.
     Complained,
-    /// Somebody suppressed it.
+    /// It was suppressed manually.
     Suppressed,
-    /// Its domain gives addresses for a few minutes.
+    /// Its domain provides temporary addresses.
     DisposableDomain,
-    /// It is of a function, not of a person.
+    /// It belongs to a role, not to a person.
     RoleAccount,
-    /// The domain's mail servers were not looked up.
+    /// The domain's mail servers were not checked.
     MxNotChecked,
 }
 
@@ -115,7 +115,7 @@ impl EmailReason {
     }
 }
 
-/// Well-known domains of addresses for a few minutes.
+/// Well-known providers of temporary addresses.
 const DISPOSABLE: &[&str] = &[
     "10minutemail.com",
     "20minutemail.com",
@@ -145,7 +145,7 @@ const DISPOSABLE: &[&str] = &[
     "yopmail.com",
 ];
 
-/// Local parts that stand for functions; RFC 2142 names most of them.
+/// Local parts of role addresses; RFC 2142 names most of them.
 const ROLES: &[&str] = &[
     "abuse",
     "admin",
@@ -174,11 +174,11 @@ const ROLES: &[&str] = &[
     "webmaster",
 ];
 
-/// Domains that no mail reaches (RFC 2606, RFC 6761).
+/// Domains that never receive email (RFC 2606, RFC 6761).
 const RESERVED: &[&str] = &["example", "example.com", "example.net", "example.org", "invalid", "localhost", "test"];
 
 impl Projects<'_> {
-    /// `POST /v1/introspect/phone`: what the numbering plans and the contacts tell.
+    /// `POST /v1/introspect/phone`: returns data from the numbering plans and the contacts.
     pub async fn introspect_phone(&self, caller: &Caller, asked: &IntrospectPhone) -> Result<PhoneIntrospection> {
         caller.require(Permission::ContactsRead)?;
         let number = address::phone(&list::phone(&asked.phone_number)).map_err(|e| Error::field("phoneNumber", e.to_string()))?;
@@ -201,7 +201,7 @@ impl Projects<'_> {
         })
     }
 
-    /// The channels of a phone number that its contact has.
+    /// Returns the channels of the contact with a phone number.
     async fn known_channels(&self, caller: &Caller, number: &str) -> Result<Vec<Channel>> {
         let recipient = Recipient { kind: AddressKind::Phone, identifier: number.to_owned() };
         let mut tx = self.inner.store.read().await?;
@@ -212,7 +212,7 @@ impl Projects<'_> {
         Ok(channels.filter(|c| c.address.id == address).map(|c| c.channel).collect())
     }
 
-    /// `POST /v1/introspect/email`: what the address itself and the suppressions tell.
+    /// `POST /v1/introspect/email`: returns data from the address itself and the suppressions.
     pub async fn introspect_email(&self, caller: &Caller, asked: &IntrospectEmail) -> Result<EmailIntrospection> {
         caller.require(Permission::ContactsRead)?;
         let length = asked.email.chars().count();
@@ -225,7 +225,7 @@ impl Projects<'_> {
         };
         let mut reasons = self.suppressed(caller, &email).await?;
         let (local, domain) = email.rsplit_once('@').unwrap_or_default();
-        // In the sandbox these domains are the ones to write to.
+        // In the sandbox, these domains are valid recipients.
         if caller.environment == Environment::Live && is_of(domain, RESERVED) {
             reasons.push(EmailReason::ReservedDomain);
         }
@@ -263,7 +263,7 @@ impl Projects<'_> {
     }
 }
 
-/// Whether a domain is one of these, or below one.
+/// Returns whether a domain is one of these, or a subdomain of one.
 fn is_of(domain: &str, domains: &[&str]) -> bool {
     domains.iter().any(|known| domain == *known || domain.strip_suffix(known).is_some_and(|rest| rest.ends_with('.')))
 }

@@ -1,4 +1,4 @@
-//! Projects and worlds.
+//! Projects and environments.
 
 use nuncio_domain::config::{Project, Sender};
 use nuncio_domain::{Environment, Error, Result, TenantId, limits, line};
@@ -7,14 +7,14 @@ use super::Projects;
 use crate::numbers;
 
 impl Projects<'_> {
-    /// Fails unless this node has the encryption keys that the worlds of this database were made with: with others it would neither
-    /// open their secrets nor know again who was erased.
+    /// Fails unless this node has the encryption keys of this database's environments: with other keys it could neither decrypt their
+    /// secrets nor recognise erased contacts.
     pub async fn check_keys(&self) -> Result<()> {
         let check = self.inner.sealer.derive(b"which key this is");
         let mut tx = self.inner.store.begin().await?;
         let same = tx.check_key(check.expose()).await?;
         tx.commit().await?;
-        if same { Ok(()) } else { Err(Error::unavailable("the encryption keys are not those that this database was set up with")) }
+        if same { Ok(()) } else { Err(Error::unavailable("the encryption keys differ from those this database was set up with")) }
     }
 
     /// All projects, oldest first.
@@ -32,7 +32,7 @@ impl Projects<'_> {
         Ok(tx.commit().await?)
     }
 
-    /// Makes a project with a default sender in each of its worlds; in the test world the sender's every channel is simulated.
+    /// Makes a project with a default sender in each of its environments; in the test environment the sender's every channel is simulated.
     pub async fn create(&self, name: &str) -> Result<Project> {
         if let Some(fault) = line::check("name", name, 1, limits::PROJECT_NAME) {
             return Err(Error::invalid(vec![fault]));
@@ -61,7 +61,7 @@ impl Projects<'_> {
         tx.commit().await?;
         self.check_keys().await?;
         if let Some(sender) = simulated {
-            self.senders().meet_provider(project.test, sender).await;
+            self.senders().query_new_account(project.test, sender).await;
         }
         Ok(project)
     }

@@ -4,6 +4,5 @@ pub mod introspect;
 mod manage;
 
 crate::base::use_cases! {
-    /// Projects.
     projects => Projects
 }

@@ -193,7 +193,7 @@ fn normal(word: &str) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// FNV-1a, 64 bits, folded: short, and the same for ever.
+/// FNV-1a, 64 bits, folded: short, and the same permanently.
 fn bucket(kind: &str, what: &str) -> u32 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in kind.bytes().chain([b':']).chain(what.bytes()) {

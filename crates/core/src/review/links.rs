@@ -332,7 +332,7 @@ fn mixes_scripts(label: &str) -> bool {
     other && (latin || BRANDS.contains(&swapped.as_str()))
 }
 
-/// Whether a host bears a well-known name, plain or disguised, below a domain that is not that name's own.
+/// Whether a host has a well-known name, plain or disguised, below a domain that is not that name's own.
 fn borrows(host: &str) -> bool {
     let labels: Vec<&str> = host.split('.').collect();
     let own = name_label(host, labels.len());
@@ -357,12 +357,12 @@ fn plain(word: &str) -> String {
     word.to_lowercase().chars().map(swap).collect::<String>().replace("rn", "m").replace("vv", "w")
 }
 
-/// Which label is the one that somebody registered: the first one of the registrable domain.
+/// Which label is the one that someone registered: the first one of the registrable domain.
 fn name_label(host: &str, labels: usize) -> usize {
     labels.saturating_sub(psl::domain_str(host).unwrap_or(host).split('.').count())
 }
 
-/// The label that somebody registered: `acme` of `pay.acme.co.uk`.
+/// The label that someone registered: `acme` of `pay.acme.co.uk`.
 fn own_label(url: &Url) -> Option<String> {
     Some(registered(url)?.split('.').next()?.to_owned())
 }

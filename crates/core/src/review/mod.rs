@@ -48,7 +48,7 @@ const HARMLESS: f32 = 1.5;
 /// The margin from which on the words of a text count among the reasons of a refusal.
 const SUSPECT: f32 = -2.0;
 
-/// However often a text offends in one way, it counts no more than so many times.
+/// However often a text offends in one way, it counts no more than this many times.
 const COUNTED: usize = 3;
 /// The most fragments that are shown, and the most characters of one.
 const FLAGGED: usize = 20;
@@ -57,7 +57,7 @@ const FRAGMENT: usize = 200;
 /// What a text offends against.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Category {
-    /// A link that pretends to be somebody else's.
+    /// A link that pretends to be someone else's.
     Phishing,
     /// Asks for passwords, codes or payment data.
     Credentials,

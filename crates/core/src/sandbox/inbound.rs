@@ -2,7 +2,7 @@
 
 use nuncio_channel::{Inbound, ProviderEvent, ReceiptTarget};
 use nuncio_domain::address::{self, Parsed};
-use nuncio_domain::config::{Connection, Sender, World};
+use nuncio_domain::config::{Connection, Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Button, Content, Direction, Message, Row, Section, Status};
@@ -12,12 +12,12 @@ use nuncio_domain::{
     Channel, Environment, Error, ErrorCode, FieldError, MessageId, MessageType, Permission, Recipient, Result, SenderId, TemplateId,
     TenantId, limits,
 };
-use nuncio_store::{Idempotency, MessageFilter, Operation};
+use nuncio_store::{Idempotency, IdempotentOperation, MessageFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Sandbox;
-use crate::base::{Caller, Faults, once, parse_id, rights};
+use crate::base::{Caller, FieldErrors, idempotency, parse_id, rights};
 use crate::inbound::Received;
 use crate::messages::MessageView;
 use crate::messages::content::emoji;
@@ -32,37 +32,37 @@ pub struct PlayInbound {
     /// Who does it: a phone number, email address or numeric chat id, as the channel has them.
     #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
     pub from: String,
-    /// The sender that they write to: its `phoneNumber`, a phone number that is assigned to it, or its id. The default sender when absent.
+    /// The sender they write to: its `phoneNumber`, a phone number assigned to it, or its id. The default sender when absent.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 320, example = "+12025550142")]
     pub to: Option<String>,
-    /// They write this.
+    /// The text they write.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 10_000, example = "STOP")]
     pub text: Option<String>,
-    /// They tap the button or the row of a list that has this id. Of a template, a quick reply: its text is its id.
+    /// The id of the button or list row they tap. For a template's quick reply, its text is its id.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 256)]
     pub button_id: Option<String>,
-    /// They react with this emoji; an empty one takes a reaction back.
+    /// The emoji they react with; empty removes a reaction.
     #[serde(default)]
     #[schema(max_length = 16, example = "👍")]
     pub reaction: Option<String>,
-    /// They read this message. Only WhatsApp and Instagram report that.
+    /// The message they read. Only WhatsApp and Instagram report that.
     #[serde(default)]
     pub read: Option<String>,
-    /// The message that is tapped or reacted to; when absent, the newest that was sent to them by the channel, with `buttonId` the newest
-    /// that has such a button.
+    /// The message they tap or react to; when absent, the newest one sent to them on the channel, or for `buttonId` the newest one that has
+    /// such a button.
     #[serde(default)]
     pub message_id: Option<String>,
 }
 
-/// Phone numbers, addresses and ids.
+/// Maximum length of phone numbers, addresses and ids.
 const IDENTIFIER: usize = 320;
-/// What somebody writes.
+/// Maximum length of an inbound text.
 const TEXT: usize = 10_000;
 
-/// What a recipient does.
+/// Action of a recipient.
 enum Act {
     Writes(String),
     Taps(String),
@@ -70,7 +70,7 @@ enum Act {
     Reads,
 }
 
-/// What can be tapped.
+/// Something that can be tapped.
 enum Choice {
     Button(Button),
     Row(Row),
@@ -84,7 +84,7 @@ impl Choice {
         }
     }
 
-    /// The title, and what a provider reports of a tap. Only WhatsApp tells rows from buttons.
+    /// Returns the title, and the content a provider reports of a tap. Only WhatsApp distinguishes rows from buttons.
     fn tapped(self, channel: Channel) -> (String, Content) {
         match self {
             Self::Row(row) if channel == Channel::Whatsapp => {
@@ -100,19 +100,19 @@ impl Choice {
     }
 }
 
-/// Where it happens.
+/// Context of an action.
 struct Scene<'a> {
     sender: &'a Sender,
     connection: &'a Connection,
-    /// The sender's number that was written to, if it was named.
+    /// The sender's number they wrote to, if given.
     number: Option<String>,
     from: Recipient,
-    /// The message that is read, tapped or reacted to, if it was named.
+    /// The message they read, tapped or reacted to, if given.
     named: Option<Message>,
 }
 
 impl Scene<'_> {
-    /// Fails unless the recipient has the message that `field` names, from the sender and by the channel.
+    /// Fails unless the recipient has received the message in `field` from the sender on the channel.
     fn check_named(&self, field: &str) -> Result<()> {
         let Some(message) = &self.named else { return Ok(()) };
         let (from, channel) = (&self.from.identifier, self.connection.channel);
@@ -129,25 +129,25 @@ impl Scene<'_> {
     }
 }
 
-/// The statuses of a message that its recipient has.
+/// Statuses of a message that its recipient has received.
 const THERE: [Status; 3] = [Status::Sent, Status::Delivered, Status::Read];
 
 impl Sandbox<'_> {
-    /// Has a recipient do something. A message that comes of it goes the way of all inbound messages, a receipt that of all receipts.
-    /// Returns the inbound message, or the message that was read.
+    /// Simulates an action of a recipient. Resulting messages and receipts take the normal route. Returns the inbound message, or the
+    /// message that was read.
     pub async fn play_inbound(&self, caller: &Caller, command: PlayInbound, header: Option<&str>) -> Result<MessageView> {
         caller.require(Permission::MessagesSend)?;
         if caller.environment == Environment::Live {
-            let message = "this is a live key, and nothing is simulated in the live environment; use a svc_test_ key";
+            let message = "this is a live key, but only the test environment is simulated; use a svc_test_ key";
             return Err(Error::new(ErrorCode::InvalidRequest, message));
         }
-        let key = once::key(None, header)?;
+        let key = idempotency::key(None, header)?;
         let (from, act) = read(&command)?;
-        let world = self.world(caller.tenant).await?;
+        let config = self.tenant_config(caller.tenant).await?;
         let named = self.named(caller.tenant, &command).await?;
-        let scene = self.scene(&world, &command, from, named).await?;
+        let scene = self.scene(&config, &command, from, named).await?;
         let asked = PlayInbound { from: scene.from.identifier.clone(), to: Some(scene.sender.id.to_string()), ..command };
-        let guard = self.guard(caller.tenant, Operation::PlayInbound, key, &asked);
+        let guard = self.guard(caller.tenant, IdempotentOperation::PlayInbound, key, &asked);
         let (text, message_type, content, replies_to) = match act {
             Act::Reads => return self.play_read(caller, &scene, guard).await,
             Act::Writes(text) => (text, MessageType::Text, None, None),
@@ -172,11 +172,11 @@ impl Sandbox<'_> {
                 self.messages().view(caller, id).await
             }
             Received::Repeated(repeat) => Err(self.played_before(caller, repeat).await?),
-            Received::Dropped => Err(Error::unavailable("the sender changed at this moment; try again")),
+            Received::Dropped => Err(Error::unavailable("the sender has just changed; try again")),
         }
     }
 
-    /// The message that `read` or `messageId` names.
+    /// Returns the message of `read` or `messageId`.
     async fn named(&self, tenant: TenantId, command: &PlayInbound) -> Result<Option<Message>> {
         let Some(id) = command.read.as_deref().or(command.message_id.as_deref()) else { return Ok(None) };
         let id: MessageId = parse_id(id, "message")?;
@@ -185,18 +185,24 @@ impl Sandbox<'_> {
         message.ok_or_else(|| Error::not_found("message")).map(Some)
     }
 
-    /// To which sender it happens, and by which connection.
-    async fn scene<'a>(&self, world: &'a World, command: &PlayInbound, from: Recipient, named: Option<Message>) -> Result<Scene<'a>> {
+    /// Determines the sender and the connection.
+    async fn scene<'a>(
+        &self,
+        config: &'a TenantConfig,
+        command: &PlayInbound,
+        from: Recipient,
+        named: Option<Message>,
+    ) -> Result<Scene<'a>> {
         let (sender, number) = match (command.to.as_deref(), &named) {
-            (Some(to), _) => (self.written_to(world, to).await?, address::phone(to).ok()),
-            (None, Some(message)) => (world.sender(message.sender), None),
-            (None, None) => (world.default_sender(), None),
+            (Some(to), _) => (self.written_to(config, to).await?, address::phone(to).ok()),
+            (None, Some(message)) => (config.sender(message.sender), None),
+            (None, None) => (config.default_sender(), None),
         };
         let Some(sender) = sender else {
-            let message = "is no sender of this environment; give a sender's phoneNumber, a phone number that is assigned to it, or its id";
+            let message = "is not a sender of this environment; must be a sender's phoneNumber, a phone number assigned to it, or its id";
             return Err(Error::field("to", format!("{:?} {message}", command.to.as_deref().unwrap_or_default())));
         };
-        let connection = world.connections.iter().find(|c| c.sender == sender.id && c.channel == command.channel).ok_or_else(|| {
+        let connection = config.connections.iter().find(|c| c.sender == sender.id && c.channel == command.channel).ok_or_else(|| {
             let message = format!("the sender {} has no connected channel {}", sender.id, command.channel);
             Error::new(ErrorCode::SenderNotConfigured, message)
         })?;
@@ -205,18 +211,18 @@ impl Sandbox<'_> {
         Ok(scene)
     }
 
-    async fn written_to<'a>(&self, world: &'a World, to: &str) -> Result<Option<&'a Sender>> {
-        let own = world.senders.iter().find(|sender| sender.phone_number == to || to.parse::<SenderId>().is_ok_and(|id| sender.id == id));
+    async fn written_to<'a>(&self, config: &'a TenantConfig, to: &str) -> Result<Option<&'a Sender>> {
+        let own = config.senders.iter().find(|sender| sender.phone_number == to || to.parse::<SenderId>().is_ok_and(|id| sender.id == id));
         if own.is_some() || address::phone(to).is_err() {
             return Ok(own);
         }
         let mut tx = self.inner.store.read().await?;
-        let Some((_, Some(held))) = tx.find_inventory_number(world.tenant, to).await? else { return Ok(None) };
-        let number = tx.find_number(world.tenant, held).await?;
-        Ok(number.and_then(|number| number.sender).and_then(|id| world.sender(id)))
+        let Some((_, Some(held))) = tx.find_inventory_number(config.tenant, to).await? else { return Ok(None) };
+        let number = tx.find_number(config.tenant, held).await?;
+        Ok(number.and_then(|number| number.sender).and_then(|id| config.sender(id)))
     }
 
-    /// The button or row with this id in a message that the recipient has: the message, the title, and what providers report of a tap.
+    /// Returns the message with the button or row of this id that the recipient has, its title, and the content of a tap.
     async fn tapped(&self, tenant: TenantId, scene: &Scene<'_>, id: &str) -> Result<(Message, String, Content)> {
         let mut known = Vec::new();
         for message in self.had(tenant, scene).await? {
@@ -228,13 +234,13 @@ impl Sandbox<'_> {
                 known.push(choice.id().to_owned());
             }
         }
-        known.truncate(limits::FAULTS);
+        known.truncate(limits::FIELD_ERRORS);
         let has = if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
         let (from, channel) = (&scene.from.identifier, scene.connection.channel);
         Err(Error::field("buttonId", format!("no message that {from} has by {channel} has a button or row {id:?}; {has}")))
     }
 
-    /// What can be tapped in a message.
+    /// Returns what can be tapped in a message.
     async fn choices(&self, tenant: TenantId, message: &Message) -> Result<Vec<Choice>> {
         let Some(content) = message.request.content.as_deref() else { return Ok(Vec::new()) };
         if message.message_type == MessageType::Template && message.state.route.channel == Channel::Whatsapp {
@@ -256,7 +262,7 @@ impl Sandbox<'_> {
         })
     }
 
-    /// The message that is named, or those of the sender that the recipient has by the channel, newest first.
+    /// Returns the given message, or those of the sender that the recipient has received on the channel, newest first.
     async fn had(&self, tenant: TenantId, scene: &Scene<'_>) -> Result<Vec<Message>> {
         if let Some(named) = &scene.named {
             return Ok(vec![named.clone()]);
@@ -273,7 +279,7 @@ impl Sandbox<'_> {
         Ok(newest.items.into_iter().filter(|m| THERE.contains(&m.state.status)).collect())
     }
 
-    /// Reading twice changes nothing, so the key is taken after the receipt: should that fail, the request can be made again.
+    /// Reading twice changes nothing, so the key is claimed after the receipt: if that fails, the request can be repeated.
     async fn play_read(&self, caller: &Caller, scene: &Scene<'_>, guard: Option<Idempotency>) -> Result<MessageView> {
         let Some(message) = &scene.named else { return Err(Error::not_found("message")) };
         self.claim_read(caller, message.id, guard.as_ref(), false).await?;
@@ -281,19 +287,19 @@ impl Sandbox<'_> {
         let target = ReceiptTarget::Attempt { tenant, message: message.id, attempt: None, connection };
         let event = ProviderEvent::Receipt { target, kind: ReceiptKind::Read, at: self.ids().clock.now(), raw: None };
         let recorded = self.inner.services.events.record(event).await;
-        recorded.map_err(|_| Error::unavailable("the receipt could not be written; try again"))?;
+        recorded.map_err(|_| Error::unavailable("the receipt could not be stored; try again"))?;
         self.claim_read(caller, message.id, guard.as_ref(), true).await?;
         self.messages().view(caller, message.id).await
     }
 
-    /// Fails when the key was used; takes it if `keeps`.
+    /// Fails if the key was already used; claims it if `keeps`.
     async fn claim_read(&self, caller: &Caller, id: MessageId, guard: Option<&Idempotency>, keeps: bool) -> Result<()> {
         if guard.is_none() {
             return Ok(());
         }
         let mut tx = self.inner.store.begin().await?;
         let purge_after = self.ids().clock.now().plus(limits::IDEMPOTENCY_RETENTION);
-        if let Some(repeat) = once::claim(&mut *tx, caller.tenant, guard, id.uuid(), purge_after).await? {
+        if let Some(repeat) = idempotency::claim(&mut *tx, caller.tenant, guard, id.uuid(), purge_after).await? {
             drop(tx);
             return Err(self.played_before(caller, repeat).await?);
         }
@@ -303,16 +309,16 @@ impl Sandbox<'_> {
         Ok(())
     }
 
-    async fn played_before(&self, caller: &Caller, repeat: once::Repeat) -> Result<Error> {
+    async fn played_before(&self, caller: &Caller, repeat: idempotency::Repeat) -> Result<Error> {
         let original = self.messages().view(caller, MessageId::from_uuid(repeat.original)).await?;
-        Ok(once::conflict(caller, rights::MESSAGE, &original, repeat.same_request))
+        Ok(idempotency::conflict(caller, rights::MESSAGE, &original, repeat.same_request))
     }
 }
 
-/// Who does what. All faults at once.
+/// Parses who does what; returns all errors at once.
 fn read(command: &PlayInbound) -> Result<(Recipient, Act)> {
     let mut errors = Vec::new();
-    let mut faults = Faults { errors: &mut errors };
+    let mut faults = FieldErrors { errors: &mut errors };
     for (path, text, least, most) in [
         ("from", Some(&command.from), 1, IDENTIFIER),
         ("to", command.to.as_ref(), 1, IDENTIFIER),
@@ -326,7 +332,10 @@ fn read(command: &PlayInbound) -> Result<(Recipient, Act)> {
     }
     let channel = command.channel;
     if !channel.has_answers() {
-        errors.push(FieldError::new("channel", format!("{channel} brings no answers; use sms, whatsapp, telegram, email or instagram")));
+        errors.push(FieldError::new(
+            "channel",
+            format!("{channel} has no inbound messages; must be sms, whatsapp, telegram, email or instagram"),
+        ));
     }
     let from = Parsed::parse(&command.from).and_then(|parsed| Recipient::on(&parsed, channel));
     let from = from.map_err(|error| errors.push(FieldError::new("from", error.to_string()))).ok();
@@ -338,19 +347,22 @@ fn read(command: &PlayInbound) -> Result<(Recipient, Act)> {
     ];
     let given: Vec<_> = acts.into_iter().filter_map(|(name, act)| Some((name, act?))).collect();
     for (name, _) in given.iter().skip(1) {
-        errors.push(FieldError::new(*name, format!("cannot be given with {}; give one of text, buttonId, reaction and read", given[0].0)));
+        errors.push(FieldError::new(
+            *name,
+            format!("cannot be combined with {}; must have exactly one of text, buttonId, reaction and read", given[0].0),
+        ));
     }
     let (name, act) = given.into_iter().next().map_or(("text", None), |(name, act)| (name, Some(act)));
     match &act {
-        None => errors.push(FieldError::new("text", "is missing; give one of text, buttonId, reaction and read")),
+        None => errors.push(FieldError::new("text", "is missing; must have exactly one of text, buttonId, reaction and read")),
         Some(Act::Taps(_) | Act::Reacts(_)) if channel.has_answers() && !channel.is_app() => {
-            errors.push(FieldError::new(name, format!("{channel} has no such thing; whatsapp, telegram and instagram have")));
+            errors.push(FieldError::new(name, format!("is not supported by {channel}; use whatsapp, telegram or instagram")));
         }
         Some(Act::Reads) if channel.has_answers() && !channel.has_read_receipts() => {
-            errors.push(FieldError::new(name, format!("{channel} does not report that a message was read; whatsapp and instagram do")));
+            errors.push(FieldError::new(name, format!("{channel} does not report reads; use whatsapp or instagram")));
         }
         Some(Act::Writes(_) | Act::Reads) if command.message_id.is_some() => {
-            errors.push(FieldError::new("messageId", "goes with buttonId and reaction only"));
+            errors.push(FieldError::new("messageId", "is for buttonId and reaction only"));
         }
         Some(_) => {}
     }
@@ -360,7 +372,7 @@ fn read(command: &PlayInbound) -> Result<(Recipient, Act)> {
     }
 }
 
-/// The provider's id of a message's newest attempt.
+/// Returns the provider's id of a message's newest attempt.
 fn reference(message: &Message) -> Option<String> {
     message.state.detail.attempts.last().and_then(|attempt| attempt.provider_message_id.clone())
 }

@@ -1,10 +1,10 @@
-//! What only test environments can do.
+//! Use cases only available in test environments.
 
 mod inbound;
 
 pub use inbound::PlayInbound;
 
 crate::base::use_cases! {
-    /// What a test plays from outside.
+    /// Simulates inbound events.
     sandbox => Sandbox
 }

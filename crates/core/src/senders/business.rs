@@ -1,4 +1,4 @@
-//! Business profiles: what the provider of a sender's WhatsApp account keeps, and what is kept here of its last answer.
+//! Business profiles: stored by the provider of a sender's WhatsApp account, and cached here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,36 +14,36 @@ use utoipa::ToSchema;
 use super::Senders;
 use crate::base::{Caller, parse_id, patch::given};
 
-/// How long fetching a picture may take.
+/// Timeout for fetching a picture.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How often a call is made again because somebody else's was faster.
+/// How often a call is repeated after a concurrent change.
 const AGAIN: usize = 4;
 
-/// What to change about a business profile; what is left out stays, an empty text or list clears.
+/// Changes of a business profile; absent fields stay unchanged, an empty text or list clears.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateProfile {
-    /// A line under the name.
+    /// Tagline below the name.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required = false, max_length = 139)]
     pub about: Option<String>,
-    /// Where the business is.
+    /// Address of the business.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required = false, max_length = 256)]
     pub address: Option<String>,
-    /// What it does.
+    /// Description of the business.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required = false, max_length = 512)]
     pub description: Option<String>,
-    /// Where to write to: an email address.
+    /// Contact email address.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required = false, max_length = 254, example = "hello@example.com")]
     pub email: Option<String>,
-    /// Its sites: http or https URLs.
+    /// Web sites: http or https URLs.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Vec<String>, required = false, max_items = 2, example = json!(["https://example.com"]))]
     pub websites: Option<Vec<String>>,
-    /// What kind of business it is.
+    /// Industry.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Vertical, required = false)]
     pub vertical: Option<Vertical>,
@@ -54,14 +54,14 @@ pub struct UpdateProfile {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = SetProfilePicture)]
 pub struct SetPicture {
-    /// Where the server fetches it from: a public https URL of at most 5 MB.
+    /// Where to fetch it from: a public https URL, at most 5 MB.
     #[schema(min_length = 1, max_length = 2048, example = "https://example.com/logo.png")]
     pub image_url: String,
-    /// What it is.
+    /// MIME type.
     pub mime_type: PictureType,
 }
 
-/// What a picture is.
+/// MIME type of a picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 pub enum PictureType {
     /// JPEG.
@@ -80,7 +80,7 @@ impl PictureType {
         }
     }
 
-    /// What the first bytes of a file say.
+    /// Detects the type by the first bytes of a file.
     fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
@@ -90,34 +90,34 @@ impl PictureType {
     }
 }
 
-/// A business profile, as its provider told of it last.
+/// A business profile, as last reported by its provider.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = BusinessProfile)]
 pub struct ProfileView {
-    /// A line under the name.
+    /// Tagline below the name.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     pub about: String,
-    /// Where the business is.
+    /// Address of the business.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     pub address: String,
-    /// What it does.
+    /// Description of the business.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     pub description: String,
-    /// Where to write to.
+    /// Contact email address.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     pub email: String,
-    /// Its picture.
+    /// URL of its picture.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     pub profile_picture_url: String,
-    /// Its sites.
+    /// Web sites.
     pub websites: Vec<String>,
-    /// What kind of business it is.
+    /// Industry.
     pub vertical: Vertical,
 }
 
@@ -128,7 +128,7 @@ impl From<BusinessProfile> for ProfileView {
     }
 }
 
-/// What the provider is asked for.
+/// A request to the provider.
 enum Ask {
     Get,
     Update(ProfileChange),
@@ -153,11 +153,11 @@ impl Senders<'_> {
         Ok(self.ask(caller.tenant, sender, &ask).await?.profile.into())
     }
 
-    /// `POST /v1/senders/{id}/profile/picture`: fetches the picture and has the provider show it.
+    /// `POST /v1/senders/{id}/profile/picture`: fetches the picture and uploads it to the provider.
     pub async fn set_picture(&self, caller: &Caller, sender: &str, picture: SetPicture) -> Result<ProfileView> {
         caller.require(Permission::SendersWrite)?;
         let sender = parse_id(sender, "sender")?;
-        // Nothing is fetched for a sender that could not show it.
+        // Fetches nothing for a sender that has no profile.
         let (connection, _) = self.business_account(caller.tenant, sender).await?;
         profile_of(&*self.open_account(caller.tenant, &connection)?, sender)?;
         let mut errors = Vec::new();
@@ -181,17 +181,17 @@ impl Senders<'_> {
         Ok(Picture { url: asked.image_url, mime_type: asked.mime_type.as_str(), bytes: fetched.bytes })
     }
 
-    /// Finds out about a WhatsApp account that was just connected. Should that fail, it is found out with the next call about it.
-    pub(crate) async fn meet_provider(&self, tenant: TenantId, sender: SenderId) {
+    /// Queries a newly connected WhatsApp account. If that fails, the next call about it does so.
+    pub(crate) async fn query_new_account(&self, tenant: TenantId, sender: SenderId) {
         match self.ask(tenant, sender, &Ask::Get).await {
             Err(error) if error.code() != ErrorCode::SenderNotConfigured => {
-                tracing::warn!(%sender, %error, "the business account could not be asked about");
+                tracing::warn!(%sender, %error, "failed to query business account");
             }
             _ => {}
         }
     }
 
-    /// What to keep of the account of a sender that is being made, and whether the provider still has to be told of it.
+    /// Returns the account to store for a new sender, and whether the provider must still be updated.
     pub(crate) async fn first_account(
         &self,
         tenant: TenantId,
@@ -206,8 +206,8 @@ impl Senders<'_> {
         Some((account, false))
     }
 
-    /// Asks the provider, and keeps its answer. No transaction is open meanwhile: if what is kept was changed by somebody faster, it is
-    /// asked again, so that the newest answer is what stays.
+    /// Calls the provider and stores the account it returns. No transaction is open meanwhile: after a concurrent change it calls again, so
+    /// that the newest response is stored.
     async fn ask(&self, tenant: TenantId, sender: SenderId, ask: &Ask) -> Result<BusinessAccount> {
         for _ in 0..AGAIN {
             let (connection, kept) = self.business_account(tenant, sender).await?;
@@ -224,10 +224,10 @@ impl Senders<'_> {
         Err(Error::unavailable("the profile keeps changing; try again"))
     }
 
-    /// Keeps an answer, unless what the question rested on has changed meanwhile.
+    /// Stores a response, unless what the call was based on has changed.
     async fn keep(&self, tenant: TenantId, asked: &Connection, before: Option<&KeptAccount>, account: &BusinessAccount) -> Result<bool> {
         let sender = asked.sender;
-        let mut tx = self.change_world(tenant).await?;
+        let mut tx = self.change_config(tenant).await?;
         let connections = tx.connections_of_senders(tenant, &[sender]).await?;
         let now = tx.accounts_of_senders(tenant, &[sender]).await?.pop();
         let same_account = connections.iter().any(|connection| connection == asked);
@@ -241,7 +241,7 @@ impl Senders<'_> {
         Ok(true)
     }
 
-    /// The WhatsApp connection of a sender, and what is kept of its account.
+    /// Returns the WhatsApp connection of a sender and its stored account.
     async fn business_account(&self, tenant: TenantId, sender: SenderId) -> Result<(Connection, Option<KeptAccount>)> {
         let mut tx = self.inner.store.read().await?;
         tx.find_senders(tenant, &[sender]).await?.pop().ok_or_else(|| Error::not_found("sender"))?;
@@ -262,7 +262,7 @@ impl Senders<'_> {
 }
 
 fn profile_of(adapter: &dyn Adapter, sender: SenderId) -> Result<&dyn ProfileApi> {
-    adapter.profile().ok_or_else(|| not_configured(sender, "has a WhatsApp account whose provider keeps no business profile"))
+    adapter.profile().ok_or_else(|| not_configured(sender, "has a WhatsApp account whose provider has no business profiles"))
 }
 
 fn not_configured(sender: SenderId, what: &str) -> Error {
@@ -272,7 +272,7 @@ fn not_configured(sender: SenderId, what: &str) -> Error {
     )
 }
 
-/// One question. A profile that was copied from another sender is told first.
+/// Makes one call. A profile copied from another sender is sent first.
 async fn call(api: &dyn ProfileApi, kept: Option<&KeptAccount>, ask: &Ask) -> Result<BusinessAccount, ProfileError> {
     let mut known = kept.map(|kept| kept.account.clone()).unwrap_or_default();
     if kept.is_some_and(|kept| kept.unsent) {

@@ -1,4 +1,4 @@
-//! Making a change to a sender: everything that is wrong with it is told at once.
+//! Applies a change to a sender, and returns all errors at once.
 
 use nuncio_domain::config::Sender;
 use nuncio_domain::webhook::Webhook;
@@ -9,19 +9,18 @@ use super::command::UpdateSender;
 use crate::base::Core;
 use crate::webhooks::{WebhookChange, check_events};
 
-/// What becomes of a sender's webhook.
+/// What happens to a sender's webhook.
 #[derive(Debug)]
 pub(super) enum WebhookFate {
-    /// It stays as it is, or there is none.
+    /// Unchanged, or none.
     Stays,
-    /// It goes.
     Goes,
-    /// It is changed, or made.
+    /// Changed or created.
     Changes(WebhookChange),
 }
 
 impl UpdateSender {
-    /// Makes the change to everything but the webhook.
+    /// Applies the change except for the webhook.
     pub(super) fn apply(&self, sender: &mut Sender, errors: &mut Vec<FieldError>) {
         if let Some(name) = &self.name {
             errors.extend(line::check("name", name, 1, limits::SENDER_NAME));
@@ -34,7 +33,7 @@ impl UpdateSender {
             Some(false) if sender.is_default => {
                 errors.push(FieldError::new(
                     "setAsDefault",
-                    "an environment has a default sender always; make another sender the default instead",
+                    "an environment must have a default sender; make another sender the default instead",
                 ));
             }
             Some(default) => sender.is_default = default,
@@ -51,13 +50,13 @@ impl UpdateSender {
         }
     }
 
-    /// What becomes of the webhook that there was.
+    /// Returns what happens to the webhook.
     pub(super) fn webhook(&self, core: &Core, before: Option<&Webhook>, errors: &mut Vec<FieldError>) -> WebhookFate {
         let given = [("webhookEvents", self.webhook_events.is_some()), ("webhookActive", self.webhook_active.is_some())];
         let goes = self.webhook_url == Some(None);
         let will_be = !goes && (before.is_some() || self.webhook_url.is_some());
         for (path, _) in given.iter().filter(|(_, given)| *given && !will_be) {
-            errors.push(FieldError::new(*path, "there is no webhook for it; give webhookUrl too"));
+            errors.push(FieldError::new(*path, "needs a webhook; set webhookUrl too"));
         }
         if let Some(Some(url)) = &self.webhook_url {
             core.check_url("webhookUrl", url, errors);
@@ -89,7 +88,7 @@ fn phone_number(text: &str, errors: &mut Vec<FieldError>) -> String {
 
 fn allowed_countries(codes: &[String], errors: &mut Vec<FieldError>) -> Vec<String> {
     if codes.is_empty() {
-        errors.push(FieldError::new("allowedCountries", "has 0 items; must have at least 1. To allow all countries, give null"));
+        errors.push(FieldError::new("allowedCountries", "has 0 items; must have at least 1, or be null to allow all countries"));
     }
     if codes.len() > limits::COUNTRIES {
         errors.push(FieldError::new("allowedCountries", format!("has {} items; must have at most {}", codes.len(), limits::COUNTRIES)));
@@ -97,7 +96,7 @@ fn allowed_countries(codes: &[String], errors: &mut Vec<FieldError>) -> Vec<Stri
     }
     for (n, code) in codes.iter().enumerate().filter(|(_, code)| !address::is_country(code)) {
         let shown: String = code.chars().take(64).collect();
-        let message = format!("{shown:?} is no country; must be an ISO 3166-1 alpha-2 code in upper case, such as ES");
+        let message = format!("is {shown:?}; must be an ISO 3166-1 alpha-2 code in upper case, such as ES");
         errors.push(FieldError::new(format!("allowedCountries[{n}]"), message));
     }
     let mut codes = codes.to_vec();

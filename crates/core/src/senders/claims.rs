@@ -1,8 +1,8 @@
-//! Decides who gets the mail of an inbound address: the connection that proved that it may.
+//! Decides which connection receives the email of an inbound address.
 //!
-//! That a connection names an address in its settings proves nothing. Proofs are, in this order: the operator set the connection up or
-//! vouches for it; the operator gave the domain to the project; or a code that was mailed to the address was entered. An address has one
-//! claim, and an environment that comes too late is told so.
+//! Naming an address in the settings proves nothing. Proofs, in order of precedence: the operator set up or vouches for the connection; the
+//! operator assigned the domain to the project; a code emailed to the address was entered. An address has at most one claim; another
+//! environment gets an error.
 
 use nuncio_domain::config::{Connection, Project};
 use nuncio_domain::mailbox::{Proof, Status};
@@ -13,13 +13,13 @@ use utoipa::ToSchema;
 
 use super::Senders;
 
-/// The address that people write to, and whether their mail comes in.
+/// The inbound address of a connection, and whether email for it is accepted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[schema(as = InboundAddress)]
 pub struct InboundAddressView {
     /// The address.
     pub address: String,
-    /// `pending` until the address is verified: the connection sends, but mail to the address does not come in.
+    /// `pending` until the address is verified: the connection can send, but email to the address is not accepted.
     #[schema(value_type = Status)]
     pub status: &'static str,
 }
@@ -34,26 +34,26 @@ impl From<InboundAddress> for InboundAddressView {
 /// Result of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Claimed {
-    /// Mail for the address comes to the connection, or it has no address.
+    /// The connection receives email for the address, or has no address.
     Verified,
-    /// A proof is missing.
+    /// Not verified.
     Pending,
     /// Another environment has the address or its domain.
     Elsewhere,
 }
 
-/// The domain of an address.
+/// Returns the domain of an address.
 pub(crate) fn domain_of(address: &str) -> &str {
     address.rsplit_once('@').map_or(address, |(_, domain)| domain)
 }
 
 pub(crate) fn taken(address: &str) -> Error {
-    let message = format!("mail to {address} comes to another environment; use another address, or ask the operator of this server");
+    let message = format!("another environment receives email for {address}; use another address, or ask the operator of this server");
     Error::new(ErrorCode::Conflict, message)
 }
 
 impl Senders<'_> {
-    /// Notes the inbound address of a connection and claims it, if that can be done without a code.
+    /// Stores the inbound address of a connection, and claims it if that needs no code.
     pub(crate) async fn claim(
         &self,
         tx: &mut dyn Tx,
@@ -79,8 +79,8 @@ impl Senders<'_> {
         })
     }
 
-    /// Claims for a connection that was just set. One that newly names an address of another environment is refused, unless the operator
-    /// set it up: it is then for sending.
+    /// Claims the address of a connection that was just set up. Rejects an address of another environment, unless the operator set the
+    /// connection up, for sending only.
     pub(crate) async fn claim_new(
         &self,
         tx: &mut dyn Tx,
@@ -97,8 +97,7 @@ impl Senders<'_> {
         }
     }
 
-    /// Claims the addresses of all connections for which that can be done without a code. The operator's come first, then those that were
-    /// there first.
+    /// Claims the addresses of all connections where that needs no code. The operator's come first, then the oldest.
     pub async fn claim_mailboxes(&self) -> Result<()> {
         let kinds: Vec<&str> = self.inner.registry.iter().map(|factory| factory.kind()).collect();
         let mut connections = self.inner.store.read().await?.connections_of_kinds(&kinds).await?;
@@ -107,7 +106,7 @@ impl Senders<'_> {
             // Connections that cannot be opened are reported where they are used.
             let Ok(Ok(adapter)) = self.open_adapter(tenant, &connection) else { continue };
             let Some(address) = adapter.mailbox() else { continue };
-            let project = self.world(tenant).await?.project.id;
+            let project = self.tenant_config(tenant).await?.project.id;
             let mut tx = self.inner.store.begin().await?;
             self.claim(&mut *tx, (tenant, project), &connection, Some(&address)).await?;
             tx.commit().await?;
@@ -115,27 +114,27 @@ impl Senders<'_> {
         Ok(())
     }
 
-    /// Has the operator vouch for the inbound address of a sender's channel: mail for it comes to this connection from now on.
+    /// Lets the operator vouch for the inbound address of a sender's channel: this connection receives its email from now on.
     pub async fn vouch(&self, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<InboundAddressView> {
-        let mut tx = self.change_world(tenant).await?;
+        let mut tx = self.change_config(tenant).await?;
         let (connection, inbound) = inbound_of(&mut *tx, tenant, sender, channel).await?;
         if !take(&mut *tx, (tenant, connection.id), &inbound.address, Proof::Operator).await? {
             let message =
-                format!("mail to {} comes to another connection that the operator set up; remove that one first", inbound.address);
+                format!("another connection set up by the operator receives email for {}; remove that one first", inbound.address);
             return Err(Error::new(ErrorCode::Conflict, message));
         }
         self.commit_change(tenant, tx).await?;
         Ok(InboundAddress { is_claimed: true, ..inbound }.into())
     }
 
-    /// Gives a domain (in small letters, in ASCII) to a project: its live environment gets the mail of every address of the domain that it
-    /// names. Claims of other environments by code end; those of connections that the operator set up stay.
-    pub async fn give_mail_domain(&self, project: &Project, domain: &str) -> Result<()> {
+    /// Assigns a domain (in lower case and ASCII) to a project: its live environment receives email for every address of the domain that it
+    /// uses. Ends claims of other environments by code, but not those of the operator.
+    pub async fn assign_mail_domain(&self, project: &Project, domain: &str) -> Result<()> {
         let given = MailDomain { domain: domain.to_owned(), project: project.id, created_at: self.ids().clock.now() };
         let mut tx = self.inner.store.begin().await?;
-        let owner = tx.give_mail_domain(&given).await?;
+        let owner = tx.assign_mail_domain(&given).await?;
         if owner != project.id {
-            let message = format!("{domain} is given to another project ({owner}); remove it there first");
+            let message = format!("{domain} is assigned to another project ({owner}); remove it there first");
             return Err(Error::new(ErrorCode::Conflict, message));
         }
         for mailbox in tx.mailboxes_of_domain(domain).await? {
@@ -147,7 +146,7 @@ impl Senders<'_> {
         self.claim_mailboxes().await
     }
 
-    /// Takes a domain back. Claims that rest on it end.
+    /// Removes a domain's assignment, and the claims based on it.
     pub async fn remove_mail_domain(&self, domain: &str) -> Result<()> {
         let mut tx = self.inner.store.begin().await?;
         if !tx.delete_mail_domain(domain).await? {
@@ -161,19 +160,19 @@ impl Senders<'_> {
         Ok(tx.commit().await?)
     }
 
-    /// All domains that are given, in alphabetical order.
+    /// Returns all assigned domains in alphabetical order.
     pub async fn mail_domains(&self) -> Result<Vec<MailDomain>> {
         Ok(self.inner.store.read().await?.list_mail_domains().await?)
     }
 
-    /// What a check says of an address whose mail does not come in.
+    /// Returns the warning of a connection check about an address whose email is not accepted.
     pub(crate) async fn missing_mail(&self, tenant: TenantId, connection: &Connection, address: Option<String>) -> Result<String> {
         let Some(address) = address else { return Ok(String::new()) };
         let found = self.inner.store.read().await?.find_mailbox(&address).await?;
         Ok(match found {
             Some(found) if (found.tenant, found.connection) == (tenant, connection.id) => String::new(),
-            Some(_) => format!("; mail to {address} comes to another connection"),
-            None => format!("; mail to {address} does not come in, as the address is not verified"),
+            Some(_) => format!("; another connection receives email for {address}"),
+            None => format!("; email to {address} is not accepted, as the address is not verified"),
         })
     }
 }
@@ -194,7 +193,7 @@ async fn revoke(tx: &mut dyn Tx, mailbox: &nuncio_store::Mailbox) -> Result<()> 
     Ok(())
 }
 
-/// The connection of a sender's channel, and its inbound address.
+/// Returns the connection of a sender's channel, and its inbound address.
 pub(crate) async fn inbound_of(
     tx: &mut dyn Tx,
     tenant: TenantId,

@@ -1,4 +1,4 @@
-//! What a caller says about a sender.
+//! Requests about senders.
 
 use nuncio_domain::event::EventType;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::base::patch::{given, nullable};
 
-/// A sender to make.
+/// A new sender.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateSender {
@@ -18,31 +18,31 @@ pub struct CreateSender {
     #[serde(default)]
     #[schema(max_length = 16, example = "+34600111222")]
     pub phone_number: Option<String>,
-    /// Whether messages that name no sender are sent by this one from now on.
+    /// Whether messages that name no sender use this one from now on.
     #[serde(default)]
     pub set_as_default: Option<bool>,
-    /// Where to post its events to: a public https URL. The answer has the signing secret, this once.
+    /// Webhook for its events: a public https URL. The response contains the signing secret, only once.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 2048, example = "https://example.com/hooks")]
     pub webhook_url: Option<String>,
-    /// Which events; by default those of messages, conversations, broadcasts, templates and invitations.
+    /// Event types; by default those of messages, conversations, broadcasts, templates and invitations.
     #[serde(default)]
     #[schema(min_items = 1)]
     pub webhook_events: Option<Vec<EventType>>,
-    /// Whether email that comes in for it is taken. Default false.
+    /// Whether inbound email is accepted. Default false.
     #[serde(default)]
     pub email_receiving_enabled: Option<bool>,
-    /// The countries that it may send to (ISO 3166-1 alpha-2); all by default. Concerns phone numbers only.
+    /// Countries it can send to (ISO 3166-1 alpha-2); all by default. Applies to phone numbers only.
     #[serde(default)]
     #[schema(min_items = 1, max_items = 250, example = json!(["ES", "PT"]))]
     pub allowed_countries: Option<Vec<String>>,
-    /// The most that it may spend in a day, in US dollars; no limit by default.
+    /// Spending limit per day, in US dollars; none by default.
     #[serde(default)]
     #[schema(value_type = Option<f64>, minimum = 0, maximum = 1_000_000_000)]
     pub daily_spend_limit: Option<Number>,
 }
 
-/// What to change about a sender; what is left out stays.
+/// Changes of a sender; absent fields stay unchanged.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateSender {
@@ -54,31 +54,31 @@ pub struct UpdateSender {
     #[serde(default, deserialize_with = "nullable")]
     #[schema(value_type = Option<String>, required = false, max_length = 16)]
     pub phone_number: Option<Option<String>>,
-    /// `true` makes it the default sender. The default sender ceases to be it when another one becomes it.
+    /// `true` makes it the default sender, in place of the current one.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = bool, required = false)]
     pub set_as_default: Option<bool>,
-    /// Where to post its events to; null removes the webhook. If there was none, the answer has the signing secret, this once.
+    /// Webhook for its events; null removes it. If there was none, the response contains the signing secret, only once.
     #[serde(default, deserialize_with = "nullable")]
     #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 2048)]
     pub webhook_url: Option<Option<String>>,
-    /// Which events; null for the default ones.
+    /// Event types; null for the defaults.
     #[serde(default, deserialize_with = "nullable")]
     #[schema(value_type = Option<Vec<EventType>>, required = false, min_items = 1)]
     pub webhook_events: Option<Option<Vec<EventType>>>,
-    /// Whether anything is posted. `true` also forgets that posts failed.
+    /// Whether events are posted. `true` also resets the record of failures.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = bool, required = false)]
     pub webhook_active: Option<bool>,
-    /// Whether email that comes in for it is taken.
+    /// Whether inbound email is accepted.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = bool, required = false)]
     pub email_receiving_enabled: Option<bool>,
-    /// The countries that it may send to (ISO 3166-1 alpha-2); null for all.
+    /// Countries it can send to (ISO 3166-1 alpha-2); null for all.
     #[serde(default, deserialize_with = "nullable")]
     #[schema(value_type = Option<Vec<String>>, required = false, min_items = 1, max_items = 250)]
     pub allowed_countries: Option<Option<Vec<String>>>,
-    /// The most that it may spend in a day, in US dollars; null for no limit.
+    /// Spending limit per day, in US dollars; null for none.
     #[serde(default, deserialize_with = "nullable")]
     #[schema(value_type = Option<f64>, required = false, minimum = 0, maximum = 1_000_000_000)]
     pub daily_spend_limit: Option<Option<Number>>,

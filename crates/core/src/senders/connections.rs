@@ -16,21 +16,21 @@ use super::ConnectionView;
 use super::Senders;
 use crate::base::{Caller, SIM, parse_id, patch::or_default};
 
-/// A provider account as somebody sets it up.
+/// A provider account to set up.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PutConnection {
     /// The kind of provider, such as `smtp`.
     pub kind: String,
-    /// Settings that may be shown, by name.
+    /// Public settings, by name.
     #[serde(default, deserialize_with = "or_default")]
     #[schema(value_type = Option<Object>)]
     pub settings: Map<String, Value>,
-    /// Settings that may not. Those that are left out keep their value while the kind stays.
+    /// Secret settings. Absent ones keep their value unless the kind changes.
     #[serde(default, deserialize_with = "or_default")]
     #[schema(value_type = Option<Object>)]
     pub secrets: Redacted<Map<String, Value>>,
-    /// How fast it may be used; as fast as the provider takes it when absent.
+    /// Rate limit; as fast as the provider accepts when absent.
     #[serde(default)]
     pub throttle: Option<Throttle>,
 }
@@ -45,7 +45,7 @@ impl Senders<'_> {
         self.connection_view(&mut *tx, caller.tenant, &found).await
     }
 
-    /// `PUT /v1/senders/{id}/channels/{channel}`: the connection, and whether there was none.
+    /// `PUT /v1/senders/{id}/channels/{channel}`: returns the connection, and whether it is new.
     pub async fn put_channel(&self, caller: &Caller, sender: &str, channel: &str, put: PutConnection) -> Result<(ConnectionView, bool)> {
         caller.require(Permission::SendersWrite)?;
         let (sender, channel) = place(sender, channel)?;
@@ -61,8 +61,8 @@ impl Senders<'_> {
         self.delete_connection(caller.tenant, sender, channel).await
     }
 
-    /// Sets the provider account of a sender's channel, in place of the one it has, and tells whether it had none. All faults are told at
-    /// once. Only one that is `trusted`, since the operator set it up, may lead into the operator's own network.
+    /// Sets the provider account of a sender's channel, replacing the current one, and returns whether it is new. Returns all errors at
+    /// once. Only a `trusted` account, set up by the operator, can reach the operator's own network.
     pub async fn put_connection(
         &self,
         tenant: TenantId,
@@ -71,9 +71,9 @@ impl Senders<'_> {
         put: PutConnection,
         trusted: bool,
     ) -> Result<(Connection, bool)> {
-        let world = self.world(tenant).await?;
-        let (environment, project) = (world.environment, world.project.id);
-        let mut tx = self.change_world(tenant).await?;
+        let config = self.tenant_config(tenant).await?;
+        let (environment, project) = (config.environment, config.project.id);
+        let mut tx = self.change_config(tenant).await?;
         tx.find_senders(tenant, &[sender]).await?.pop().ok_or_else(|| Error::not_found("sender"))?;
         self.check_kind(environment, channel, &put.kind)?;
         let before = connection_of(&mut *tx, tenant, sender, channel).await?;
@@ -85,14 +85,14 @@ impl Senders<'_> {
         }
         self.commit_change(tenant, tx).await?;
         if channel == Channel::Whatsapp {
-            self.meet_provider(tenant, sender).await;
+            self.query_new_account(tenant, sender).await;
         }
         Ok((connection, before.is_none()))
     }
 
-    /// Removes the provider account of a sender's channel. What waits for it takes its fallback, or fails, when it is due.
+    /// Deletes the provider account of a sender's channel. Waiting messages take their fallback or fail when due.
     pub async fn delete_connection(&self, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<()> {
-        let mut tx = self.change_world(tenant).await?;
+        let mut tx = self.change_config(tenant).await?;
         let gone = connection_of(&mut *tx, tenant, sender, channel).await?.ok_or_else(|| Error::not_found("connection"))?;
         tx.delete_connection(tenant, sender, channel).await?;
         if channel == Channel::Whatsapp {
@@ -103,7 +103,7 @@ impl Senders<'_> {
         Ok(())
     }
 
-    /// The same for a caller, who may change senders.
+    /// The same for a caller with permission to change senders.
     pub async fn check_channel(&self, caller: &Caller, sender: &str, channel: &str) -> Result<Result<String, String>> {
         caller.require(Permission::SendersWrite)?;
         let (sender, channel) = place(sender, channel)?;
@@ -114,7 +114,7 @@ impl Senders<'_> {
         self.check_connection(caller.tenant, &found).await
     }
 
-    /// Reaches for the provider and logs in, without sending anything. The text says what was found, or what is wrong.
+    /// Connects to the provider and logs in, without sending anything. The text is what was found, or what is wrong.
     pub async fn check_connection(&self, tenant: TenantId, connection: &Connection) -> Result<Result<String, String>> {
         match self.open_adapter(tenant, connection)? {
             Ok(adapter) => {
@@ -126,7 +126,7 @@ impl Senders<'_> {
         }
     }
 
-    /// The adapter of a connection, or what is wrong with its settings.
+    /// Opens the adapter of a connection, or returns the errors of its settings.
     pub(crate) fn open_adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Result<Arc<dyn Adapter>, String>> {
         let account = Account::new(connection, tenant, self.open_secrets(tenant, connection)?);
         let opened = self.inner.registry.open(&connection.kind, &account, &self.inner.services);
@@ -134,7 +134,7 @@ impl Senders<'_> {
         Ok(opened.map_err(told))
     }
 
-    /// Refuses a real provider in the test environment, and the simulator in the live one: what it "delivers" would count and be paid.
+    /// Rejects real providers in the test environment, and the simulator in the live one: its "deliveries" would be counted and charged.
     fn check_kind(&self, environment: Environment, channel: Channel, kind: &str) -> Result<()> {
         let message = match (environment, kind == SIM) {
             (Environment::Test, false) => format!("is {kind:?}; in the test environment every channel is simulated, so it must be {SIM}"),
@@ -147,8 +147,8 @@ impl Senders<'_> {
         Err(Error::field("kind", message))
     }
 
-    /// The connection that `put` describes, which takes the place of `before`, and the address that people write to. Its settings and secrets are held against what its adapter
-    /// says of them, and nobody is called.
+    /// Builds the connection that `put` describes, replacing `before`, and returns its inbound address. Validates settings and secrets
+    /// against the adapter's description without calling the provider.
     fn connection(
         &self,
         (tenant, sender, channel): (TenantId, SenderId, Channel),
@@ -156,7 +156,7 @@ impl Senders<'_> {
         put: PutConnection,
         trusted: bool,
     ) -> Result<(Connection, Option<String>)> {
-        // Where the account leads is a setting: secrets that somebody else gave must not follow a caller's settings elsewhere.
+        // Settings decide where the account connects to: secrets that another party set must not be sent elsewhere by a caller's settings.
         let is_kept = |before: &&Connection| before.kind == put.kind && (trusted || before.settings == put.settings);
         let mut secrets = match before.filter(is_kept) {
             Some(connection) => self.open_secrets(tenant, connection)?,
@@ -193,13 +193,13 @@ impl Senders<'_> {
     }
 }
 
-/// `now`, or a millisecond after `before` was changed if that is later. Lanes are opened anew when this time changes, so two changes must
-/// never have the same.
+/// Returns `now`, or one millisecond after `before` was changed, if that is later. Lanes reopen when this time changes, so two changes must
+/// not have the same time.
 fn later(now: Timestamp, before: Option<&Connection>) -> Timestamp {
     before.map_or(now, |before| now.max(before.updated_at.plus(Duration::from_millis(1))))
 }
 
-/// The sender and the channel of a path.
+/// Parses the sender and the channel of a path.
 pub(crate) fn place(sender: &str, channel: &str) -> Result<(SenderId, Channel)> {
     Ok((parse_id(sender, "sender")?, Channel::parse(channel).ok_or_else(|| Error::not_found("channel"))?))
 }
@@ -209,7 +209,7 @@ async fn connection_of(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId, chan
     Ok(connections.into_iter().find(|connection| connection.channel == channel))
 }
 
-/// What was known of an account that is another one now, or gone. A profile that no provider was told of yet waits for the next one.
+/// Deletes the stored account of a connection that changed or was deleted. A profile not sent to a provider yet is kept for the next one.
 async fn forget_account(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId) -> Result<()> {
     let kept = tx.accounts_of_senders(tenant, &[sender]).await?.pop();
     if kept.is_some_and(|kept| !kept.unsent) {

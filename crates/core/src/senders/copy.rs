@@ -1,4 +1,4 @@
-//! Carrying a sender's set-up over to the other world.
+//! Copies a sender to the other environment.
 
 use nuncio_domain::config::Project;
 use nuncio_domain::profile::BusinessProfile;
@@ -9,8 +9,9 @@ use super::command::UpdateSender;
 use super::view::SenderView;
 
 impl Senders<'_> {
-    /// Makes a sender in the world `to` like one of the project's other world: name, number, limits, webhook with a secret of its own,
-    /// and profile. Provider accounts are not copied: those of the test world are simulated, and those of the live world belong there.
+    /// Creates a sender in the environment `to` like one of the project's other environment: name, number, limits, profile, and webhook
+    /// with a new secret. Provider accounts are not copied: those of the test environment are simulated, and those of the live environment
+    /// belong there.
     pub async fn copy(&self, project: &Project, id: SenderId, to: Environment) -> Result<SenderView> {
         let from = project.tenant(if to == Environment::Live { Environment::Test } else { Environment::Live });
         let mut tx = self.inner.store.read().await?;

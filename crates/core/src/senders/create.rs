@@ -1,18 +1,18 @@
-//! Making senders.
+//! Creates senders.
 
 use nuncio_domain::config::Sender;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount};
 use nuncio_domain::webhook::Webhook;
 use nuncio_domain::{Environment, Error, ErrorCode, Permission, Result, SenderId, TenantId, limits};
-use nuncio_store::{Idempotency, Operation};
+use nuncio_store::{Idempotency, IdempotentOperation};
 
 use super::Senders;
 use super::change::WebhookFate;
 use super::command::{CreateSender, UpdateSender};
 use super::view::SenderView;
-use crate::base::{Caller, once, rights};
-use crate::numbers::refuse_borne;
+use crate::base::{Caller, idempotency, rights};
+use crate::numbers::refuse_other_holder;
 
 impl Senders<'_> {
     /// `POST /v1/senders`.
@@ -21,7 +21,7 @@ impl Senders<'_> {
         if command.webhook_url.is_some() || command.webhook_events.is_some() {
             caller.require(Permission::WebhooksWrite)?;
         }
-        let key = once::key(None, idempotency_key)?;
+        let key = idempotency::key(None, idempotency_key)?;
         let full = CreateSender {
             set_as_default: Some(command.set_as_default.unwrap_or_default()),
             email_receiving_enabled: Some(command.email_receiving_enabled.unwrap_or_default()),
@@ -31,16 +31,16 @@ impl Senders<'_> {
                 .or_else(|| command.webhook_url.as_ref().map(|_| Webhook::DEFAULT_EVENTS.to_vec())),
             ..command.clone()
         };
-        let guard = self.guard(caller.tenant, Operation::CreateSender, key, &full).map(|guard| (caller, guard));
+        let guard = self.guard(caller.tenant, IdempotentOperation::CreateSender, key, &full).map(|guard| (caller, guard));
         self.prepare(caller.tenant, caller.environment, command.into(), BusinessProfile::default(), guard).await
     }
 
-    /// Makes a sender; in the test world its every channel is simulated.
+    /// Creates a sender; in the test environment, all its channels are simulated.
     pub async fn make(&self, tenant: TenantId, environment: Environment, command: CreateSender) -> Result<SenderView> {
         self.prepare(tenant, environment, command.into(), BusinessProfile::default(), None).await
     }
 
-    /// Makes a sender of what `change` says, that presents itself by `profile`.
+    /// Builds a sender from `change` with the profile `profile`.
     pub(super) async fn prepare(
         &self,
         tenant: TenantId,
@@ -60,14 +60,14 @@ impl Senders<'_> {
         let connections = if environment == Environment::Test { self.simulated(tenant, sender.id)? } else { Vec::new() };
         let known = BusinessAccount { profile, ..BusinessAccount::default() };
         let account = self.first_account(tenant, &connections, known).await;
-        let mut tx = self.change_world(tenant).await?;
+        let mut tx = self.change_config(tenant).await?;
         let guard = guarded.as_ref().map(|(_, guard)| guard);
-        let repeat = once::claim(&mut *tx, tenant, guard, sender.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
-        if let (Some(once::Repeat { original, same_request }), Some((caller, _))) = (repeat, guarded) {
+        let repeat = idempotency::claim(&mut *tx, tenant, guard, sender.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let (Some(idempotency::Repeat { original, same_request }), Some((caller, _))) = (repeat, guarded) {
             drop(tx);
             return Err(self.conflict(caller, SenderId::from_uuid(original), same_request).await);
         }
-        refuse_borne(&mut *tx, tenant, sender.id, &sender.phone_number).await?;
+        refuse_other_holder(&mut *tx, tenant, sender.id, &sender.phone_number).await?;
         tx.insert_sender(tenant, &sender, now).await?;
         for connection in &connections {
             tx.put_connection(tenant, connection).await?;
@@ -92,11 +92,13 @@ impl Senders<'_> {
         Ok(view)
     }
 
-    /// The 409 of a key that was used. Of a sender that was deleted since there is nothing to show.
+    /// Returns the 409 of a used key. A sender that was deleted since cannot be shown.
     async fn conflict(&self, caller: &Caller, original: SenderId, same_request: bool) -> Error {
         match self.view(caller.tenant, original).await {
-            Ok(view) => once::conflict(caller, rights::SENDER, &view, same_request),
-            Err(error) if error.code() == ErrorCode::NotFound => once::repeat(caller, rights::SENDER, None::<&SenderView>, same_request),
+            Ok(view) => idempotency::conflict(caller, rights::SENDER, &view, same_request),
+            Err(error) if error.code() == ErrorCode::NotFound => {
+                idempotency::repeat(caller, rights::SENDER, None::<&SenderView>, same_request)
+            }
             Err(error) => error,
         }
     }

@@ -1,4 +1,4 @@
-//! Removing senders.
+//! Deletes senders.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::Senders;
 use crate::base::{Caller, parse_id};
 use crate::webhooks::drop_waiting;
 
-/// How far the clocks of two nodes may lie apart, and some more.
+/// More than the clocks of two nodes can differ.
 const SKEW: Duration = Duration::from_secs(120);
 
 impl Senders<'_> {
@@ -20,15 +20,15 @@ impl Senders<'_> {
         self.remove(caller.tenant, parse_id(id, "sender")?).await
     }
 
-    /// Removes a sender that is not the default one and has no message to send. Its messages stay readable.
+    /// Deletes a sender that is not the default and has no messages to send. Its messages stay readable.
     pub async fn remove(&self, tenant: TenantId, id: SenderId) -> Result<()> {
-        // Looking through all that is unfinished may take a while, so it is done before the transaction, which sees to the rest.
+        // Scanning all unfinished messages can take a while, so it is done before the transaction, which checks the rest.
         let since = self.ids().clock.now().minus(SKEW);
         let mut tx = self.inner.store.read().await?;
         removable(&find(&mut *tx, tenant, id).await?)?;
         not_busy(tx.has_queued_messages(tenant, id, None).await?)?;
         drop(tx);
-        let mut tx = self.change_world(tenant).await?;
+        let mut tx = self.change_config(tenant).await?;
         removable(&find(&mut *tx, tenant, id).await?)?;
         not_busy(tx.has_queued_messages(tenant, id, Some(since)).await?)?;
         self.removed(&mut *tx, tenant, id).await?;
@@ -37,7 +37,7 @@ impl Senders<'_> {
         Ok(drop_waiting(self.store(), tenant, Some(id), self.ids().clock.now()).await?)
     }
 
-    /// What goes with a sender, or is let go by it, in the transaction that removes it. Its connections go by themselves.
+    /// Deletes or detaches what belongs to a sender, in the transaction that deletes it. The store deletes its connections.
     async fn removed(&self, tx: &mut dyn Tx, tenant: TenantId, id: SenderId) -> Result<()> {
         tx.delete_webhook(tenant, Some(id)).await?;
         tx.delete_account(tenant, id).await?;
@@ -61,7 +61,7 @@ fn removable(sender: &Sender) -> Result<()> {
 
 fn not_busy(busy: bool) -> Result<()> {
     if busy {
-        let message = "the sender has messages that are still to be sent; wait for them, or cancel them";
+        let message = "the sender has unsent messages; wait for them, or cancel them";
         return Err(Error::new(ErrorCode::InvalidRequest, message).with("reason", "queued_messages".into()));
     }
     Ok(())

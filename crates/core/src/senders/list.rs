@@ -1,4 +1,4 @@
-//! Reading senders.
+//! Reads senders.
 
 use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
 use serde::Deserialize;
@@ -8,26 +8,26 @@ use super::Senders;
 use super::view::SenderView;
 use crate::base::{Caller, list, list::Listed, parse_id};
 
-/// The query of `GET /v1/senders`.
+/// Query of `GET /v1/senders`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub struct ListSenders {
-    /// Created at or after this moment.
+    /// Created at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<String>,
-    /// Created before this moment.
+    /// Created before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
-    /// Where to continue: the `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     pub cursor: Option<String>,
 }
 
 impl Senders<'_> {
-    /// `GET /v1/senders`: a page, and the cursor of the next one.
+    /// `GET /v1/senders`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListSenders) -> Result<Listed<SenderView>> {
         caller.require(Permission::SendersRead)?;
         let mut errors = Vec::new();

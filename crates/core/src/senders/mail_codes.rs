@@ -1,7 +1,7 @@
-//! Proves an inbound address by a code that is mailed to it.
+//! Verifies an inbound address by a code emailed to it.
 //!
-//! The code leaves by a mail server of the operator's, not by the connection's own relay: a caller can name a relay of their own, and would
-//! read there what is meant for the owner of the address. It is in no message for the same reason: callers can read those.
+//! The code is sent through the operator's mail server, not through the connection's relay: callers can configure their own relay and would
+//! read the code there. For the same reason it is not stored in a message, which callers can read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,23 +24,23 @@ use super::claims::{Claimed, InboundAddressView, domain_of, inbound_of, take, ta
 use super::connections::place;
 use crate::base::{Caller, CodeRelay};
 
-/// A code that was mailed.
+/// A code sent by email.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = SentCode)]
 pub struct SentCodeView {
     /// The address.
     pub address: String,
-    /// `verified` if the address was verified before; then nothing was sent.
+    /// `verified` if the address was already verified; then no code was sent.
     #[schema(value_type = Inbound)]
     pub status: &'static str,
-    /// Until when the code is good.
+    /// Until when the code is valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
 }
 
-/// The code that came by mail.
+/// A code received by email.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnterCode {
@@ -50,12 +50,12 @@ pub struct EnterCode {
 }
 
 impl Senders<'_> {
-    /// `POST /v1/senders/{id}/channels/{channel}/verification`: mails a code to the inbound address.
+    /// `POST /v1/senders/{id}/channels/{channel}/verification`: emails a code to the inbound address.
     pub async fn request_address_code(&self, caller: &Caller, sender: &str, channel: &str) -> Result<SentCodeView> {
         caller.require(Permission::SendersWrite)?;
         let (sender, channel) = place(sender, channel)?;
-        let project = self.world(caller.tenant).await?.project.id;
-        let mut tx = self.change_world(caller.tenant).await?;
+        let project = self.tenant_config(caller.tenant).await?.project.id;
+        let mut tx = self.change_config(caller.tenant).await?;
         let (connection, inbound) = inbound_of(&mut *tx, caller.tenant, sender, channel).await?;
         let address = inbound.address;
         match self.claim(&mut *tx, (caller.tenant, project), &connection, Some(&address)).await? {
@@ -68,7 +68,7 @@ impl Senders<'_> {
         }
         let Some(relay) = self.inner.code_relay.as_ref() else {
             let message =
-                format!("this server mails no codes; ask its operator to give the domain {} to your project", domain_of(&address));
+                format!("this server cannot email codes; ask its operator to assign the domain {} to your project", domain_of(&address));
             return Err(Error::new(ErrorCode::InvalidRequest, message));
         };
         let now = self.ids().clock.now();
@@ -91,13 +91,13 @@ impl Senders<'_> {
         Ok(SentCodeView { address, status: Inbound::Pending.as_str(), expires_at: Some(now.plus(limits::MAIL_CODE_TTL)) })
     }
 
-    /// `POST /v1/senders/{id}/channels/{channel}/verify`: claims the inbound address by the code that was mailed to it.
+    /// `POST /v1/senders/{id}/channels/{channel}/verify`: claims the inbound address with the code sent to it.
     pub async fn verify_address(&self, caller: &Caller, sender: &str, channel: &str, entered: &EnterCode) -> Result<InboundAddressView> {
         caller.require(Permission::SendersWrite)?;
         let (sender, channel) = place(sender, channel)?;
         let tenant = caller.tenant;
-        let project = self.world(tenant).await?.project.id;
-        let mut tx = self.change_world(tenant).await?;
+        let project = self.tenant_config(tenant).await?.project.id;
+        let mut tx = self.change_config(tenant).await?;
         let (connection, inbound) = inbound_of(&mut *tx, tenant, sender, channel).await?;
         if inbound.is_claimed {
             return Ok(inbound.into());
@@ -108,21 +108,21 @@ impl Senders<'_> {
             code.address == inbound.address && code.tries < limits::MAIL_CODE_TRIES && now < code.sent_at.plus(limits::MAIL_CODE_TTL)
         };
         let Some(mut code) = codes.into_iter().find(is_good) else {
-            let message = format!("no code for {} is good any more; ask for a new one with POST …/verification", inbound.address);
+            let message = format!("there is no valid code for {}; request a new one with POST …/verification", inbound.address);
             return Err(Error::field("code", message));
         };
         let hash = self.mail_code_hash(tenant, &inbound.address, &entered.code);
         let is_right: bool = hash.ct_eq(&code.hash).into();
-        // Right or wrong, the code has been used; one that is right is good no more.
+        // Each entry uses the code up, right or wrong; a right one invalidates it.
         code.tries = if is_right { limits::MAIL_CODE_TRIES } else { code.tries + 1 };
         tx.put_mail_code(tenant, &code).await?;
         if !is_right {
             self.commit_change(tenant, tx).await?;
             let left = limits::MAIL_CODE_TRIES - code.tries;
-            let message = format!("is not the code that was mailed to {}; {left} tries are left", inbound.address);
+            let message = format!("is not the code sent to {}; {left} tries are left", inbound.address);
             return Err(Error::field("code", message));
         }
-        // The domain may have been given to another project since the code was mailed.
+        // The domain may have been assigned to another project since the code was sent.
         let owner = tx.find_mail_domain(domain_of(&inbound.address)).await?;
         let is_taken =
             owner.is_some_and(|owner| owner != project) || !take(&mut *tx, (tenant, connection.id), &inbound.address, Proof::Code).await?;
@@ -134,7 +134,7 @@ impl Senders<'_> {
         Ok(nuncio_store::InboundAddress { is_claimed: true, ..inbound }.into())
     }
 
-    /// Keyed: of so few codes each could be tried against a plain hash.
+    /// Keyed: the few possible codes could be tried against a plain hash.
     fn mail_code_hash(&self, tenant: TenantId, address: &str, digits: &str) -> Vec<u8> {
         let key = self.inner.sealer.derive(b"mail codes");
         mac(key.expose(), &[&tenant.0.to_be_bytes(), address.as_bytes(), b"/", digits.as_bytes()]).to_vec()
@@ -157,19 +157,19 @@ impl Senders<'_> {
             secrets: Redacted::new(Map::new()),
             trusted: true,
         };
-        let unusable = |faults| Error::internal(format!("the mail server for codes cannot be used: {faults:?}"));
+        let unusable = |faults| Error::internal(format!("the mail server for codes has invalid settings: {faults:?}"));
         let adapter = self.inner.registry.open(&connection.kind, &account, &self.inner.services).map_err(unusable)?;
         let message = self.code_message(tenant, connection, relay, to, digits);
         let now = self.ids().clock.now();
         let request = SendRequest { message: &message, attempt: 0, channel: Channel::Email, attachments: &[], now };
         match adapter.send(&request).await {
             Verdict::Accepted { .. } => {
-                tracing::info!(address = to, connection = %connection.id, "mailed a code to an inbound address");
+                tracing::info!(address = to, connection = %connection.id, "emailed a code to an inbound address");
                 Ok(())
             }
             verdict => {
-                tracing::warn!(address = to, ?verdict, "failed to mail a code to an inbound address");
-                Err(Error::unavailable("the code could not be mailed; try again in a minute"))
+                tracing::warn!(address = to, ?verdict, "failed to email a code to an inbound address");
+                Err(Error::unavailable("the code could not be sent; try again in a minute"))
             }
         }
     }
@@ -203,17 +203,17 @@ impl Senders<'_> {
                 expires_at: now,
                 updated_at: now,
                 route: Route { channel: Channel::Email, connection: connection.id, provider: connection.kind.clone() },
-                // Marked as automatic: no machine should answer it.
+                // Marked as automatic, so that other systems do not reply.
                 detail: Detail { compliance: true, ..Detail::default() },
             },
         }
     }
 }
 
-/// Nobody may have an address flooded with codes that its owner did not ask for.
+/// Limits codes, so that addresses cannot be flooded with them.
 fn check_limits(before: Option<&MailCode>, addresses: usize, now: Timestamp) -> Result<()> {
     let wait = |wait: Duration| {
-        let message = format!("a code was mailed a moment ago; the next one can be mailed in {} seconds", wait.as_secs() + 1);
+        let message = format!("a code has just been sent; the next one can be sent in {} seconds", wait.as_secs() + 1);
         Error::new(ErrorCode::Conflict, message)
     };
     match before {
@@ -222,7 +222,7 @@ fn check_limits(before: Option<&MailCode>, addresses: usize, now: Timestamp) -> 
         }
         Some(before) if before.sends >= limits::MAIL_CODES => Err(wait(limits::MAIL_CODE_SPAN - now.since(before.first_at))),
         None if addresses >= limits::MAIL_CODE_ADDRESSES => {
-            let message = format!("codes were mailed to {addresses} addresses within a day, which is the most; try again later");
+            let message = format!("codes were sent to {addresses} addresses within a day, which is the limit; try again later");
             Err(Error::new(ErrorCode::Conflict, message))
         }
         _ => Ok(()),

@@ -1,4 +1,4 @@
-//! Changing senders.
+//! Changes senders.
 
 use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
 
@@ -7,7 +7,7 @@ use super::change::WebhookFate;
 use super::command::UpdateSender;
 use super::view::SenderView;
 use crate::base::{Caller, parse_id};
-use crate::numbers::refuse_borne;
+use crate::numbers::refuse_other_holder;
 use crate::webhooks::drop_waiting;
 
 impl Senders<'_> {
@@ -20,9 +20,9 @@ impl Senders<'_> {
         self.change(caller.tenant, parse_id(id, "sender")?, change).await
     }
 
-    /// Changes a sender; what is left out stays.
+    /// Changes a sender; absent fields stay unchanged.
     pub async fn change(&self, tenant: TenantId, id: SenderId, change: UpdateSender) -> Result<SenderView> {
-        let mut tx = self.change_world(tenant).await?;
+        let mut tx = self.change_config(tenant).await?;
         let found = tx.find_senders(tenant, &[id]).await?.pop();
         let mut sender = found.ok_or_else(|| Error::not_found("sender"))?;
         let borne = sender.phone_number.clone();
@@ -34,7 +34,7 @@ impl Senders<'_> {
             return Err(Error::invalid(errors));
         }
         if sender.phone_number != borne {
-            refuse_borne(&mut *tx, tenant, id, &sender.phone_number).await?;
+            refuse_other_holder(&mut *tx, tenant, id, &sender.phone_number).await?;
         }
         sender.updated_at = self.ids().clock.now();
         tx.update_sender(tenant, &sender).await?;

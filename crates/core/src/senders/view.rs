@@ -1,4 +1,4 @@
-//! How a sender looks from outside.
+//! Public representation of senders.
 
 use nuncio_domain::config::{Connection, Sender, Throttle};
 use nuncio_domain::health::Health;
@@ -27,29 +27,29 @@ pub struct SenderView {
     pub name: String,
     /// Its phone number in E.164; `""` if it has none.
     pub phone_number: String,
-    /// Whether messages that name no sender are sent by it.
+    /// Whether messages that name no sender use it.
     pub is_default: bool,
-    /// Where its events are posted to.
+    /// Webhook for its events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookView>,
     /// Its WhatsApp account, if one is connected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub whatsapp: Option<WhatsappView>,
-    /// The channels that are connected.
+    /// The connected channels.
     #[schema(value_type = Vec<Channel>)]
     pub channels: Vec<&'static str>,
-    /// The provider accounts behind the channels, and how they are doing.
+    /// The provider accounts of the channels, and their health.
     pub connections: Vec<SenderConnectionView>,
-    /// Whether email that comes in for it is taken.
+    /// Whether inbound email is accepted.
     pub email_receiving_enabled: bool,
-    /// The countries that it may send to; all when absent.
+    /// Countries it can send to; all when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_countries: Option<Vec<String>>,
-    /// The most that it may spend in a day, in US dollars; no limit when absent.
+    /// Spending limit per day, in US dollars; none when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub daily_spend_limit: Option<Micros>,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
@@ -57,33 +57,33 @@ pub struct SenderView {
     pub updated_at: Timestamp,
 }
 
-/// A WhatsApp account, as its provider told of it last.
+/// A WhatsApp account, as last reported by its provider.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = WhatsappAccount)]
 pub struct WhatsappView {
-    /// The provider's identifier of the phone number; `""` while unknown.
+    /// The provider's id of the phone number; `""` while unknown.
     pub phone_number_id: String,
     /// The phone number as recipients see it.
     pub display_phone_number: String,
-    /// Whether the provider can be paid.
+    /// Billing status at the provider.
     pub payment_status: PaymentStatusView,
 }
 
-/// Whether a provider can be paid.
+/// Billing status at a provider.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PaymentStatus)]
 pub struct PaymentStatusView {
-    /// Whether paying is set up.
+    /// Whether billing is set up.
     pub setup_status: SetupStatus,
-    /// Whether there is a means of paying.
+    /// Status of the payment method.
     pub method_status: MethodStatus,
     /// Whether templates, which cost money, can be sent.
     pub can_send_templates: bool,
 }
 
-/// What carries one channel of a sender.
+/// Connection of one channel of a sender.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = SenderConnection)]
 pub struct SenderConnectionView {
@@ -95,10 +95,10 @@ pub struct SenderConnectionView {
     pub channel: &'static str,
     /// The kind of provider, such as `smtp`.
     pub kind: String,
-    /// The address that people write to, if email can come in by it.
+    /// The inbound address, if it can receive email.
     #[serde(rename = "inboundAddress", skip_serializing_if = "Option::is_none")]
     pub inbound_address: Option<InboundAddressView>,
-    /// How it is doing, as far as the node that answers has used it.
+    /// Health, as observed by the node that responds.
     pub health: Health,
 }
 
@@ -121,13 +121,13 @@ pub struct ConnectionView {
     /// Its settings.
     #[schema(value_type = Object)]
     pub settings: Map<String, Value>,
-    /// How fast it may be used; as fast as the provider takes it when absent.
+    /// Rate limit; as fast as the provider accepts when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttle: Option<Throttle>,
-    /// The address that people write to, if email can come in by it.
+    /// The inbound address, if it can receive email.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inbound_address: Option<InboundAddressView>,
-    /// How it is doing, as far as the node that answers has used it.
+    /// Health, as observed by the node that responds.
     pub health: Health,
     /// When it was first set up.
     #[schema(value_type = String, format = DateTime)]
@@ -154,7 +154,7 @@ impl Senders<'_> {
         })
     }
 
-    /// The view of a sender, with its webhook's secret if that was just made.
+    /// Returns the view of a sender, with its webhook's secret if that is new.
     pub(super) async fn one_view(
         &self,
         tx: &mut dyn Tx,
@@ -169,7 +169,7 @@ impl Senders<'_> {
         Ok(view)
     }
 
-    /// The views of senders, in the same order.
+    /// Returns the views of senders, in the same order.
     pub(super) async fn views(&self, tx: &mut dyn Tx, tenant: TenantId, senders: Vec<Sender>) -> Result<Vec<SenderView>> {
         let ids: Vec<SenderId> = senders.iter().map(|sender| sender.id).collect();
         let mut connections = tx.connections_of_senders(tenant, &ids).await?;

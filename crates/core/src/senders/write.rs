@@ -1,4 +1,4 @@
-//! Writes new senders.
+//! Stores new senders.
 
 use nuncio_domain::config::{Connection, Sender};
 use nuncio_domain::{Channel, Environment, Error, Redacted, Result, SenderId, TenantId};
@@ -8,7 +8,7 @@ use super::Senders;
 use crate::base::SIM;
 
 impl Senders<'_> {
-    /// Writes a new sender; in the test world its every channel is simulated.
+    /// Stores a new sender; in the test environment, all its channels are simulated.
     pub(crate) async fn write(&self, tx: &mut dyn Tx, tenant: TenantId, environment: Environment, sender: &Sender) -> Result<()> {
         tx.insert_sender(tenant, sender, sender.updated_at).await?;
         if environment == Environment::Test {
@@ -19,7 +19,7 @@ impl Senders<'_> {
         Ok(())
     }
 
-    /// A simulated connection for every channel.
+    /// Makes a simulated connection for every channel.
     pub(crate) fn simulated(&self, tenant: TenantId, sender: SenderId) -> Result<Vec<Connection>> {
         let connection = |channel: &Channel| {
             let id = self.ids().next();

@@ -1,12 +1,12 @@
-//! Whether a template can be: everything that is wrong, at once.
+//! Validates templates, and returns all errors at once.
 
 use nuncio_domain::template::{Button, ButtonType, HeaderType, malformed, variables};
 use nuncio_domain::{FieldError, address, limits};
 
 use super::command::CreateTemplate;
-use crate::base::Faults;
+use crate::base::FieldErrors;
 
-/// The bodies of a template, each with the name of its field.
+/// Returns the bodies of a template, each with the name of its field.
 fn bodies(command: &CreateTemplate) -> Vec<(&'static str, &str)> {
     let optional = [("smsBody", &command.sms_body), ("telegramBody", &command.telegram_body), ("instagramBody", &command.instagram_body)];
     let mut bodies = vec![("body", command.body.as_str())];
@@ -14,7 +14,7 @@ fn bodies(command: &CreateTemplate) -> Vec<(&'static str, &str)> {
     bodies
 }
 
-/// The variables that the bodies use, each once, in order.
+/// Returns the distinct variables of all bodies, in order.
 pub(super) fn used(command: &CreateTemplate) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (_, body) in bodies(command) {
@@ -27,13 +27,13 @@ pub(super) fn used(command: &CreateTemplate) -> Vec<String> {
     names
 }
 
-/// Gathers every fault.
+/// Collects all errors.
 pub(super) fn check(command: &CreateTemplate) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let mut faults = Faults { errors: &mut errors };
+    let mut faults = FieldErrors { errors: &mut errors };
     faults.name("name", Some(&command.name), 1, limits::TEMPLATE_NAME);
     if command.name.trim() != command.name {
-        faults.push("name", "must not begin or end with spaces");
+        faults.push("name", "must not start or end with spaces");
     }
     if !is_language(&command.language) {
         faults.push("language", "must be a language code such as en, en_US or es-ES");
@@ -51,7 +51,7 @@ pub(super) fn check(command: &CreateTemplate) -> Vec<FieldError> {
     errors
 }
 
-/// Letters, then perhaps a script or region.
+/// Letters, optionally followed by a script or region.
 fn is_language(code: &str) -> bool {
     let mut parts = code.split(['_', '-']);
     let first = parts.next().unwrap_or_default();
@@ -59,25 +59,25 @@ fn is_language(code: &str) -> bool {
     (2..=3).contains(&first.len()) && first.bytes().all(|b| b.is_ascii_lowercase()) && parts.all(subtag) && code.len() <= 16
 }
 
-fn texts(command: &CreateTemplate, faults: &mut Faults<'_>) {
+fn texts(command: &CreateTemplate, faults: &mut FieldErrors<'_>) {
     faults.length("body", Some(&command.body), 1, limits::TEMPLATE_BODY);
     faults.length("smsBody", command.sms_body.as_deref(), 1, limits::SMS_TEXT);
     faults.length("telegramBody", command.telegram_body.as_deref(), 1, limits::CHAT_TEXT);
     if let Some(body) = &command.instagram_body {
         faults.length("instagramBody", Some(body), 1, limits::INSTAGRAM_TEXT_BYTES);
         if body.len() > limits::INSTAGRAM_TEXT_BYTES {
-            faults.push("instagramBody", format!("is {} bytes of UTF-8; at most {} fit", body.len(), limits::INSTAGRAM_TEXT_BYTES));
+            faults.push("instagramBody", format!("is {} bytes of UTF-8; must be at most {}", body.len(), limits::INSTAGRAM_TEXT_BYTES));
         }
     }
     for (field, body) in bodies(command) {
         if let Some(text) = malformed(body) {
             let shown: String = text.chars().take(32).collect();
-            faults.push(field, format!("{shown:?} is no variable; write {{{{1}}}}, {{{{2}}}} … or {{{{name}}}}"));
+            faults.push(field, format!("{shown:?} is not a variable; must be {{{{1}}}}, {{{{2}}}} … or {{{{name}}}}"));
         }
     }
 }
 
-fn names(command: &CreateTemplate, faults: &mut Faults<'_>) {
+fn names(command: &CreateTemplate, faults: &mut FieldErrors<'_>) {
     let used = used(command);
     let numbers: Vec<usize> = used.iter().filter_map(|name| name.parse().ok()).collect();
     if !numbers.is_empty() && numbers.len() < used.len() {
@@ -90,38 +90,38 @@ fn names(command: &CreateTemplate, faults: &mut Faults<'_>) {
     for (n, name) in declared.iter().enumerate() {
         let shown: String = name.chars().take(64).collect();
         if !used.contains(name) {
-            faults.push(&format!("variables[{n}]"), format!("{shown:?} is not used by any body"));
+            faults.push(&format!("variables[{n}]"), format!("{shown:?} is not used in any body"));
         } else if declared[..n].contains(name) {
-            faults.push(&format!("variables[{n}]"), format!("{shown:?} stands twice"));
+            faults.push(&format!("variables[{n}]"), format!("{shown:?} is a duplicate"));
         }
     }
     for name in used.iter().filter(|name| !declared.contains(name)) {
-        faults.push("variables", format!("lacks {name:?}, which a body uses"));
+        faults.push("variables", format!("must include {name:?}, which a body uses"));
     }
 }
 
-fn header(command: &CreateTemplate, faults: &mut Faults<'_>) {
+fn header(command: &CreateTemplate, faults: &mut FieldErrors<'_>) {
     match (command.header_type, command.header_content.as_deref()) {
         (None, None) => {}
-        (None, Some(_)) => faults.push("headerType", "headerContent needs it: text, image, video or document"),
-        (Some(kind), None) => faults.push("headerContent", format!("headerType {kind} needs it")),
+        (None, Some(_)) => faults.push("headerType", "is required with headerContent; must be text, image, video or document"),
+        (Some(kind), None) => faults.push("headerContent", format!("is required when headerType is {kind}")),
         (Some(HeaderType::Text), Some(text)) => {
             faults.length("headerContent", Some(text), 1, limits::HEADER_FOOTER);
             if variables(text).len() > 1 || malformed(text).is_some() {
-                faults.push("headerContent", "may contain one variable such as {{1}}");
+                faults.push("headerContent", "can contain at most one variable such as {{1}}");
             }
         }
         (Some(_), Some(url)) => faults.url("headerContent", Some(url)),
     }
 }
 
-fn button(path: &str, button: &Button, faults: &mut Faults<'_>) {
+fn button(path: &str, button: &Button, faults: &mut FieldErrors<'_>) {
     faults.length(&format!("{path}.text"), Some(&button.text), 1, limits::TEMPLATE_BUTTON);
     let mut only = |field: &str, present: bool, kind: ButtonType| {
         if present && button.kind != kind {
             faults.push(&format!("{path}.{field}"), format!("is for buttons of type {kind}; this one is of type {}", button.kind));
         } else if !present && button.kind == kind {
-            faults.push(&format!("{path}.{field}"), format!("a button of type {kind} needs it"));
+            faults.push(&format!("{path}.{field}"), format!("is required for a button of type {kind}"));
         }
     };
     only("url", button.url.is_some(), ButtonType::Url);
@@ -137,14 +137,14 @@ fn button(path: &str, button: &Button, faults: &mut Faults<'_>) {
     }
 }
 
-/// A variable may stand at the end only, as WhatsApp wants it.
-fn button_url(path: &str, url: &str, faults: &mut Faults<'_>) {
+/// WhatsApp allows a variable only at the end.
+fn button_url(path: &str, url: &str, faults: &mut FieldErrors<'_>) {
     let path = format!("{path}.url");
     let fixed = url.find("{{").map_or(url, |at| &url[..at]);
     faults.url(&path, Some(fixed));
     faults.length(&path, Some(url), 1, limits::TEMPLATE_URL);
     let at_end = fixed.len() == url.len() || (variables(url).len() == 1 && malformed(url).is_none() && url.ends_with("}}"));
     if !at_end || url.matches("{{").count() > 1 {
-        faults.push(&path, "may contain one variable, at its end, such as https://example.com/{{1}}");
+        faults.push(&path, "can contain one variable, at its end, such as https://example.com/{{1}}");
     }
 }

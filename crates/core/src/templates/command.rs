@@ -1,4 +1,4 @@
-//! What a caller asks of templates.
+//! Requests about templates.
 
 use nuncio_domain::template::{Button, Category, HeaderType, Template};
 use serde::{Deserialize, Serialize};
@@ -6,103 +6,103 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::base::patch::{given, nullable};
 
-/// A template to make.
+/// A new template.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateTemplate {
-    /// Its name. To be sent by WhatsApp it must consist of lower-case letters, digits and underscores.
+    /// Its name. To be sent by WhatsApp, it must consist of lower-case letters, digits and underscores.
     #[schema(min_length = 1, max_length = 512, example = "order_shipped")]
     pub name: String,
     /// Its language. Name and language together are unique.
     #[schema(min_length = 2, max_length = 16, example = "en_US")]
     pub language: String,
-    /// The text, for every channel without one of its own. Variables are `{{1}}`, `{{2}}` … or `{{name}}`.
+    /// Text for channels that have none of their own. Variables are `{{1}}`, `{{2}}` … or `{{name}}`.
     #[schema(min_length = 1, max_length = 1024, example = "Hello {{1}}, your order {{2}} is on its way.")]
     pub body: String,
-    /// The text for SMS.
+    /// Text for SMS.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 1600)]
     pub sms_body: Option<String>,
-    /// The text for Telegram.
+    /// Text for Telegram.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 4096)]
     pub telegram_body: Option<String>,
-    /// The text for Instagram; at most 1,000 bytes.
+    /// Text for Instagram; at most 1,000 bytes.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 1000)]
     pub instagram_body: Option<String>,
-    /// What it is for, in WhatsApp's terms. Default `UTILITY`.
+    /// WhatsApp category. Default `UTILITY`.
     #[serde(default)]
     pub whatsapp_category: Option<Category>,
-    /// What stands above the body.
+    /// Header type.
     #[serde(default)]
     pub header_type: Option<HeaderType>,
-    /// Words of at most 60 characters with at most one variable, or the URL of the media.
+    /// Text of at most 60 characters with at most one variable, or the URL of the media.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 2048)]
     pub header_content: Option<String>,
-    /// Small print below.
+    /// Footer text.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 60)]
     pub footer: Option<String>,
-    /// Names of all variables of the bodies. They are found in the texts when this is left out.
+    /// Names of all variables of the bodies. Taken from the texts when absent.
     #[serde(default)]
     #[schema(max_items = 100, example = json!(["1", "2"]))]
     pub variables: Option<Vec<String>>,
-    /// Buttons below.
+    /// Buttons below the text.
     #[serde(default)]
     #[schema(max_items = 3)]
     pub buttons: Option<Vec<Button>>,
 }
 
-/// What to change of a template; what is left out stays. Name and language cannot be changed.
+/// Changes of a template; absent fields stay unchanged. Name and language cannot be changed.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct UpdateTemplate {
-    /// The text, for every channel without one of its own.
+    /// Text for channels that have none of their own.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = String, required = false, nullable = false, min_length = 1, max_length = 1024)]
     pub body: Option<String>,
-    /// The text for SMS; null for none of its own.
+    /// Text for SMS; null removes it.
     #[serde(deserialize_with = "nullable")]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 1600)]
     pub sms_body: Option<Option<String>>,
-    /// The text for Telegram; null for none of its own.
+    /// Text for Telegram; null removes it.
     #[serde(deserialize_with = "nullable")]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 4096)]
     pub telegram_body: Option<Option<String>>,
-    /// The text for Instagram, at most 1,000 bytes; null for none of its own.
+    /// Text for Instagram, at most 1,000 bytes; null removes it.
     #[serde(deserialize_with = "nullable")]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 1000)]
     pub instagram_body: Option<Option<String>>,
-    /// What it is for, in WhatsApp's terms.
+    /// WhatsApp category.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Category, required = false, nullable = false)]
     pub whatsapp_category: Option<Category>,
-    /// What stands above the body; null for nothing.
+    /// Header type; null for no header.
     #[serde(deserialize_with = "nullable")]
     #[schema(value_type = Option<HeaderType>)]
     pub header_type: Option<Option<HeaderType>>,
-    /// Words of at most 60 characters with at most one variable, or the URL of the media.
+    /// Text of at most 60 characters with at most one variable, or the URL of the media.
     #[serde(deserialize_with = "nullable")]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 2048)]
     pub header_content: Option<Option<String>>,
-    /// Small print below; null for none.
+    /// Footer text; null for none.
     #[serde(deserialize_with = "nullable")]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 60)]
     pub footer: Option<Option<String>>,
-    /// Names of all variables of the bodies; null has them found in the texts.
+    /// Names of all variables of the bodies; null takes them from the texts.
     #[serde(deserialize_with = "nullable")]
     #[schema(value_type = Option<Vec<String>>, max_items = 100)]
     pub variables: Option<Option<Vec<String>>>,
-    /// Buttons below, replaced whole.
+    /// Buttons below the text; replaces all.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Vec<Button>, required = false, nullable = false, max_items = 3)]
     pub buttons: Option<Vec<Button>>,
 }
 
 impl UpdateTemplate {
-    /// The template with the change, as if it were made now. Without `variables`, those that the texts have.
+    /// Returns the changed template as a request to create it. Without `variables`, those of the texts.
     pub(super) fn applied(&self, template: &Template) -> CreateTemplate {
         let was = &template.content;
         let text = |new: &Option<Option<String>>, old: &Option<String>| new.clone().unwrap_or_else(|| old.clone());
@@ -127,28 +127,28 @@ impl UpdateTemplate {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SubmitTemplate {
-    /// The sender whose WhatsApp account it is for.
+    /// The sender whose WhatsApp account to submit it with.
     #[schema(min_length = 1, max_length = 64, example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")]
     pub sender_id: String,
-    /// What it is for, in place of what it says so far.
+    /// Category to submit it with, replacing its own.
     #[serde(default)]
     pub category: Option<Category>,
 }
 
-/// Which templates are asked for: the query of `GET /v1/templates`.
+/// Query of `GET /v1/templates`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListTemplates {
-    /// Created at or after this moment.
+    /// Created at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<String>,
-    /// Created before this moment.
+    /// Created before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
-    /// Where to continue: the `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     pub cursor: Option<String>,
 }

@@ -3,19 +3,19 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::{Content, Status, Template};
 use nuncio_domain::{Error, ErrorCode, Permission, Result, TemplateId, TenantId, limits};
-use nuncio_store::Operation;
+use nuncio_store::IdempotentOperation;
 
 use super::Templates;
 use super::check;
 use super::command::{CreateTemplate, ListTemplates};
 use super::view::TemplateView;
-use crate::base::{Caller, list, list::Listed, once, parse_id, rights};
+use crate::base::{Caller, idempotency, list, list::Listed, parse_id, rights};
 
 impl Templates<'_> {
-    /// Makes a template. All faults are told at once.
+    /// Creates a template. Returns all errors at once.
     pub async fn create(&self, caller: &Caller, mut command: CreateTemplate, key: Option<String>) -> Result<TemplateView> {
         caller.require(Permission::TemplatesWrite)?;
-        let key = once::key(None, key.as_deref())?;
+        let key = idempotency::key(None, key.as_deref())?;
         let faults = check::check(&command);
         if !faults.is_empty() {
             return Err(Error::invalid(faults));
@@ -23,7 +23,7 @@ impl Templates<'_> {
         command.whatsapp_category = Some(command.whatsapp_category.unwrap_or_default());
         command.variables = Some(command.variables.take().unwrap_or_else(|| check::used(&command)));
         command.buttons = Some(command.buttons.unwrap_or_default());
-        let guard = self.guard(caller.tenant, Operation::CreateTemplate, key, &command);
+        let guard = self.guard(caller.tenant, IdempotentOperation::CreateTemplate, key, &command);
         let now = self.ids().clock.now();
         let template = Template {
             tenant: caller.tenant,
@@ -38,12 +38,13 @@ impl Templates<'_> {
         };
         let mut tx = self.inner.store.begin().await?;
         let repeat =
-            once::claim(&mut *tx, caller.tenant, guard.as_ref(), template.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
-        if let Some(once::Repeat { original, same_request }) = repeat {
+            idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), template.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION))
+                .await?;
+        if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             let id = TemplateId::from_uuid(original);
             let original = self.inner.store.read().await?.find_template(caller.tenant, id).await?;
-            return Err(once::repeat(caller, rights::TEMPLATE, original.as_ref().map(TemplateView::from).as_ref(), same_request));
+            return Err(idempotency::repeat(caller, rights::TEMPLATE, original.as_ref().map(TemplateView::from).as_ref(), same_request));
         }
         if !tx.insert_template(&template).await? {
             let message = format!("there is a template named {:?} in language {}; delete it first", template.name, template.language);
@@ -53,13 +54,12 @@ impl Templates<'_> {
         Ok(TemplateView::from(&template))
     }
 
-    /// One template.
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<TemplateView> {
         caller.require(Permission::TemplatesRead)?;
         Ok(TemplateView::from(&self.find(caller.tenant, parse_id(id, "template")?).await?))
     }
 
-    /// A page of templates.
+    /// Returns a page of templates.
     pub async fn list(&self, caller: &Caller, asked: &ListTemplates) -> Result<Listed<TemplateView>> {
         caller.require(Permission::TemplatesRead)?;
         let mut errors = Vec::new();
@@ -69,7 +69,7 @@ impl Templates<'_> {
         Ok((page.items.iter().map(TemplateView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
-    /// Removes a template. What WhatsApp knows of it stays there.
+    /// Deletes a template. It stays at WhatsApp.
     pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Permission::TemplatesWrite)?;
         let id = parse_id(id, "template")?;
@@ -85,7 +85,7 @@ impl Templates<'_> {
     }
 }
 
-/// What a template says, of a request that is complete.
+/// Returns the content of a complete request.
 pub(super) fn said(command: CreateTemplate) -> Content {
     Content {
         variables: command.variables.unwrap_or_default(),

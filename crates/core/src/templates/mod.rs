@@ -1,4 +1,4 @@
-//! Templates: making, reading, submitting, and turning them into text.
+//! Templates: creating, reading, submitting, and rendering as text.
 
 mod check;
 mod command;
@@ -12,6 +12,5 @@ pub use command::{CreateTemplate, ListTemplates, SubmitTemplate, UpdateTemplate}
 pub use view::TemplateView;
 
 crate::base::use_cases! {
-    /// Templates.
     templates => Templates
 }

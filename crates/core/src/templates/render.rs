@@ -1,4 +1,4 @@
-//! A template as text, for channels that have no templates of their own. Pure.
+//! Renders templates as text, for channels without native templates. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use nuncio_domain::{Channel, FieldError, limits};
 
 type Values = BTreeMap<String, String>;
 
-/// The values that come with a message.
+/// Returns the values in a message's content.
 pub(crate) fn values(content: Option<&Content>) -> Variables {
     let Some(content) = content else { return Variables::default() };
     Variables {
@@ -19,7 +19,7 @@ pub(crate) fn values(content: Option<&Content>) -> Variables {
     }
 }
 
-/// Tells every value that is missing, and every one that the template does not use. Paths begin with `prefix`.
+/// Returns an error for every missing value, and for every unused one. Paths start with `prefix`.
 pub(crate) fn check(template: &Template, values: &Variables, prefix: &str) -> Vec<FieldError> {
     let content = &template.content;
     let header = match content.header_type {
@@ -42,8 +42,8 @@ fn compare(path: &str, wanted: &[String], given: Option<&Values>, errors: &mut V
     let given = given.unwrap_or(&none);
     for name in wanted {
         match given.get(name) {
-            None => errors.push(FieldError::new(format!("{path}.{name}"), "is missing; the template uses it")),
-            Some(value) if value.is_empty() => errors.push(FieldError::new(format!("{path}.{name}"), "is empty; give a value")),
+            None => errors.push(FieldError::new(format!("{path}.{name}"), "is required by the template")),
+            Some(value) if value.is_empty() => errors.push(FieldError::new(format!("{path}.{name}"), "is empty; must have a value")),
             Some(value) => {
                 let length = value.chars().count();
                 if length > limits::TEMPLATE_VALUE {
@@ -60,7 +60,7 @@ fn compare(path: &str, wanted: &[String], given: Option<&Values>, errors: &mut V
     }
 }
 
-/// The text that `channel` carries. Header, footer and buttons become lines of it; a call speaks the body only.
+/// Renders the text for `channel`, with header, footer and buttons as lines; a call speaks only the body.
 pub(crate) fn render(template: &Template, channel: Channel, values: &Variables) -> String {
     let content = &template.content;
     let none = Values::new();

@@ -1,7 +1,7 @@
-//! `POST /v1/templates/{id}/submit`, and what WhatsApp says of it.
+//! `POST /v1/templates/{id}/submit`, and polling of WhatsApp's decision.
 //!
-//! A template is written as `pending` before the provider is called. Whatever happens then, it is due again a while later, and is handed
-//! in once more if the provider's id for it was never written, or asked about if it was.
+//! A template is stored as `pending` before the provider is called. Whatever happens then, it is due again later: it is submitted again if
+//! the provider's id was not stored, and polled otherwise.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,22 +20,22 @@ use super::command::SubmitTemplate;
 use super::view::TemplateView;
 use crate::base::{Caller, parse_id};
 
-/// When a template that was handed in is asked about first, and then again.
+/// Delay before a submitted template is first polled, and interval after that.
 const FIRST_LOOK: Duration = Duration::from_secs(60);
 const NEXT_LOOK: Duration = Duration::from_secs(900);
 
-/// How often a change that lost a race is made again.
+/// How often a change is repeated after losing a race.
 const TRIES: usize = 5;
 
 impl Templates<'_> {
-    /// Hands a template in to the WhatsApp account of a sender.
+    /// Submits a template to the WhatsApp account of a sender.
     pub async fn submit(&self, caller: &Caller, id: &str, command: SubmitTemplate) -> Result<TemplateView> {
         caller.require(Permission::TemplatesWrite)?;
         let id = parse_id(id, "template")?;
         let template = self.find(caller.tenant, id).await?;
-        let world = self.world(caller.tenant).await?;
-        let sender = command.sender_id.parse().ok().and_then(|id| world.sender(id)).ok_or_else(|| Error::not_found("sender"))?;
-        let connection = world.connection(sender.id, Channel::Whatsapp).ok_or_else(|| {
+        let config = self.tenant_config(caller.tenant).await?;
+        let sender = command.sender_id.parse().ok().and_then(|id| config.sender(id)).ok_or_else(|| Error::not_found("sender"))?;
+        let connection = config.connection(sender.id, Channel::Whatsapp).ok_or_else(|| {
             let message = format!("sender {} ({}) has no WhatsApp account connected", sender.id, sender.name);
             Error::new(ErrorCode::SenderNotConfigured, message)
         })?;
@@ -59,16 +59,16 @@ impl Templates<'_> {
             Ok(true)
         })
         .await?
-        .ok_or_else(|| Error::internal("a template was submitted without a change"))?;
+        .ok_or_else(|| Error::internal("submitting a template changed nothing"))?;
         self.inner.dispatch.logs().changed(caller.tenant);
-        if let Err(failure) = self.hand_in(&pending).await? {
-            tracing::warn!(template.id = %id, %failure, "a template could not be handed in; it is tried again");
+        if let Err(failure) = self.submit_to_provider(&pending).await? {
+            tracing::warn!(template.id = %id, %failure, "failed to submit template; will retry");
         }
         Ok(TemplateView::from(&pending))
     }
 
-    /// Looks after templates that wait for the provider.
-    pub async fn look_after(&self, template: &Template) -> Result<()> {
+    /// Processes a template that waits for the provider.
+    pub async fn process_due(&self, template: &Template) -> Result<()> {
         let now = self.ids().clock.now();
         let again = change(&*self.inner.store, template.tenant, template.id, now, |fresh| {
             let ours = fresh.due_at == template.due_at;
@@ -78,15 +78,16 @@ impl Templates<'_> {
         .await?;
         // Unless another node was faster.
         let Some(again) = again.filter(|again| again.status == Status::Pending) else { return Ok(()) };
-        let asked = if again.content.provider_id.is_some() { self.ask_about(&again).await? } else { self.hand_in(&again).await? };
+        let asked =
+            if again.content.provider_id.is_some() { self.ask_about(&again).await? } else { self.submit_to_provider(&again).await? };
         if let Err(failure) = asked {
-            tracing::warn!(template.id = %template.id, %failure, "the provider could not be asked about a template; it is tried again");
+            tracing::warn!(template.id = %template.id, %failure, "failed to poll template status; will retry");
         }
         Ok(())
     }
 
-    /// The outer error is ours, the inner one the provider's. A refusal is the template's end, anything else may pass.
-    async fn hand_in(&self, template: &Template) -> Result<Result<(), String>> {
+    /// The outer error is ours, the inner one the provider's. A refusal is final for the template; anything else can be temporary.
+    async fn submit_to_provider(&self, template: &Template) -> Result<Result<(), String>> {
         let Some(connection) = template.content.connection else { return Ok(Ok(())) };
         let adapter = match self.open_api(template.tenant, connection).await {
             Ok(adapter) => adapter,
@@ -126,10 +127,10 @@ impl Templates<'_> {
         }
     }
 
-    /// The adapter of a connection that has templates of its own.
+    /// Opens the template API of a connection.
     async fn open_api(&self, tenant: TenantId, id: nuncio_domain::ConnectionId) -> Result<Arc<dyn Adapter>> {
-        let world = self.world(tenant).await?;
-        let connection = world.connections.iter().find(|c| c.id == id).ok_or_else(|| Error::not_found("connection"))?;
+        let config = self.tenant_config(tenant).await?;
+        let connection = config.connections.iter().find(|c| c.id == id).ok_or_else(|| Error::not_found("connection"))?;
         let account = Account::new(connection, tenant, self.open_secrets(tenant, connection)?);
         let adapter = self.inner.registry.open(&connection.kind, &account, &self.inner.services).map_err(Error::invalid)?;
         api(&adapter)?;
@@ -138,26 +139,26 @@ impl Templates<'_> {
 }
 
 fn api(adapter: &Arc<dyn Adapter>) -> Result<&dyn TemplateApi> {
-    adapter.templates().ok_or_else(|| Error::field("senderId", "the provider behind its WhatsApp account has no templates of its own"))
+    adapter.templates().ok_or_else(|| Error::field("senderId", "has a WhatsApp account whose provider has no templates"))
 }
 
-/// WhatsApp's own rule for names.
+/// Checks WhatsApp's rule for names.
 fn check_name(template: &Template) -> Result<()> {
     if template.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_') {
         return Ok(());
     }
-    let message = format!("{:?} cannot be submitted; WhatsApp takes lower-case letters, digits and underscores", template.name);
+    let message = format!("{:?} cannot be submitted; must be lower-case letters, digits and underscores", template.name);
     Err(Error::invalid(vec![FieldError::new("name", message)]))
 }
 
-/// Whether trying again is of no use.
+/// Returns whether a retry is useless.
 fn is_final(failure: &Failure) -> bool {
     use nuncio_domain::message::FailureCode as Code;
     matches!(failure.code, Code::ContentRejected | Code::ProviderRejected)
 }
 
 impl Templates<'_> {
-    /// Writes what the provider decided. Nothing is written of a template that was deleted or withdrawn.
+    /// Stores the provider's decision, unless the template was deleted or withdrawn.
     pub(crate) async fn decided(&self, tenant: TenantId, id: TemplateId, decision: &Decision) -> nuncio_store::Result<()> {
         let (store, now) = (&*self.inner.store, self.ids().clock.now());
         for _ in 0..TRIES {
@@ -187,7 +188,7 @@ impl Templates<'_> {
     }
 }
 
-/// Changes a template with its event, on its newest state. `edit` answers whether there is anything to write; if not, there is no answer.
+/// Changes the newest state of a template, with its event. `edit` returns whether there is anything to store; if not, returns `None`.
 pub(super) async fn change(
     store: &dyn Store,
     tenant: TenantId,

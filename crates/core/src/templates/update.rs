@@ -10,7 +10,7 @@ use super::{check, manage, submit};
 use crate::base::{Caller, parse_id};
 
 impl Templates<'_> {
-    /// Changes what a template says. An approved one becomes a draft; messages are made from what was approved until WhatsApp approves the
+    /// Changes the content of a template. An approved one becomes a draft; messages use the approved content until WhatsApp approves the
     /// new version.
     pub async fn update(&self, caller: &Caller, id: &str, command: UpdateTemplate) -> Result<TemplateView> {
         caller.require(Permission::TemplatesWrite)?;
@@ -27,7 +27,7 @@ impl Templates<'_> {
 /// Applies the change; returns whether there was one.
 fn edit(template: &mut Template, change: &UpdateTemplate) -> Result<bool> {
     if template.status == Status::Pending {
-        let message = "WhatsApp is looking at the template; change it when its status is no longer pending";
+        let message = "WhatsApp is reviewing the template; change it when its status is no longer pending";
         return Err(Error::wrong_state(message, template.status.as_str(), &["draft", "rejected", "approved"]));
     }
     let before = template.content.clone();
@@ -49,7 +49,7 @@ fn edit(template: &mut Template, change: &UpdateTemplate) -> Result<bool> {
     Ok(true)
 }
 
-/// What a template says now, with what is known of its versions and submissions.
+/// Returns the new content with the history of its revisions and submissions.
 fn known(before: &Content, now: Content) -> Content {
     let Content { revision, submitted_at, sender, connection, .. } = *before;
     Content {

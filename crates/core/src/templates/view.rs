@@ -1,4 +1,4 @@
-//! How a template looks from outside.
+//! Public representation of templates.
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::{Button, Category, HeaderType, Status, Template};
@@ -6,7 +6,6 @@ use nuncio_domain::{SenderId, TemplateId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A template.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Template)]
@@ -18,37 +17,37 @@ pub struct TemplateView {
     pub name: String,
     /// Its language.
     pub language: String,
-    /// The text.
+    /// Text for channels that have none of their own.
     pub body: String,
-    /// The text for SMS.
+    /// Text for SMS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sms_body: Option<String>,
-    /// The text for Telegram.
+    /// Text for Telegram.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub telegram_body: Option<String>,
-    /// The text for Instagram.
+    /// Text for Instagram.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instagram_body: Option<String>,
-    /// What it is for, in WhatsApp's terms.
+    /// WhatsApp category.
     pub category: Category,
-    /// Where it stands with WhatsApp.
+    /// Approval status at WhatsApp.
     #[schema(value_type = Status)]
     pub status: &'static str,
-    /// The version of what is shown here, from 1; raised by each change.
+    /// Version of the content shown here, from 1; incremented by each change.
     pub version: u32,
-    /// The version that WhatsApp approved, if any. Messages are made from it, whatever version is shown here.
+    /// The approved version, if any. Messages use it, whatever version is shown here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_version: Option<u32>,
-    /// Why WhatsApp refused it.
+    /// Why WhatsApp rejected it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection_reason: Option<String>,
-    /// What stands above the body.
+    /// Header type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header_type: Option<HeaderType>,
-    /// Words, or the URL of the media.
+    /// Text, or the URL of the media.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header_content: Option<String>,
-    /// Small print below.
+    /// Footer text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footer: Option<String>,
     /// Names of the variables.

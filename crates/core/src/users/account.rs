@@ -1,4 +1,4 @@
-//! What somebody does about their own account: the browsers that are signed in, and the password.
+//! What someone does about their own account: the browsers that are signed in, and the password.
 
 use nuncio_domain::user::Session;
 use nuncio_domain::{Error, Redacted, Result, Timestamp};
@@ -10,7 +10,7 @@ use super::{SignedIn, Users, password};
 pub struct Browser {
     /// What it is ended by. It opens nothing.
     pub id: String,
-    /// When somebody signed in with it.
+    /// When someone signed in with it.
     pub since: Timestamp,
     /// When they must sign in again.
     pub until: Timestamp,

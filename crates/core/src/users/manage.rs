@@ -36,7 +36,7 @@ impl Users<'_> {
         Ok(known && !self.inner.store.read().await?.has_users().await?)
     }
 
-    /// Makes the first person, the owner of the oldest project, which gets this name. Answers with the cookie of their session. The link
+    /// Makes the first person, the owner of the oldest project, which gets this name. Returns with the cookie of their session. The link
     /// is good for one.
     pub async fn begin(&self, token: &str, project: &str, new: &NewUser) -> Result<Redacted<String>> {
         if !self.may_begin(token).await? {
@@ -60,7 +60,7 @@ impl Users<'_> {
         let user = self.checked(project.id, role, new, None).await?;
         let mut tx = self.inner.store.begin().await?;
         if !tx.insert_user(&user, self.ids().clock.now()).await? {
-            return Err(Error::field("email", "has somebody already"));
+            return Err(Error::field("email", "is already in use"));
         }
         tx.commit().await?;
         Ok(user)

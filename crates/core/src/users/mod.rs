@@ -11,7 +11,7 @@ pub use account::Browser;
 pub use manage::NewUser;
 pub use sign_in::{SignIn, SignedIn};
 
-/// The address that somebody signs in with. Capitals do not count, whatever mail servers make of them.
+/// The address that someone signs in with. Capitals do not count, whatever mail servers make of them.
 fn sign_in_address(text: &str) -> Result<String, InvalidRecipient> {
     address::email(text).map(|email| email.to_lowercase())
 }

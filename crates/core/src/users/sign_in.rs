@@ -17,15 +17,14 @@ use crate::base::Caller;
 
 /// For how long a browser stays signed in.
 const SESSION: Duration = Duration::from_secs(14 * 86_400);
-/// Sessions that expired and are removed when somebody signs in.
+/// Sessions that expired and are removed when someone signs in.
 const PURGED: u32 = 100;
 
-/// What somebody enters to sign in.
+/// What someone enters to sign in.
 #[derive(Clone, Debug)]
 pub struct SignIn {
     /// Their email address.
     pub email: String,
-    /// Their password.
     pub password: Redacted<String>,
 }
 
@@ -34,9 +33,7 @@ pub struct SignIn {
 pub struct SignedIn {
     /// The person.
     pub user: User,
-    /// Their project.
     pub project: Project,
-    /// The session.
     pub session: Session,
     /// What they are to use cases: a caller with the permissions of their role.
     pub caller: Caller,
@@ -45,7 +42,7 @@ pub struct SignedIn {
 }
 
 impl Users<'_> {
-    /// Signs somebody in. The value of the cookie is shown to nobody else. `401 unauthorized` for a wrong address or password, which of
+    /// Signs someone in. The value of the cookie is shown to nobody else. `401 unauthorized` for a wrong address or password, which of
     /// both is not said.
     pub async fn sign_in(&self, entered: &SignIn) -> Result<Redacted<String>> {
         let email = sign_in_address(&entered.email).unwrap_or_default();

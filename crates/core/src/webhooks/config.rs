@@ -1,4 +1,4 @@
-//! Where events are posted to, and what they are signed with.
+//! Configures webhooks and their signing secrets.
 
 use nuncio_domain::event::EventType;
 use nuncio_domain::webhook::Webhook;
@@ -13,29 +13,29 @@ use super::Webhooks;
 use super::{changed, sign};
 use crate::base::{Caller, Core, parse_id};
 
-/// The webhook of an environment, for events that no sender has to do with.
+/// The webhook of an environment, for events that belong to no sender.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PutWebhook {
-    /// Where to post events to: a public https URL.
+    /// URL to post events to: public, with https.
     #[schema(min_length = 1, max_length = 2048, example = "https://example.com/hooks")]
     pub url: String,
-    /// Which events; by default those of messages, conversations, broadcasts, templates and invitations.
+    /// Event types; by default those of messages, conversations, broadcasts, templates and invitations.
     #[serde(default)]
     #[schema(min_items = 1)]
     pub events: Option<Vec<EventType>>,
-    /// Whether anything is posted. Default true.
+    /// Whether events are posted. Default true.
     #[serde(default)]
     pub active: Option<bool>,
 }
 
-/// What becomes of the secret before the new one.
+/// What happens to the previous secret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
 pub enum ExpireOld {
-    /// It signs no more.
+    /// It is invalid at once.
     #[serde(rename = "now")]
     Now,
-    /// It signs too for 24 hours.
+    /// It also signs for another 24 hours.
     #[default]
     #[serde(rename = "24h")]
     InADay,
@@ -46,24 +46,24 @@ pub enum ExpireOld {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Webhook)]
 pub struct WebhookView {
-    /// Where events are posted to.
+    /// URL that events are posted to.
     pub url: String,
-    /// Which events.
+    /// Event types.
     pub events: Vec<EventType>,
-    /// Whether anything is posted.
+    /// Whether events are posted.
     pub active: bool,
-    /// How posts are signed.
+    /// Version of the signature scheme.
     #[schema(example = "v1")]
     pub signature_version: &'static str,
-    /// The signing secret, when it was just made; it is not shown again.
+    /// The signing secret, only if it is new; it is not shown again.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown_once")]
     #[schema(value_type = Option<String>, example = "<SIGNING_SECRET>")]
     pub secret: Option<Redacted<String>>,
-    /// Since when every post failed.
+    /// Start of the current run of failures.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub failing_since: Option<Timestamp>,
-    /// Why it was switched off, if nobody asked for it.
+    /// Why it was disabled automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<String>,
 }
@@ -73,7 +73,7 @@ fn shown_once<S: Serializer>(secret: &Option<Redacted<String>>, serializer: S) -
 }
 
 impl WebhookView {
-    /// The view of a webhook, with its secret if that was just made.
+    /// Makes the view of a webhook, with its secret if that is new.
     pub(crate) fn new(webhook: &Webhook, secret: Option<Redacted<String>>) -> Self {
         Self {
             url: webhook.url.clone(),
@@ -87,7 +87,7 @@ impl WebhookView {
     }
 }
 
-/// What is changed about a webhook; what is absent stays, or is the default of a new one.
+/// Changes of a webhook; absent fields stay, or get the default for a new one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WebhookChange {
     pub(crate) url: Option<String>,
@@ -96,14 +96,14 @@ pub(crate) struct WebhookChange {
 }
 
 impl Webhooks<'_> {
-    /// `GET /v1/webhook`: the world's own.
+    /// `GET /v1/webhook`: returns the environment's webhook.
     pub async fn get(&self, caller: &Caller) -> Result<WebhookView> {
         caller.require(Permission::WebhooksRead)?;
         let found = self.inner.store.read().await?.find_webhook(caller.tenant, None).await?;
         found.map(|webhook| WebhookView::new(&webhook, None)).ok_or_else(|| Error::not_found("webhook"))
     }
 
-    /// `PUT /v1/webhook`: sets the world's own, and tells whether there was none.
+    /// `PUT /v1/webhook`: sets the environment's webhook; returns whether it is new.
     pub async fn put(&self, caller: &Caller, put: PutWebhook) -> Result<(WebhookView, bool)> {
         caller.require(Permission::WebhooksWrite)?;
         let mut errors = Vec::new();
@@ -114,7 +114,7 @@ impl Webhooks<'_> {
         }
         let events = put.events.unwrap_or_else(|| Webhook::DEFAULT_EVENTS.to_vec());
         let change = WebhookChange { url: Some(put.url), events: Some(events), active: Some(put.active.unwrap_or(true)) };
-        let mut tx = self.change_world(caller.tenant).await?;
+        let mut tx = self.change_config(caller.tenant).await?;
         let before = tx.find_webhook(caller.tenant, None).await?;
         let is_new = before.is_none();
         let (webhook, secret) = self.changed(caller.tenant, None, before, change)?;
@@ -129,7 +129,7 @@ impl Webhooks<'_> {
     /// `DELETE /v1/webhook`.
     pub async fn delete(&self, caller: &Caller) -> Result<()> {
         caller.require(Permission::WebhooksWrite)?;
-        let mut tx = self.change_world(caller.tenant).await?;
+        let mut tx = self.change_config(caller.tenant).await?;
         if !tx.delete_webhook(caller.tenant, None).await? {
             return Err(Error::not_found("webhook"));
         }
@@ -137,20 +137,20 @@ impl Webhooks<'_> {
         Ok(drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await?)
     }
 
-    /// `POST /v1/webhook/secret`: a new signing secret for the world's webhook.
+    /// `POST /v1/webhook/secret`: rotates the secret of the environment's webhook.
     pub async fn rotate_secret(&self, caller: &Caller, expire: ExpireOld) -> Result<Redacted<String>> {
         caller.require(Permission::WebhooksWrite)?;
         self.rotate(caller.tenant, None, expire).await
     }
 
-    /// `POST /v1/senders/{id}/webhook/secret`: a new signing secret for a sender's webhook.
+    /// `POST /v1/senders/{id}/webhook/secret`: rotates the secret of a sender's webhook.
     pub async fn rotate_sender_secret(&self, caller: &Caller, sender: &str, expire: ExpireOld) -> Result<Redacted<String>> {
         caller.require(Permission::SendersWrite)?;
         caller.require(Permission::WebhooksWrite)?;
         self.rotate(caller.tenant, Some(parse_id(sender, "sender")?), expire).await
     }
 
-    /// Commits a change of a world's webhooks.
+    /// Commits changes of an environment's webhooks.
     pub(crate) async fn commit(&self, tenant: TenantId, mut tx: Box<dyn Tx>) -> Result<()> {
         changed(&mut *tx, tenant).await?;
         self.commit_change(tenant, tx).await?;
@@ -160,11 +160,11 @@ impl Webhooks<'_> {
 
     async fn rotate(&self, tenant: TenantId, sender: Option<SenderId>, expire: ExpireOld) -> Result<Redacted<String>> {
         let now = self.ids().clock.now();
-        let mut tx = self.change_world(tenant).await?;
+        let mut tx = self.change_config(tenant).await?;
         if let Some(sender) = sender {
             tx.find_senders(tenant, &[sender]).await?.pop().ok_or_else(|| Error::not_found("sender"))?;
         }
-        let none = || Error::new(ErrorCode::InvalidRequest, "there is no webhook that a secret could sign for; set its URL first");
+        let none = || Error::new(ErrorCode::InvalidRequest, "there is no webhook to sign for; set its URL first");
         let mut webhook = tx.find_webhook(tenant, sender).await?.ok_or_else(none)?;
         let previous = if expire == ExpireOld::InADay { self.current_secret(tenant, &webhook) } else { None };
         let secrets = Secrets { current: self.new_secret(), previous };
@@ -176,7 +176,8 @@ impl Webhooks<'_> {
         Ok(Redacted::new(secrets.current))
     }
 
-    /// `before` with the change made to it, or a new webhook with its secret. The change was checked, and has a URL if there is no `before`.
+    /// Returns `before` with the change applied, or a new webhook with its secret. The change is validated, and has a URL if `before` is
+    /// `None`.
     pub(crate) fn changed(
         &self,
         tenant: TenantId,
@@ -194,7 +195,7 @@ impl Webhooks<'_> {
         };
         if let Some(url) = change.url.filter(|url| *url != webhook.url) {
             webhook.url = url;
-            webhook.failing_since = None; // it was the other one that failed
+            webhook.failing_since = None; // the failures were those of the previous URL
         }
         if let Some(events) = change.events {
             webhook.events = unique(events);
@@ -223,10 +224,10 @@ impl Webhooks<'_> {
         }
     }
 
-    /// The secret that signs now; none when it cannot be opened, which a rotation mends.
+    /// Returns the current signing secret; `None` if it cannot be decrypted, which a rotation fixes.
     fn current_secret(&self, tenant: TenantId, webhook: &Webhook) -> Option<String> {
         let opened = self.inner.sealer.open(Row::Webhook(tenant, webhook.sender), webhook.sealed.expose());
-        let secrets = opened.inspect_err(|error| tracing::error!(%error, "the secrets of a webhook cannot be opened")).ok()?;
+        let secrets = opened.inspect_err(|error| tracing::error!(%error, "failed to decrypt webhook secrets")).ok()?;
         secrets.get("current").and_then(Value::as_str).map(str::to_owned)
     }
 
@@ -235,8 +236,7 @@ impl Webhooks<'_> {
     }
 }
 
-/// Gives up what waits for a webhook that is there no more or was switched off, in steps that hold up nobody: what comes in its place must
-/// not hear of the past.
+/// Abandons what waits for a webhook that was deleted or disabled, in small steps: a replacement must not get old events.
 pub async fn drop_waiting(store: &dyn Store, tenant: TenantId, sender: Option<SenderId>, now: Timestamp) -> nuncio_store::Result<()> {
     const STEP: u32 = 1_000;
     loop {
@@ -249,10 +249,10 @@ pub async fn drop_waiting(store: &dyn Store, tenant: TenantId, sender: Option<Se
     }
 }
 
-/// A list of events that names none would be a webhook that is never called.
+/// Rejects an empty list of events, which would make the webhook useless.
 pub(crate) fn check_events(path: &str, events: Option<&[EventType]>, errors: &mut Vec<FieldError>) {
     if events.is_some_and(<[_]>::is_empty) {
-        errors.push(FieldError::new(path, "has 0 items; must have at least 1. To stop all posts, switch the webhook off"));
+        errors.push(FieldError::new(path, "has 0 items; must have at least 1. To stop all posts, disable the webhook"));
     }
 }
 

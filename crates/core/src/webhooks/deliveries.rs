@@ -1,4 +1,4 @@
-//! Looking at deliveries, and having them made again.
+//! Reads and replays deliveries.
 
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::{Id as _, uuid_v7};
@@ -30,25 +30,25 @@ pub struct DeliveryView {
     /// The event.
     #[schema(value_type = String)]
     pub event_id: EventId,
-    /// What happened.
+    /// Event type.
     #[schema(value_type = EventType)]
     pub event_type: EventType,
-    /// The sender whose webhook it is for; null for the environment's own.
+    /// The sender whose webhook gets it; null for the environment's webhook.
     #[schema(value_type = Option<String>, required)]
     pub sender_id: Option<SenderId>,
-    /// What the event is about.
+    /// The resource that the event is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_id: Option<String>,
-    /// Grows with each event of the same resource.
+    /// Incremented by each event of the same resource.
     pub sequence: i64,
-    /// Where it was, or will be, posted to.
+    /// URL it was, or will be, posted to.
     pub url: String,
-    /// Where it stands.
+    /// Its status.
     #[schema(value_type = DeliveryStatus)]
     pub status: &'static str,
     /// The newest tries, oldest first.
     pub attempts: Vec<DeliveryAttemptView>,
-    /// When it is tried next.
+    /// Time of the next try.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_attempt_at: Option<Timestamp>,
@@ -65,18 +65,18 @@ pub struct DeliveryView {
 #[serde(rename_all = "camelCase")]
 #[schema(as = WebhookDeliveryAttempt)]
 pub struct DeliveryAttemptView {
-    /// When it began.
+    /// When it started.
     #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
-    /// The status that was answered.
+    /// The response status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_status: Option<u16>,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// Why there was no answer.
+    /// Why there was no response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The answer's body, cut to 4 KB.
+    /// The response body, truncated to 4 KB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
 }
@@ -132,7 +132,7 @@ fn read_resource_id(text: &str) -> Option<Uuid> {
     of(text)
 }
 
-/// `resourceId` of a query.
+/// Parses `resourceId` of a query.
 pub(crate) fn asked_resource(text: Option<&str>, errors: &mut Vec<FieldError>) -> Option<Uuid> {
     let found = read_resource_id(text?);
     if found.is_none() {
@@ -141,7 +141,7 @@ pub(crate) fn asked_resource(text: Option<&str>, errors: &mut Vec<FieldError>) -
     found
 }
 
-/// The delivery of an event to the webhook of a sender, or of the world: the same whoever makes it.
+/// Returns the id of an event's delivery to the webhook of a sender, or of the environment; derived, so that every node computes the same.
 pub fn delivery_id(event: &Event, sender: Option<SenderId>) -> DeliveryId {
     let mut hasher = Sha256::new();
     hasher.update(event.id.uuid().as_bytes());
@@ -153,31 +153,31 @@ pub fn delivery_id(event: &Event, sender: Option<SenderId>) -> DeliveryId {
     DeliveryId::from_uuid(uuid_v7(event.id.created_at(), random))
 }
 
-/// Which deliveries are asked for: the query of `GET /v1/webhooks/deliveries`.
+/// Query of `GET /v1/webhooks/deliveries`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListDeliveries {
-    /// Any of these statuses, repeated or joined by commas.
+    /// Statuses, repeated or comma-separated.
     #[param(value_type = Option<Vec<DeliveryStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
-    /// Any of these event types, repeated or joined by commas.
+    /// Event types, repeated or comma-separated.
     #[param(value_type = Option<Vec<EventType>>, style = Form, explode, min_items = 1)]
     pub event_type: Option<String>,
     /// To the webhook of this sender.
     pub sender_id: Option<String>,
     /// About this message, contact, broadcast, template or invitation.
     pub resource_id: Option<String>,
-    /// Created at or after this moment.
+    /// Created at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<String>,
-    /// Created before this moment.
+    /// Created before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub until: Option<String>,
     /// Page size.
     #[param(minimum = 1, maximum = 100, default = 50)]
     pub limit: Option<u32>,
-    /// The `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     pub cursor: Option<String>,
 }
 
@@ -205,7 +205,7 @@ impl Webhooks<'_> {
         self.delivery(caller, parse_id(id, "delivery")?).await
     }
 
-    /// `POST /v1/webhooks/deliveries/{id}/replay`: as if it had never been tried.
+    /// `POST /v1/webhooks/deliveries/{id}/replay`: delivers it again, with a new set of tries.
     pub async fn replay_delivery(&self, caller: &Caller, id: &str) -> Result<DeliveryView> {
         caller.require(Permission::WebhooksWrite)?;
         let id = parse_id(id, "delivery")?;
@@ -221,13 +221,13 @@ impl Webhooks<'_> {
         self.delivery(caller, id).await
     }
 
-    /// `POST /v1/senders/{id}/webhook/test` and, without a sender, `POST /v1/webhook/test`: has `webhook.test` posted to the sender's webhook,
-    /// or to the world's own. Returns the event and its delivery.
+    /// `POST /v1/senders/{id}/webhook/test` and, without a sender, `POST /v1/webhook/test`: posts `webhook.test` to the webhook of the
+    /// sender or of the environment. Returns the event and its delivery.
     pub async fn test(&self, caller: &Caller, sender: Option<&str>) -> Result<(EventId, DeliveryId)> {
         caller.require(Permission::WebhooksWrite)?;
         let sender: Option<SenderId> = sender.map(|id| parse_id(id, "sender")).transpose()?;
-        let world = self.world(caller.tenant).await?;
-        if sender.is_some_and(|id| world.sender(id).is_none()) {
+        let config = self.tenant_config(caller.tenant).await?;
+        if sender.is_some_and(|id| config.sender(id).is_none()) {
             return Err(Error::not_found("sender"));
         }
         let (now, resource) = (self.ids().clock.now(), self.ids().next::<EventId>().uuid());
@@ -248,9 +248,9 @@ impl Webhooks<'_> {
         tx.commit().await?;
         let mut tx = self.inner.store.read().await?;
         let entry = tx.find_log_entry(caller.tenant, ResourceKind::Webhook, resource, 1).await?;
-        let told = crate::webhooks::events::tell(&mut *tx, &world, entry.as_slice(), |_| true).await?;
+        let told = crate::webhooks::events::build_events(&mut *tx, &config, entry.as_slice(), |_| true).await?;
         self.inner.dispatch.logs().changed(caller.tenant);
-        let event = told.first().ok_or_else(|| Error::internal("an event that was written is not there"))?;
+        let event = told.first().ok_or_else(|| Error::internal("a stored event is missing"))?;
         Ok((event.id, delivery_id(event, sender)))
     }
 

@@ -1,16 +1,16 @@
-//! The event log as the outside is told of it.
+//! Public representation of the event log.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use nuncio_domain::config::World;
+use nuncio_domain::config::TenantConfig;
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::{Change, Wait};
 use nuncio_domain::message::{Failure, Message, Status};
 use nuncio_domain::{ContactId, Environment, EventId, FieldError, MessageId, Permission, ProjectId, SenderId, TenantId, Timestamp, limits};
-use nuncio_store::{LogEntry, Position, Told, Tx};
+use nuncio_store::{LogEntry, LogPayload, Position, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -24,75 +24,71 @@ use crate::base::rights::{Resource, id_and_status};
 use crate::messages::MessageView;
 use crate::webhooks::asked_resource;
 
-/// Something that happened, with what it happened to.
+/// An event with its resource.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The same whenever it is told.
+    /// The same on every read.
     pub id: EventId,
-    /// Where its row stands in the log.
+    /// Position of its row in the log.
     pub position: Position,
-    /// What kind of resource it is about.
+    /// Kind of resource.
     pub kind: ResourceKind,
-    /// The resource.
     pub resource: Uuid,
-    /// The resource's version afterwards.
+    /// The resource's version after the event.
     pub sequence: i64,
-    /// What happened.
     pub event_type: EventType,
-    /// The sender whose webhook hears of it.
+    /// The sender whose webhook gets it.
     pub sender: Option<SenderId>,
-    /// As it is shown.
+    /// Its public representation.
     pub view: EventView,
 }
 
-/// An event.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Event)]
 pub struct EventView {
-    /// Its identifier, the same at each delivery.
+    /// Id of the event, the same in each delivery.
     #[schema(value_type = String)]
     pub id: EventId,
-    /// What happened.
+    /// Event type.
     #[serde(rename = "type")]
     #[schema(value_type = EventType)]
     pub event_type: EventType,
-    /// When.
+    /// Time of the event.
     #[schema(value_type = String, format = DateTime)]
     pub timestamp: Timestamp,
     /// The project.
     #[schema(value_type = String)]
     pub project_id: ProjectId,
-    /// The sender, if it is about one.
+    /// The sender, if the event belongs to one.
     #[schema(value_type = Option<String>, required)]
     pub sender_id: Option<SenderId>,
     /// `live` or `test`.
     #[schema(value_type = Environment)]
     pub environment: &'static str,
-    /// Grows with each event of the same resource.
+    /// Incremented by each event of the same resource.
     pub sequence: i64,
-    /// The resource under its name, as it was then, and what else belongs to it.
+    /// The resource, under its name, as of the event, and related data.
     #[schema(value_type = Object)]
     pub data: EventData,
 }
 
 impl Event {
-    /// What is posted to webhooks.
+    /// Returns the body posted to webhooks.
     pub fn body(&self) -> Vec<u8> {
         serde_json::to_vec(&self.view).unwrap_or_default()
     }
 }
 
-/// What an event tells of its resource.
+/// Data of an event.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum EventData {
-    /// A message.
     #[serde(rename_all = "camelCase")]
     Message {
-        /// As it was then.
+        /// The message as of the event.
         message: Box<MessageView>,
-        /// The status before.
+        /// The previous status.
         #[serde(skip_serializing_if = "Option::is_none")]
         previous_status: Option<&'static str>,
     },
@@ -100,41 +96,40 @@ pub enum EventData {
     Other(Map<String, Value>),
 }
 
-/// Tells what `entries` of a world's log say, in order, as far as it is of a type that is wanted. What is about a message that is no
-/// longer kept is left out.
-pub async fn tell(
+/// Builds the events of `entries` of an environment's log, in order, if `wants` their type. Skips messages that no longer exist.
+pub async fn build_events(
     tx: &mut dyn Tx,
-    world: &World,
+    config: &TenantConfig,
     entries: &[LogEntry],
     wants: impl Fn(EventType) -> bool,
 ) -> nuncio_store::Result<Vec<Event>> {
     let wants_any = |change: &Change| types_of(change).into_iter().flatten().any(&wants);
-    let is_message = |entry: &&LogEntry| matches!(&entry.told, Told::Message(changes) if changes.iter().any(wants_any));
+    let is_message = |entry: &&LogEntry| matches!(&entry.payload, LogPayload::Message(changes) if changes.iter().any(wants_any));
     let mut ids: Vec<MessageId> = entries.iter().filter(is_message).map(|e| MessageId::from_uuid(e.resource)).collect();
     ids.sort_unstable();
     ids.dedup();
-    let messages = tx.lookup_messages(world.tenant, &ids).await?;
+    let messages = tx.lookup_messages(config.tenant, &ids).await?;
     let contacts = tx.contacts_of_messages(&messages).await?;
     let messages: HashMap<Uuid, (Message, Option<ContactId>)> =
         messages.into_iter().zip(contacts).map(|(message, contact)| (message.id.uuid(), (message, contact))).collect();
     let mut events = Vec::with_capacity(entries.len() * 2);
     for entry in entries {
-        match &entry.told {
-            Told::Message(changes) => {
+        match &entry.payload {
+            LogPayload::Message(changes) => {
                 let Some((message, contact)) = messages.get(&entry.resource) else { continue };
                 for (change, sequence) in changes.iter().zip(entry.sequence..).filter(|(change, _)| wants_any(change)) {
-                    let view = MessageView::new(&as_of(message, change), world.environment, *contact);
+                    let view = MessageView::new(&as_of(message, change), config.environment, *contact);
                     let data = EventData::Message { message: Box::new(view), previous_status: change.previous.map(Status::as_str) };
                     for event_type in types_of(change).into_iter().flatten().filter(|event_type| wants(*event_type)) {
                         let head = (event_type, Some(message.sender), sequence, change.at);
-                        events.push(event(world, entry, ResourceKind::Message, head, data.clone()));
+                        events.push(event(config, entry, ResourceKind::Message, head, data.clone()));
                     }
                 }
             }
-            Told::Other(kind, occurrences) => {
+            LogPayload::Other(kind, occurrences) => {
                 for (occurrence, sequence) in occurrences.iter().zip(entry.sequence..).filter(|(occurrence, _)| wants(occurrence.kind)) {
                     let data = EventData::Other(occurrence.data.clone());
-                    events.push(event(world, entry, *kind, (occurrence.kind, occurrence.sender, sequence, entry.recorded_at), data));
+                    events.push(event(config, entry, *kind, (occurrence.kind, occurrence.sender, sequence, entry.recorded_at), data));
                 }
             }
         }
@@ -142,25 +137,25 @@ pub async fn tell(
     Ok(events)
 }
 
-/// The event's type, the sender whose webhook hears of it, its sequence and its time.
+/// Event type, the sender whose webhook gets it, sequence and time.
 type Head = (EventType, Option<SenderId>, i64, Timestamp);
 
-fn event(world: &World, entry: &LogEntry, kind: ResourceKind, (event_type, sender, sequence, at): Head, data: EventData) -> Event {
-    let id = event_id(world.tenant, entry, sequence, event_type);
+fn event(config: &TenantConfig, entry: &LogEntry, kind: ResourceKind, (event_type, sender, sequence, at): Head, data: EventData) -> Event {
+    let id = event_id(config.tenant, entry, sequence, event_type);
     let view = EventView {
         id,
         event_type,
         timestamp: at,
-        project_id: world.project.id,
+        project_id: config.project.id,
         sender_id: sender,
-        environment: world.environment.as_str(),
+        environment: config.environment.as_str(),
         sequence,
         data,
     };
     Event { id, position: entry.position, kind, resource: entry.resource, sequence, event_type, sender, view }
 }
 
-/// Follows from what the event is, so that it is the same whenever it is told, by any node.
+/// Derived from the event's position, so that every node computes the same id.
 fn event_id(tenant: TenantId, entry: &LogEntry, sequence: i64, event_type: EventType) -> EventId {
     let mut hasher = Sha256::new();
     hasher.update(tenant.0.to_be_bytes());
@@ -170,12 +165,12 @@ fn event_id(tenant: TenantId, entry: &LogEntry, sequence: i64, event_type: Event
     let digest = hasher.finalize();
     let mut random = [0; 10];
     random.copy_from_slice(&digest[..10]);
-    // The first twelve bits after the time: events of one moment sort by their sequence.
+    // The first twelve bits after the time: events of one millisecond sort by their sequence.
     [random[0], random[1]] = (sequence as u16).to_be_bytes();
     EventId::from_uuid(uuid_v7(entry.recorded_at, random))
 }
 
-/// What a change is told as: its status, and that a conversation began.
+/// Returns the event types of a change: its status, and a new conversation.
 fn types_of(change: &Change) -> [Option<EventType>; 2] {
     [Some(type_of(change.status)), change.conversation.then_some(EventType::ConversationNew)]
 }
@@ -192,14 +187,14 @@ const fn type_of(status: Status) -> EventType {
     }
 }
 
-/// A failure as the log has it, with the words that the message still has of it.
+/// Returns a failure from the log, with the text that the message still has of it.
 fn in_words<'a>(failure: &Failure, known: impl IntoIterator<Item = Option<&'a Failure>>) -> Failure {
     let same = |known: &&Failure| known.code == failure.code;
     known.into_iter().flatten().find(same).unwrap_or(failure).clone()
 }
 
-/// The message as it was right after `change`, as far as what changed since can be taken back. The log has neither a provider's words nor
-/// its identifiers: these are the message's, until it is erased.
+/// Returns the message as of `change`, undoing later changes as far as possible. The log has neither provider texts nor provider ids: these
+/// are the message's, until it is erased.
 fn as_of(message: &Message, change: &Change) -> Message {
     let mut then = message.clone();
     let state = &mut then.state;
@@ -230,42 +225,42 @@ fn as_of(message: &Message, change: &Change) -> Message {
                 last.error = last.error.take().map(|error| in_words(&error, [known.error.as_ref()]));
             }
         }
-        // Accepted and not started yet.
+        // Accepted, but not started yet.
         None if change.previous.is_none() => detail.attempts.clear(),
         None => {}
     }
     then
 }
 
-/// Which part of the event log is asked for: the query of `GET /v1/events`.
+/// Query of `GET /v1/events`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListEvents {
-    /// Any of these types, repeated or joined by commas.
+    /// Event types, repeated or comma-separated.
     #[serde(rename = "type")]
     #[param(value_type = Option<Vec<EventType>>, style = Form, explode, min_items = 1)]
     pub event_type: Option<String>,
     /// About this message, contact, broadcast, template or invitation.
     pub resource_id: Option<String>,
-    /// Of this moment or later.
+    /// At or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<String>,
-    /// Of before this moment.
+    /// Before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     pub until: Option<String>,
     /// Page size.
     #[param(minimum = 1, maximum = 100, default = 50)]
     pub limit: Option<u32>,
-    /// The `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     pub cursor: Option<String>,
 }
 
-/// A place in the list of events: a row of the log, and how many of its events were shown.
+/// Encodes a position in the list of events: a row of the log, and how many of its events were shown.
 fn place(position: Position, shown: u16) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&position.commit.to_be_bytes());
-    // Entries are numbered from 0 or 1: six bytes last for ever.
+    // Entries are numbered from 0 or 1: six bytes suffice.
     bytes[8..14].copy_from_slice(&position.entry.to_be_bytes()[2..]);
     bytes[14..].copy_from_slice(&shown.to_be_bytes());
     bytes
@@ -276,16 +271,16 @@ fn read_place(bytes: [u8; 16]) -> (Position, u16) {
     (Position { commit: number(0..8), entry: number(8..14) }, number(14..16) as u16)
 }
 
-/// Which events are wanted.
+/// A filter of events.
 #[derive(Clone, Debug, Default)]
 pub struct EventFilter {
-    /// Any of these types; empty for all.
+    /// Event types; empty means all.
     types: Vec<EventType>,
     resource: Option<Uuid>,
 }
 
 impl EventFilter {
-    /// Reads the filters of a query.
+    /// Parses the filters of a query.
     pub fn read(asked: &ListEvents) -> nuncio_domain::Result<Self> {
         let mut errors = Vec::new();
         let filter = Self::of(asked, &mut errors);
@@ -308,13 +303,13 @@ impl EventFilter {
     }
 }
 
-/// How far clocks of nodes, and the times that rows wait to be written, may put rows of the log out of the order of time.
+/// How far rows of the log can be out of time order, by differing clocks of nodes and waiting writes.
 const SKEW: Duration = Duration::from_secs(60);
-/// Rows of the log that are read at once for a list with filters.
+/// Rows of the log per read for a list with filters.
 const ROWS: u32 = 500;
 
 impl Events<'_> {
-    /// `GET /v1/events`: a page, newest first.
+    /// `GET /v1/events`: returns a page, newest first.
     pub async fn list(&self, caller: &Caller, asked: &ListEvents) -> nuncio_domain::Result<Listed<EventView>> {
         caller.require(Permission::MessagesRead)?;
         let mut errors = Vec::new();
@@ -323,9 +318,9 @@ impl Events<'_> {
         let (cursor, scope) = self.after_cursor(caller.tenant, &format!("events?{filter:?}"), &part, errors)?;
         let next = |place| Some(self.cursors().make(caller.tenant, &scope, place));
         let cursor = cursor.map(read_place);
-        let world = self.world(caller.tenant).await?;
+        let config = self.tenant_config(caller.tenant).await?;
         let mut tx = self.inner.store.read().await?;
-        // A row that was shown in part is read again.
+        // A partly shown row is read again.
         let mut before = cursor.map(|(at, shown)| if shown == 0 { at } else { Position { entry: at.entry + 1, ..at } });
         if let Some(until) = part.until.filter(|_| before.is_none()) {
             before = Some(tx.log_place(caller.tenant, until.plus(SKEW)).await?);
@@ -344,8 +339,8 @@ impl Events<'_> {
             let Some(oldest) = entries.last().map(|e| e.position).filter(|_| entries[0].position >= end) else { break };
             before = Some(oldest);
             looked_at += entries.len();
-            let events = visible(caller, tell(&mut *tx, &world, &entries, |event_type| filter.wants(event_type)).await?);
-            // Rows come newest first, their events oldest first.
+            let events = visible(caller, build_events(&mut *tx, &config, &entries, |event_type| filter.wants(event_type)).await?);
+            // Rows are newest first, their events oldest first.
             let mut rows: Vec<Vec<Event>> = Vec::new();
             for event in events.into_iter().filter(|event| in_span(event.view.timestamp)) {
                 match rows.last_mut().filter(|row| row[0].position == event.position) {
@@ -370,24 +365,24 @@ impl Events<'_> {
         Ok((views(items), None))
     }
 
-    /// Ends what follows the log, within a moment: the node is about to stop.
+    /// Ends all event streams shortly, because the node is stopping.
     pub fn end_streams(&self) {
         self.inner.closing.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a caller who follows the log may go on: the key holds, and this node is not about to stop.
+    /// Returns whether a caller's stream may continue: the key is valid, and this node is not stopping.
     pub async fn may_follow(&self, caller: &Caller) -> bool {
         !self.inner.closing.load(Ordering::Relaxed) && self.inner.dispatch.accepting().is_some() && self.keys().is_valid(caller).await
     }
 
-    /// Where the log of the caller's world ends now.
+    /// Returns the current end of the log of the caller's environment.
     pub async fn end(&self, caller: &Caller) -> nuncio_domain::Result<Seen> {
         caller.require(Permission::MessagesRead)?;
         let position = self.inner.store.read().await?.log_end(caller.tenant).await?;
         Ok(Seen { position, shown: ALL })
     }
 
-    /// What a token of [`Self::after`] names.
+    /// Parses a token of [`Self::after`].
     pub fn seen(&self, caller: &Caller, token: &str) -> nuncio_domain::Result<Seen> {
         caller.require(Permission::MessagesRead)?;
         let wrong = |_| nuncio_domain::Error::field("header.Last-Event-ID", "is not the id of an event of this stream");
@@ -395,7 +390,7 @@ impl Events<'_> {
         Ok(Seen { position, shown })
     }
 
-    /// The next events of the caller's world that are wanted, in order, each with the token that names it as the last one seen; and what is seen then.
+    /// Returns the next matching events of the caller's environment, in order, each with its resume token, and the new position.
     pub async fn after(
         &self,
         caller: &Caller,
@@ -404,29 +399,29 @@ impl Events<'_> {
         rows: u32,
     ) -> nuncio_domain::Result<(Vec<(String, EventView)>, Seen)> {
         caller.require(Permission::MessagesRead)?;
-        // A row that was seen in part is read again.
+        // A partly seen row is read again.
         let entry = if seen.shown == ALL { seen.position.entry } else { seen.position.entry - 1 };
         let from = Position { entry, ..seen.position };
         let entries = self.inner.store.read().await?.read_log(caller.tenant, from, rows).await?;
         let Some(position) = entries.last().map(|e| e.position) else { return Ok((Vec::new(), seen)) };
-        // Who holds one reader must not wait for another.
-        let world = self.world(caller.tenant).await?;
+        // Must not wait for another reader while holding one.
+        let config = self.tenant_config(caller.tenant).await?;
         let mut tx = self.inner.store.read().await?;
-        let events = visible(caller, tell(&mut *tx, &world, &entries, |_| true).await?);
-        let (mut told, mut last, mut shown) = (Vec::with_capacity(events.len()), None, 0);
+        let events = visible(caller, build_events(&mut *tx, &config, &entries, |_| true).await?);
+        let (mut payload, mut last, mut shown) = (Vec::with_capacity(events.len()), None, 0);
         for event in events {
             shown = if last == Some(event.position) { shown + 1 } else { 1 };
             last = Some(event.position);
             if (event.position == seen.position && shown <= seen.shown) || !filter.admits(&event) {
                 continue;
             }
-            told.push((self.cursors().make(caller.tenant, STREAM, place(event.position, shown)), event.view));
+            payload.push((self.cursors().make(caller.tenant, STREAM, place(event.position, shown)), event.view));
         }
-        Ok((told, Seen { position, shown: ALL }))
+        Ok((payload, Seen { position, shown: ALL }))
     }
 }
 
-/// The events as `caller` may see them: of a resource that it may not read, id and status.
+/// Returns the events as `caller` can see them: resources it cannot read are reduced to id and status.
 fn visible(caller: &Caller, mut events: Vec<Event>) -> Vec<Event> {
     for event in &mut events {
         let resource = Resource::from(event.kind);
@@ -442,21 +437,21 @@ fn visible(caller: &Caller, mut events: Vec<Event>) -> Vec<Event> {
     events
 }
 
-/// How far a reader of the log has come.
+/// Position of a reader in the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seen {
     position: Position,
-    /// Events of the row at `position`.
+    /// Number of events seen of the row at `position`.
     shown: u16,
 }
 
-/// More events than a row has.
+/// More events than any row has.
 const ALL: u16 = u16::MAX;
 
-/// The scope of tokens that name the last event seen.
+/// Scope of the tokens that name the last event seen.
 const STREAM: &str = "events/stream";
 
-/// Right after the last of these events, whose row was shown to its end.
+/// Returns the position after the last of these events, whose row was shown completely.
 fn last_place(items: &[Event]) -> [u8; 16] {
     items.last().map_or([0; 16], |event| place(event.position, 0))
 }

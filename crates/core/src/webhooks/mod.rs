@@ -1,4 +1,4 @@
-//! Webhooks: who is told, how it is signed, and what became of it.
+//! Webhooks: their events, signatures and deliveries.
 
 mod config;
 mod deliveries;

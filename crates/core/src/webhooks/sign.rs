@@ -6,28 +6,28 @@ use nuncio_domain::{Entropy, EventId, Redacted, Timestamp};
 
 use nuncio_secrets::mac;
 
-/// What a secret begins with.
+/// Prefix of secrets.
 const PREFIX: &str = "whsec_";
 
 /// The three headers of a delivery.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signature {
-    /// `webhook-id`: the event, the same at each try.
+    /// `webhook-id`: the event's id, the same for each try.
     pub id: String,
-    /// `webhook-timestamp`: Unix seconds of the try.
+    /// `webhook-timestamp`: time of the try in Unix seconds.
     pub timestamp: String,
     /// `webhook-signature`: one signature per secret, separated by spaces.
     pub signature: String,
 }
 
-/// A new signing secret, in the form that is shown.
+/// Generates a signing secret in its public form.
 pub fn new_secret(entropy: &dyn Entropy) -> Redacted<String> {
     let mut key = [0; 32];
     entropy.fill(&mut key);
     Redacted::new(format!("{PREFIX}{}", STANDARD.encode(key)))
 }
 
-/// Signs a body with every secret that is valid now.
+/// Signs a body with every valid secret.
 pub fn sign(secrets: &[Redacted<String>], event: EventId, at: Timestamp, body: &[u8]) -> Signature {
     let (id, timestamp) = (event.to_string(), (at.millis() / 1_000).to_string());
     let signatures: Vec<String> = secrets.iter().map(|secret| one(secret.expose(), &id, &timestamp, body)).collect();

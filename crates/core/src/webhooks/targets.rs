@@ -1,6 +1,6 @@
-//! Which webhook hears of which event.
+//! Selects the webhook of each event.
 
-use nuncio_domain::config::World;
+use nuncio_domain::config::TenantConfig;
 use nuncio_domain::event::EventType;
 use nuncio_domain::{Redacted, SenderId, TenantId, Timestamp};
 use nuncio_secrets::{Row, Sealer};
@@ -9,24 +9,22 @@ use serde_json::{Map, Value};
 
 use crate::webhooks::events::Event;
 
-/// A webhook that is active, with its secrets opened.
+/// An active webhook with decrypted secrets.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The sender that it belongs to; the world when absent.
+    /// `None` for the environment's webhook.
     pub sender: Option<SenderId>,
-    /// Where to post to.
     pub url: String,
-    /// Which events.
     pub events: Vec<EventType>,
-    /// What signs now.
+    /// Current signing secrets.
     pub secrets: Vec<Redacted<String>>,
-    /// Since when nothing but failure was seen.
+    /// Start of the current run of failures.
     pub failing_since: Option<Timestamp>,
     /// When it was set up.
     pub updated_at: Timestamp,
 }
 
-/// The active webhooks of a world.
+/// The active webhooks of an environment.
 #[derive(Clone, Debug)]
 pub struct Targets {
     all: Vec<Target>,
@@ -40,24 +38,24 @@ impl Target {
 }
 
 impl Targets {
-    /// Reads them. A webhook whose secrets cannot be opened is left out, and said so in the log.
-    pub async fn read(tx: &mut dyn Tx, sealer: &Sealer, world: &World, now: Timestamp) -> Result<Self> {
+    /// Loads them. Skips and logs webhooks whose secrets cannot be decrypted.
+    pub async fn read(tx: &mut dyn Tx, sealer: &Sealer, config: &TenantConfig, now: Timestamp) -> Result<Self> {
         let mut all = Vec::new();
-        for webhook in tx.list_webhooks(world.tenant).await?.into_iter().filter(|w| w.active) {
-            let secrets = match sealer.open(Row::Webhook(world.tenant, webhook.sender), webhook.sealed.expose()) {
+        for webhook in tx.list_webhooks(config.tenant).await?.into_iter().filter(|w| w.active) {
+            let secrets = match sealer.open(Row::Webhook(config.tenant, webhook.sender), webhook.sealed.expose()) {
                 Ok(secrets) => signing(&secrets, webhook.previous_until.is_some_and(|until| until > now)),
                 Err(error) => {
-                    tracing::error!(%error, tenant = world.tenant.0, "the secrets of a webhook cannot be opened; it gets nothing");
+                    tracing::error!(%error, tenant = config.tenant.0, "failed to decrypt webhook secrets; webhook gets no events");
                     continue;
                 }
             };
             let (sender, url, events) = (webhook.sender, webhook.url, webhook.events);
             all.push(Target { sender, url, events, secrets, failing_since: webhook.failing_since, updated_at: webhook.updated_at });
         }
-        Ok(Self { all, default_sender: world.default_sender().map(|s| s.id) })
+        Ok(Self { all, default_sender: config.default_sender().map(|s| s.id) })
     }
 
-    /// The webhook that hears of `event`. What has no sender goes to the world's own, or else to the default sender's.
+    /// Returns the webhook for `event`. Events without a sender go to the environment's webhook, or else to the default sender's.
     pub fn of(&self, event: &Event) -> Option<&Target> {
         let target = match event.sender {
             Some(sender) => self.find(Some(sender)),
@@ -66,12 +64,12 @@ impl Targets {
         target.filter(|t| t.wants(event.event_type))
     }
 
-    /// Whether any webhook hears of events of this type.
+    /// Returns whether any webhook wants events of this type.
     pub fn want(&self, event_type: EventType) -> bool {
         self.all.iter().any(|target| target.wants(event_type))
     }
 
-    /// The webhook of a sender, or of the world.
+    /// Returns the webhook of a sender, or of the environment.
     pub fn find(&self, sender: Option<SenderId>) -> Option<&Target> {
         self.all.iter().find(|t| t.sender == sender)
     }
@@ -82,7 +80,7 @@ fn signing(secrets: &Map<String, Value>, previous_too: bool) -> Vec<Redacted<Str
     names.iter().filter_map(|name| secrets.get(*name)?.as_str()).map(|s| Redacted::new(s.to_owned())).collect()
 }
 
-/// To be called in each transaction that changes webhooks: while one is active, the world's log is read.
+/// Must be called in each transaction that changes webhooks: the environment's log is read while one is active.
 pub async fn changed(tx: &mut dyn Tx, tenant: TenantId) -> Result<()> {
     if tx.list_webhooks(tenant).await?.iter().any(|w| w.active) {
         let end = tx.log_end(tenant).await?;

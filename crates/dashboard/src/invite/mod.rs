@@ -9,7 +9,7 @@ use axum::http::header::{LOCATION, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use nuncio_core::Core;
-use nuncio_core::invitations::{Details, Guest};
+use nuncio_core::invitations::{Details, Invitee};
 use nuncio_domain::invitation::Stage;
 use nuncio_domain::{Error, ErrorCode};
 
@@ -81,7 +81,7 @@ async fn take_step(core: &Core, token: &str, form: &Form) -> Result<(), Error> {
 }
 
 /// The same page again, with what was typed and what is wrong with it.
-fn with_faults(mut guest: Guest, form: &Form, error: &Error, language: Language) -> Response {
+fn with_faults(mut guest: Invitee, form: &Form, error: &Error, language: Language) -> Response {
     let faults = Faults::of(error, language);
     if form.get("step") == "details" {
         // Details that were taken although the code could not be sent are shown with the faults all the same.

@@ -1,7 +1,7 @@
 //! The pages of an invitation. Everything that comes from people is escaped by the template.
 
 use maud::{Markup, html};
-use nuncio_core::invitations::Guest;
+use nuncio_core::invitations::Invitee;
 use nuncio_domain::invitation::Stage;
 use nuncio_domain::{Environment, Error};
 use serde_json::Value;
@@ -40,13 +40,13 @@ impl Faults {
 }
 
 /// The page of a guest's stage.
-pub(super) fn stage(guest: &Guest, faults: &Faults, language: Language) -> Markup {
+pub(super) fn stage(guest: &Invitee, faults: &Faults, language: Language) -> Markup {
     View { guest, faults, language }.page()
 }
 
 /// What a page shows, and in which language.
 struct View<'a> {
-    guest: &'a Guest,
+    guest: &'a Invitee,
     faults: &'a Faults,
     language: Language,
 }
@@ -231,7 +231,7 @@ impl View<'_> {
     }
 }
 
-fn day(guest: &Guest) -> String {
+fn day(guest: &Invitee) -> String {
     let text = guest.expires_at.to_string();
     format!("{} {} UTC", text.get(..10).unwrap_or_default(), text.get(11..16).unwrap_or_default())
 }

@@ -289,7 +289,7 @@ const PHRASES: &[[&str; 5]] = &[
         "Setzen Sie das Häkchen, um fortzufahren.",
     ],
     [
-        "The number that was meant for you cannot be used at the moment. Ask who invited you.",
+        "The number reserved for you is not available at the moment. Contact the person who invited you.",
         "El número reservado para usted no se puede usar en este momento. Pregunte a quien le invitó.",
         "O número reservado para você não pode ser usado no momento. Pergunte a quem convidou você.",
         "Le numéro qui vous est réservé ne peut pas être utilisé pour le moment. Demandez à qui vous a invité.",

@@ -11,8 +11,8 @@ use crate::{Shared, retry};
 
 impl LaneState {
     /// Half as many attempts at once as were under way.
-    fn slow_down(&mut self, under_way: usize) {
-        self.share = (self.share.min(under_way as f64) / 2.0).max(1.0);
+    fn slow_down(&mut self, in_flight: usize) {
+        self.share = (self.share.min(in_flight as f64) / 2.0).max(1.0);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What waits for one endpoint, and how it is doing.
+//! The queue and state of one endpoint.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -6,67 +6,66 @@ use std::time::Duration;
 use nuncio_store::{Delivery, Position};
 use uuid::Uuid;
 
-/// Deliveries to one endpoint at once.
+/// Maximum concurrent deliveries to one endpoint.
 const WIDTH: usize = 32;
-/// Failures in a row after which an endpoint is left in peace, but for one try now and then.
+/// Consecutive failures after which an endpoint only gets single tries.
 const PATIENCE: u32 = 5;
-/// The longest rest between two such tries.
+/// Maximum pause between two such tries.
 const REST: Duration = Duration::from_secs(30);
 
-/// A delivery that is to be made now.
+/// A delivery ready to post.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) delivery: Delivery,
-    /// The body, the same at each try.
+    /// The body, identical for each try.
     pub(super) body: Vec<u8>,
-    /// The row of the log that waits for it; none when the delivery itself is written already.
+    /// The row of the log that waits for it; `None` if the delivery itself is already stored.
     pub(super) position: Option<Position>,
-    /// When it was taken from the log, on the monotonic clock.
+    /// When it was read from the log, on the monotonic clock.
     pub(super) since: Duration,
 }
 
-/// One endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Endpoint {
-    /// Events by resource. A line that is there and empty has its only event under way.
+    /// Waiting events by resource. An empty line has its only event in flight.
     lines: HashMap<Uuid, VecDeque<Task>>,
-    /// Lines whose first event may go.
+    /// Lines whose first event can be posted.
     ready: VecDeque<Uuid>,
     pub(super) under_way: usize,
     pub(super) waiting: usize,
-    /// What the bodies of those that wait take, in bytes.
+    /// Bytes of all waiting bodies.
     pub(super) bytes: usize,
     failures: u32,
     resting_until: Option<Duration>,
-    /// Whether written deliveries may wait for it.
+    /// Whether stored deliveries may be waiting for it.
     pub(super) backlog: bool,
     /// When to look for them next.
-    pub(super) look_at: Duration,
-    /// It answers slowly: everything is written first, until nothing waits any more.
+    pub(super) next_poll_at: Duration,
+    /// The endpoint is slow: events are stored first until none wait.
     pub(super) slow: bool,
 }
 
 impl Endpoint {
-    /// One for which written deliveries may wait.
+    /// Makes an endpoint that may have stored deliveries.
     pub(super) fn with_backlog() -> Self {
         Self { backlog: true, ..Self::default() }
     }
 
-    /// Whether what comes from the log must be written first, since it cannot go now.
+    /// Returns whether events from the log must be stored first because they cannot be posted now.
     pub(super) fn is_closed(&self) -> bool {
         self.slow || self.resting_until.is_some()
     }
 
-    /// Something may be due that was not, and somebody wants to see it tried.
+    /// Requests an early look for deliveries, for a caller that waits for one.
     pub(super) fn look_again(&mut self) {
         self.backlog = true;
-        self.look_at = Duration::ZERO;
+        self.next_poll_at = Duration::ZERO;
         if self.resting_until.is_some() {
             self.resting_until = Some(Duration::ZERO);
         }
     }
 
-    /// How many more deliveries it takes now.
+    /// Returns how many more deliveries fit now.
     pub(super) fn room(&self, now: Duration) -> usize {
         let width = match self.resting_until {
             None => WIDTH,
@@ -92,7 +91,7 @@ impl Endpoint {
         }
     }
 
-    /// The next delivery to make.
+    /// Returns the next delivery to post.
     pub(super) fn pop(&mut self, now: Duration) -> Option<Task> {
         let width = if self.resting_until.is_some_and(|until| now >= until) { 1 } else { WIDTH };
         if self.under_way >= width || self.resting_until.is_some_and(|until| now < until) {
@@ -106,7 +105,7 @@ impl Endpoint {
         Some(task)
     }
 
-    /// A delivery arrived: the next of its line may go.
+    /// Records a success and releases the next event of the line.
     pub(super) fn succeeded(&mut self, resource: Uuid) {
         self.under_way -= 1;
         self.failures = 0;
@@ -114,7 +113,8 @@ impl Endpoint {
         self.advance(resource);
     }
 
-    /// A delivery failed. Answers what must not go before it, or cannot go now; `holds` says whether its line waits for it.
+    /// Records a failure. Returns the tasks that must not, or cannot, be posted now; `holds` is whether the line waits for the failed
+    /// event.
     pub(super) fn failed(&mut self, resource: Uuid, holds: bool, now: Duration) -> Vec<Task> {
         self.under_way -= 1;
         self.failures = self.failures.saturating_add(1);
@@ -142,15 +142,15 @@ impl Endpoint {
         }
     }
 
-    /// When the one that waits longest was taken from the log.
+    /// Returns when the oldest waiting event was read from the log.
     pub(super) fn oldest(&self) -> Option<Duration> {
         self.lines.values().flatten().map(|task| task.since).min()
     }
 
-    /// Takes back everything that is not under way.
+    /// Removes everything that is not in flight.
     pub(super) fn take_waiting(&mut self) -> Vec<Task> {
         let tasks: Vec<Task> = self.lines.values_mut().flat_map(std::mem::take).collect();
-        // What is left are the lines of deliveries under way.
+        // The remaining lines have deliveries in flight.
         for resource in self.ready.drain(..) {
             self.lines.remove(&resource);
         }

@@ -1,4 +1,4 @@
-//! Reading a world's log, and keeping the place in it.
+//! Reads an environment's log and tracks the position in it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use nuncio_core::events::{self, Event};
 use nuncio_core::webhooks::{Targets, delivery_id};
 use nuncio_dispatch::LogFlags;
-use nuncio_domain::config::World;
+use nuncio_domain::config::TenantConfig;
 use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{DeliveryId, SenderId, TenantId, Timestamp};
 use nuncio_store::{Delivery, DeliveryLog, LogEntry, Position, Result};
@@ -15,89 +15,89 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::endpoint::{Endpoint, Task};
-use super::post::{PATIENCE, given_up};
+use super::post::{PATIENCE, abandoned};
 use crate::Shared;
 
-/// Rows of one reading, while what they bring is small.
+/// Rows per read, while their events are small.
 const ROWS: u32 = 256;
-/// Rows of one reading after one that brought more than [`LARGE`]: each may bring the text of an email.
+/// Rows per read after one above [`LARGE`]: each can contain the text of an email.
 const FEW_ROWS: u32 = 64;
-/// Bytes of the events of one reading that are not much.
+/// Bytes of events per read that count as small.
 const LARGE: usize = 1 << 20;
-/// Events in memory beyond which nothing more is read.
+/// Maximum number of events in memory before reading pauses.
 const MEMORY: usize = 1_024;
-/// Bytes of events in memory beyond which nothing more is read.
+/// Maximum bytes of events in memory before reading pauses.
 const MEMORY_BYTES: usize = 16 << 20;
-/// The longest pause between two looks at a log of which nobody here says that it has grown.
+/// Maximum pause between two reads of a log that this node has not signalled.
 const QUIET: Duration = Duration::from_millis(500);
-/// How long a log is left in peace after an error.
-const TROUBLE: Duration = Duration::from_millis(500);
-/// Deliveries of one write.
+/// Pause after an error.
+const AFTER_ERROR: Duration = Duration::from_millis(500);
+/// Deliveries per write.
 const WRITE: usize = 256;
-/// How long webhooks and senders are trusted.
-const TRUST: Duration = Duration::from_secs(1);
-/// How long an event may wait in memory before it is written as a delivery to come.
-const CUSTODY: Duration = Duration::from_secs(1);
-/// When a delivery that is under way would be tried again, should this node die.
-const UNDER_WAY: Duration = Duration::from_secs(60);
-/// How often the place is written when nothing else is.
+/// How long webhooks and senders are cached.
+const CONFIG_TTL: Duration = Duration::from_secs(1);
+/// How long an event can wait in memory before it is stored as a pending delivery.
+const MAX_IN_MEMORY: Duration = Duration::from_secs(1);
+/// When a delivery in flight is retried if this node dies.
+const IN_FLIGHT_RETRY: Duration = Duration::from_secs(60);
+/// How often the position is stored when nothing else is.
 const PLACE: Duration = Duration::from_secs(1);
-/// How often to look for deliveries that come due.
+/// How often to look for due deliveries.
 const DUE: Duration = Duration::from_millis(250);
 
-/// Whose webhook: a sender's, or the world's.
+/// Owner of a webhook: a sender, or the environment.
 pub(super) type Key = Option<SenderId>;
 
-/// A world, and who hears of its events.
+/// An environment and its webhooks.
 #[derive(Debug)]
 pub(super) struct Config {
-    pub(super) world: World,
+    pub(super) tenant: TenantConfig,
     pub(super) targets: Targets,
 }
 
-/// The log of one world.
+/// The log of one environment.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(super) tenant: TenantId,
     pub(super) fence: i64,
-    /// Up to here another reader may have made deliveries that the place does not show.
+    /// Up to here an earlier reader may have stored deliveries beyond its stored position.
     taken_over: Position,
     pub(super) inner: Mutex<Inner>,
-    /// What changed since the last look.
+    /// Changes since the last round.
     flags: Arc<LogFlags>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     read: Position,
-    /// Whether everything was read of which an earlier reader may have made deliveries.
+    /// Whether everything up to `taken_over` has been read.
     caught_up: bool,
-    /// The newest that was read, and until when it is trusted.
+    /// The newest configuration, and when it expires.
     config: Option<(Option<Duration>, Arc<Config>)>,
-    /// Rows that were read, with how many of their deliveries are not written yet.
+    /// Rows read, with the number of their deliveries not stored yet.
     open: BTreeMap<Position, usize>,
-    /// Deliveries under way.
+    /// Deliveries in flight.
     pub(super) flights: HashMap<DeliveryId, Flight>,
-    /// What is to be written, and the row that waits for it.
+    /// Deliveries to store, with the row that waits for each.
     done: HashMap<DeliveryId, (Delivery, Option<Position>)>,
-    /// Resources with a delivery to come among `done`.
+    /// Resources with a pending delivery in `done`.
     held: HashSet<(Key, Uuid)>,
-    /// Whether the last reading brought much.
+    /// Whether the last read was large.
     large: bool,
-    /// When something was read last, and when to look next without being told.
+    /// When something was last read, and when to read next without a signal.
     read_at: Duration,
     read_next: Duration,
-    /// Nothing is tried before, after an error.
+    /// No work before this time, after an error.
     resting_until: Duration,
-    /// The place to write.
+    /// The position to store.
     place: Option<Position>,
     placed_at: Duration,
     pub(super) endpoints: HashMap<Key, Endpoint>,
-    /// What to note about webhooks: failing since, and why to switch them off.
+    /// Changes of webhooks to store: failing since, and the reason to disable.
     pub(super) notes: HashMap<Key, (Option<Timestamp>, Option<String>)>,
 }
 
-/// A delivery under way.
+/// A delivery in flight.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) delivery: Delivery,
@@ -113,14 +113,14 @@ impl Log {
         Self { tenant, fence, taken_over: end, inner: Mutex::new(inner), flags }
     }
 
-    /// Has webhooks and senders read anew before the log is read on.
-    pub(super) fn distrust_config(&self) {
+    /// Discards cached webhooks and senders.
+    pub(super) fn invalidate_config(&self) {
         if let Some((until, _)) = &mut self.inner.lock().config {
             *until = None;
         }
     }
 
-    /// Whether nothing is under way and everything is written.
+    /// Returns whether nothing is in flight and everything is stored.
     pub(super) fn is_idle(&self) -> bool {
         let inner = self.inner.lock();
         inner.open.is_empty() && inner.done.is_empty() && inner.endpoints.values().all(|e| e.under_way + e.waiting == 0)
@@ -132,18 +132,18 @@ impl Log {
 }
 
 impl Inner {
-    /// Has a delivery written, with what waits for it.
+    /// Queues a delivery to be stored, with the row that waits for it.
     pub(super) fn write(&mut self, delivery: Delivery, position: Option<Position>) {
         if delivery.due_at.is_some() {
             self.held.insert((delivery.sender, delivery.resource));
             self.endpoints.entry(delivery.sender).or_default().backlog = true;
         }
-        // A result takes the place of the note that it was under way, which the row may still wait for.
+        // The result replaces the in-flight note; the row may still wait for that note.
         let noted = self.done.remove(&delivery.id).and_then(|(_, position)| position);
         self.done.insert(delivery.id, (delivery, position.or(noted)));
     }
 
-    /// Writes what cannot go now as deliveries to come.
+    /// Queues deliveries that cannot be posted now to be stored as pending.
     pub(super) fn put_off(&mut self, tasks: Vec<Task>, now: Timestamp) {
         for task in tasks {
             let delivery =
@@ -154,15 +154,15 @@ impl Inner {
 }
 
 impl Shared {
-    /// One round for one log; answers whether there was anything to do. What goes wrong in one log concerns no other.
+    /// Runs one round for one log; returns whether there was anything to do. Errors affect only this log.
     pub(super) async fn follow(self: &Arc<Self>, log: &Arc<Log>, look: bool) -> bool {
         let now = self.ids.clock.monotonic();
         if now < log.inner.lock().resting_until {
             return false;
         }
         self.try_follow(log, look).await.unwrap_or_else(|error| {
-            tracing::warn!(tenant = log.tenant.0, %error, "a round of webhooks failed; it is tried again");
-            log.inner.lock().resting_until = now + TROUBLE;
+            tracing::warn!(tenant = log.tenant.0, %error, "failed to process webhooks of an environment; will retry");
+            log.inner.lock().resting_until = now + AFTER_ERROR;
             false
         })
     }
@@ -191,14 +191,14 @@ impl Shared {
             return Ok(Some(Arc::clone(config)));
         }
         let mut tx = self.store.read().await?;
-        let Some(world) = tx.load_world(log.tenant).await? else { return Ok(None) };
-        let targets = Targets::read(&mut *tx, &self.sealer, &world, self.ids.clock.now()).await?;
-        let config = Arc::new(Config { world, targets });
-        log.inner.lock().config = Some((Some(now + TRUST), Arc::clone(&config)));
+        let Some(tenant) = tx.load_tenant(log.tenant).await? else { return Ok(None) };
+        let targets = Targets::read(&mut *tx, &self.sealer, &tenant, self.ids.clock.now()).await?;
+        let config = Arc::new(Config { tenant, targets });
+        log.inner.lock().config = Some((Some(now + CONFIG_TTL), Arc::clone(&config)));
         Ok(Some(config))
     }
 
-    /// Reads the next rows and hands their events out. A log that stays quiet is looked at less and less often, unless `look` says so.
+    /// Reads the next rows and distributes their events. A quiet log is read less and less often, unless `look` is set.
     async fn read_on(&self, log: &Log, config: &Config, look: bool) -> Result<bool> {
         let now = self.ids.clock.monotonic();
         let (read, rows, caught_up) = {
@@ -221,7 +221,7 @@ impl Shared {
             inner.read_next = now + (now.saturating_sub(inner.read_at) / 8).min(QUIET);
             return Ok(false);
         }
-        let events = events::tell(&mut *tx, &config.world, &entries, |event_type| config.targets.want(event_type)).await?;
+        let events = events::build_events(&mut *tx, &config.tenant, &entries, |event_type| config.targets.want(event_type)).await?;
         let meant: Vec<(Event, Key, DeliveryId, String)> = events
             .into_iter()
             .filter_map(|event| {
@@ -296,8 +296,8 @@ impl Shared {
         }
     }
 
-    /// Takes up written deliveries that have come due. None is taken up before the log was read as far as the last reader had read it: an
-    /// earlier event of the same resource may stand there, whose delivery that reader had not written yet.
+    /// Loads stored deliveries that are due. Not before the log is read as far as the last reader had read it: it can contain an earlier
+    /// event of the same resource whose delivery that reader had not stored.
     async fn take_due(&self, log: &Log, config: &Config) -> Result<bool> {
         let now = self.ids.clock.monotonic();
         let open: Vec<(Key, usize, usize)> = {
@@ -305,7 +305,7 @@ impl Shared {
             if !inner.caught_up {
                 return Ok(false);
             }
-            let asked = inner.endpoints.iter().filter(|(_, e)| e.backlog && e.look_at <= now && e.room(now) > 0);
+            let asked = inner.endpoints.iter().filter(|(_, e)| e.backlog && e.next_poll_at <= now && e.room(now) > 0);
             asked.map(|(key, e)| (*key, e.room(now), e.under_way + e.waiting)).collect()
         };
         let mut any = false;
@@ -322,7 +322,7 @@ impl Shared {
         let fresh: Vec<Delivery> = {
             let inner = log.inner.lock();
             let endpoint = inner.endpoints.get(&key);
-            // An earlier delivery of a held resource may still have to be written.
+            // An earlier delivery of a held resource may not be stored yet.
             let is_fresh = |d: &Delivery| {
                 let held = inner.held.contains(&(key, d.resource)) || inner.done.contains_key(&d.id);
                 !held && !endpoint.is_some_and(|e| e.has_line(d.resource))
@@ -334,7 +334,7 @@ impl Shared {
             let mut inner = log.inner.lock();
             let nothing_held = !inner.held.iter().any(|(k, _)| *k == key);
             if let Some(endpoint) = inner.endpoints.get_mut(&key) {
-                endpoint.look_at = since + DUE;
+                endpoint.next_poll_at = since + DUE;
                 endpoint.slow &= endpoint.under_way > 0;
                 endpoint.backlog = still || !nothing_held;
             }
@@ -342,7 +342,7 @@ impl Shared {
         }
         for delivery in fresh {
             let event = match tx.find_log_entry(log.tenant, delivery.kind, delivery.resource, delivery.sequence).await? {
-                Some(entry) => events::tell(&mut *tx, &config.world, &[entry], |event_type| event_type == delivery.event_type)
+                Some(entry) => events::build_events(&mut *tx, &config.tenant, &[entry], |event_type| event_type == delivery.event_type)
                     .await?
                     .into_iter()
                     .find(|e| e.id == delivery.event),
@@ -354,21 +354,21 @@ impl Shared {
                     let body = event.body();
                     inner.endpoints.entry(key).or_default().push(Task { delivery, body, position: None, since });
                 }
-                // The event, or what it was about, is no longer kept.
+                // The event, or its resource, no longer exists.
                 None => inner.write(Delivery { status: DeliveryStatus::Dead, due_at: None, updated_at: now, ..delivery }, None),
             }
         }
         Ok(true)
     }
 
-    /// Writes what became of deliveries, and the place; answers whether anything was written.
+    /// Stores deliveries and the position; returns whether anything was stored.
     pub(super) async fn save(&self, log: &Log) -> Result<bool> {
         let (now, monotonic) = (self.ids.clock.now(), self.ids.clock.monotonic());
         let config = log.config();
         let (rows, place, held) = {
             let mut inner = log.inner.lock();
             if let Some(config) = &config {
-                give_up_inactive(&mut inner, &config.targets, now);
+                abandon_inactive(&mut inner, &config.targets, now);
             }
             put_off_overdue(&mut inner, now, monotonic);
             let ids: Vec<DeliveryId> = inner.done.keys().take(WRITE).copied().collect();
@@ -392,15 +392,15 @@ impl Shared {
         match logged {
             Ok(holds) => {
                 inner.placed_at = monotonic;
-                // What is still to be written keeps its hold.
+                // Deliveries not stored yet keep their hold.
                 let left: Vec<_> = inner.done.values().filter(|(d, _)| d.due_at.is_some()).map(|(d, _)| (d.sender, d.resource)).collect();
                 inner.held.extend(left);
                 for (delivery, _) in rows.iter().filter(|(d, _)| d.due_at.is_some_and(|at| at <= now)) {
-                    inner.endpoints.entry(delivery.sender).or_default().look_at = Duration::ZERO;
+                    inner.endpoints.entry(delivery.sender).or_default().next_poll_at = Duration::ZERO;
                 }
                 drop(inner);
                 if !holds {
-                    tracing::warn!(tenant = log.tenant.0, "another node reads this world's log now");
+                    tracing::warn!(tenant = log.tenant.0, "another node took over the event log; stopped reading it");
                     self.drop_log(log.tenant);
                 }
                 Ok(!rows.is_empty())
@@ -412,10 +412,10 @@ impl Shared {
                     if let Some(position) = position {
                         *inner.open.entry(position).or_default() += 1;
                     }
-                    // What came in meanwhile is newer, but the row waits for it all the same.
+                    // A newer result arrived in the meantime; the row waits for that one.
                     inner.done.entry(delivery.id).and_modify(|(_, at)| *at = at.or(position)).or_insert((delivery, position));
                 }
-                // The place must not pass what is open again.
+                // The position must not pass a reopened row.
                 if let Some(first) = inner.open.first_key_value().map(|(first, _)| *first) {
                     inner.place = inner.place.filter(|place| *place < first);
                 }
@@ -425,22 +425,22 @@ impl Shared {
     }
 }
 
-/// Gives up what is still to go to webhooks that were removed or switched off.
-fn give_up_inactive(inner: &mut Inner, targets: &Targets, now: Timestamp) {
+/// Abandons deliveries to webhooks that were deleted or disabled.
+fn abandon_inactive(inner: &mut Inner, targets: &Targets, now: Timestamp) {
     let is_active = |key: Key| targets.find(key).is_some();
     let waiting = |(key, endpoint): (&Key, &mut Endpoint)| if is_active(*key) { Vec::new() } else { endpoint.take_waiting() };
     let tasks: Vec<Task> = inner.endpoints.iter_mut().flat_map(waiting).collect();
     for Task { delivery, position, .. } in tasks {
-        inner.write(given_up(delivery, now), position);
+        inner.write(abandoned(delivery, now), position);
     }
     for (delivery, _) in inner.done.values_mut().filter(|(d, _)| d.due_at.is_some() && !is_active(d.sender)) {
-        *delivery = given_up(delivery.clone(), now);
+        *delivery = abandoned(delivery.clone(), now);
     }
 }
 
-/// Writes what has waited too long as deliveries to come, so that the place in the log can move on.
+/// Queues events that waited too long to be stored as pending deliveries, so that the position can advance.
 fn put_off_overdue(inner: &mut Inner, now: Timestamp, monotonic: Duration) {
-    let overdue = |endpoint: &Endpoint| endpoint.oldest().is_some_and(|since| monotonic.saturating_sub(since) >= CUSTODY);
+    let overdue = |endpoint: &Endpoint| endpoint.oldest().is_some_and(|since| monotonic.saturating_sub(since) >= MAX_IN_MEMORY);
     let slow: Vec<Key> = inner.endpoints.iter().filter(|(_, e)| overdue(e)).map(|(key, _)| *key).collect();
     for key in slow {
         let Some(endpoint) = inner.endpoints.get_mut(&key) else { continue };
@@ -448,9 +448,9 @@ fn put_off_overdue(inner: &mut Inner, now: Timestamp, monotonic: Duration) {
         let waiting = endpoint.take_waiting();
         inner.put_off(waiting, now);
     }
-    let late = |flight: &&mut Flight| flight.position.is_some() && monotonic.saturating_sub(flight.since) >= CUSTODY;
+    let late = |flight: &&mut Flight| flight.position.is_some() && monotonic.saturating_sub(flight.since) >= MAX_IN_MEMORY;
     let noted: Vec<_> = inner.flights.values_mut().filter(late).map(|f| (f.delivery.clone(), f.position.take())).collect();
     for (delivery, position) in noted {
-        inner.write(Delivery { due_at: Some(now.plus(UNDER_WAY)), updated_at: now, ..delivery }, position);
+        inner.write(Delivery { due_at: Some(now.plus(IN_FLIGHT_RETRY)), updated_at: now, ..delivery }, position);
     }
 }

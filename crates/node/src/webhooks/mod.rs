@@ -1,10 +1,10 @@
-//! Posting events to webhooks.
+//! Posts events to webhooks.
 //!
-//! The event log itself is the queue: a world's log is read forward by one node, whose place in it is kept with what became of the
-//! deliveries. Most deliveries succeed at once and cost one row. What fails, or has to wait, is written as a delivery to come and no
-//! longer holds up the place in the log; so a slow or dead endpoint delays nobody, and a crash repeats at most what was under way.
+//! The event log is the queue: one node reads an environment's log forward and stores its position with the outcome of the deliveries. Most
+//! deliveries succeed at once and cost one row. A delivery that fails, or has to wait, is stored as pending and no longer holds back the
+//! position; so a slow or dead endpoint delays no others, and a crash repeats at most what was in flight.
 //!
-//! Per endpoint, events of one resource form a *line* and go one after the other; lines go side by side.
+//! Per endpoint, the events of one resource form a *line* and are posted in order; lines are independent.
 
 mod endpoint;
 mod log;
@@ -22,25 +22,25 @@ use parking_lot::Mutex;
 use crate::Shared;
 use log::Log;
 
-/// How often a node looks which logs are its own.
+/// How often a node checks which logs it reads.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The logs that this node reads.
+/// The logs this node reads.
 #[derive(Debug, Default)]
 pub(crate) struct Webhooks {
     logs: Mutex<HashMap<TenantId, Arc<Log>>>,
-    /// When the node last looked which logs are its own. Held during a round: there is one at a time.
+    /// When the node last checked which logs it reads. Locked during a round, so that one runs at a time.
     round: tokio::sync::Mutex<Option<Duration>>,
 }
 
 impl Shared {
-    /// One round: writes what became of deliveries, reads on in every log, makes the deliveries that are due. Answers whether there was
-    /// anything to do. With `look` every log is looked at, also those that nobody here has written to.
+    /// Runs one round: stores outcomes, reads every log, posts due deliveries. Returns whether there was anything to do. With `look`, also
+    /// reads logs without a signal.
     pub(crate) async fn post_events(self: &Arc<Self>, look: bool) -> Result<bool> {
         let mut looked_at = self.webhooks.round.lock().await;
         let now = self.ids.clock.monotonic();
         if self.dispatch.logs().take_webhooks_changed() || looked_at.is_none_or(|at| now.saturating_sub(at) >= LOOK) {
-            self.divide_logs().await?;
+            self.assign_logs().await?;
             *looked_at = Some(now);
         }
         let logs: Vec<_> = self.webhooks.logs.lock().values().cloned().collect();
@@ -51,7 +51,7 @@ impl Shared {
         Ok(busy)
     }
 
-    /// Rounds for ever, until the node stops.
+    /// Runs rounds until the node stops.
     pub(crate) async fn run_webhooks(self: Arc<Self>) {
         const IDLE: Duration = Duration::from_millis(50);
         const BUSY: Duration = Duration::from_millis(2);
@@ -60,15 +60,15 @@ impl Shared {
                 Ok(true) => tokio::time::sleep(BUSY).await,
                 Ok(false) => drop(tokio::time::timeout(IDLE, self.dispatch.logs().signalled()).await),
                 Err(error) => {
-                    tracing::warn!(%error, "a round of webhooks failed; it is tried again");
+                    tracing::warn!(%error, "failed to run a round of webhooks; will retry");
                     tokio::time::sleep(Duration::from_millis(500)).await;
                 }
             }
         }
     }
 
-    /// Writes what became of the last deliveries, and leaves the logs to others.
-    pub(crate) async fn leave_logs(self: &Arc<Self>) -> Result<()> {
+    /// Stores the last outcomes and releases the logs to other nodes.
+    pub(crate) async fn release_logs(self: &Arc<Self>) -> Result<()> {
         let logs: Vec<_> = self.webhooks.logs.lock().drain().map(|(_, log)| log).collect();
         for log in logs {
             self.dispatch.logs().remove(log.tenant);
@@ -78,8 +78,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes the logs that are this node's and leaves those that are no longer.
-    async fn divide_logs(&self) -> Result<()> {
+    /// Claims the logs assigned to this node and releases the others.
+    async fn assign_logs(&self) -> Result<()> {
         let readers = self.store.read().await?.log_readers().await?;
         let shards = self.dispatch.shards();
         let is_mine = |tenant: TenantId| is_in(&shards, tenant);
@@ -93,7 +93,7 @@ impl Shared {
                     self.give_up(&log).await?;
                     self.drop_log(reader.tenant);
                 }
-                Some(log) => log.distrust_config(),
+                Some(log) => log.invalidate_config(),
                 None if is_mine(reader.tenant) && self.is_free(&reader) => self.take(&reader).await?,
                 None => {}
             }
@@ -101,7 +101,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether nobody who lives reads the log.
+    /// Returns whether no live node reads the log.
     fn is_free(&self, reader: &LogReader) -> bool {
         reader.owner.is_none_or(|owner| owner == self.dispatch.node() || !self.dispatch.is_alive(owner))
     }

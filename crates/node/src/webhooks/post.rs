@@ -1,4 +1,4 @@
-//! One delivery: signed, posted, judged.
+//! Posts deliveries and evaluates the responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use nuncio_store::{Delivery, DeliveryTry, Result};
 use super::log::{Config, Flight, Key, Log};
 use crate::Shared;
 
-/// How long an endpoint may take to answer.
+/// Timeout of an endpoint.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// How much of its answer is kept.
+/// How much of a response is stored.
 const ANSWER: u64 = 4 * 1_024;
-/// How many tries are kept.
+/// How many tries are stored.
 const TRIES: usize = 20;
-/// When a delivery that failed is tried again; after the last of these it is given up.
+/// Delays between tries; after the last one a delivery is abandoned.
 const AGAIN: [Duration; 8] = [
     Duration::from_secs(5),
     Duration::from_secs(60),
@@ -30,13 +30,13 @@ const AGAIN: [Duration; 8] = [
     Duration::from_secs(12 * 3_600),
     Duration::from_secs(24 * 3_600),
 ];
-/// The next event of a resource waits until the one before it has failed this many times.
+/// The next event of a resource waits until the previous one has failed this many times.
 pub(super) const PATIENCE: i16 = 3;
-/// A webhook that sees nothing but failure for this long is switched off.
+/// A webhook that has only failed for this long is disabled.
 const GIVE_UP: Duration = Duration::from_secs(5 * 86_400);
 
 impl Shared {
-    /// Makes the deliveries that may go now.
+    /// Posts the deliveries that are ready.
     pub(super) fn start_posts(self: &Arc<Self>, log: &Arc<Log>) {
         let now = self.ids.clock.monotonic();
         let mut inner = log.inner.lock();
@@ -58,7 +58,7 @@ impl Shared {
         let config = log.config();
         let target = config.as_ref().and_then(|c| c.targets.find(delivery.sender));
         let Some(target) = target else {
-            self.land(log, given_up(delivery, self.ids.clock.now()), None, None);
+            self.record_outcome(log, abandoned(delivery, self.ids.clock.now()), None, None);
             return;
         };
         let at = self.ids.clock.now();
@@ -90,13 +90,13 @@ impl Shared {
         let status = tried.status;
         metrics::counter!("nuncio_webhook_attempts_total", "outcome" => if is_success(status) { "delivered" } else { "failed" })
             .increment(1);
-        let delivery = judged(delivery, tried, self.ids.clock.now(), &*self.ids.entropy);
-        self.land(log, delivery, Some(target), status);
+        let delivery = evaluated(delivery, tried, self.ids.clock.now(), &*self.ids.entropy);
+        self.record_outcome(log, delivery, Some(target), status);
         self.start_posts(log);
     }
 
-    /// Takes note of what became of a delivery.
-    fn land(&self, log: &Log, delivery: Delivery, target: Option<&Target>, status: Option<u16>) {
+    /// Records the outcome of a delivery.
+    fn record_outcome(&self, log: &Log, delivery: Delivery, target: Option<&Target>, status: Option<u16>) {
         let (now, monotonic) = (self.ids.clock.now(), self.ids.clock.monotonic());
         let mut inner = log.inner.lock();
         let position = inner.flights.remove(&delivery.id).and_then(|flight| flight.position);
@@ -119,9 +119,9 @@ impl Shared {
                 (false, since) => {
                     let since = since.unwrap_or(now);
                     let reason = if status == Some(410) {
-                        Some("the endpoint answered 410 Gone".to_owned())
+                        Some("the endpoint returned 410 Gone".to_owned())
                     } else {
-                        (now.since(since) >= GIVE_UP).then(|| "nothing but failure for five days".to_owned())
+                        (now.since(since) >= GIVE_UP).then(|| "all deliveries failed for five days".to_owned())
                     };
                     if noted.is_none() || reason.is_some() {
                         inner.notes.insert(key, (Some(since), reason));
@@ -132,7 +132,7 @@ impl Shared {
         self.dispatch.logs().wake();
     }
 
-    /// Writes since when webhooks fail, and switches off those that failed for too long or are gone. Answers whether anything was written.
+    /// Stores since when webhooks fail, and disables those that failed for too long or are gone. Returns whether anything was stored.
     pub(super) async fn note_webhooks(&self, log: &Log, config: &Config) -> Result<bool> {
         let notes: Vec<_> = log.inner.lock().notes.drain().collect();
         let any = !notes.is_empty();
@@ -141,22 +141,22 @@ impl Shared {
             let mut tx = self.store.begin().await?;
             let noted = tx.mark_webhook(log.tenant, key, target.updated_at, since, reason.as_deref()).await?;
             if noted && let Some(reason) = &reason {
-                // The path of the URL may be a secret.
+                // The path of the URL can be secret.
                 let host = url::Url::parse(&target.url).ok().and_then(|url| url.host_str().map(str::to_owned));
-                tracing::warn!(tenant = log.tenant.0, host, reason, "a webhook was switched off");
+                tracing::warn!(tenant = log.tenant.0, host, reason, "webhook disabled");
                 nuncio_core::webhooks::changed(&mut *tx, log.tenant).await?;
             }
             tx.commit().await?;
             if noted && reason.is_some() {
                 nuncio_core::webhooks::drop_waiting(&*self.store, log.tenant, key, self.ids.clock.now()).await?;
             }
-            log.distrust_config();
+            log.invalidate_config();
         }
         Ok(any)
     }
 }
 
-/// An answer as it is kept: text of at most [`ANSWER`] bytes.
+/// Returns a response as stored: text of at most [`ANSWER`] bytes.
 fn shown(answer: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(answer).replace('\0', "\u{fffd}");
     text.truncate(text.floor_char_boundary(ANSWER as usize));
@@ -167,13 +167,13 @@ fn is_success(status: Option<u16>) -> bool {
     status.is_some_and(|status| (200..300).contains(&status))
 }
 
-/// The webhook was removed or switched off meanwhile.
-pub(super) fn given_up(delivery: Delivery, now: Timestamp) -> Delivery {
+/// Returns a delivery abandoned because its webhook was deleted or disabled.
+pub(super) fn abandoned(delivery: Delivery, now: Timestamp) -> Delivery {
     Delivery { status: DeliveryStatus::Dead, due_at: None, updated_at: now, ..delivery }
 }
 
-/// What a try makes of a delivery.
-fn judged(mut delivery: Delivery, tried: DeliveryTry, now: Timestamp, entropy: &dyn Entropy) -> Delivery {
+/// Returns a delivery updated by the result of a try.
+fn evaluated(mut delivery: Delivery, tried: DeliveryTry, now: Timestamp, entropy: &dyn Entropy) -> Delivery {
     let arrived = is_success(tried.status);
     delivery.attempts.push(tried);
     let surplus = delivery.attempts.len().saturating_sub(TRIES);
@@ -185,7 +185,7 @@ fn judged(mut delivery: Delivery, tried: DeliveryTry, now: Timestamp, entropy: &
     delivery.tries = delivery.tries.saturating_add(1);
     match AGAIN.get(usize::from(delivery.tries.unsigned_abs()) - 1) {
         Some(pause) => {
-            // Up to a tenth later, so that those that failed together do not come back together.
+            // Up to 10% later, so that deliveries that failed together are not retried together.
             let jitter = Duration::from_millis(entropy.below(pause.as_millis() as u64 / 10 + 1));
             Delivery { status: DeliveryStatus::Failed, due_at: Some(now.plus(*pause + jitter)), ..delivery }
         }

@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use clap::{CommandFactory as _, Parser as _};
 use nuncio_domain::line;
 
-use crate::admin::{self, Answer, Request};
+use crate::admin::{self, CommandOutput, Request};
 use crate::client::life::Outcome;
 use crate::client::{CallError, say};
 use crate::config::Config;
@@ -154,7 +154,7 @@ async fn installed(config: &Config, action: InstalledAction) -> anyhow::Result<E
 }
 
 /// An answer as it is printed. Names and what providers said may hold anything; none of it may control the terminal.
-pub(crate) fn shown(answer: &Answer, json: bool) -> String {
+pub(crate) fn shown(answer: &CommandOutput, json: bool) -> String {
     match &answer.table {
         _ if json => line::escaped_json(&answer.json.to_string()).into_owned(),
         Some(table) => table.text(terminal_width()),
@@ -173,7 +173,7 @@ fn redacted(config: &Config) -> Config {
 }
 
 /// Runs a command on the installation: through its server if one holds the data folder, else by itself.
-async fn perform(config: &Config, request: Request) -> anyhow::Result<Answer> {
+async fn perform(config: &Config, request: Request) -> anyhow::Result<CommandOutput> {
     let data = DataDir::open(&config.storage.data)?;
     let embedded = config.storage.database.is_empty();
     let _lock = match (embedded, data.lock()?) {
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn nothing_that_is_printed_controls_the_terminal() {
         let name = "Shop\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}";
-        let answer = Answer::new(serde_json::json!({"name": name}), format!("snd_1  {name}\nsnd_2  Store"));
+        let answer = CommandOutput::new(serde_json::json!({"name": name}), format!("snd_1  {name}\nsnd_2  Store"));
         let text = shown(&answer, false);
         assert_eq!(text, "snd_1  Shop\\u{1b}]0;owned\\u{7}\\u{9b}2J\\u{202e}\nsnd_2  Store");
         let json = shown(&answer, true);

@@ -152,7 +152,7 @@ async fn what_cannot_be_reacted_to_is_refused() {
     app.drain().await;
     let react = async |id: &str, body: Value| app.post(&format!("/v1/messages/{id}/reactions"), body).await;
     let answer = react(&sms, json!({"emoji": "👎"})).await.expect(400).json();
-    assert!(text(&answer["message"]).contains("sms carries no reactions"), "{answer}");
+    assert!(text(&answer["message"]).contains("sms does not support reactions"), "{answer}");
     let scheduled =
         app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp", "scheduledAt": "2026-01-20T00:00:00Z"})).await;
     let answer = react(&scheduled, json!({"emoji": "👎"})).await.expect(400).json();

@@ -330,7 +330,8 @@ async fn what_belongs_to_another_world_is_not_found() {
 #[tokio::test]
 async fn a_sender_of_another_world_is_not_found() {
     let app = TestApp::start().await;
-    let live = app.node.core.world(app.project.live).await.expect("the live world").default_sender().expect("a sender").id.to_string();
+    let live =
+        app.node.core.tenant_config(app.project.live).await.expect("the live world").default_sender().expect("a sender").id.to_string();
     let auth = format!("Bearer {}", app.test_key);
     let body = json!({"to": "+34600111222", "text": "x"});
     for sender in [live.as_str(), "snd_nonsense"] {

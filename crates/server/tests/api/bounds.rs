@@ -40,7 +40,7 @@ async fn of_a_list_that_is_too_long_only_what_would_fit_is_looked_at() {
     let files = json!({"to": "a@example.org", "subject": "s", "text": "x", "attachments": many(json!({"filename": "", "content": ""}))});
     let answer = app.post("/v1/messages", files).await.expect(400).json();
     assert_eq!(paths(&answer).len(), 1 + limits::ATTACHMENTS, "{answer}");
-    for (field, most) in [("allowedCountries", 0), ("webhookEvents", limits::FAULTS)] {
+    for (field, most) in [("allowedCountries", 0), ("webhookEvents", limits::FIELD_ERRORS)] {
         let answer = app.post("/v1/senders", json!({"name": "s", field: many(json!(wide))})).await.expect(400).json();
         assert!(paths(&answer).len() <= most + 1, "{answer}");
     }

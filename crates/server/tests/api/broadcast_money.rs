@@ -319,7 +319,7 @@ async fn sends_at_once_set_aside_no_more_than_there_is() {
 async fn a_broadcast_counts_to_the_day_on_which_it_is_sent() {
     for backend in Backend::all() {
         let app = with_prices(backend).await;
-        let sender = app.node.core.world(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
+        let sender = app.node.core.tenant_config(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
         app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"dailySpendLimit": 0.15}))).await.expect(200);
         let id = ready(&app, 3).await;
         add(&app, &id, ["+12125550001".to_owned()]).await;
@@ -454,7 +454,7 @@ async fn even(app: &TestApp, ids: &[String], deposited: i64) -> Balance {
     for id in ids {
         let broadcast = tx.find_broadcast(app.tenant(), id.parse().expect("an id")).await.expect("a look").expect("the broadcast");
         assert!(broadcast.unspent() >= Micros(0), "{broadcast:?}");
-        reserved += broadcast.set_aside().0;
+        reserved += broadcast.held_money().0;
         spent += broadcast.counts.cost;
     }
     // Whoever says STOP is answered, which costs too.

@@ -11,7 +11,7 @@ use nuncio_domain::lifecycle::{ReceiptKind, Step};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{BroadcastId, Channel, Environment};
 use nuncio_store::Transition;
-use nuncio_testkit::{Answer, Backend, Options, TestApp};
+use nuncio_testkit::{Backend, Options, TestApp, TestResponse};
 use serde_json::{Value, json};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ pub(crate) fn phones(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|n| format!("+3460{n:07}"))
 }
 
-pub(crate) async fn act(app: &TestApp, id: &str, verb: &str) -> Answer {
+pub(crate) async fn act(app: &TestApp, id: &str, verb: &str) -> TestResponse {
     app.request("POST", &format!("/v1/broadcasts/{id}/{verb}"), None).await
 }
 
@@ -235,7 +235,7 @@ async fn a_stop_during_a_broadcast_is_respected() {
     add(&app, &id, phones(10)).await;
     act(&app, &id, "send").await.expect(202);
     let recipient = nuncio_domain::Recipient { kind: nuncio_domain::AddressKind::Phone, identifier: "+34600000003".into() };
-    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    let world = app.node.core.tenant_config(app.tenant()).await.expect("the test world");
     let mut tx = app.store().begin().await.expect("a transaction");
     let suppression = nuncio_store::Suppression {
         id: app.node.core.ids().next(),
@@ -338,12 +338,12 @@ async fn bulk_leaves_room_for_others() {
 #[tokio::test]
 async fn without_receipts_sent_is_delivered() {
     let app = TestApp::start().await;
-    let part = nuncio_domain::broadcast::Part::new(app.node.core.ids().next(), app.node.core.ids().next(), true);
+    let part = nuncio_domain::broadcast::Membership::new(app.node.core.ids().next(), app.node.core.ids().next(), true);
     let id = app.send_message(json!({"to": "+12125550005", "text": "x"})).await;
     app.drain().await;
     let mut tx = app.store().read().await.expect("a reader");
     let mut state = tx.lookup_message(app.tenant(), id.parse().expect("an id")).await.expect("a look").expect("a message").state;
-    state.detail.broadcast = Some(nuncio_domain::broadcast::Part { no_receipts: false, ..part });
+    state.detail.broadcast = Some(nuncio_domain::broadcast::Membership { no_receipts: false, ..part });
     assert_eq!((Counts::of(&state).sending, Counts::of(&state).sent), (1, 1));
     state.detail.broadcast = Some(part);
     assert_eq!((Counts::of(&state).delivered, Counts::of(&state).sending), (1, 0));

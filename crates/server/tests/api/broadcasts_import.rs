@@ -4,12 +4,12 @@ use axum::body::{Body, Bytes};
 use futures::stream;
 use nuncio::client::World;
 use nuncio::client::import::{ImportFile, summary};
-use nuncio_testkit::{Answer, Backend, TestApp};
+use nuncio_testkit::{Backend, TestApp, TestResponse};
 use serde_json::{Value, json};
 
 use crate::broadcasts::{act, add, contacts, counts, draft, finish, get, phones, status, text};
 
-async fn import(app: &TestApp, id: &str, query: &str, kind: &str, file: impl Into<Body>) -> Answer {
+async fn import(app: &TestApp, id: &str, query: &str, kind: &str, file: impl Into<Body>) -> TestResponse {
     let auth = format!("Bearer {}", app.test_key);
     let headers = [("authorization", auth.as_str()), ("content-type", kind)];
     app.raw("POST", &format!("/v1/broadcasts/{id}/contacts/import?{query}"), &headers, file).await
@@ -56,7 +56,7 @@ async fn a_file_of_recipients_is_imported() {
 async fn what_is_wrong_with_an_import_is_told() {
     let app = TestApp::start().await;
     let id = text(&app).await;
-    let path = |answer: Answer| answer.json()["details"]["errors"][0]["path"].as_str().unwrap_or_default().to_owned();
+    let path = |answer: TestResponse| answer.json()["details"]["errors"][0]["path"].as_str().unwrap_or_default().to_owned();
     let wrong = [
         ("", "application/json", "{}", "header.Content-Type"),
         ("countries=Spain", CSV, "phone\n1\n", "query.countries"),

@@ -12,7 +12,7 @@ use nuncio_channel::{
 use nuncio_channel_sim::SimFactory;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, Environment, FieldError, MessageType, Micros};
-use nuncio_testkit::{Answer, Backend, Options, TestApp};
+use nuncio_testkit::{Backend, Options, TestApp, TestResponse};
 use serde_json::{Value, json};
 
 use crate::broadcasts::counts;
@@ -125,7 +125,7 @@ impl Lives {
         Self { app, carrier, auth }
     }
 
-    async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+    async fn call(&self, method: &str, path: &str, body: Option<Value>) -> TestResponse {
         self.app.send(method, path, &[("authorization", &self.auth)], body).await
     }
 

@@ -16,7 +16,7 @@ const WHOLE: usize = 200;
 
 /// The default sender of the test world sends SMS at this rate.
 async fn throttle(app: &TestApp, messages_per_second: f64, burst: u32) {
-    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    let world = app.node.core.tenant_config(app.tenant()).await.expect("the test world");
     let sender = world.default_sender().expect("a sender").id;
     let put = json!({"kind": "sim", "throttle": {"messagesPerSecond": messages_per_second, "burst": burst}});
     app.request("PUT", &format!("/v1/senders/{sender}/channels/sms"), Some(put)).await.expect(200);

@@ -222,7 +222,7 @@ async fn reviewed(reviewer: &Receiver, fail_open: bool) -> TestApp {
     TestApp::with(Backend::Sqlite, Options { reviewer: Some(reviewer), ..Options::default() }).await
 }
 
-async fn admin(app: &TestApp, command: Command) -> admin::Answer {
+async fn admin(app: &TestApp, command: Command) -> admin::CommandOutput {
     admin::run(&app.node.core, admin::Request { project: None, command }).await.expect("it works")
 }
 
@@ -231,7 +231,7 @@ async fn set_policy(
     threshold: Option<f64>,
     word: Option<&str>,
     domain: Option<&str>,
-) -> nuncio_domain::Result<admin::Answer> {
+) -> nuncio_domain::Result<admin::CommandOutput> {
     let one = |item: Option<&str>| item.map(|item| vec![item.to_owned()]);
     let env = Some(nuncio_domain::Environment::Test);
     let command = Command::ReviewsPolicy { env, threshold, blocked_words: one(word), allowed_domains: one(domain) };

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use nuncio::admin::{Command, Request, run};
 use nuncio_domain::Environment;
-use nuncio_testkit::{Answer, Backend, TestApp};
+use nuncio_testkit::{Backend, TestApp, TestResponse};
 use serde_json::{Map, Value, json};
 
-async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> Answer {
+async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> TestResponse {
     app.send(method, path, &[("authorization", &format!("Bearer {}", app.live_key))], body).await
 }
 
@@ -76,7 +76,7 @@ async fn secrets_are_kept_and_never_shown() {
     for answer in answers {
         assert!(!answer.text.contains("hunter2"), "{}", answer.text);
     }
-    let world = app.store().read().await.expect("a reader").load_world(app.project.live).await.expect("a look").expect("the world");
+    let world = app.store().read().await.expect("a reader").load_tenant(app.project.live).await.expect("a look").expect("the world");
     let sealed = world.connections[0].sealed.expose();
     assert!(!sealed.windows(7).any(|w| w == b"hunter2"), "encrypted at rest");
 }

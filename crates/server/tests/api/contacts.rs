@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// Somebody writes to the default sender of the test world.
 pub(crate) async fn write(app: &TestApp, channel: Channel, from: &str, text: &str, name: Option<&str>) {
     app.clock.advance(Duration::from_millis(1));
-    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    let world = app.node.core.tenant_config(app.tenant()).await.expect("the test world");
     let sender = world.default_sender().expect("a default sender").id;
     let connection = world.connection(sender, channel).expect("a connection").id;
     let (now, id) = (app.node.core.ids().clock.now(), app.node.core.ids().next::<nuncio_domain::MessageId>());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nuncio_core::users::NewUser;
 use nuncio_domain::Redacted;
 use nuncio_domain::user::Role;
-use nuncio_testkit::{Answer, Backend, TestApp};
+use nuncio_testkit::{Backend, TestApp, TestResponse};
 use serde_json::json;
 
 use crate::broadcasts::{act, add, draft, finish};
@@ -24,7 +24,7 @@ impl<'a> Browser<'a> {
         Self { app, cookie: String::new() }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
         self.app.raw("GET", path, &[("cookie", &self.cookie)], Vec::new()).await
     }
 
@@ -38,7 +38,7 @@ impl<'a> Browser<'a> {
     }
 
     /// Sends a form as it stands.
-    async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    async fn send(&self, path: &str, fields: &[(&str, &str)]) -> TestResponse {
         let mut body = url::form_urlencoded::Serializer::new(String::new());
         body.extend_pairs(fields);
         self.app.raw("POST", path, &[("cookie", &self.cookie), FORM], body.finish().into_bytes()).await
@@ -51,19 +51,19 @@ impl<'a> Browser<'a> {
     }
 
     /// Sends a form of a page.
-    pub(crate) async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> TestResponse {
         let key = self.form_key().await;
         let fields: Vec<_> = fields.iter().copied().chain([("key", key.as_str())]).collect();
         self.send(path, &fields).await
     }
 
-    async fn sign_in(&mut self, email: &str, password: &str) -> Answer {
+    async fn sign_in(&mut self, email: &str, password: &str) -> TestResponse {
         let answer = self.send("/sign-in", &[("email", email), ("password", password), ("to", "/messages")]).await;
         self.remember(&answer);
         answer
     }
 
-    fn remember(&mut self, answer: &Answer) {
+    fn remember(&mut self, answer: &TestResponse) {
         let line = answer.header("set-cookie");
         if !line.is_empty() {
             assert!(line.contains("HttpOnly") && line.contains("SameSite=Lax"), "{line}");

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use nuncio_domain::user::Role;
-use nuncio_testkit::{Answer, Backend, TestApp};
+use nuncio_testkit::{Backend, TestApp, TestResponse};
 use serde_json::json;
 
 use crate::broadcasts::finish;
 use crate::dashboard::{Browser, person};
 
 /// Sends a file with fields before it, as a browser does.
-async fn upload(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)], name: &str, file: &str) -> Answer {
+async fn upload(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)], name: &str, file: &str) -> TestResponse {
     let mut body = String::new();
     for (field, value) in fields {
         body.push_str(&format!("--b\r\nContent-Disposition: form-data; name=\"{field}\"\r\n\r\n{value}\r\n"));

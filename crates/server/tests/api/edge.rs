@@ -10,7 +10,7 @@ use http_body_util::BodyExt as _;
 use nuncio_api::Pace;
 use nuncio_channel::scripted::{Reply, Scripted};
 use nuncio_domain::{Channel, limits};
-use nuncio_testkit::{Answer, Backend, Options, TestApp};
+use nuncio_testkit::{Backend, Options, TestApp, TestResponse};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -22,7 +22,7 @@ async fn kannel(app: &TestApp) -> (Scripted, String) {
     let gateway = Scripted::start(|_| Reply::text(202, "0: Accepted for delivery")).await;
     let settings = json!({"url": format!("{}/cgi-bin/sendsms", gateway.base()), "username": "tester"});
     app.connect(Channel::Sms, "kannel", settings, json!({"password": "foobar", "callback_secret": "a-word-of-our-own"})).await;
-    let world = app.node.core.world(app.project.live).await.expect("the live world");
+    let world = app.node.core.tenant_config(app.project.live).await.expect("the live world");
     let sender = world.default_sender().expect("a sender").id;
     let connection = world.connection(sender, Channel::Sms).expect("a connection").id;
     (gateway, format!("/providers/kannel/{connection}"))
@@ -34,10 +34,10 @@ fn stuck(begins: usize) -> Body {
     Body::from_stream(begins.chain(stream::pending()))
 }
 
-async fn answer(response: axum::http::Response<Body>) -> Answer {
+async fn answer(response: axum::http::Response<Body>) -> TestResponse {
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.expect("a body").to_bytes();
-    Answer { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
+    TestResponse { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
 }
 
 /// Every route that reads a body, with what opens it.
@@ -56,7 +56,7 @@ async fn routes(app: &TestApp) -> (Scripted, Vec<(String, Vec<(&'static str, Str
     (gateway, all)
 }
 
-async fn post(app: &TestApp, (path, headers): &(String, Vec<(&'static str, String)>), body: Body) -> Answer {
+async fn post(app: &TestApp, (path, headers): &(String, Vec<(&'static str, String)>), body: Body) -> TestResponse {
     let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
     answer(app.open("POST", path, &headers, body).await).await
 }
@@ -220,7 +220,7 @@ async fn a_request_that_is_answered_early_does_not_break_the_next_one() {
 }
 
 /// Everything in an answer that is longer than it may be.
-fn assert_short(answer: &Answer, place: &str) {
+fn assert_short(answer: &TestResponse, place: &str) {
     assert!(answer.text.len() <= 64 * 1024, "{place}: {} bytes", answer.text.len());
     for fault in answer.json()["details"]["errors"].as_array().into_iter().flatten() {
         let message = fault["message"].as_str().expect("a message");

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use nuncio::config::EmailConfig;
-use nuncio::post_room::PostRoom;
+use nuncio::mail_listener::MailListener;
 use nuncio_channel_smtp::dkim::Signer;
 use nuncio_domain::{Channel, ConnectionId, MessageId, Timestamp};
 use nuncio_testkit::{Backend, Mailbox, NameServer, Options, TestApp, repository};
@@ -19,7 +19,7 @@ pub(crate) const TAKEN: &str = "250 2.0.0 Taken";
 /// The live world, which sends by a relay, and where its mail comes in.
 pub(crate) struct House {
     pub(crate) app: TestApp,
-    room: PostRoom,
+    room: MailListener,
     pub(crate) names: NameServer,
 }
 
@@ -62,7 +62,7 @@ impl House {
         app.connect(Channel::Email, "smtp", settings(relay), json!({})).await;
         let name_servers = names.address.to_string();
         let config = EmailConfig { listen: "127.0.0.1:0".to_owned(), name_servers, ..config };
-        let room = PostRoom::open(&app.node, &config).await.expect("it opens").expect("an address is set");
+        let room = MailListener::open(&app.node, &config).await.expect("it opens").expect("an address is set");
         Self { app, room, names }
     }
 
@@ -126,7 +126,7 @@ impl House {
     }
 
     async fn feedback(&self) -> String {
-        let world = self.app.node.core.world(self.app.project.live).await.expect("the live world");
+        let world = self.app.node.core.tenant_config(self.app.project.live).await.expect("the live world");
         let connection: ConnectionId = world.connections.iter().find(|c| c.kind == "smtp").expect("the connection").id;
         format!("{}@bounces.example.org", self.app.node.core.mail_tokens().feedback(self.app.project.live, connection))
     }
@@ -291,7 +291,7 @@ async fn complaints_suppress_whom_they_are_from() {
     }
     assert_eq!(house.suppressions().await, ["a@example.net complaint", "b@example.net complaint", "c@example.net complaint"]);
     let check = {
-        let world = house.app.node.core.world(house.app.project.live).await.expect("the live world");
+        let world = house.app.node.core.tenant_config(house.app.project.live).await.expect("the live world");
         let connection = world.connections.iter().find(|c| c.kind == "smtp").expect("the connection").clone();
         house.app.node.core.senders().check_connection(house.app.project.live, &connection).await.expect("checked")
     };

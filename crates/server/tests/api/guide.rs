@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use nuncio_testkit::{Answer, TestApp};
+use nuncio_testkit::{TestApp, TestResponse};
 
 /// The tags of a page, without their brackets. Text is escaped, so that `<` begins nothing else.
 fn tags(page: &str) -> impl Iterator<Item = &str> {
@@ -13,7 +13,7 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     tag.split_once(&format!(" {name}=\""))?.1.split('"').next()
 }
 
-fn check_policy(path: &str, answer: &Answer) {
+fn check_policy(path: &str, answer: &TestResponse) {
     let policy = answer.header("content-security-policy");
     assert!(policy.starts_with("default-src 'none'; style-src 'self'; script-src 'self';"), "{path}: {policy}");
     assert!(!policy.contains("unsafe") && policy.contains("frame-ancestors 'none'"), "{path}: {policy}");

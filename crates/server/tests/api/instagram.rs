@@ -24,7 +24,7 @@ async fn a_conversation_on_instagram() {
         let (api, app) = (graph().await, TestApp::on(backend).await);
         let secrets = json!({"access_token": TOKEN, "app_secret": SECRET, "verify_token": WORD});
         app.connect(Channel::Instagram, "instagram", json!({"account_id": ACCOUNT, "base_url": api.base()}), secrets).await;
-        let world = app.node.core.world(app.project.live).await.expect("the live world");
+        let world = app.node.core.tenant_config(app.project.live).await.expect("the live world");
         let connection = world.connections.iter().find(|c| c.kind == "instagram").expect("a connection").id;
         let (address, auth) = (format!("/providers/instagram/{connection}"), format!("Bearer {}", app.live_key));
         let auth = [("authorization", auth.as_str())];

@@ -55,7 +55,7 @@ async fn an_email_address_is_judged_by_itself_and_by_the_suppressions() {
     suppress(json!({"identifier": "bounced@example.org", "reason": "bounce"})).await.expect(201);
     suppress(json!({"identifier": "angry@example.org", "reason": "complaint"})).await.expect(201);
     suppress(json!({"identifier": "gone@example.org", "reason": "opt_out"})).await.expect(201);
-    let world = app.node.core.world(app.tenant()).await.expect("the world");
+    let world = app.node.core.tenant_config(app.tenant()).await.expect("the world");
     let sender = world.default_sender().expect("a sender").id;
     suppress(json!({"identifier": "half@example.org", "senderId": sender})).await.expect(201);
     for (email, verdict, reasons) in [

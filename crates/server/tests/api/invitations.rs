@@ -7,7 +7,7 @@ use nuncio_domain::InvitationId;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::Invitation;
-use nuncio_testkit::{Answer, Backend, TestApp};
+use nuncio_testkit::{Backend, TestApp, TestResponse};
 use serde_json::{Value, json};
 
 use super::at_once;
@@ -42,7 +42,7 @@ pub(super) async fn events(app: &TestApp, invitation: &Value) -> (Vec<(i64, Stri
     (told, last)
 }
 
-fn paths(answer: &Answer) -> Vec<String> {
+fn paths(answer: &TestResponse) -> Vec<String> {
     let errors = answer.json()["details"]["errors"].clone();
     errors.as_array().expect("faults").iter().map(|e| e["path"].as_str().unwrap_or_default().to_owned()).collect()
 }

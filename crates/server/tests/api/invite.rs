@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_testkit::{Answer, Backend, TestApp};
+use nuncio_testkit::{Backend, TestApp, TestResponse};
 use serde_json::{Value, json};
 
 use super::at_once;
@@ -28,12 +28,12 @@ impl<'a> Client<'a> {
         Self { app, invitation, path }
     }
 
-    async fn open(&self) -> Answer {
+    async fn open(&self) -> TestResponse {
         self.app.send("GET", &self.path, &[], None).await
     }
 
     /// Fills in the form of a step on the page that is shown, and sends it.
-    async fn submit(&self, step: &str, filled: &[(&str, &str)]) -> Answer {
+    async fn submit(&self, step: &str, filled: &[(&str, &str)]) -> TestResponse {
         let page =
             self.app.send("GET", &format!("{}{}", self.path, if step == "details" { "?edit" } else { "" }), &[], None).await.expect(200);
         let mut fields = form(&page.text, step).unwrap_or_else(|| panic!("no form for {step}: {}", page.text));
@@ -48,19 +48,19 @@ impl<'a> Client<'a> {
         self.post(&fields).await
     }
 
-    async fn post(&self, fields: &[(String, String)]) -> Answer {
+    async fn post(&self, fields: &[(String, String)]) -> TestResponse {
         self.app.raw("POST", &self.path, &[("content-type", "application/x-www-form-urlencoded")], encode(fields).into_bytes()).await
     }
 
     /// The same, and the form is taken: the page that follows.
-    async fn go(&self, step: &str, filled: &[(&str, &str)]) -> Answer {
+    async fn go(&self, step: &str, filled: &[(&str, &str)]) -> TestResponse {
         let taken = self.submit(step, filled).await.expect(303);
         assert_eq!(format!("/invite/{}", taken.header("location")), self.path);
         self.open().await.expect(200)
     }
 
     /// Up to the code.
-    async fn to_code(&self) -> Answer {
+    async fn to_code(&self) -> TestResponse {
         self.go("begin", &[]).await;
         self.go("details", &[("name", "Ada Shoes"), ("email", "ada@example.org"), ("phone", "+34 600 111-222")]).await
     }
@@ -98,7 +98,7 @@ fn form(page: &str, step: &str) -> Option<Fields> {
     })
 }
 
-fn title(page: &Answer) -> &str {
+fn title(page: &TestResponse) -> &str {
     page.text.split("<title>").nth(1).and_then(|rest| rest.split('<').next()).unwrap_or_default()
 }
 
@@ -108,7 +108,7 @@ fn wrong(code: &str) -> String {
 }
 
 async fn senders(app: &TestApp) -> Vec<nuncio_domain::config::Sender> {
-    app.store().read().await.expect("a reader").load_world(app.tenant()).await.expect("a look").expect("the world").senders
+    app.store().read().await.expect("a reader").load_tenant(app.tenant()).await.expect("a look").expect("the world").senders
 }
 
 // holds: invitations.languages
@@ -405,8 +405,8 @@ async fn codes_are_kept_hashed() {
     let code = client.code().await;
     let id = client.invitation["id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
     let stored = app.store().read().await.expect("a reader").find_invitation(app.tenant(), id).await.expect("a look").expect("it");
-    let walk = serde_json::to_string(&stored.walk).expect("JSON");
-    assert!(stored.walk.code.is_some() && !walk.contains(&code), "{walk}");
+    let progress = serde_json::to_string(&stored.progress).expect("JSON");
+    assert!(stored.progress.code.is_some() && !progress.contains(&code), "{progress}");
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ async fn furnish(app: &TestApp) -> Furnished {
     let broadcast = text(&made["broadcast"]["id"]).to_owned();
     let recipients = json!({"contacts": [{"recipient": "+34600111222"}]});
     app.post(&format!("/v1/broadcasts/{broadcast}/contacts"), recipients).await.expect(201);
-    let sender = app.node.core.world(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
+    let sender = app.node.core.tenant_config(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
     app.set_webhook(Some(sender), "http://127.0.0.1:9/hook", &[EventType::WebhookTest], "whsec_c2VjcmV0").await;
     app.post(&format!("/v1/senders/{sender}/webhook/test"), json!({})).await.expect(202);
     let message = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
@@ -306,7 +306,7 @@ async fn a_search_in_a_long_log_goes_on_in_steps() {
         let delivered = ids(&app, "/v1/events?type=message.delivered").await;
         assert_eq!(delivered.len(), 1);
         // Newer rows of one type, more than one request looks at.
-        let sender = app.node.core.world(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
+        let sender = app.node.core.tenant_config(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
         app.post(&format!("/v1/senders/{sender}/webhook/test"), json!({})).await.expect(202);
         app.drain().await;
         app.sql(&format!(

@@ -343,7 +343,7 @@ async fn dry_run_says_what_it_would_take_and_cost() {
 async fn a_sender_spends_no_more_than_its_daily_limit() {
     for backend in Backend::all() {
         let app = with_prices(backend).await;
-        let sender = app.node.core.world(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
+        let sender = app.node.core.tenant_config(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
         app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"dailySpendLimit": 0.08}))).await.expect(200);
         let body = |key: &str| json!({"to": "+34600111222", "text": "x", "idempotencyKey": key});
         for key in ["a", "b"] {

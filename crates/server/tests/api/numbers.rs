@@ -5,7 +5,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use nuncio_core::numbers::ImportedNumber;
 use nuncio_domain::Micros;
-use nuncio_testkit::{Answer, Backend, TestApp};
+use nuncio_testkit::{Backend, TestApp, TestResponse};
 use serde_json::{Value, json};
 
 use super::at_once;
@@ -21,7 +21,7 @@ fn id(of: &Value) -> String {
     of["id"].as_str().expect("an id").to_owned()
 }
 
-async fn patch(app: &TestApp, number: &Value, body: Value) -> Answer {
+async fn patch(app: &TestApp, number: &Value, body: Value) -> TestResponse {
     app.request("PATCH", &format!("/v1/phone-numbers/{}", id(number)), Some(body)).await
 }
 
@@ -37,7 +37,7 @@ async fn sender(app: &TestApp, phone_number: &str) -> nuncio_domain::SenderId {
 }
 
 async fn phone_of(app: &TestApp, sender: nuncio_domain::SenderId) -> String {
-    app.node.core.world(app.tenant()).await.expect("the world").sender(sender).expect("the sender").phone_number.clone()
+    app.node.core.tenant_config(app.tenant()).await.expect("the world").sender(sender).expect("the sender").phone_number.clone()
 }
 
 async fn stock(app: &TestApp, phone_number: &str, monthly_price: &str) {
@@ -52,7 +52,7 @@ async fn stock(app: &TestApp, phone_number: &str, monthly_price: &str) {
     app.node.core.numbers().import(app.tenant(), &[number], |_| String::new()).await.expect("a good number");
 }
 
-fn paths(answer: &Answer) -> Vec<String> {
+fn paths(answer: &TestResponse) -> Vec<String> {
     let errors = answer.json()["details"]["errors"].clone();
     errors.as_array().expect("faults").iter().map(|e| e["path"].as_str().unwrap_or_default().to_owned()).collect()
 }
@@ -253,7 +253,7 @@ async fn a_deleted_sender_lets_its_numbers_go() {
 async fn senders_of_other_worlds_get_no_number() {
     let app = TestApp::start().await;
     let number = acquire(&app, FREE).await;
-    let live = app.node.core.world(app.project.live).await.expect("the live world").default_sender().expect("a sender").id;
+    let live = app.node.core.tenant_config(app.project.live).await.expect("the live world").default_sender().expect("a sender").id;
     for sender in [json!(live), json!("snd_x"), json!("")] {
         let missing = patch(&app, &number, json!({"senderId": sender})).await.expect(404).json();
         assert_eq!(missing["code"], "not_found");

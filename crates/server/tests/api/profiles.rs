@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nuncio_testkit::{Answer, Backend, Options, TestApp};
+use nuncio_testkit::{Backend, Options, TestApp, TestResponse};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -11,11 +11,11 @@ async fn profile_path(app: &TestApp) -> String {
     format!("/v1/senders/{}/profile", all["items"][0]["id"].as_str().expect("an id"))
 }
 
-async fn patch(app: &TestApp, body: Value) -> Answer {
+async fn patch(app: &TestApp, body: Value) -> TestResponse {
     app.request("PATCH", &profile_path(app).await, Some(body)).await
 }
 
-fn faults(answer: &Answer) -> Vec<String> {
+fn faults(answer: &TestResponse) -> Vec<String> {
     assert_eq!(answer.status.as_u16(), 400, "{}", answer.text);
     let json = answer.json();
     let mut paths: Vec<_> =

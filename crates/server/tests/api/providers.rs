@@ -164,7 +164,7 @@ async fn rig(backend: Backend) -> Rig {
     let registry = Registry::new(vec![Arc::new(nuncio_channel_sim::SimFactory), Arc::new(line.clone())]);
     let app = TestApp::with(backend, Options { registry, ..Options::default() }).await;
     app.connect(Channel::Sms, "line", json!({}), json!({})).await;
-    let world = app.node.core.world(app.project.live).await.expect("the live world");
+    let world = app.node.core.tenant_config(app.project.live).await.expect("the live world");
     let connection = world.connections.iter().find(|c| c.kind == "line").expect("a connection").id;
     let auth = format!("Bearer {}", app.live_key);
     Rig { line, auth, callbacks: format!("/providers/line/{connection}"), app }
@@ -186,7 +186,7 @@ impl Rig {
         self.app.send("GET", path, &[("authorization", &self.auth)], None).await.expect(200).json()
     }
 
-    async fn tell(&self, body: Value) -> nuncio_testkit::Answer {
+    async fn tell(&self, body: Value) -> nuncio_testkit::TestResponse {
         self.app.send("POST", &self.callbacks, &[("x-proof", "good")], Some(body)).await
     }
 }
@@ -263,7 +263,7 @@ async fn what_came_along_from_outside_can_be_had() {
 async fn an_inbound_message_says_what_it_was_written_to() {
     for backend in Backend::all() {
         let rig = rig(backend).await;
-        let world = rig.app.node.core.world(rig.app.project.live).await.expect("the live world");
+        let world = rig.app.node.core.tenant_config(rig.app.project.live).await.expect("the live world");
         let sender = world.default_sender().expect("a default sender").id;
         let patch = json!({"phoneNumber": "+34600000001"});
         let auth = [("authorization", rig.auth.as_str())];
@@ -363,7 +363,7 @@ async fn a_session_is_kept_while_its_connection_is_there() {
         settle(1).await;
         assert_eq!(begun(), 1, "before anything was sent");
         *rig.line.0.trouble.lock().expect("no panic") = Some("the far end is down".to_owned());
-        let world = rig.app.node.core.world(rig.app.project.live).await.expect("the live world");
+        let world = rig.app.node.core.tenant_config(rig.app.project.live).await.expect("the live world");
         let sender = world.default_sender().expect("a sender").id;
         let path = format!("/v1/senders/{sender}/channels/sms");
         let auth = [("authorization", rig.auth.as_str())];
@@ -378,7 +378,7 @@ async fn a_session_is_kept_while_its_connection_is_there() {
 async fn a_throttle_is_kept() {
     for backend in Backend::all() {
         let rig = rig(backend).await;
-        let world = rig.app.node.core.world(rig.app.project.live).await.expect("the live world");
+        let world = rig.app.node.core.tenant_config(rig.app.project.live).await.expect("the live world");
         let sender = world.default_sender().expect("a sender").id;
         let put = json!({"kind": "line", "throttle": {"messagesPerSecond": 0.5, "burst": 2}});
         let auth = [("authorization", rig.auth.as_str())];

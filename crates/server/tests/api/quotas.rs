@@ -1,17 +1,17 @@
 //! The storage quota of an environment, and the command line's lists of both environments.
 
-use nuncio::admin::{Answer, Command, Request, run};
+use nuncio::admin::{Command, CommandOutput, Request, run};
 use nuncio_domain::Environment;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::json;
 
 use crate::broadcasts::{act, add, counts, finish, get, phones, text};
 
-async fn ask(app: &TestApp, command: Command) -> Answer {
+async fn ask(app: &TestApp, command: Command) -> CommandOutput {
     run(&app.node.core, Request { project: None, command }).await.expect("an answer")
 }
 
-async fn limit(app: &TestApp, max_bytes: Option<i64>) -> Answer {
+async fn limit(app: &TestApp, max_bytes: Option<i64>) -> CommandOutput {
     ask(app, Command::StorageLimit { env: Environment::Test, max_bytes }).await
 }
 
@@ -78,7 +78,7 @@ async fn lists_of_the_command_line_show_both_environments_and_say_which() {
         let both = ask(&app, list(None)).await;
         let test = ask(&app, list(Some(Environment::Test))).await;
         let live = ask(&app, list(Some(Environment::Live))).await;
-        let count = |answer: &Answer| answer.json.as_array().expect("a list").len();
+        let count = |answer: &CommandOutput| answer.json.as_array().expect("a list").len();
         assert!(count(&test) > 0 && count(&both) == count(&test) + count(&live), "{both:?}");
         let table = both.table.as_ref().expect("a table");
         assert_eq!((table.head[0].as_str(), table.rows.len()), ("WORLD", count(&both)));

@@ -158,7 +158,7 @@ async fn a_broadcast_and_an_invitation_show_all_that_they_were_asked() {
 /// escapes. Members stand in the order of their names.
 const METADATA: &str = r#"{"a":1e+3,"b":12345678901234567890123,"c":10,"d":0.1234567890123456789012345,"e":1e+400,"m":{"b":"é\"\\","y":[2.50,-0.0]},"z":1.50}"#;
 
-async fn write(app: &TestApp, method: &str, path: &str, body: &str) -> nuncio_testkit::Answer {
+async fn write(app: &TestApp, method: &str, path: &str, body: &str) -> nuncio_testkit::TestResponse {
     let auth = format!("Bearer {}", app.test_key);
     app.raw(method, path, &[("authorization", &auth), ("content-type", "application/json")], body.as_bytes().to_vec()).await
 }

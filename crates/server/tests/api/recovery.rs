@@ -305,7 +305,7 @@ async fn a_start_that_ends_while_it_holds_leaves_the_rest_to_be_held() {
 }
 
 async fn remove(app: &TestApp, channel: &str) {
-    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    let world = app.node.core.tenant_config(app.tenant()).await.expect("the test world");
     let sender = world.default_sender().expect("a default sender").id;
     app.request("DELETE", &format!("/v1/senders/{sender}/channels/{channel}"), None).await.expect(204);
 }
@@ -345,7 +345,7 @@ async fn another_node_too_stops_using_a_connection_that_was_removed() {
     let app = TestApp::start().await;
     let other = app.another_node().await;
     other.start().await.expect("it enters");
-    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    let world = app.node.core.tenant_config(app.tenant()).await.expect("the test world");
     let sms = world.connections.iter().find(|c| c.channel == Channel::Sms).expect("a connection");
     assert!(other.dispatch.reserve(app.tenant(), sms, false, 0).is_some(), "its lane is open");
     let id = app.send_message(in_an_hour("+34600111222")).await;
@@ -498,7 +498,7 @@ async fn of_two_nodes_that_look_after_a_template_one_asks_the_provider() {
         let app = provider.app(backend).await;
         let content = json!({"name": "order_ready", "language": "en", "body": "Ready.", "whatsappCategory": "UTILITY"});
         let made = app.post("/v1/templates", content).await.expect(201).json();
-        let sender = app.node.core.world(app.tenant()).await.expect("the test world").default_sender().expect("a sender").id;
+        let sender = app.node.core.tenant_config(app.tenant()).await.expect("the test world").default_sender().expect("a sender").id;
         let path = format!("/v1/templates/{}/submit", made["id"].as_str().expect("an id"));
         app.post(&path, json!({"senderId": sender})).await.expect(202);
         assert_eq!(provider.submitted.load(Ordering::Acquire), 1);
@@ -506,7 +506,7 @@ async fn of_two_nodes_that_look_after_a_template_one_asks_the_provider() {
         let due =
             app.store().read().await.expect("a reader").due_templates(nuncio_domain::Clock::now(&*app.clock), 9).await.expect("a list");
         for _ in 0..2 {
-            app.node.core.templates().look_after(&due[0]).await.expect("looked after");
+            app.node.core.templates().process_due(&due[0]).await.expect("looked after");
         }
         assert_eq!(provider.submitted.load(Ordering::Acquire), 2);
     }
@@ -524,7 +524,10 @@ async fn all_keys_whose_time_is_over_are_forgotten_in_one_go() {
     .await;
     let known = async |key: &str| {
         let mut tx = app.store().read().await.expect("a reader");
-        tx.find_message_by_idempotency_key(app.tenant(), nuncio_store::Operation::SendMessage, key).await.expect("a look").is_some()
+        tx.find_message_by_idempotency_key(app.tenant(), nuncio_store::IdempotentOperation::SendMessage, key)
+            .await
+            .expect("a look")
+            .is_some()
     };
     assert!(known("2500").await);
     app.node.purge().await.expect("purged");

@@ -1,12 +1,12 @@
 //! What a key sees of resources that it may not read, and what it may set.
 
 use nuncio_domain::Environment;
-use nuncio_testkit::{Answer, TestApp};
+use nuncio_testkit::{TestApp, TestResponse};
 use serde_json::{Value, json};
 
 use crate::authz::stock;
 
-async fn ask(app: &TestApp, key: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
+async fn ask(app: &TestApp, key: &str, method: &str, path: &str, body: Option<Value>) -> TestResponse {
     app.send(method, path, &[("authorization", &format!("Bearer {key}")), ("idempotency-key", "k")], body).await
 }
 
@@ -160,7 +160,7 @@ async fn a_webhook_of_a_sender_is_set_by_keys_that_may_set_webhooks() {
 #[tokio::test]
 async fn ports_of_the_server_are_no_settings_of_an_account() {
     let app = TestApp::start().await;
-    let world = app.node.core.world(app.project.live).await.expect("the live world");
+    let world = app.node.core.tenant_config(app.project.live).await.expect("the live world");
     let path = format!("/v1/senders/{}/channels/voice", world.default_sender().expect("a sender").id);
     let settings = json!({"host": "sip.example.org", "local_port": 53, "rtp_port_low": 1024, "rtp_port_high": 65535});
     let auth = format!("Bearer {}", app.live_key);

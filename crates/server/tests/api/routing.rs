@@ -129,7 +129,10 @@ async fn content_that_a_channel_cannot_carry_rules_it_out() {
     let long = plan(&app, json!({"to": "+34600111222", "text": "x".repeat(1_601)})).await;
     assert_eq!((&long["channel"], long.get("fallbackChannel")), (&json!("whatsapp"), None), "{long}");
     let warnings = long["routing"]["warnings"].to_string();
-    assert!(warnings.contains("no fallback") && warnings.contains("takes 1601 characters by sms; at most 1600 fit"), "{warnings}");
+    assert!(
+        warnings.contains("has no fallback to") && warnings.contains("takes 1601 characters on sms; must take at most 1600"),
+        "{warnings}"
+    );
     let closed = app.post("/v1/messages", json!({"to": "+12125550009", "text": "x".repeat(1_601)})).await.expect(400).json();
     assert_eq!(closed["details"]["errors"][0]["path"], "text", "{closed}");
     app.post("/v1/messages", json!({"to": "+34600111222", "text": "x".repeat(4_097)})).await.expect(400);
@@ -160,7 +163,7 @@ async fn the_live_window_opens_with_an_inbound_message() {
     assert_eq!(send("whatsapp").await.expect(400).json()["code"], "whatsapp_window_closed");
     let auto = send("auto").await.expect(200).json();
     assert_eq!(auto["plan"]["routing"]["considered"][2]["usable"], false, "{auto}");
-    let world = app.node.core.world(app.project.live).await.expect("a world");
+    let world = app.node.core.tenant_config(app.project.live).await.expect("a world");
     let connection = world.connections.iter().find(|c| c.channel == Channel::Whatsapp).expect("a connection").id;
     let place = (app.project.live, connection, Channel::Whatsapp);
     let inbound = nuncio_channel::Inbound::text(place, "in-1".into(), recipient.identifier.clone(), "hello".into(), app.clock.now());
@@ -191,7 +194,7 @@ async fn instagram_has_a_window_of_its_own() {
         for path in ["/v1/messages", "/v1/messages?dryRun=true"] {
             assert_eq!(send("instagram", path).await.expect(400).json()["code"], "window_closed");
         }
-        let world = app.node.core.world(app.project.live).await.expect("a world");
+        let world = app.node.core.tenant_config(app.project.live).await.expect("a world");
         let write = async |channel: Channel| {
             let connection = world.connections.iter().find(|c| c.channel == channel).expect("a connection").id;
             let place = (app.project.live, connection, channel);

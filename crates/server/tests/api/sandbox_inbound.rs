@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_testkit::{Answer, Backend, TestApp};
+use nuncio_testkit::{Backend, TestApp, TestResponse};
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/sandbox/inbound";
@@ -309,7 +309,7 @@ async fn a_key_plays_once() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
         let auth = format!("Bearer {}", app.test_key);
-        let keyed = async |key: &str, body: Value| -> Answer {
+        let keyed = async |key: &str, body: Value| -> TestResponse {
             app.send("POST", PATH, &[("authorization", &auth), ("idempotency-key", key)], Some(body)).await
         };
         let sent = send(&app, to("whatsapp", NUMBER)).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nuncio::admin::{Answer, Command, Request, run};
+use nuncio::admin::{Command, CommandOutput, Request, run};
 use nuncio_domain::Environment;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::scripted::with_stand_in;
 
 const CHANNELS: [&str; 7] = ["sms", "sms_oneway", "whatsapp", "telegram", "email", "instagram", "voice"];
 
-async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> nuncio_testkit::Answer {
+async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> nuncio_testkit::TestResponse {
     app.send(method, path, &[("authorization", &format!("Bearer {}", app.live_key))], body).await
 }
 
@@ -23,11 +23,11 @@ fn path(sender: &Value) -> String {
     format!("/v1/senders/{}", sender["id"].as_str().expect("an id"))
 }
 
-async fn patch(app: &TestApp, sender: &Value, body: Value) -> nuncio_testkit::Answer {
+async fn patch(app: &TestApp, sender: &Value, body: Value) -> nuncio_testkit::TestResponse {
     app.request("PATCH", &path(sender), Some(body)).await
 }
 
-fn faults(answer: &nuncio_testkit::Answer) -> Vec<String> {
+fn faults(answer: &nuncio_testkit::TestResponse) -> Vec<String> {
     assert_eq!(answer.status.as_u16(), 400, "{}", answer.text);
     let json = answer.json();
     let mut paths: Vec<_> =
@@ -331,7 +331,7 @@ async fn a_sender_goes_only_when_nothing_needs_it() {
         let mut tx = app.store().read().await.expect("a reader");
         let left = tx.list_webhooks(app.tenant()).await.expect("webhooks");
         assert_eq!(left, [], "its webhook went with it");
-        let world = tx.load_world(app.tenant()).await.expect("a look").expect("the world");
+        let world = tx.load_tenant(app.tenant()).await.expect("a look").expect("the world");
         assert!(world.connections.iter().all(|c| c.sender.to_string() != made["id"].as_str().expect("an id")), "and its connections");
     }
 }
@@ -357,7 +357,7 @@ async fn countries_that_are_left_out_get_nothing() {
     app.post("/v1/messages", json!({"to": "+12125550100", "text": "x"})).await.expect(202);
 }
 
-async fn command(app: &TestApp, command: Command) -> nuncio_domain::Result<Answer> {
+async fn command(app: &TestApp, command: Command) -> nuncio_domain::Result<CommandOutput> {
     run(&app.node.core, Request { project: None, command }).await
 }
 

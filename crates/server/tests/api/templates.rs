@@ -21,7 +21,7 @@ fn order() -> Value {
 }
 
 async fn sender(app: &TestApp) -> String {
-    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    let world = app.node.core.tenant_config(app.tenant()).await.expect("the test world");
     world.default_sender().expect("a sender").id.to_string()
 }
 
@@ -154,7 +154,7 @@ async fn what_cannot_be_submitted_is_said() {
     let live = format!("Bearer {}", app.live_key);
     let auth = [("authorization", live.as_str())];
     let made = app.send("POST", "/v1/templates", &auth, Some(json!({"name": "x", "language": "en", "body": "x"}))).await.expect(201).json();
-    let world = app.node.core.world(app.project.live).await.expect("the live world");
+    let world = app.node.core.tenant_config(app.project.live).await.expect("the live world");
     let body = json!({"senderId": world.default_sender().expect("a sender").id.to_string()});
     let path = format!("/v1/templates/{}/submit", made["id"].as_str().expect("an id"));
     let refused = app.send("POST", &path, &auth, Some(body)).await.expect(400).json();

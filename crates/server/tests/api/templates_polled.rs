@@ -7,7 +7,7 @@ use nuncio_channel::Registry;
 use nuncio_domain::Channel;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::Decision;
-use nuncio_testkit::{Answer, Backend, Options, TestApp};
+use nuncio_testkit::{Backend, Options, TestApp, TestResponse};
 use serde_json::{Value, json};
 
 use crate::scripted::Scripted;
@@ -27,12 +27,12 @@ async fn app(backend: Backend) -> (TestApp, Scripted, String) {
     (app, scripted, id)
 }
 
-async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> Answer {
+async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> TestResponse {
     app.send(method, path, &[("authorization", &format!("Bearer {}", app.live_key))], body).await
 }
 
 async fn submit(app: &TestApp, id: &str) {
-    let world = app.node.core.world(app.project.live).await.expect("the live world");
+    let world = app.node.core.tenant_config(app.project.live).await.expect("the live world");
     let body = json!({"senderId": world.default_sender().expect("a sender").id.to_string()});
     let answer = live(app, "POST", &format!("/v1/templates/{id}/submit"), Some(body)).await.expect(202).json();
     assert_eq!(answer["status"], "pending");

@@ -1,7 +1,7 @@
 //! Taking leave by the link of a mail.
 
 use nuncio_domain::TenantId;
-use nuncio_testkit::{Answer, Backend, TestApp};
+use nuncio_testkit::{Backend, TestApp, TestResponse};
 use serde_json::{Value, json};
 
 const FORM: [(&str, &str); 1] = [("content-type", "application/x-www-form-urlencoded")];
@@ -10,7 +10,7 @@ async fn path(app: &TestApp, id: &str) -> String {
     format!("/unsubscribe/{}", app.node.core.mail_tokens().unsubscribe(app.tenant(), id.parse().expect("an id")))
 }
 
-async fn click(app: &TestApp, path: &str) -> Answer {
+async fn click(app: &TestApp, path: &str) -> TestResponse {
     app.raw("POST", path, &FORM, b"List-Unsubscribe=One-Click".to_vec()).await
 }
 

@@ -73,7 +73,7 @@ async fn too_many_keys_of_metadata_are_called_keys() {
         ("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x", "metadata": metadata})),
     ] {
         let fault = app.post(path, body).await.expect(400).json()["details"]["errors"][0].clone();
-        assert_eq!(fault, json!({"path": "metadata", "message": "has 51 keys; at most 50 fit"}));
+        assert_eq!(fault, json!({"path": "metadata", "message": "has 51 keys; must have at most 50"}));
     }
 }
 

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use nuncio_core::webhooks::{Target, Targets};
-use nuncio_testkit::{Answer, Backend, Options, Receiver, TestApp, sealer};
+use nuncio_testkit::{Backend, Options, Receiver, TestApp, TestResponse, sealer};
 use serde_json::{Value, json};
 
-async fn put(app: &TestApp, body: Value) -> Answer {
+async fn put(app: &TestApp, body: Value) -> TestResponse {
     app.request("PUT", "/v1/webhook", Some(body)).await
 }
 
 /// Where the test world's webhooks lead to, and what signs there.
 async fn targets(app: &TestApp) -> Vec<Target> {
     let mut tx = app.store().read().await.expect("a reader");
-    let world = tx.load_world(app.tenant()).await.expect("a look").expect("the world");
+    let world = tx.load_tenant(app.tenant()).await.expect("a look").expect("the world");
     let targets = Targets::read(&mut *tx, &sealer(), &world, app.node.core.ids().clock.now()).await.expect("targets");
     let senders = world.senders.iter().map(|sender| Some(sender.id));
     std::iter::once(None).chain(senders).filter_map(|of| targets.find(of).cloned()).collect()

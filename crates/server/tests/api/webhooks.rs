@@ -20,7 +20,7 @@ pub(crate) async fn app(backend: Backend) -> TestApp {
 }
 
 pub(crate) async fn default_sender(app: &TestApp) -> SenderId {
-    app.node.core.world(app.tenant()).await.expect("the world").default_sender().expect("a sender").id
+    app.node.core.tenant_config(app.tenant()).await.expect("the world").default_sender().expect("a sender").id
 }
 
 pub(crate) async fn hook(app: &TestApp, sender: Option<SenderId>, url: &str, events: &[EventType]) {
@@ -160,7 +160,7 @@ async fn an_endpoint_that_is_gone_is_switched_off() {
     app.drain().await;
     let webhook = app.store().read().await.expect("a reader").find_webhook(app.tenant(), Some(sender)).await.expect("a look");
     let webhook = webhook.expect("it is there");
-    assert_eq!((webhook.active, webhook.disabled_reason.as_deref()), (false, Some("the endpoint answered 410 Gone")));
+    assert_eq!((webhook.active, webhook.disabled_reason.as_deref()), (false, Some("the endpoint returned 410 Gone")));
     send(&app, "+34600111222").await;
     app.drain().await;
     assert_eq!(receiver.got().len(), 1, "nothing more is posted");

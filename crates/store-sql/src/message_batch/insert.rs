@@ -153,10 +153,10 @@ fn spool(encoded: &mut EncodedMessage) -> Result<Vec<Vec<u8>>> {
         return Ok(Vec::new());
     }
     let mut outline = Request::clone(&encoded.message.request);
-    outline.forget_bulk();
+    outline.drop_bulk();
     let mut kept = json(&outline)?;
     if kept.len() > limits::SPOOL_THRESHOLD_BYTES {
-        outline.cut_text();
+        outline.truncate_text();
         kept = json(&outline)?;
     }
     let request = std::mem::replace(&mut encoded.fixed.request, kept);

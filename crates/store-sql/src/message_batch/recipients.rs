@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nuncio_domain::broadcast::{ContactStatus, Counts, Part};
+use nuncio_domain::broadcast::{ContactStatus, Counts, Membership};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::State;
 use nuncio_domain::message::Message;
@@ -19,7 +19,7 @@ pub(crate) struct RecipientUpdates {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecipientUpdate {
     pub(crate) tenant: i64,
-    pub(crate) part: Part,
+    pub(crate) part: Membership,
     pub(crate) row: RecipientRow,
     pub(crate) message: Uuid,
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Message;
 use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, SenderId, TenantId, Timestamp, limits};
-use nuncio_store::{ChannelMetrics, ContactRepo, MetricDelta, NewInbound, Result, Suppression, SuppressionReason, SuppressionRepo as _};
+use nuncio_store::{AddressRepo, ChannelMetrics, MetricDelta, NewInbound, Result, Suppression, SuppressionReason, SuppressionRepo as _};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -37,7 +37,7 @@ impl MetricsRow {
 }
 
 #[async_trait]
-impl ContactRepo for SqlTx {
+impl AddressRepo for SqlTx {
     async fn find_address(&mut self, tenant: TenantId, recipient: &Recipient) -> Result<Option<(AddressId, ContactId)>> {
         let row: Option<(Uuid, Uuid)> = sqlx::query_as(
             r"

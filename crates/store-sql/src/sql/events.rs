@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{MessageId, TenantId, Timestamp};
-use nuncio_store::{EventRecord, EventRepo, LogEntry, NewEvent, Occurrence, Result, Told};
+use nuncio_store::{EventRecord, EventRepo, LogEntry, LogPayload, NewEvent, Occurrence, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -31,8 +31,8 @@ impl EventRepo for SqlTx {
 
     async fn list_resource_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<Vec<(i64, Vec<Occurrence>)>> {
         let entries = self.entries_of_resource(tenant, resource).await?;
-        let of_kind = |entry: LogEntry| match entry.told {
-            Told::Other(found, occurrences) if found == kind => Some((entry.sequence, occurrences)),
+        let of_kind = |entry: LogEntry| match entry.payload {
+            LogPayload::Other(found, occurrences) if found == kind => Some((entry.sequence, occurrences)),
             _ => None,
         };
         Ok(entries.into_iter().filter_map(of_kind).collect())
@@ -40,9 +40,11 @@ impl EventRepo for SqlTx {
 
     async fn list_message_events(&mut self, tenant: TenantId, id: MessageId) -> Result<Vec<EventRecord>> {
         let entries = self.entries_of_message(tenant, id.uuid()).await?;
-        let record = |entry: LogEntry| match entry.told {
-            Told::Message(changes) => Some(EventRecord { message: id, sequence: entry.sequence, changes, recorded_at: entry.recorded_at }),
-            Told::Other(..) => None,
+        let record = |entry: LogEntry| match entry.payload {
+            LogPayload::Message(changes) => {
+                Some(EventRecord { message: id, sequence: entry.sequence, changes, recorded_at: entry.recorded_at })
+            }
+            LogPayload::Other(..) => None,
         };
         Ok(entries.into_iter().filter_map(record).collect())
     }

@@ -56,7 +56,7 @@ impl InvitationRow {
             started_at: self.started_at.map(Timestamp::from_millis),
             completed_at: self.completed_at.map(Timestamp::from_millis),
             updated_at: Timestamp::from_millis(self.updated_at),
-            walk: serde_json::from_str(&self.walk).map_err(|e| corrupt(TABLE, e))?,
+            progress: serde_json::from_str(&self.walk).map_err(|e| corrupt(TABLE, e))?,
         })
     }
 }
@@ -104,7 +104,7 @@ impl InvitationRepo for SqlTx {
         .bind(invitation.started_at.map(Timestamp::millis))
         .bind(invitation.completed_at.map(Timestamp::millis))
         .bind(invitation.updated_at.millis())
-        .bind(json(&invitation.walk)?)
+        .bind(json(&invitation.progress)?)
         .execute(self.conn())
         .await
         .or_end(self)?;
@@ -159,7 +159,7 @@ impl InvitationRepo for SqlTx {
         .bind(invitation.started_at.map(Timestamp::millis))
         .bind(invitation.completed_at.map(Timestamp::millis))
         .bind(invitation.updated_at.millis())
-        .bind(json(&invitation.walk)?)
+        .bind(json(&invitation.progress)?)
         .execute(self.conn())
         .await
         .or_end(self)?;

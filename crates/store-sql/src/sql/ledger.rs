@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::ledger::{Account, Balance, Moves, Purpose, Transfer};
+use nuncio_domain::ledger::{Account, Balance, BalanceDelta, Purpose, Transfer};
 use nuncio_domain::{Micros, SenderId, TenantId, Timestamp};
 use nuncio_store::{LedgerRepo, Result, Transferred};
 use uuid::Uuid;
@@ -58,7 +58,7 @@ impl LedgerRepo for SqlTx {
         if inserted.rows_affected() == 0 {
             return Ok(Transferred::Repeated);
         }
-        let mut moves = Moves::default();
+        let mut moves = BalanceDelta::default();
         moves.add(transfer.purpose, transfer.amount.0);
         let moved = sqlx::query(MOVE)
             .bind(tenant.0)

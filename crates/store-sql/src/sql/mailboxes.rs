@@ -129,7 +129,7 @@ impl MailboxRepo for SqlTx {
         Ok(done.rows_affected() == 1)
     }
 
-    async fn give_mail_domain(&mut self, given: &MailDomain) -> Result<ProjectId> {
+    async fn assign_mail_domain(&mut self, given: &MailDomain) -> Result<ProjectId> {
         sqlx::query(
             r"
                 INSERT INTO mail_domains (domain, project_id, created_at)

@@ -82,7 +82,7 @@ impl ReceiptRepo for SqlTx {
         Ok(super::query::readable(rows.into_iter().map(StrayRow::decode)))
     }
 
-    async fn put_off_stray(&mut self, stray: &StrayReceipt, due: Option<Timestamp>) -> Result<()> {
+    async fn reschedule_stray(&mut self, stray: &StrayReceipt, due: Option<Timestamp>) -> Result<()> {
         sqlx::query(
             r"
                 UPDATE stray_receipts

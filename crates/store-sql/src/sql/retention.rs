@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use nuncio_domain::id::{Id as _, uuid_floor};
 use nuncio_domain::{ConnectionId, TenantId, Timestamp};
-use nuncio_store::{DeliveryRepo as _, QuotaRepo as _, ReferencePlace, Result, RetentionRepo, TableSize, Told};
+use nuncio_store::{DeliveryRepo as _, LogPayload, QuotaRepo as _, ReferencePlace, Result, RetentionRepo, TableSize};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -78,7 +78,7 @@ impl RetentionRepo for SqlTx {
             .or_end(self)?;
         for (position, text) in &rows {
             // Messages refer to the log by themselves.
-            for entry in event_log::read(*position, text)?.into_iter().filter(|entry| matches!(entry.told, Told::Other(..))) {
+            for entry in event_log::read(*position, text)?.into_iter().filter(|entry| matches!(entry.payload, LogPayload::Other(..))) {
                 sqlx::query("DELETE FROM resource_log WHERE tenant_id = $1 AND resource_id = $2 AND sequence = $3")
                     .bind(tenant.0)
                     .bind(entry.resource)

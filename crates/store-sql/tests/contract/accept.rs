@@ -138,7 +138,7 @@ pub(crate) async fn a_large_request_comes_back_whole(h: &Harness) {
         let filter = MessageFilter { to: Some(message.to.clone()), ..MessageFilter::default() };
         let listed = h.read().await.list_messages(h.world.tenant, &filter, page).await.unwrap();
         let mut outline = message.clone();
-        outline.request_mut().forget_bulk();
+        outline.request_mut().drop_bulk();
         assert!(listed.items == [outline.clone()], "list");
         let metadata = [("size".to_owned(), bytes.to_string())].into_iter().collect();
         let filter = MessageFilter { metadata, ..MessageFilter::default() };

@@ -42,13 +42,13 @@ pub(crate) async fn lists_do_without_the_chunks_of_large_requests(h: &Harness) {
         h.sql("DELETE FROM spool_chunks").await;
         let shown = listed(h, &message).await;
         let mut expected = message.clone();
-        expected.request_mut().forget_bulk();
+        expected.request_mut().drop_bulk();
         assert_eq!(expected.request.attachments[0].source, AttachmentSource::Base64(String::new()));
         let is_cut = text.len() > limits::SPOOLED_TEXT_SHOWN_BYTES;
         if is_cut {
-            expected.request_mut().cut_text();
+            expected.request_mut().truncate_text();
         }
-        assert_eq!((expected.request.may_be_cut(), shown == expected), (is_cut, true));
+        assert_eq!((expected.request.may_be_truncated(), shown == expected), (is_cut, true));
         let bytes = h.number("SELECT CAST(MAX(LENGTH(request)) AS BIGINT) FROM messages").await;
         assert!(bytes <= limits::SPOOL_THRESHOLD_BYTES as i64, "{bytes}");
         for table in ["messages", "states", "agenda"] {

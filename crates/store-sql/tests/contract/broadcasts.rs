@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nuncio_domain::broadcast::{
-    Body, Broadcast, BroadcastChannel, BroadcastType, ContactStatus, Counts, Part, ReviewPolicy, ReviewResult, Status, Variables,
+    Body, Broadcast, BroadcastChannel, BroadcastType, ContactStatus, Counts, Membership, ReviewPolicy, ReviewResult, Status, Variables,
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
@@ -75,7 +75,7 @@ pub(crate) async fn with_contacts(h: &Harness, count: u32, status: Status) -> (B
 
 pub(crate) fn item(h: &Harness, id: BroadcastId, contact: &NewBroadcastContact) -> Accept {
     let mut item = h.item(&contact.recipient);
-    item.message.state.detail.broadcast = Some(Part::new(id, contact.id, false));
+    item.message.state.detail.broadcast = Some(Membership::new(id, contact.id, false));
     item.broadcast_fence = 1; // one change since it was inserted
     item
 }
@@ -233,7 +233,7 @@ pub(crate) async fn a_reservation_is_spent_under_one_fence(h: &Harness) {
     assert_eq!((balance.available, balance.reserved), (Micros(-20), Micros(20)), "what failed gave back its part");
     let broadcast = find(h, id).await;
     let reserved = Broadcast { body: Body { reserved: 30, ..broadcast.body.clone() }, ..broadcast };
-    assert_eq!((reserved.unspent(), reserved.set_aside()), (Micros(10), Micros(20)));
+    assert_eq!((reserved.unspent(), reserved.held_money()), (Micros(10), Micros(20)));
 }
 
 pub(crate) async fn whoever_is_erased_leaves_broadcasts(h: &Harness) {

@@ -28,7 +28,7 @@ const COVERED: &[(&str, &[&str])] = &[
     ("an_inbound_address_is_pending_until_it_is_claimed", &["set_inbound_address", "inbound_addresses"]),
     (
         "a_domain_is_given_to_one_project",
-        &["give_mail_domain", "find_mail_domain", "list_mail_domains", "delete_mail_domain", "mailboxes_of_domain"],
+        &["assign_mail_domain", "find_mail_domain", "list_mail_domains", "delete_mail_domain", "mailboxes_of_domain"],
     ),
     ("codes_of_an_environment_are_kept_for_a_while", &["put_mail_code", "list_mail_codes", "purge_mail_codes"]),
     ("what_is_kept_of_an_account_comes_back", &["put_account", "accounts_of_senders", "delete_account"]),
@@ -50,7 +50,7 @@ const COVERED: &[(&str, &[&str])] = &[
     ("tables_have_sizes", &["table_sizes"]),
     ("a_row_that_nobody_guards_is_found", &["count_unguarded_messages"]),
     ("chunks_that_no_message_uses_are_swept", &["insert_spool_chunk", "purge_orphaned_spool"]),
-    ("a_project_has_two_worlds", &["insert_project", "list_projects", "load_world"]),
+    ("a_project_has_two_worlds", &["insert_project", "list_projects", "load_tenant"]),
     (
         "every_change_raises_the_epoch_of_its_world",
         &["raise_epoch", "epochs", "insert_sender", "update_sender", "put_connection", "delete_connection"],
@@ -79,7 +79,7 @@ const COVERED: &[(&str, &[&str])] = &[
     ("money_moves_once_and_never_below_nothing", &["transfer", "find_balance", "limit_balance", "list_transfers", "sum_transfers"]),
     ("a_message_in_parts_is_kept_under_its_key", &["lock_reassembly", "put_reassembly", "due_reassemblies", "delete_reassembly"]),
     ("references_come_with_the_answer_and_receipts_are_kept", &["list_receipts"]),
-    ("a_stray_receipt_waits_and_is_given_up", &["insert_stray", "due_strays", "put_off_stray", "delete_stray", "list_strays"]),
+    ("a_stray_receipt_waits_and_is_given_up", &["insert_stray", "due_strays", "reschedule_stray", "delete_stray", "list_strays"]),
     ("a_sender_s_day_adds_up", &["spent_by_sender"]),
     ("the_price_list_is_kept_by_place_and_date", &["list_prices", "put_prices"]),
     ("what_is_known_of_a_recipient_and_its_country", &["recipient_metrics", "country_metrics", "countries_of", "add_country_metrics"]),

@@ -25,15 +25,15 @@ pub(crate) async fn a_project_has_two_worlds(h: &Harness) {
     let names: Vec<_> = tx.list_projects().await.unwrap().into_iter().map(|p| p.name).collect();
     assert_eq!(names, ["one", "second \u{1F4E8}"], "oldest first");
     for (tenant, environment) in [(made.live, Environment::Live), (made.test, Environment::Test)] {
-        let world = tx.load_world(tenant).await.unwrap().unwrap();
+        let world = tx.load_tenant(tenant).await.unwrap().unwrap();
         assert_eq!((world.tenant, world.environment, &world.project), (tenant, environment, &made));
         assert!(world.senders.is_empty() && world.connections.is_empty());
     }
-    assert_eq!(tx.load_world(TenantId(404)).await.unwrap(), None);
+    assert_eq!(tx.load_tenant(TenantId(404)).await.unwrap(), None);
 }
 
 async fn epoch(tx: &mut Box<dyn Tx>, tenant: TenantId) -> i64 {
-    tx.load_world(tenant).await.unwrap().unwrap().epoch
+    tx.load_tenant(tenant).await.unwrap().unwrap().epoch
 }
 
 pub(crate) async fn every_change_raises_the_epoch_of_its_world(h: &Harness) {
@@ -103,9 +103,9 @@ pub(crate) async fn a_world_has_one_default_sender(h: &Harness) {
     let mut tx = h.begin().await;
     let (mut plain, default) = (sender(h, "plain", false), sender(h, "default", true));
     tx.insert_sender(tenant, &plain, START).await.unwrap();
-    assert_eq!(tx.load_world(tenant).await.unwrap().unwrap().default_sender().map(|s| s.id), Some(h.world.sender));
+    assert_eq!(tx.load_tenant(tenant).await.unwrap().unwrap().default_sender().map(|s| s.id), Some(h.world.sender));
     tx.insert_sender(tenant, &default, START).await.unwrap();
-    let world = tx.load_world(tenant).await.unwrap().unwrap();
+    let world = tx.load_tenant(tenant).await.unwrap().unwrap();
     assert_eq!(world.senders.iter().filter(|s| s.is_default).collect::<Vec<_>>(), [&default]);
     assert_eq!(world.sender(plain.id), Some(&plain));
 
@@ -116,10 +116,10 @@ pub(crate) async fn a_world_has_one_default_sender(h: &Harness) {
     assert!(!tx.update_sender(h.other.tenant, &plain).await.unwrap(), "not that world's");
     tx.commit().await.unwrap();
     let mut tx = h.read().await;
-    let world = tx.load_world(tenant).await.unwrap().unwrap();
+    let world = tx.load_tenant(tenant).await.unwrap().unwrap();
     assert_eq!(world.senders.iter().filter(|s| s.is_default).collect::<Vec<_>>(), [&plain], "the default is not lost to nobody");
     assert_eq!(world.senders.len(), 3);
-    let other = tx.load_world(h.other.tenant).await.unwrap().unwrap();
+    let other = tx.load_tenant(h.other.tenant).await.unwrap().unwrap();
     assert_eq!(other.default_sender().map(|s| s.id), Some(h.other.sender));
 }
 
@@ -144,7 +144,7 @@ pub(crate) async fn a_sender_has_one_connection_per_channel(h: &Harness) {
     let first = connection(h, h.world.sender, Channel::Email);
     tx.put_connection(tenant, &first).await.unwrap();
     let stored = async |tx: &mut Box<dyn Tx>| {
-        let world = tx.load_world(tenant).await.unwrap().unwrap();
+        let world = tx.load_tenant(tenant).await.unwrap().unwrap();
         world.connection(h.world.sender, Channel::Email).map(|connection| Connection::clone(connection))
     };
     assert_eq!(stored(&mut tx).await, Some(first.clone()));
@@ -157,7 +157,7 @@ pub(crate) async fn a_sender_has_one_connection_per_channel(h: &Harness) {
     assert!(tx.delete_connection(tenant, h.world.sender, Channel::Email).await.unwrap());
     assert_eq!(stored(&mut tx).await, None);
     tx.commit().await.unwrap();
-    let world = h.read().await.load_world(tenant).await.unwrap().unwrap();
+    let world = h.read().await.load_tenant(tenant).await.unwrap().unwrap();
     assert_eq!(world.connections.iter().map(|c| c.id).collect::<Vec<_>>(), [h.world.connection]);
 }
 
@@ -207,7 +207,7 @@ pub(crate) async fn senders_come_back_as_they_were_and_go(h: &Harness) {
     assert!(tx.delete_sender(tenant, limited.id).await.unwrap());
     assert!(!tx.delete_sender(tenant, limited.id).await.unwrap());
     tx.commit().await.unwrap();
-    let world = h.read().await.load_world(tenant).await.unwrap().unwrap();
+    let world = h.read().await.load_tenant(tenant).await.unwrap().unwrap();
     assert_eq!(world.senders.iter().map(|s| s.id).collect::<Vec<_>>(), [h.world.sender, plain.id]);
     assert_eq!(world.connections.iter().map(|c| c.id).collect::<Vec<_>>(), [h.world.connection]);
 }

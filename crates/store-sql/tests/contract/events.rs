@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
-use nuncio_store::{NewEvent, Occurrence, Told};
+use nuncio_store::{LogPayload, NewEvent, Occurrence};
 use serde_json::{Map, json};
 use uuid::Uuid;
 
@@ -29,8 +29,8 @@ pub(crate) async fn what_happened_to_a_resource_is_told_in_order(h: &Harness) {
     tx.insert_event(h.world.tenant, &event(3, &["sending"]), START).await.unwrap();
     tx.commit().await.unwrap();
     let mut tx = h.read().await;
-    let told = tx.list_resource_events(h.world.tenant, ResourceKind::Broadcast, resource).await.unwrap();
-    assert_eq!(told, [(1, vec![occurrence("pending_review"), occurrence("approved")]), (3, vec![occurrence("sending")])]);
+    let payload = tx.list_resource_events(h.world.tenant, ResourceKind::Broadcast, resource).await.unwrap();
+    assert_eq!(payload, [(1, vec![occurrence("pending_review"), occurrence("approved")]), (3, vec![occurrence("sending")])]);
     assert_eq!(tx.list_resource_events(h.world.tenant, ResourceKind::Contact, resource).await.unwrap(), []);
     assert_eq!(tx.list_resource_events(h.other.tenant, ResourceKind::Broadcast, resource).await.unwrap(), []);
     drop(tx);
@@ -44,17 +44,17 @@ pub(crate) async fn the_log_is_read_in_commit_order(h: &Harness) {
     let (first, second) = (h.accept(h.claimed(&phone(1))).await, h.accept(h.item(&phone(2))).await);
     h.accept(h.item_in(&h.other, &phone(1))).await;
     let mut tx = h.store.begin().await.unwrap();
-    let told = NewEvent { kind: ResourceKind::Contact, resource: Uuid::from_u128(9), sequence: 1, occurrences: Vec::new() };
-    tx.insert_event(tenant, &told, START).await.unwrap();
-    tx.insert_event(tenant, &NewEvent { sequence: 2, ..told }, START).await.unwrap();
+    let payload = NewEvent { kind: ResourceKind::Contact, resource: Uuid::from_u128(9), sequence: 1, occurrences: Vec::new() };
+    tx.insert_event(tenant, &payload, START).await.unwrap();
+    tx.insert_event(tenant, &NewEvent { sequence: 2, ..payload }, START).await.unwrap();
     tx.commit().await.unwrap();
     let mut tx = h.read().await;
     let all = tx.read_log(tenant, begin, 10).await.unwrap();
     let heads: Vec<_> = all.iter().map(|e| (e.resource, e.sequence)).collect();
     let contact = Uuid::from_u128(9);
     assert_eq!(heads, [(first.id.uuid(), 1), (second.id.uuid(), 1), (contact, 1), (contact, 2)]);
-    assert!(matches!(&all[0].told, Told::Message(changes) if changes.len() == 2), "queued and sending");
-    assert!(matches!(all[2].told, Told::Other(ResourceKind::Contact, _)));
+    assert!(matches!(&all[0].payload, LogPayload::Message(changes) if changes.len() == 2), "queued and sending");
+    assert!(matches!(all[2].payload, LogPayload::Other(ResourceKind::Contact, _)));
     assert!(all.is_sorted_by_key(|e| e.position));
     // In steps, from any place.
     let mut walked = Vec::new();

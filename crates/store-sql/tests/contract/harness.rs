@@ -226,7 +226,7 @@ impl Harness {
         let mut tx = self.begin().await;
         tx.insert_sender(tenant, &sender, START).await.unwrap();
         tx.put_connection(tenant, &connection).await.unwrap();
-        let epoch = tx.load_world(tenant).await.unwrap().unwrap().epoch;
+        let epoch = tx.load_tenant(tenant).await.unwrap().unwrap().epoch;
         tx.commit().await.unwrap();
         World { tenant, epoch, sender: sender.id, connection: connection.id }
     }

@@ -3,7 +3,7 @@
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::limits;
 use nuncio_domain::message::Message;
-use nuncio_store::{Accept, Idempotency, KeyClaim, Operation};
+use nuncio_store::{Accept, Idempotency, IdempotentOperation, KeyClaim};
 
 use crate::harness::{Harness, START};
 use crate::make::{duplicate, new, phone, with_key};
@@ -22,10 +22,10 @@ pub(crate) async fn a_key_used_again_names_the_original(h: &Harness) {
     let (foreign, _) = new(h.store.accept(with_key(h.item_in(&h.other, &phone(1)), "key", 1)).await);
     let mut tx = h.read().await;
     for (tenant, id) in [(h.world.tenant, original.id), (h.other.tenant, foreign.id)] {
-        let found = tx.find_message_by_idempotency_key(tenant, Operation::SendMessage, "key").await.unwrap();
+        let found = tx.find_message_by_idempotency_key(tenant, IdempotentOperation::SendMessage, "key").await.unwrap();
         assert_eq!(found, Some(id));
     }
-    assert_eq!(tx.find_message_by_idempotency_key(h.world.tenant, Operation::SendMessage, "kEy").await.unwrap(), None);
+    assert_eq!(tx.find_message_by_idempotency_key(h.world.tenant, IdempotentOperation::SendMessage, "kEy").await.unwrap(), None);
 }
 
 async fn one_wins(h: &Harness, answers: Vec<nuncio_store::Result<nuncio_store::Accepted>>) -> Message {
@@ -83,8 +83,11 @@ pub(crate) async fn keys_are_forgotten_a_while_after_the_end(h: &Harness) {
 }
 
 pub(crate) async fn a_key_is_claimed_once_off_the_hot_path(h: &Harness) {
-    let guard =
-        |key: &str, fingerprint| Idempotency { operation: Operation::CreateContact, key: key.to_owned(), fingerprint: [fingerprint; 32] };
+    let guard = |key: &str, fingerprint| Idempotency {
+        operation: IdempotentOperation::CreateContact,
+        key: key.to_owned(),
+        fingerprint: [fingerprint; 32],
+    };
     let (first, second) = (uuid::Uuid::from_u128(1), uuid::Uuid::from_u128(2));
     let tenant = h.world.tenant;
     let mut tx = h.store.begin().await.unwrap();
@@ -98,7 +101,7 @@ pub(crate) async fn a_key_is_claimed_once_off_the_hot_path(h: &Harness) {
         let claim = tx.claim_idempotency_key(tenant, &guard("k", fingerprint), first, START).await.unwrap();
         assert_eq!(claim, KeyClaim::Lost { original: second, same_request });
     }
-    let other = Idempotency { operation: Operation::CreateSender, ..guard("k", 1) };
+    let other = Idempotency { operation: IdempotentOperation::CreateSender, ..guard("k", 1) };
     assert_eq!(tx.claim_idempotency_key(tenant, &other, first, START).await.unwrap(), KeyClaim::Won);
     assert_eq!(tx.claim_idempotency_key(h.other.tenant, &guard("k", 1), first, START).await.unwrap(), KeyClaim::Won);
     assert_eq!(tx.purge_idempotency_keys(START, 10).await.unwrap(), 3);

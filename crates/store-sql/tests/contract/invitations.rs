@@ -1,6 +1,6 @@
 //! Invitations.
 
-use nuncio_domain::invitation::{Invitation, InvitationStatus, SentCode, Walk};
+use nuncio_domain::invitation::{Invitation, InvitationProgress, InvitationStatus, SentCode};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressKind, Recipient, Redacted};
 
@@ -27,7 +27,7 @@ fn invitation(h: &Harness, byte: u8) -> Invitation {
         started_at: None,
         completed_at: None,
         updated_at: START,
-        walk: Walk::default(),
+        progress: InvitationProgress::default(),
     }
 }
 
@@ -51,7 +51,7 @@ pub(crate) async fn an_invitation_comes_back_as_it_was(h: &Harness) {
         started_at: Some(h.tick()),
         completed_at: Some(h.tick()),
         updated_at: h.tick(),
-        walk: Walk {
+        progress: InvitationProgress {
             details: true,
             code: Some(SentCode { hash: "x".to_owned(), expires_at: START, tries: 2 }),
             sent: vec![START],

@@ -183,7 +183,7 @@ async fn check(h: &Harness) {
         let (mut next, mut status) = (entries[0].0, None);
         for (sequence, entry) in &entries {
             assert_eq!(*sequence, next, "{resource}: {entries:?}");
-            let nuncio_store::Told::Message(changes) = &entry.told else { panic!("{entry:?}") };
+            let nuncio_store::LogPayload::Message(changes) = &entry.payload else { panic!("{entry:?}") };
             next += changes.len() as i64;
             for change in changes {
                 assert!(status.is_none() || change.previous == status, "{resource}: {entries:?}");

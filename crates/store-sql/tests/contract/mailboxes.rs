@@ -114,9 +114,9 @@ pub(crate) async fn a_domain_is_given_to_one_project(h: &Harness) {
     }
     assert_eq!(tx.find_mail_domain("example.org").await.unwrap(), None);
     for (project, owner) in [(mine, mine), (mine, mine), (theirs, mine)] {
-        assert_eq!(tx.give_mail_domain(&given("example.org", project)).await.unwrap(), owner);
+        assert_eq!(tx.assign_mail_domain(&given("example.org", project)).await.unwrap(), owner);
     }
-    assert_eq!(tx.give_mail_domain(&given("a.example", theirs)).await.unwrap(), theirs);
+    assert_eq!(tx.assign_mail_domain(&given("a.example", theirs)).await.unwrap(), theirs);
     assert_eq!(tx.find_mail_domain("mail.example.org").await.unwrap(), None, "subdomains are not included");
     assert_eq!(tx.list_mail_domains().await.unwrap(), [given("a.example", theirs), given("example.org", mine)]);
     assert!(tx.delete_mail_domain("example.org").await.unwrap());

@@ -9,7 +9,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Detail, NodeId, Outcome, ReceiptKind, Receipts, Route, State, Step, Wait};
 use nuncio_domain::message::{Direction, Failure, FailureCode, Message, Request, Status};
 use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, MessageId, MessageType, Recipient, TenantId, Timestamp};
-use nuncio_store::{Accept, Accepted, Claim, EventRecord, Idempotency, Operation, Result, Store, Transition, Transitioned};
+use nuncio_store::{Accept, Accepted, Claim, EventRecord, Idempotency, IdempotentOperation, Result, Store, Transition, Transitioned};
 use sqlx::{Connection as _, PgConnection};
 
 use crate::harness::{Backend, Harness, NODE, World};
@@ -233,7 +233,8 @@ pub(crate) fn request(text: &str) -> Request {
 }
 
 pub(crate) fn with_key(mut item: Accept, key: &str, fingerprint: u8) -> Accept {
-    item.idempotency = Some(Idempotency { operation: Operation::SendMessage, key: key.to_owned(), fingerprint: [fingerprint; 32] });
+    item.idempotency =
+        Some(Idempotency { operation: IdempotentOperation::SendMessage, key: key.to_owned(), fingerprint: [fingerprint; 32] });
     item.message.request_mut().idempotency_key = Some(key.to_owned());
     item
 }

@@ -278,11 +278,11 @@ pub(crate) async fn the_price_list_is_kept_by_place_and_date(h: &Harness) {
         price(Channel::Voice, "*", 0, 4),
     ];
     let mut tx = h.begin().await;
-    let before = tx.load_world(h.world.tenant).await.unwrap().unwrap().epoch;
+    let before = tx.load_tenant(h.world.tenant).await.unwrap().unwrap().epoch;
     tx.put_prices(None, &[lines[3].clone(), lines[2].clone(), lines[0].clone(), price(Channel::Sms, "ES", 0, 77)], false).await.unwrap();
     tx.put_prices(None, &lines[1..2], false).await.unwrap();
     tx.put_prices(Some(project), &[price(Channel::Sms, "*", 0, 5)], false).await.unwrap();
-    assert!(tx.load_world(h.world.tenant).await.unwrap().unwrap().epoch > before);
+    assert!(tx.load_tenant(h.world.tenant).await.unwrap().unwrap().epoch > before);
     assert_eq!(tx.list_prices(None).await.unwrap(), lines);
     assert_eq!(tx.list_prices(Some(project)).await.unwrap(), [price(Channel::Sms, "*", 0, 5)]);
     tx.put_prices(None, &[price(Channel::Email, "*", 0, 6)], true).await.unwrap();

@@ -175,14 +175,14 @@ pub(crate) async fn held_numbers_are_listed(h: &Harness) {
 pub(crate) async fn a_sender_changes_its_number_only_from_the_one_it_had(h: &Harness) {
     let (tenant, sender): (_, SenderId) = (h.world.tenant, h.world.sender);
     let mut tx = h.begin().await;
-    let had = tx.load_world(tenant).await.unwrap().unwrap();
+    let had = tx.load_tenant(tenant).await.unwrap().unwrap();
     let phone = had.sender(sender).unwrap().phone_number.clone();
     let at = START.plus(DAY);
     assert!(!tx.swap_sender_phone(tenant, sender, "", "+12025550101", at).await.unwrap());
     assert!(!tx.swap_sender_phone(h.other.tenant, sender, &phone, "", at).await.unwrap());
-    assert_eq!(tx.load_world(tenant).await.unwrap().unwrap(), had);
+    assert_eq!(tx.load_tenant(tenant).await.unwrap().unwrap(), had);
     assert!(tx.swap_sender_phone(tenant, sender, &phone, "", at).await.unwrap());
-    let has = tx.load_world(tenant).await.unwrap().unwrap();
+    let has = tx.load_tenant(tenant).await.unwrap().unwrap();
     assert!(has.epoch > had.epoch);
     let now = has.sender(sender).unwrap();
     assert_eq!((now.phone_number.as_str(), now.updated_at), ("", at));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nuncio_domain::Channel;
 use nuncio_domain::sms::Alphabet;
-use nuncio_store::{Parts, Piece, Reassembly};
+use nuncio_store::{Piece, Reassembly, ReassemblyState};
 
 use crate::harness::Harness;
 
@@ -17,7 +17,7 @@ fn begun(h: &Harness, reference: &str, seconds: u64) -> Reassembly {
         key: "34600111222 123 7 2".to_owned(),
         reference: reference.to_owned(),
         due_at: since.plus(Duration::from_secs(seconds)),
-        parts: Parts {
+        parts: ReassemblyState {
             channel: Channel::Sms,
             from: "+34600111222".to_owned(),
             to: Some("12345".to_owned()),
@@ -59,7 +59,10 @@ pub(crate) async fn of_two_who_bring_parts_one_waits_for_the_other(h: &Harness) 
     let both = async |index: usize| {
         let mut tx = h.begin().await;
         let mut known = tx
-            .lock_reassembly(&Reassembly { parts: Parts { pieces: vec![None; 2], ..begun(h, "a", 10).parts }, ..begun(h, "a", 10) })
+            .lock_reassembly(&Reassembly {
+                parts: ReassemblyState { pieces: vec![None; 2], ..begun(h, "a", 10).parts },
+                ..begun(h, "a", 10)
+            })
             .await
             .unwrap();
         known.parts.pieces[index] = Some(Piece { alphabet: Alphabet::Gsm7, octets: vec![1] });

@@ -3,7 +3,7 @@
 use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Receipts, Step};
 use nuncio_domain::message::{FailureCode, Status};
 use nuncio_domain::{ConnectionId, MessageId, TenantId};
-use nuncio_store::{RawReceipt, StrayReceipt, Transition, Transitioned, next_look};
+use nuncio_store::{RawReceipt, StrayReceipt, Transition, Transitioned, next_lookup};
 
 use crate::harness::{Backend, Harness};
 use crate::make::{failure, settle};
@@ -98,10 +98,10 @@ pub(crate) async fn a_stray_receipt_waits_and_is_given_up(h: &Harness) {
     assert_eq!(h.read().await.list_strays(tenant).await.unwrap().len(), 2, "also while they are looked for");
 
     let mut tx = h.begin().await;
-    tx.put_off_stray(&early, None).await.unwrap();
-    tx.put_off_stray(&late, Some(second)).await.unwrap();
+    tx.reschedule_stray(&early, None).await.unwrap();
+    tx.reschedule_stray(&late, Some(second)).await.unwrap();
     // Another node that looked at the same moment counts no second time.
-    tx.put_off_stray(&late, None).await.unwrap();
+    tx.reschedule_stray(&late, None).await.unwrap();
     tx.delete_stray(h.other.tenant, late.receipt.id).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(h.read().await.due_strays(second, 10).await.unwrap(), [StrayReceipt { tries: 1, ..late.clone() }]);
@@ -120,7 +120,7 @@ pub(crate) async fn a_stray_receipt_waits_and_is_given_up(h: &Harness) {
     h.sql("UPDATE stray_receipts SET kind = '?' WHERE reference = 'unreadable'").await;
     assert_eq!(h.read().await.due_strays(second, 10).await.unwrap(), [fine]);
     // About a day in all, and then no more.
-    let waits: Vec<_> = (0..).map_while(next_look).collect();
+    let waits: Vec<_> = (0..).map_while(next_lookup).collect();
     let day = waits.iter().sum::<std::time::Duration>().as_secs();
     assert!((80_000..100_000).contains(&day), "{day}");
 }

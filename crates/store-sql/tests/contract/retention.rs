@@ -149,7 +149,7 @@ pub(crate) async fn old_deliveries_and_strays_leave(h: &Harness) {
     let mut tx = h.begin().await;
     tx.insert_stray(&given_up, made).await.unwrap();
     tx.insert_stray(&looked_for, made).await.unwrap();
-    tx.put_off_stray(&given_up, None).await.unwrap();
+    tx.reschedule_stray(&given_up, None).await.unwrap();
     tx.commit().await.unwrap();
 
     let before = later(h);

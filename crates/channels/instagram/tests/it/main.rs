@@ -1,4 +1,4 @@
-//! The adapter against a Graph API that follows a script. Nothing foreign that speaks Instagram's wire format is there to test with.
+//! The adapter against a Graph API that follows a script. Nothing third-party that speaks Instagram's wire format is there to test with.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What goes out for each message, and what is made of the answers.
+//! What is sent for each message, and what is made of the answers.
 
 use nuncio_channel::contract::request;
 use nuncio_channel::{ResolvedAttachment, Scope, SendRequest, Verdict};
@@ -36,7 +36,7 @@ fn choice(title: &str, id: &str) -> Value {
     json!({"content_type": "text", "title": title, "payload": id})
 }
 
-/// Sends, and answers what was posted. Every call has an id but reactions.
+/// Sends, and returns what was posted. Every call has an id but reactions.
 async fn posted(message: &Message) -> Vec<Value> {
     let api = start(takes).await;
     let verdict = send(&open(&api), message).await;

@@ -32,7 +32,7 @@ enum Fault {
     /// The delay that the peer asked for is not passed on.
     ForgetsDelay,
     SendsTwice,
-    /// What was sent is said not to have gone out.
+    /// What was sent is said not to have been sent.
     SendsAndDefers,
     NewIdentity,
     OneIdentity,
@@ -252,8 +252,8 @@ async fn each_other_fault_is_found() {
         (Fault::LeaksInCheck, "Unreachable: a secret shows in <the secret> was refused"),
         (Fault::ChecksNothing, "Unreachable: check() said Ok"),
         (Fault::ChecksBySending, "Accepts: check() sent something"),
-        (Fault::FirstFaultOnly, "no fault told for"),
-        (Fault::IgnoresUnknown, "no fault told for [\"settings.contract_unknown\", \"secrets.contract_unknown\"]"),
+        (Fault::FirstFaultOnly, "no error for"),
+        (Fault::IgnoresUnknown, "no error for [\"settings.contract_unknown\", \"secrets.contract_unknown\"]"),
         (Fault::ShowsSecretSetting, "a fault shows a secret"),
     ] {
         let told = caught(fault).await;

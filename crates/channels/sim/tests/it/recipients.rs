@@ -95,7 +95,7 @@ impl World {
     }
 }
 
-const INVALID: &str = "rejected invalid_recipient \"simulated: there is no such recipient\"";
+const INVALID: &str = "rejected invalid_recipient \"simulated: the recipient does not exist\"";
 const TIMED_OUT: &str = "deferred Message None undeliverable \"simulated: timed out\"";
 const THROTTLED: &str = "deferred Message Some(2s) rate_limited \"simulated: too many messages at once\"";
 const REPLIED: &str = "accepted; +0ms delivered; +100ms inbound \"Reply to: Hello\"";
@@ -108,7 +108,7 @@ const CORRECTED: &str = "accepted; +0ms failed undeliverable; +30000ms delivered
 
 /// The first and every later attempt to phone or chat number N of the table.
 fn numbered(n: u8, channel: Channel) -> (&'static str, &'static str) {
-    const UNREACHABLE: &str = "rejected undeliverable \"simulated: it could not be delivered\"";
+    const UNREACHABLE: &str = "rejected undeliverable \"simulated: delivery failed\"";
     const BOUNCED: &str = "accepted; +0ms failed undeliverable";
     const STOPPED: &str = "accepted; +0ms delivered; +100ms inbound \"STOP\"";
     const RESUMED: &str = "accepted; +0ms delivered; +100ms inbound \"STOP\"; +5000ms inbound \"START\"";

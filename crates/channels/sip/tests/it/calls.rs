@@ -154,7 +154,7 @@ async fn an_answer_without_a_codec_of_ours_ends_the_call() {
     let mut carrier = Carrier::start(answering(Talk { sdp: G729, ..Talk::listens() })).await;
     let caller = Caller::new(carrier.port, json!({}));
     let verdict = caller.send().await;
-    assert_eq!(short(&verdict).3, "the call was taken, but nothing can be said: it takes neither of the codecs offered");
+    assert_eq!(short(&verdict).3, "the call was answered, but no sound can be sent: it accepts none of the offered codecs");
     carrier.until("BYE").await;
 }
 
@@ -257,7 +257,7 @@ async fn what_cannot_be_said_is_refused_before_anybody_is_called() {
     let link = |url| Some(Box::new(Content { media_url: Some(url), ..Content::default() }));
     for (content_type, body, text) in [
         ("audio/mpeg", b"ID3".to_vec(), "\"audio/mpeg\" cannot be played"),
-        ("audio/wav", tone(10_000), "saying it takes 10 s; a call may last 10 s"),
+        ("audio/wav", tone(10_000), "playing it takes 10 s; a call can last 10 s"),
     ] {
         caller.message = recording();
         caller.message.request_mut().content = link(serve(content_type, body).await);
@@ -271,7 +271,7 @@ async fn what_cannot_be_said_is_refused_before_anybody_is_called() {
     assert_eq!(short(&caller.send().await).3, "a call cannot carry a message of type buttons");
     caller.message.message_type = MessageType::Text;
     caller.message.request_mut().text = Some(" ".into());
-    assert_eq!(short(&caller.send().await).3, "there is nothing to say");
+    assert_eq!(short(&caller.send().await).3, "the message has no text to speak");
     assert_eq!(carrier.got(), []);
 
     let voices = Caller::new(carrier.port, json!({ "tts_command": "cat {voice}" }));
@@ -291,7 +291,7 @@ async fn a_session_that_ends_lets_calls_end_by_themselves_and_begins_none() {
     let (verdict, ()) = tokio::join!(caller.send(), async {
         carrier.until_sound().await;
         let (waiting, ()) = tokio::join!(caller.send(), async { ask.send(true).unwrap() });
-        assert_eq!(short(&waiting), ("deferred", "undeliverable", None, "the session ended before anybody picked up"));
+        assert_eq!(short(&waiting), ("deferred", "undeliverable", None, "the session ended before the call was answered"));
         assert_eq!(short(&caller.send().await).0, "deferred", "nobody is called any more");
         assert!(!run.is_finished() && !methods(&carrier.got()).contains(&"BYE"), "the first call goes on");
     });
@@ -312,7 +312,7 @@ async fn a_session_that_ends_cancels_ringing() {
         carrier.until("INVITE").await;
         ask.send(true).unwrap();
     });
-    assert_eq!(short(&verdict), ("deferred", "undeliverable", None, "the session ended before anybody picked up"));
+    assert_eq!(short(&verdict), ("deferred", "undeliverable", None, "the session ended before the call was answered"));
     carrier.until("CANCEL").await;
     timeout(PATIENCE, run).await.expect("the session ends").unwrap();
 }

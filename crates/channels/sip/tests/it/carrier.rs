@@ -189,7 +189,7 @@ struct Line {
     taken: Arc<Mutex<Vec<String>>>,
     /// Branches of requests that came: those that come again are not counted again.
     seen: HashSet<String>,
-    /// The INVITE under way, and who sent it.
+    /// The INVITE in flight, and who sent it.
     call: Option<(String, SocketAddr)>,
     /// Packets of sound in it.
     packets: usize,

@@ -1,4 +1,4 @@
-//! The adapter against trunks: scripted ones, and foreign software.
+//! The adapter against trunks: scripted ones, and third-party software.
 
 mod carrier;
 mod support;

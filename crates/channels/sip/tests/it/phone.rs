@@ -151,7 +151,7 @@ async fn heavy_a_phone_hangs_up() {
     let verdict = caller(&phone, json!({})).send().await;
     assert!(short(&verdict).3.starts_with("the recipient hung up after "), "{verdict:?}");
     let found = caller(&phone, json!({})).adapter.check().await;
-    assert!(found.as_ref().is_ok_and(|text| text.contains("answers")), "{found:?}");
+    assert!(found.as_ref().is_ok_and(|text| text.contains("responds")), "{found:?}");
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ async fn nobody_picks_up() {
     let mut carrier = Carrier::start(Script::new(Act::Ring)).await;
     let caller = Caller::new(carrier.port, json!({ "ring_seconds": 5 }));
     let verdict = caller.send().await;
-    assert_eq!(short(&verdict), ("deferred", "undeliverable", Some(600), "nobody picked up within 5 seconds"));
+    assert_eq!(short(&verdict), ("deferred", "undeliverable", Some(600), "the call was not answered within 5 seconds"));
     let got = carrier.got();
     assert!(methods(&got).contains(&"CANCEL"), "{got:?}");
 }
@@ -67,7 +67,7 @@ async fn accounts_without_a_login() {
     assert_eq!(short(&caller.send().await).0, "accepted");
     assert_eq!(methods(&carrier.got()), ["OPTIONS", "INVITE", "ACK", "BYE"]);
     let found = caller.adapter.check().await.unwrap();
-    assert!(found.contains("only a call will show"), "{found}");
+    assert!(found.contains("only a call can test it"), "{found}");
 
     let carrier = Carrier::start(Script::new(Act::Silence)).await;
     let caller = Caller::new(carrier.port, json!({ "username": null }));
@@ -77,8 +77,8 @@ async fn accounts_without_a_login() {
 #[tokio::test]
 async fn what_the_check_says() {
     for (script, more, wanted) in [
-        (Script::new(Act::Silence), json!({}), Ok("answers; logged in as acme")),
-        (Script { register: 405, ..Script::new(Act::Silence) }, json!({}), Ok("does not say whether the login is right")),
+        (Script::new(Act::Silence), json!({}), Ok("responds; logged in as acme")),
+        (Script { register: 405, ..Script::new(Act::Silence) }, json!({}), Ok("does not confirm the login")),
         (Script { options: Some(404), ..Script::new(Act::Silence) }, json!({}), Ok("logged in as acme")),
         (Script { login: Some(false), ..Script::new(Act::Silence) }, json!({}), Err("correct username and password")),
         (Script { options: None, ..Script::new(Act::Silence) }, json!({ "timeout_seconds": 1 }), Err("did not answer OPTIONS within 1 s")),

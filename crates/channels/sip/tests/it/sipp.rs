@@ -123,6 +123,6 @@ async fn heavy_sipp_refuses_calls() {
 async fn heavy_sipp_rings_in_vain() {
     let sipp = Sipp::start("rings", "-", false);
     let verdict = caller(sipp.port).send().await;
-    assert_eq!(short(&verdict), ("deferred", "undeliverable", Some(600), "nobody picked up within 5 seconds"));
+    assert_eq!(short(&verdict), ("deferred", "undeliverable", Some(600), "the call was not answered within 5 seconds"));
     assert!(sipp.went_as_written().await);
 }

@@ -1,7 +1,7 @@
-//! Lines as SMTP has them: ended by CR and LF, and by nothing else (RFC 5321 §2.3.8).
+//! Lines of SMTP: ended by CR and LF, and nothing else (RFC 5321 §2.3.8).
 //!
-//! A server that also takes a bare LF for the end of a line can be made to see a mail end where the server before it saw none, and to take
-//! what follows for commands. Here whoever sends a bare CR or LF is hung up on.
+//! A server that also accepts a bare LF as a line end can be made to see an email end where the server before it does not, and to interpret
+//! what follows as commands. Clients that send a bare CR or LF are disconnected.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 
 /// The longest command, in octets, its end included: RFC 5321 asks for 512, the extensions for some more.
 pub(super) const COMMAND: usize = 4 * 1024;
-/// The longest line of a mail, in octets, its end included. The standard allows 1000; many exceed it.
+/// Maximum length of a line, in octets, including its end. The standard allows 1000; many exceed it.
 pub(super) const LINE: usize = 64 * 1024;
 
 /// Why no line could be read.
@@ -19,7 +19,7 @@ pub(super) enum Broken {
     Gone,
     /// The line is longer than is read.
     Long,
-    /// A CR or LF stands alone.
+    /// A bare CR or LF.
     Bare,
 }
 
@@ -42,8 +42,8 @@ pub(super) async fn read_line(from: &mut (impl AsyncBufRead + Unpin), line: &mut
     if line.contains(&b'\r') { Err(Broken::Bare) } else { Ok(()) }
 }
 
-/// Reads a mail up to its final dot, and takes the doubled dots back (RFC 5321 §4.5.2). `None` for one of more than `most` octets, which is
-/// read to its end all the same.
+/// Reads an email up to its final dot and undoubles dots (RFC 5321 §4.5.2). `None` for more than `most` octets, which are still read to the
+/// end.
 pub(super) async fn read_mail(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> Result<Option<Vec<u8>>, Broken> {
     let (mut mail, mut line, mut large) = (Vec::new(), Vec::new(), false);
     loop {
@@ -82,7 +82,7 @@ mod tests {
         ] {
             assert_eq!(mail(bytes).await.unwrap().as_deref(), Some(expected));
         }
-        // The ways by which a second mail was hidden in a first one.
+        // Known forms of SMTP smuggling.
         for bare in [&b"a\n.\r\n.\r\n"[..], b"a\r\n.\n.\r\n", b"a\r.\r\n.\r\n", b"a\r\n.\r.\r\n", b"a\n.\n", b"a\r\r\n.\r\n", b"\n"] {
             assert!(matches!(mail(bare).await, Err(Broken::Bare)), "{}", bare.escape_ascii());
         }

@@ -1,7 +1,7 @@
-//! Where mail comes in: a small server of SMTP (RFC 5321) and LMTP (RFC 2033) for the mail server in front of it.
+//! Receives email: a small SMTP (RFC 5321) and LMTP (RFC 2033) server behind a mail server.
 //!
-//! It takes mail for addresses that its [`Desk`] knows and for no others, so it relays nothing; and it answers that it took a mail only
-//! after the desk has written what came of it.
+//! It accepts email only for addresses its [`MailHandler`] knows, so it relays nothing; and it confirms an email only after the handler has
+//! stored it.
 
 mod content;
 mod session;
@@ -22,57 +22,57 @@ use crate::mail::Mail;
 
 /// Whose an address is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum MailDestination {
     /// Bounces of an attempt (from 0) go to it.
     Bounces(TenantId, MessageId, usize),
-    /// Complaints about the mails of a connection go to it.
+    /// Receives complaints about a connection's emails.
     Feedback(TenantId, ConnectionId),
-    /// It is the address of a connection, to which people write.
+    /// The inbound address of a connection.
     Sender(TenantId, ConnectionId),
 }
 
-/// Nothing can be said or written now; the mail is to be brought again later.
+/// A temporary failure; the email must be sent again later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("not now")]
 pub struct NotNow;
 
-/// Knows addresses, and takes mail for them.
+/// Knows the addresses, and stores emails for them.
 #[async_trait]
-pub trait Desk: Debug + Send + Sync {
-    /// What checks who wrote a letter; without it, nothing is checked.
+pub trait MailHandler: Debug + Send + Sync {
+    /// Authenticates emails; without it, nothing is checked.
     fn authenticator(&self) -> Option<&Arc<Authenticator>> {
         None
     }
 
-    /// Whose an address is; `None` for one to which no mail is taken.
-    async fn find(&self, address: &str) -> Result<Option<Place>, NotNow>;
+    /// Returns the destination of an address; `None` if it accepts no email.
+    async fn find(&self, address: &str) -> Result<Option<MailDestination>, NotNow>;
 
-    /// Takes a mail for one of its recipients. What came of it is on disk when this returns. May be called again for the same mail.
-    async fn take(&self, place: &Place, mail: &Mail) -> Result<(), NotNow>;
+    /// Stores an email for one of its recipients before it returns. Can be called again for the same email.
+    async fn take(&self, place: &MailDestination, mail: &Mail) -> Result<(), NotNow>;
 }
 
-/// What one listener bears.
+/// Limits of a listener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Connections at once. Further ones wait to be accepted.
+    /// Concurrent connections. Further ones wait to be accepted.
     pub connections: usize,
-    /// Octets of a mail.
+    /// Octets of an email.
     pub size: usize,
-    /// Recipients of a mail.
+    /// Recipients of an email.
     pub recipients: usize,
-    /// How long a command may take to come. A mail has twice that.
+    /// Timeout of a command. An email has twice that.
     pub patience: Duration,
 }
 
 impl Limits {
-    /// The usual ones, for mails of up to `size` octets. The time is that of RFC 5321 §4.5.3.2.7.
+    /// Returns the usual limits for emails of up to `size` octets. The timeout is that of RFC 5321 §4.5.3.2.7.
     pub const fn of_size(size: usize) -> Self {
         Self { connections: 100, size, recipients: 100, patience: Duration::from_secs(300) }
     }
 }
 
-/// Serves until it is asked to stop, and then hangs up where no mail is under way.
-pub async fn serve(listener: TcpListener, desk: Arc<dyn Desk>, limits: Limits, mut stop: Stop) {
+/// Serves until it is asked to stop, then closes connections without an email in flight.
+pub async fn serve(listener: TcpListener, desk: Arc<dyn MailHandler>, limits: Limits, mut stop: Stop) {
     let permits = Arc::new(Semaphore::new(limits.connections));
     let mut sessions = JoinSet::new();
     loop {
@@ -93,7 +93,7 @@ pub async fn serve(listener: TcpListener, desk: Arc<dyn Desk>, limits: Limits, m
                     drop(permit);
                 });
             }
-            // Out of files, or the client was faster away: the next one may fare better.
+            // Out of file descriptors, or the client disconnected early: the next accept may succeed.
             Err(error) => {
                 tracing::warn!(%error, "a connection with mail could not be accepted");
                 tokio::time::sleep(Duration::from_millis(100)).await;

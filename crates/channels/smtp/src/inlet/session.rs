@@ -1,7 +1,7 @@
-//! One conversation with a client that brings mail.
+//! A conversation with a client that sends email.
 //!
-//! The client is a mail server of the operator's. One in a private network may say by `XFORWARD`, an extension of Postfix, from where it got a
-//! mail: SPF is about that address.
+//! The client is a mail server of the operator's. In a private network, it can report the origin of an email by `XFORWARD`, a Postfix
+//! extension: SPF is about that address.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufRead
 use tokio::time::timeout;
 
 use super::content::{Broken, COMMAND, read_line, read_mail};
-use super::{Desk, Limits, NotNow, Place};
+use super::{Limits, MailDestination, MailHandler, NotNow};
 use crate::authenticate::Origin;
 use crate::mail::Mail;
 
-/// Commands that cannot be read or come out of turn, since the last mail that was taken, after which a client is hung up on. An address
-/// that is refused is no fault: a mail server asks for many over one connection.
+/// Invalid commands since the last accepted email after which a client is disconnected. Rejected addresses do not count: a mail server
+/// tries many over one connection.
 const FAULTS: u32 = 20;
 const BARE: &str = "521 5.5.2 A line ends with CR and LF and has no other";
 
-/// What of a mail is known before its content.
+/// The envelope of an email.
 struct Envelope {
     origin: Origin,
-    to: Vec<Place>,
+    to: Vec<MailDestination>,
 }
 
 struct Session<'a, S> {
     stream: S,
-    desk: &'a dyn Desk,
+    desk: &'a dyn MailHandler,
     limits: Limits,
     /// Whether it said hello, and whether in LMTP.
     lmtp: Option<bool>,
     envelope: Option<Envelope>,
-    /// Whether it may say where mails come from, and what it said of the next one.
+    /// Whether it can report the origin of emails, and what it reported for the next one.
     is_front: bool,
     origin: Origin,
     faults: u32,
 }
 
-/// Whether the conversation goes on.
+/// Whether the conversation continues.
 #[derive(PartialEq)]
 enum Then {
     On,
@@ -49,11 +49,11 @@ enum Then {
 }
 
 /// Converses until one side has enough.
-pub(super) async fn run(stream: impl AsyncRead + AsyncWrite + Unpin, peer: IpAddr, desk: &dyn Desk, limits: Limits, stop: Stop) {
+pub(super) async fn run(stream: impl AsyncRead + AsyncWrite + Unpin, peer: IpAddr, desk: &dyn MailHandler, limits: Limits, stop: Stop) {
     let is_front = GuardPolicy::default().check_address("", peer.to_canonical()).is_err();
     let (stream, origin) = (BufReader::new(stream), Origin::default());
     let mut session = Session { stream, desk, limits, lmtp: None, envelope: None, is_front, origin, faults: 0 };
-    // A client that is gone, or too slow to be told so, is no news.
+    // Clients that disconnect or are too slow are not logged.
     let _ = session.converse(stop).await;
 }
 
@@ -63,7 +63,7 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
         let mut line = Vec::new();
         loop {
             let next = timeout(self.limits.patience, read_line(&mut self.stream, &mut line, COMMAND));
-            // Between two commands nothing is lost by hanging up.
+            // Between two commands, nothing is lost by disconnecting.
             let Some(next) = stop.or(next).await else { return self.say("421 4.3.2 Closing").await };
             match next {
                 Err(_) => return self.say("421 4.4.2 Too slow").await,
@@ -133,7 +133,7 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
         )
     }
 
-    /// Notes where the next mail comes from. Attributes that are not needed here are ignored, and so is what is unknown.
+    /// Records the reported origin of the next email. Ignores unneeded and unknown attributes.
     fn forward(&mut self, attributes: &str) -> &'static str {
         if !self.is_front {
             return "502 5.5.1 Not known here";
@@ -210,17 +210,17 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
         self.deliver(&envelope, &mail).await
     }
 
-    /// Checks who wrote a letter to a person; `false` for one that is to be refused.
+    /// Authenticates an email from a person; `false` if it must be rejected.
     async fn authenticate(&self, envelope: &Envelope, mail: &mut Mail, bytes: Arc<Vec<u8>>) -> bool {
-        let Mail::Letter(letter) = mail else { return true };
-        let is_read = envelope.to.iter().any(|place| matches!(place, Place::Sender(..)));
+        let Mail::InboundEmail(letter) = mail else { return true };
+        let is_read = envelope.to.iter().any(|place| matches!(place, MailDestination::Sender(..)));
         let Some(authenticator) = self.desk.authenticator().filter(|_| is_read) else { return true };
         let checked = authenticator.check(envelope.origin.clone(), &letter.from, bytes).await;
         letter.authentication = Some(checked.authentication);
         !(checked.is_rejected && authenticator.rejects())
     }
 
-    /// The same answer for the mail: once in SMTP, and for each recipient in LMTP.
+    /// Sends the same response for the email: once in SMTP, for each recipient in LMTP.
     async fn answer_all(&mut self, envelope: &Envelope, answer: &str) -> Result<Then, Broken> {
         let answers = if self.lmtp == Some(true) { envelope.to.len() } else { 1 };
         for _ in 0..answers {
@@ -242,7 +242,7 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
             }
         }
         if self.lmtp == Some(false) {
-            // Brought again, the mail changes nothing for those who have it.
+            // Sending it again changes nothing for recipients that have it.
             self.say(answer(all_taken)).await?;
         }
         Ok(Then::On)
@@ -253,9 +253,9 @@ const fn answer(taken: bool) -> &'static str {
     if taken { "250 2.0.0 Taken" } else { "451 4.3.0 It could not be written; try again later" }
 }
 
-/// Reads a mail on a thread where it may take its time.
+/// Parses an email on a blocking thread.
 async fn read_apart(from: &str, bytes: Arc<Vec<u8>>) -> Option<Mail> {
     let from = from.to_owned();
-    // A mail on which the reader breaks is one that cannot be read.
+    // An email that makes the parser panic is unreadable.
     tokio::task::spawn_blocking(move || Mail::read(&from, &bytes)).await.ok().flatten()
 }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nuncio_domain::broadcast::Part;
+use nuncio_domain::broadcast::Membership;
 use nuncio_domain::message::Message;
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::support::{PUBLIC_URL, Peer, Sink, key, key_text, listen, open, open_w
 
 fn of_broadcast() -> Message {
     let mut message = text("ada@example.net");
-    message.state.detail.broadcast = Some(Part {
+    message.state.detail.broadcast = Some(Membership {
         broadcast: "brd_01kahy0000e0000000000000ae".parse().unwrap(),
         contact: "bct_01kahy0000e0000000000000af".parse().unwrap(),
         no_receipts: false,

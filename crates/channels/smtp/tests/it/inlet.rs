@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::stop;
-use nuncio_channel_smtp::inlet::{Desk, Limits, NotNow, Place, serve};
+use nuncio_channel_smtp::inlet::{Limits, MailDestination, MailHandler, NotNow, serve};
 use nuncio_channel_smtp::mail::Mail;
 use nuncio_domain::TenantId;
 use parking_lot::Mutex;
@@ -24,24 +24,24 @@ const SIZE: usize = 10_000;
 /// Knows `ada@`, `bob@` and `busy@` example.org, and fails for the last one, or for whom it is told to.
 #[derive(Debug, Default)]
 struct Book {
-    taken: Mutex<Vec<(Place, Mail)>>,
+    taken: Mutex<Vec<(MailDestination, Mail)>>,
     /// Outcomes of the next mails.
     fails: Mutex<VecDeque<bool>>,
 }
 
 #[async_trait::async_trait]
-impl Desk for Book {
-    async fn find(&self, address: &str) -> Result<Option<Place>, NotNow> {
+impl MailHandler for Book {
+    async fn find(&self, address: &str) -> Result<Option<MailDestination>, NotNow> {
         let connection = message::message().state.route.connection;
         match address {
-            "ada@example.org" => Ok(Some(Place::Sender(TenantId(1), connection))),
-            "bob@example.org" => Ok(Some(Place::Sender(TenantId(2), connection))),
+            "ada@example.org" => Ok(Some(MailDestination::Sender(TenantId(1), connection))),
+            "bob@example.org" => Ok(Some(MailDestination::Sender(TenantId(2), connection))),
             "busy@example.org" => Err(NotNow),
             _ => Ok(None),
         }
     }
 
-    async fn take(&self, place: &Place, mail: &Mail) -> Result<(), NotNow> {
+    async fn take(&self, place: &MailDestination, mail: &Mail) -> Result<(), NotNow> {
         if self.fails.lock().pop_front().unwrap_or(false) {
             return Err(NotNow);
         }
@@ -130,7 +130,7 @@ async fn each_recipient_is_answered_in_lmtp_and_the_mail_in_smtp() {
         assert_eq!(client.turn("QUIT").await, "221");
         let taken = server.book.taken.lock().clone();
         assert_eq!(taken.len(), fails.iter().filter(|fails| !**fails).count());
-        assert!(taken.iter().all(|(_, mail)| matches!(mail, Mail::Letter(letter) if letter.text == ".dots\nhello")), "{taken:?}");
+        assert!(taken.iter().all(|(_, mail)| matches!(mail, Mail::InboundEmail(letter) if letter.text == ".dots\nhello")), "{taken:?}");
     }
 }
 
@@ -271,7 +271,7 @@ for client in (smtplib.SMTP, smtplib.LMTP):
     let taken = server.book.taken.lock().clone();
     assert_eq!(taken.len(), 2);
     for (_, mail) in taken {
-        let Mail::Letter(letter) = mail else { panic!("{mail:?}") };
+        let Mail::InboundEmail(letter) = mail else { panic!("{mail:?}") };
         assert_eq!((letter.name.as_deref(), letter.subject.as_deref()), (Some("Jörg"), Some("Grüße 🎉")));
         assert_eq!((letter.text.as_str(), letter.html.as_deref().map(str::trim)), ("Hallo\n.\nÄ", Some("<p>Hallo</p>")));
         assert_eq!((letter.media[0].filename.as_deref(), letter.media[0].bytes.as_deref()), (Some("ä.png"), Some(&[0, 1, 2][..])));

@@ -229,7 +229,7 @@ fn updates() -> Vec<Value> {
     ]
 }
 
-/// What came of [`updates`], whichever way they came.
+/// Result of [`updates`], whichever way they came.
 async fn assert_heard(events: &Recorder) {
     use MessageType::{Audio, Contact, Document, Image, Location, Reaction, Text, Video};
     let heard: Vec<_> = events.wait_for(9).await.into_iter().map(|i| (i.message_type, i.text, i.media.len())).collect();
@@ -275,7 +275,7 @@ async fn heavy_what_is_written_to_the_bot_is_asked_for() {
     assert_eq!(adapter.fetch_media("G", 10).await.unwrap_err().message, "Bad Request: invalid file_id");
 }
 
-/// Passes posts on to the adapter, as the server does, and writes what they told; one after another, for ever.
+/// Passes posts on to the adapter, as the server does, and writes what they told; one after another, permanently.
 async fn post_office(listener: TcpListener, adapter: Arc<dyn Adapter>, events: Arc<Recorder>) {
     use nuncio_channel::EventSink as _;
     loop {

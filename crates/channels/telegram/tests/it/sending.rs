@@ -59,7 +59,7 @@ async fn an_answer_without_an_id_is_unknown() {
     assert_eq!(short(&verdict), ("unknown", Some(FailureCode::UnknownOutcome), vec![]));
 }
 
-/// A document by its URL at a server that answers so; what became of it, and the calls of the Bot API.
+/// A document by its URL at a server that answers so; the outcome of it, and the calls of the Bot API.
 async fn document(files: &Peer, policy: GuardPolicy) -> (&'static str, Option<FailureCode>, Vec<String>, Vec<u8>) {
     let api = Peer::start(|_| Act::sent(1)).await;
     let settings = account(json!({"base_url": format!("http://{}", api.address)}));

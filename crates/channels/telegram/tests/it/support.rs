@@ -67,7 +67,7 @@ impl EventSink for Recorder {
     }
 }
 
-/// Stands still, but for what the runtime's own clock says.
+/// Stands still, except for what the runtime's own clock says.
 #[derive(Debug)]
 struct Still(tokio::time::Instant);
 
@@ -144,7 +144,7 @@ pub(crate) fn short(verdict: &Verdict) -> (&'static str, Option<FailureCode>, Ve
 
 /// What a Bot API does with a call.
 pub(crate) enum Act {
-    /// Answers with this status and body.
+    /// Returns with this status and body.
     Answer(u16, String),
     /// Hangs up.
     HangUp,

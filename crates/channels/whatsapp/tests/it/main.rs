@@ -1,4 +1,4 @@
-//! The adapter against a Graph API that follows a script, and against a foreign implementation of its wire format.
+//! The adapter against a Graph API that follows a script, and against a third-party implementation of its wire format.
 
 mod support;
 

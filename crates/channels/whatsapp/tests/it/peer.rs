@@ -1,4 +1,4 @@
-//! The wire format against pywa, a foreign client of the Cloud API: it writes what we write, reads what we read, and signs alike.
+//! The wire format against pywa, a third-party client of the Cloud API: it writes what we write, reads what we read, and signs alike.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;

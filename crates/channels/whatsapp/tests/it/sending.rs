@@ -1,4 +1,4 @@
-//! What goes out for each message, and what is made of the answers.
+//! What is sent for each message, and what is made of the answers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

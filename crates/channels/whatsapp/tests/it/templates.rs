@@ -1,4 +1,4 @@
-//! Templates: handed in, and asked about.
+//! Templates: passed in, and asked about.
 
 use nuncio_channel_meta::scripted::{Reply, refusal};
 use nuncio_domain::id::{Id as _, uuid_v7};
@@ -31,7 +31,7 @@ fn content(body: &str) -> Content {
     Content { body: body.into(), category: Some(Category::Utility), ..Content::default() }
 }
 
-/// The templates that the foreign peer makes, too, by name.
+/// The templates that the third-party peer makes, too, by name.
 pub(crate) fn all() -> Vec<(&'static str, Template)> {
     let buttons = vec![
         button(ButtonType::Url, "Track", Some("https://x.example/{{order}}"), None),

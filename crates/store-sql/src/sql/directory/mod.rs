@@ -6,7 +6,7 @@ mod projects;
 mod senders;
 
 use async_trait::async_trait;
-use nuncio_domain::config::{ApiKey, Connection, Project, Sender, World};
+use nuncio_domain::config::{ApiKey, Connection, Project, Sender, TenantConfig};
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, ProjectId, SenderId, TenantId, Timestamp};
@@ -29,8 +29,8 @@ impl DirectoryRepo for SqlTx {
         projects::rename(self, id, name).await
     }
 
-    async fn load_world(&mut self, tenant: TenantId) -> Result<Option<World>> {
-        projects::load_environment(self, tenant).await
+    async fn load_tenant(&mut self, tenant: TenantId) -> Result<Option<TenantConfig>> {
+        projects::load_tenant(self, tenant).await
     }
 
     async fn raise_epoch(&mut self, tenant: TenantId) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Projects and their environments.
 
-use nuncio_domain::config::{Project, World};
+use nuncio_domain::config::{Project, TenantConfig};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{Environment, ProjectId, TeamId, TenantId, Timestamp};
 use nuncio_store::Result;
@@ -66,7 +66,7 @@ pub(super) async fn list(tx: &mut SqlTx) -> Result<Vec<Project>> {
     Ok(rows.into_iter().map(project).collect())
 }
 
-pub(super) async fn load_environment(tx: &mut SqlTx, tenant: TenantId) -> Result<Option<World>> {
+pub(super) async fn load_tenant(tx: &mut SqlTx, tenant: TenantId) -> Result<Option<TenantConfig>> {
     // The epoch is read first: if the rest is newer, the accept finds the epoch stale and plans again.
     let head: Option<(String, i64, Uuid)> = sqlx::query_as(
         r"
@@ -86,7 +86,7 @@ pub(super) async fn load_environment(tx: &mut SqlTx, tenant: TenantId) -> Result
     let project = found.map(project).ok_or_else(|| corrupt("worlds", "a world without its project"))?;
     let senders = senders::all(tx, tenant).await?;
     let connections = connections::all(tx, tenant).await?;
-    Ok(Some(World { tenant, environment, epoch, project, senders, connections }))
+    Ok(Some(TenantConfig { tenant, environment, epoch, project, senders, connections }))
 }
 
 pub(super) async fn raise_epoch(tx: &mut SqlTx, tenant: TenantId) -> Result<()> {

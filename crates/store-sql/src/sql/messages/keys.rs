@@ -2,14 +2,14 @@
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{MessageId, TenantId, Timestamp, limits};
-use nuncio_store::{Operation, Result};
+use nuncio_store::{IdempotentOperation, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::super::{Db, SqlTx};
 use crate::SqlxResult as _;
 
-pub(super) async fn find_message(tx: &mut SqlTx, tenant: TenantId, operation: Operation, key: &str) -> Result<Option<MessageId>> {
+pub(super) async fn find_message(tx: &mut SqlTx, tenant: TenantId, operation: IdempotentOperation, key: &str) -> Result<Option<MessageId>> {
     let row: Option<(Uuid,)> = sqlx::query_as(
         r"
             SELECT resource_id
@@ -27,7 +27,7 @@ pub(super) async fn find_message(tx: &mut SqlTx, tenant: TenantId, operation: Op
 
 pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<u64> {
     let retention = limits::IDEMPOTENCY_RETENTION.as_millis() as i64;
-    let [send, react] = Operation::OF_MESSAGES.map(Operation::number);
+    let [send, react] = IdempotentOperation::OF_MESSAGES.map(IdempotentOperation::number);
     // Keys of messages that are unfinished, or ended lately, are looked at again when their time may be over.
     let kept: Vec<(i64, i16, String, i64)> = sqlx::query_as(
         r"

@@ -4,7 +4,7 @@ use nuncio_domain::id::{Id as _, uuid_floor};
 use nuncio_domain::message::{Message, Status};
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{BroadcastId, TenantId};
-use nuncio_store::{MessageFilter, Operation, Result};
+use nuncio_store::{IdempotentOperation, MessageFilter, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -136,6 +136,11 @@ fn with_key(tenant: TenantId, key: Option<String>, stream: Condition) -> Conditi
     Box::new(move |query| {
         stream(query);
         query.push(" AND m.id IN (SELECT resource_id FROM idempotency_keys WHERE tenant_id = ").push_bind(tenant.0);
-        query.push(" AND operation = ").push_bind(Operation::SendMessage.number()).push(" AND key = ").push_bind(key.clone()).push(")");
+        query
+            .push(" AND operation = ")
+            .push_bind(IdempotentOperation::SendMessage.number())
+            .push(" AND key = ")
+            .push_bind(key.clone())
+            .push(")");
     })
 }

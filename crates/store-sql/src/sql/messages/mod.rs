@@ -14,7 +14,7 @@ use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
-use nuncio_store::{AgendaPlace, AwaitingReceipts, DueMessage, MessageFilter, MessageRepo, Operation, Result};
+use nuncio_store::{AgendaPlace, AwaitingReceipts, DueMessage, IdempotentOperation, MessageFilter, MessageRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -58,7 +58,12 @@ impl MessageRepo for SqlTx {
         list::list_messages(self, tenant, filter, page).await
     }
 
-    async fn find_message_by_idempotency_key(&mut self, tenant: TenantId, operation: Operation, key: &str) -> Result<Option<MessageId>> {
+    async fn find_message_by_idempotency_key(
+        &mut self,
+        tenant: TenantId,
+        operation: IdempotentOperation,
+        key: &str,
+    ) -> Result<Option<MessageId>> {
         keys::find_message(self, tenant, operation, key).await
     }
 
@@ -139,6 +144,6 @@ impl MessageRepo for SqlTx {
 /// A message without the chunks of its request.
 fn outline(row: MessageRow) -> Result<Message> {
     let mut message = row.decode()?;
-    message.request_mut().forget_bulk();
+    message.request_mut().drop_bulk();
     Ok(message)
 }

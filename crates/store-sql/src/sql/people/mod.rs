@@ -10,7 +10,7 @@ use nuncio_domain::contact::{ChannelEntry, Contact};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{AddressId, AddressKind, ContactId, TenantId, Timestamp};
-use nuncio_store::{Address, ContactFilter, PeopleRepo, Result};
+use nuncio_store::{Address, ContactFilter, ContactRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -52,7 +52,7 @@ impl ContactRow {
 }
 
 #[async_trait]
-impl PeopleRepo for SqlTx {
+impl ContactRepo for SqlTx {
     async fn find_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<Contact>> {
         let row: Option<ContactRow> = sqlx::query_as(FIND).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.or_end(self)?;
         row.map(ContactRow::decode).transpose()

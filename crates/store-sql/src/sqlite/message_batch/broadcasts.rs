@@ -1,6 +1,6 @@
 //! Recipients of broadcasts, and the counts of the broadcasts.
 
-use nuncio_domain::broadcast::{Counts, Halt, Part, Status};
+use nuncio_domain::broadcast::{Counts, Halt, Membership, Status};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Message;
 use rusqlite::params;
@@ -10,7 +10,7 @@ use super::statements::{ADD_COUNTS, BROADCAST_STATUS, CLAIM_CONTACT, Statements,
 use crate::message_batch::{RecipientUpdate, RecipientUpdates};
 
 /// Gives a recipient its message; `false` if it is not pending, or the broadcast is not being sent or has another fence.
-pub(super) fn claim(sql: &mut Statements<'_>, message: &Message, part: Part, fence: i64) -> rusqlite::Result<bool> {
+pub(super) fn claim(sql: &mut Statements<'_>, message: &Message, part: Membership, fence: i64) -> rusqlite::Result<bool> {
     let key = (message.tenant.0, part.broadcast.uuid(), part.contact.uuid());
     let (id, sending) = (message.id.uuid(), Status::Sending.number());
     let values = params![key.0, key.1.as_bytes(), key.2.as_bytes(), id.as_bytes(), sending, fence];

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_dispatch::Dispatch;
-use nuncio_domain::broadcast::{Broadcast, Part};
-use nuncio_domain::config::{Sender, World};
+use nuncio_domain::broadcast::{Broadcast, Membership};
+use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::message::{Failure, FailureCode, OnUnknown};
 use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, BroadcastContactId, ConnectionId, Error, ErrorCode, RequestedChannel, Result, Timestamp};
@@ -26,7 +26,7 @@ use super::{links, safety, variables};
 use crate::base::Core;
 use crate::messages::SendMessage;
 use crate::messages::plan::{self, Planned, Planner};
-use crate::messages::routing::Known;
+use crate::messages::routing::RoutingInputs;
 
 /// The most recipients of one step, and steps of one round.
 const CHUNK: u32 = 200;
@@ -45,7 +45,7 @@ pub(super) enum Round {
     More,
     /// There is more, but no room for it.
     Crowded,
-    /// There is more, and it must not go out before this moment.
+    /// There is more, and it must not be sent before this moment.
     Waits(Timestamp),
     /// Too many recipients failed, opted out or complained: it is paused.
     Halted,
@@ -53,12 +53,12 @@ pub(super) enum Round {
     Through,
 }
 
-/// What became of a chunk of recipients.
+/// Outcome of a chunk of recipients.
 #[derive(Clone, Copy, Debug, Default)]
 struct Handed {
     /// Whether anybody was handed over, or cannot be.
     any: bool,
-    /// Whether somebody has to wait for room or money.
+    /// Whether someone has to wait for room or money.
     crowded: bool,
     /// When the first of those may be sent to for whom it is too early or too late in the day.
     opens: Option<Timestamp>,
@@ -78,7 +78,7 @@ type Accepting = JoinHandle<Result<Accepted>>;
 /// Makes the messages of a broadcast.
 pub(super) struct Composer<'a> {
     pub(super) broadcast: &'a Broadcast,
-    pub(super) world: Arc<World>,
+    pub(super) config: Arc<TenantConfig>,
     pub(super) sender: Sender,
     template: Option<Template>,
 }
@@ -98,7 +98,7 @@ impl Room {
         let asked = |channel| {
             broadcast.channel.requested() == RequestedChannel::Auto || broadcast.channel.requested() == RequestedChannel::Only(channel)
         };
-        let connections = composer.world.connections.iter().filter(|c| c.sender == composer.sender.id && asked(c.channel));
+        let connections = composer.config.connections.iter().filter(|c| c.sender == composer.sender.id && asked(c.channel));
         let (mut by_connection, mut left) = (HashMap::new(), HashMap::<AddressKind, usize>::new());
         let mut unpaced = true;
         for connection in connections {
@@ -302,7 +302,7 @@ impl Broadcasts<'_> {
         for answer in answers {
             match answer? {
                 Accepted::New { .. } => handed.any = true,
-                Accepted::Stale => self.forget_world(broadcast.tenant),
+                Accepted::Stale => self.forget_config(broadcast.tenant),
                 // Short of money or room they stay pending, and are tried again.
                 Accepted::Closed | Accepted::Duplicate { .. } | Accepted::Short(_) | Accepted::Full { .. } => handed.crowded = true,
             }
@@ -312,12 +312,12 @@ impl Broadcasts<'_> {
 
     /// The inner error is what becomes of every recipient.
     pub(super) async fn composer<'a>(&self, broadcast: &'a Broadcast) -> Result<std::result::Result<Composer<'a>, Failure>> {
-        let world = self.world(broadcast.tenant).await?;
-        let Some(sender) = world.sender(broadcast.sender).cloned() else {
+        let config = self.tenant_config(broadcast.tenant).await?;
+        let Some(sender) = config.sender(broadcast.sender).cloned() else {
             return Ok(Err(Failure::own(FailureCode::Undeliverable, "the sender of the broadcast was deleted")));
         };
         match self.template_of(broadcast).await {
-            Ok(template) => Ok(Ok(Composer { broadcast, world, sender, template })),
+            Ok(template) => Ok(Ok(Composer { broadcast, config, sender, template })),
             Err(error) if error.code() == ErrorCode::NotFound => {
                 Ok(Err(Failure::own(FailureCode::ContentRejected, "the template of the broadcast was deleted")))
             }
@@ -330,17 +330,17 @@ impl Broadcasts<'_> {
         &self,
         composer: &Composer<'_>,
         contact: &NewBroadcastContact,
-        known: &Known,
+        known: &RoutingInputs,
         now: Timestamp,
         explores: bool,
     ) -> Result<Planned> {
-        let Composer { broadcast, world, sender, template } = composer;
-        let planner = Planner { world, sender, known, ids: self.ids(), now, lenient: false, explores, template: template.as_ref() };
+        let Composer { broadcast, config, sender, template } = composer;
+        let planner = Planner { config, sender, known, ids: self.ids(), now, lenient: false, explores, template: template.as_ref() };
         let mut planned = planner.plan(command(self, composer, contact)?)?;
         plan::keep_window(&planned, known)?;
-        // Told by the provider's answer too, unless that is lost and a person says that the message went out.
+        // Told by the provider's answer too, unless that is lost and a person says that the message was sent.
         let no_receipts = !self.inner.dispatch.has_receipts(broadcast.tenant, &planned.connection);
-        planned.accept.message.state.detail.broadcast = Some(Part::new(broadcast.id, contact.id, no_receipts));
+        planned.accept.message.state.detail.broadcast = Some(Membership::new(broadcast.id, contact.id, no_receipts));
         Ok(planned)
     }
 

@@ -12,7 +12,7 @@ use nuncio_store::DueMessage;
 use parking_lot::Mutex;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UnderWay(Arc<Mutex<Inner>>);
+pub(crate) struct InFlight(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -27,13 +27,13 @@ struct Inner {
 
 /// An attempt, from before its start until its result is written.
 #[derive(Debug)]
-pub(crate) struct Attempting(UnderWay, MessageId);
+pub(crate) struct Attempting(InFlight, MessageId);
 
 /// An accept that may end with an attempt.
 #[derive(Debug)]
-pub(crate) struct Accepting(UnderWay, usize);
+pub(crate) struct Accepting(InFlight, usize);
 
-impl UnderWay {
+impl InFlight {
     pub(crate) fn attempt(&self, id: MessageId) -> Attempting {
         *self.0.lock().attempts.entry(id).or_default() += 1;
         Attempting(self.clone(), id)
@@ -110,32 +110,32 @@ mod tests {
 
     #[test]
     fn what_has_no_attempt_at_two_looks_is_forgotten() {
-        let under_way = UnderWay::default();
+        let in_flight = InFlight::default();
         let all = || (1..=3).map(|n| owned(n, 1)).collect::<Vec<_>>();
-        let one = under_way.attempt(owned(1, 1).id);
-        assert!(under_way.forgotten(all()).is_empty(), "a first look");
-        let two = under_way.attempt(owned(2, 1).id);
-        assert_eq!(ids(under_way.forgotten(all())), [3]);
+        let one = in_flight.attempt(owned(1, 1).id);
+        assert!(in_flight.forgotten(all()).is_empty(), "a first look");
+        let two = in_flight.attempt(owned(2, 1).id);
+        assert_eq!(ids(in_flight.forgotten(all())), [3]);
         drop((one, two));
-        assert!(under_way.forgotten(vec![owned(1, 1), owned(3, 2)]).is_empty(), "they may have ended since the rows were read");
-        assert!(under_way.forgotten(vec![owned(1, 2)]).is_empty(), "another attempt");
-        assert_eq!(ids(under_way.forgotten(vec![owned(1, 2)])), [1]);
+        assert!(in_flight.forgotten(vec![owned(1, 1), owned(3, 2)]).is_empty(), "they may have ended since the rows were read");
+        assert!(in_flight.forgotten(vec![owned(1, 2)]).is_empty(), "another attempt");
+        assert_eq!(ids(in_flight.forgotten(vec![owned(1, 2)])), [1]);
     }
 
     #[test]
     fn an_accept_under_way_may_still_hand_over_what_it_wrote() {
-        let under_way = UnderWay::default();
-        let accept = under_way.accept();
+        let in_flight = InFlight::default();
+        let accept = in_flight.accept();
         for _ in 0..3 {
-            assert!(under_way.forgotten(vec![owned(1, 1)]).is_empty());
+            assert!(in_flight.forgotten(vec![owned(1, 1)]).is_empty());
         }
-        let later = under_way.accept();
-        let attempt = under_way.attempt(owned(1, 1).id);
+        let later = in_flight.accept();
+        let attempt = in_flight.attempt(owned(1, 1).id);
         drop(accept);
         for _ in 0..2 {
-            assert!(under_way.forgotten(vec![owned(1, 1), owned(2, 1)]).is_empty(), "the first has an attempt, the second may get one");
+            assert!(in_flight.forgotten(vec![owned(1, 1), owned(2, 1)]).is_empty(), "the first has an attempt, the second may get one");
         }
         drop((attempt, later));
-        assert_eq!(ids(under_way.forgotten(vec![owned(2, 1)])), [2]);
+        assert_eq!(ids(in_flight.forgotten(vec![owned(2, 1)])), [2]);
     }
 }

@@ -1,7 +1,7 @@
-//! Requests that must be carried out at most once: keys, fingerprints, and the 409 that a repeat gets.
+//! Idempotency: keys, fingerprints, and the 409 of a repeated request.
 
 use nuncio_domain::{Error, ErrorCode, Result, TenantId, Timestamp, limits};
-use nuncio_store::{Idempotency, KeyClaim, Operation, Tx};
+use nuncio_store::{Idempotency, IdempotentOperation, KeyClaim, Tx};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -11,7 +11,7 @@ use super::Caller;
 use super::Core;
 use super::rights::Resource;
 
-/// The idempotency key of a request. Body and header mean the same; they must not differ.
+/// Returns the idempotency key of a request. Body and header are equivalent and must not differ.
 pub(crate) fn key(body: Option<String>, header: Option<&str>) -> Result<Option<String>> {
     if let (Some(body), Some(header)) = (body.as_deref(), header)
         && body != header
@@ -31,11 +31,11 @@ pub(crate) fn key(body: Option<String>, header: Option<&str>) -> Result<Option<S
 }
 
 impl Core {
-    /// What a key guards, as it is stored. `request` is what was asked for, without the key.
+    /// Returns the stored form of a key and its request, `request` being the request without the key.
     pub(crate) fn guard(
         &self,
         tenant: TenantId,
-        operation: Operation,
+        operation: IdempotentOperation,
         key: Option<String>,
         request: &impl Serialize,
     ) -> Option<Idempotency> {
@@ -43,16 +43,16 @@ impl Core {
     }
 }
 
-/// A request whose key was used before.
+/// A request whose key was already used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeat {
-    /// What the key was used for.
+    /// The resource that the key was used for.
     pub(crate) original: Uuid,
     /// Whether the request was the same.
     pub(crate) same_request: bool,
 }
 
-/// Takes the key of a request for `resource`, in the transaction that makes it. Answers a repeat, after which nothing may be written.
+/// Claims the key of a request for `resource`, in the transaction that creates it. On a repeat, the caller must not write anything.
 pub(crate) async fn claim(
     tx: &mut dyn Tx,
     tenant: TenantId,
@@ -67,12 +67,12 @@ pub(crate) async fn claim(
     })
 }
 
-/// The 409 of a repeat: `original`, under its name, is what the key was used for, as far as the caller may read it.
+/// Returns the 409 of a repeat, with `original`, the resource that the key was used for, as far as the caller can read it.
 pub(crate) fn conflict(caller: &Caller, resource: Resource, original: &impl Serialize, same_request: bool) -> Error {
     repeat(caller, resource, Some(original), same_request)
 }
 
-/// The same where the original may have been deleted since.
+/// The same, if the original may have been deleted.
 pub(crate) fn repeat(caller: &Caller, resource: Resource, original: Option<&impl Serialize>, same_request: bool) -> Error {
     let Resource { name, read } = resource;
     let (code, request) = if same_request {
@@ -83,17 +83,17 @@ pub(crate) fn repeat(caller: &Caller, resource: Resource, original: Option<&impl
     match original {
         Some(original) => {
             let shown = if caller.may_read(resource) {
-                format!("here is the {name} that it made")
+                format!("here is the {name} it created")
             } else {
-                format!("of the {name} that it made, this API key sees id and status only, as it lacks {}", read.as_str())
+                format!("of the {name} it created, this API key can see only id and status, as it lacks {}", read.as_str())
             };
             Error::new(code, format!("this idempotency key was used {request}; {shown}")).with_body(name, caller.view(resource, original))
         }
-        None => Error::new(code, format!("this idempotency key was used {request}, and the {name} that it made was deleted since")),
+        None => Error::new(code, format!("this idempotency key was used {request}, and the {name} it created has been deleted")),
     }
 }
 
-/// A hash of a request. The order of object members does not matter.
+/// Returns a hash of a request, independent of the order of object members.
 pub(crate) fn fingerprint(request: &impl Serialize) -> [u8; 32] {
     let mut hasher = Sha256::new();
     feed(&mut hasher, &serde_json::to_value(request).unwrap_or_default());
@@ -103,7 +103,7 @@ pub(crate) fn fingerprint(request: &impl Serialize) -> [u8; 32] {
 fn feed(hasher: &mut Sha256, value: &Value) {
     match value {
         Value::Object(members) => {
-            // A member that is absent and one that is null are the same request.
+            // An absent member and a null one are equal.
             let mut members: Vec<_> = members.iter().filter(|(_, v)| !v.is_null()).collect();
             members.sort_unstable_by_key(|(name, _)| *name);
             hasher.update([b'{']);

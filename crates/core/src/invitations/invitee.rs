@@ -1,8 +1,8 @@
-//! What the client does behind the link. There is no API key: the token of the link is the permission.
+//! The client's side of an invitation. There is no API key: the token of the link is the permission.
 
 use std::sync::Arc;
 
-use nuncio_domain::config::{Sender, World};
+use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::invitation::{Invitation, InvitationStatus, Stage};
 use nuncio_domain::number::{NumberStatus, PhoneNumber};
 use nuncio_domain::{
@@ -18,41 +18,38 @@ use crate::numbers;
 
 /// An invitation as its client sees it.
 #[derive(Clone, Debug)]
-pub struct Guest {
-    /// Who invites.
+pub struct Invitee {
+    /// Name of the inviting project.
     pub project: String,
-    /// Which of the project's two worlds.
     pub environment: Environment,
-    /// What to do next.
     pub stage: Stage,
-    /// The client's name as far as it is known.
+    /// The client's name, if known.
     pub name: String,
-    /// The client's email address as far as it is known.
+    /// The client's email address, if known.
     pub email: String,
-    /// The client's own phone number as far as it is known.
+    /// The client's own phone number, if known.
     pub phone: String,
-    /// The number that takes the place of an own one.
+    /// The number to use instead of their own.
     pub assigned: Option<String>,
-    /// Countries that an own number may be of; empty for any.
+    /// Allowed countries of the client's own number; empty means any.
     pub countries: Vec<String>,
-    /// When the invitation ends.
     pub expires_at: Timestamp,
-    /// Stands in every form, so that no other page can send one.
+    /// Part of every form, so that other sites cannot submit one.
     pub form_key: Redacted<String>,
 }
 
-/// What a client tells of itself, as it was typed.
+/// What a client entered, unparsed.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
-    /// The name of the sender to be.
+    /// The name of the future sender.
     pub name: String,
-    /// Where to reach the client.
+    /// The client's email address.
     pub email: String,
-    /// The client's own phone number; not looked at when the invitation brings one.
+    /// The client's own phone number; ignored if the invitation includes one.
     pub phone: String,
 }
 
-/// An invitation that a transaction has locked.
+/// An invitation locked by a transaction.
 struct Held {
     tx: Box<dyn Tx>,
     tenant: TenantId,
@@ -61,8 +58,8 @@ struct Held {
 }
 
 impl Invitations<'_> {
-    /// The invitation behind a link. `opened`: the client looks at it, which is written down the first time.
-    pub async fn guest(&self, token: &str, opened: bool) -> Result<Guest> {
+    /// Returns the invitation of a link. `opened` records that the client viewed it.
+    pub async fn guest(&self, token: &str, opened: bool) -> Result<Invitee> {
         let (tenant, id) = self.find_token(token).await?;
         let mut invitation = self.read(tenant, id).await?;
         if opened && invitation.viewed_at.is_none() && invitation.status_at(self.ids().clock.now()).is_open() {
@@ -71,14 +68,14 @@ impl Invitations<'_> {
             held.see();
             invitation = held.save().await?;
         }
-        let world = self.world(tenant).await?;
+        let config = self.tenant_config(tenant).await?;
         let assigned = match invitation.number {
             Some(number) => self.inner.store.read().await?.find_number(tenant, number).await?.map(|n| n.phone_number),
             None => None,
         };
-        Ok(Guest {
-            project: world.project.name.clone(),
-            environment: world.environment,
+        Ok(Invitee {
+            project: config.project.name.clone(),
+            environment: config.environment,
             stage: invitation.stage(self.ids().clock.now()),
             name: invitation.client_name.unwrap_or_default(),
             email: invitation.client_email.unwrap_or_default(),
@@ -90,16 +87,16 @@ impl Invitations<'_> {
         })
     }
 
-    /// Whether a form came from our own page.
+    /// Returns whether a form came from our own page.
     pub fn is_form_key(&self, token: &str, given: &str) -> bool {
         self.form_key(token).expose().as_bytes().ct_eq(given.as_bytes()).into()
     }
 
     fn form_key(&self, token: &str) -> Redacted<String> {
-        Redacted::new(self.guest_mac(b"invitation forms", &[token.as_bytes()]))
+        Redacted::new(self.keyed_hash(b"invitation forms", &[token.as_bytes()]))
     }
 
-    /// The client begins.
+    /// The client starts.
     pub async fn begin(&self, token: &str) -> Result<()> {
         let mut held = self.hold_token(token, &[Stage::Welcome]).await?;
         held.see();
@@ -107,42 +104,42 @@ impl Invitations<'_> {
         held.change(InvitationStatus::InProgress).await.map(drop)
     }
 
-    /// The client tells who it is. An own number that was not proved yet is sent a code.
+    /// The client enters details. Sends a code to an own number that is not verified yet.
     pub async fn give_details(&self, token: &str, details: Details) -> Result<()> {
         let mut held = self.hold_token(token, &[Stage::Details, Stage::Code, Stage::Agree]).await?;
-        let world = self.fresh_world(&mut held).await?;
-        let read = read_details(&held.invitation, &world, details)?;
+        let config = self.fresh_config(&mut held).await?;
+        let read = read_details(&held.invitation, &config, details)?;
         let invitation = &mut held.invitation;
         invitation.client_name = Some(read.name);
         invitation.client_email = Some(read.email);
-        invitation.walk.details = true;
+        invitation.progress.details = true;
         let Some(phone) = read.phone else { return held.save().await.map(drop) };
         if invitation.client_phone.as_ref() != Some(&phone) {
             invitation.client_phone = Some(phone.clone());
-            invitation.walk.code = None;
+            invitation.progress.code = None;
         }
-        if invitation.is_proved() || invitation.walk.code.as_ref().is_some_and(|code| code.is_good(held.now)) {
+        if invitation.is_proved() || invitation.progress.code.as_ref().is_some_and(|code| code.is_good(held.now)) {
             return held.save().await.map(drop);
         }
-        self.keep_and_send_code(held, &world.project.name, &phone).await
+        self.keep_and_send_code(held, &config.project.name, &phone).await
     }
 
-    /// The client asks for another code.
+    /// The client requests another code.
     pub async fn resend_code(&self, token: &str) -> Result<()> {
         let mut held = self.hold_token(token, &[Stage::Code]).await?;
-        let world = self.fresh_world(&mut held).await?;
+        let config = self.fresh_config(&mut held).await?;
         let phone = held.invitation.client_phone.clone().unwrap_or_default();
-        self.keep_and_send_code(held, &world.project.name, &phone).await
+        self.keep_and_send_code(held, &config.project.name, &phone).await
     }
 
-    /// The code is written before it is sent, so that the client never has one that is not known.
+    /// Stores the code before it is sent, so that the client never has an unknown code.
     async fn keep_and_send_code(&self, mut held: Held, project: &str, phone: &str) -> Result<()> {
         let new = self.new_code(&held.invitation, phone, held.now);
-        if let Err(wait) = held.invitation.walk.count_code(held.now) {
+        if let Err(wait) = held.invitation.progress.count_code(held.now) {
             let minutes = wait.as_secs().div_ceil(60);
             return Err(Error::field("form", format!("Too many codes were sent. Try again in {minutes} minutes.")));
         }
-        held.invitation.walk.code = Some(new.kept);
+        held.invitation.progress.code = Some(new.kept);
         let tenant = held.tenant;
         held.save().await?;
         self.send_code(tenant, project, phone, &new.digits).await.map_err(|error| {
@@ -151,7 +148,7 @@ impl Invitations<'_> {
         })
     }
 
-    /// The client enters a code. Each wrong one counts, whoever enters it at the same time.
+    /// The client enters a code. Each wrong one counts, even if entered concurrently.
     pub async fn enter_code(&self, token: &str, entered: &str) -> Result<()> {
         let mut held = self.hold_token(token, &[Stage::Code]).await?;
         let digits: String = entered.chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
@@ -159,7 +156,7 @@ impl Invitations<'_> {
             return Err(Error::field("code", "Enter the code."));
         }
         let phone = held.invitation.client_phone.clone().unwrap_or_default();
-        let Some(code) = held.invitation.walk.code.clone() else {
+        let Some(code) = held.invitation.progress.code.clone() else {
             return Err(Error::field("code", "There is no code yet. Ask for one below."));
         };
         if !code.is_good(held.now) {
@@ -167,12 +164,12 @@ impl Invitations<'_> {
             return Err(Error::field("code", format!("{why} Ask for a new one below.")));
         }
         if self.is_code(&held.invitation, &phone, &code, &digits) {
-            held.invitation.walk.code = None;
-            held.invitation.walk.proved = Some(phone);
+            held.invitation.progress.code = None;
+            held.invitation.progress.proved = Some(phone);
             return held.save().await.map(drop);
         }
         let left = limits::INVITATION_CODE_TRIES - code.tries - 1;
-        if let Some(code) = &mut held.invitation.walk.code {
+        if let Some(code) = &mut held.invitation.progress.code {
             code.tries += 1;
         }
         held.save().await?;
@@ -184,12 +181,11 @@ impl Invitations<'_> {
         Err(Error::field("code", message))
     }
 
-    /// The client agrees and is done: there is a sender from now on. All of it is one transaction, so that a second try finds the
-    /// invitation completed.
+    /// The client agrees and finishes: creates the sender. All in one transaction, so that a second try finds the invitation completed.
     pub async fn finish(&self, token: &str, agreed: bool) -> Result<SenderId> {
         let (tenant, id) = self.find_token(token).await?;
-        // Like all that changes senders it takes its turn among the changes of the world, before it locks anything else.
-        let tx = self.change_world(tenant).await?;
+        // Like every change of senders, it is serialised per environment before it locks anything else.
+        let tx = self.change_config(tenant).await?;
         let mut held = self.hold(tx, tenant, id).await?.at(&[Stage::Agree])?;
         if !agreed {
             return Err(Error::field("agree", "Tick the box to go on."));
@@ -202,9 +198,9 @@ impl Invitations<'_> {
         let name = held.invitation.client_name.clone().unwrap_or_default();
         let phone_number = number.as_ref().map_or(own, |number| number.phone_number.clone());
         let sender = Sender { phone_number, ..Sender::new(self.ids().at(held.now), name, held.now) };
-        let world = self.fresh_world(&mut held).await?;
-        refuse_taken(&world, &sender.phone_number, "form")?;
-        self.senders().write(&mut *held.tx, tenant, world.environment, &sender).await?;
+        let config = self.fresh_config(&mut held).await?;
+        refuse_taken(&config, &sender.phone_number, "form")?;
+        self.senders().write(&mut *held.tx, tenant, config.environment, &sender).await?;
         if let Some(number) = &mut number {
             numbers::take(&mut *held.tx, tenant, number, sender.id, held.now).await?;
             held.tx.update_number(tenant, number).await?;
@@ -212,15 +208,15 @@ impl Invitations<'_> {
         held.invitation.sender = Some(sender.id);
         held.invitation.completed_at = Some(held.now);
         held.change(InvitationStatus::Completed).await?;
-        self.forget_world(tenant);
-        if world.environment == Environment::Test {
-            self.senders().meet_provider(tenant, sender.id).await;
+        self.forget_config(tenant);
+        if config.environment == Environment::Test {
+            self.senders().query_new_account(tenant, sender.id).await;
         }
         Ok(sender.id)
     }
 
     async fn find_token(&self, token: &str) -> Result<(TenantId, InvitationId)> {
-        // Guesses ask no database; a link whose invitation is gone asks it once.
+        // Guessed tokens cause no database access; a link whose invitation is gone causes one.
         let hash = hash(token);
         if !self.is_token(token) || self.inner.dead_links.contains(&hash) {
             return Err(Error::not_found("invitation"));
@@ -249,15 +245,15 @@ impl Invitations<'_> {
         self.hold(tx, tenant, id).await?.at(stages)
     }
 
-    /// The world as the transaction sees it. A second connection while one is held could wait for itself.
-    async fn fresh_world(&self, held: &mut Held) -> Result<Arc<World>> {
-        let world = held.tx.load_world(held.tenant).await?;
-        world.map(Arc::new).ok_or_else(|| Error::not_found("project"))
+    /// Returns the configuration as the transaction sees it. A second connection could wait for the one held here.
+    async fn fresh_config(&self, held: &mut Held) -> Result<Arc<TenantConfig>> {
+        let config = held.tx.load_tenant(held.tenant).await?;
+        config.map(Arc::new).ok_or_else(|| Error::not_found("project"))
     }
 }
 
 impl Held {
-    /// The same, if the invitation is in one of these stages.
+    /// Returns it if it is in one of these stages.
     fn at(self, stages: &[Stage]) -> Result<Self> {
         if stages.contains(&self.invitation.stage(self.now)) {
             return Ok(self);
@@ -266,7 +262,7 @@ impl Held {
         Err(Error::wrong_state("the invitation is at another step", current, &[]))
     }
 
-    /// Notes that the client has seen the invitation.
+    /// Records that the client viewed the invitation.
     fn see(&mut self) {
         if self.invitation.status_at(self.now).is_open() {
             self.invitation.viewed_at.get_or_insert(self.now);
@@ -286,24 +282,24 @@ impl Held {
         Ok(self.invitation)
     }
 
-    /// The number that was set aside, if it still can be had.
+    /// Returns the reserved number, if it is still available.
     async fn assigned(&mut self, id: PhoneNumberId) -> Result<PhoneNumber> {
         let number = self.tx.lock_number(self.tenant, id).await?;
-        number
-            .filter(|number| number.status == NumberStatus::Active && number.sender.is_none())
-            .ok_or_else(|| Error::field("form", "The number that was meant for you cannot be used at the moment. Ask who invited you."))
+        number.filter(|number| number.status == NumberStatus::Active && number.sender.is_none()).ok_or_else(|| {
+            Error::field("form", "The number reserved for you is not available at the moment. Contact the person who invited you.")
+        })
     }
 }
 
-/// What was typed, in canonical form.
+/// The parsed details.
 struct Read {
     name: String,
     email: String,
-    /// The own number, where one is needed.
+    /// The client's own number, if one is needed.
     phone: Option<String>,
 }
 
-fn read_details(invitation: &Invitation, world: &World, given: Details) -> Result<Read> {
+fn read_details(invitation: &Invitation, config: &TenantConfig, given: Details) -> Result<Read> {
     let mut errors = Vec::new();
     let name = given.name.trim().to_owned();
     let most = limits::INVITATION_NAME;
@@ -318,7 +314,7 @@ fn read_details(invitation: &Invitation, world: &World, given: Details) -> Resul
     });
     let phone = match invitation.number {
         Some(_) => None,
-        None => match read_phone(invitation, world, &given.phone) {
+        None => match read_phone(invitation, config, &given.phone) {
             Ok(phone) => Some(phone),
             Err(message) => {
                 errors.push(FieldError::new("phone", message));
@@ -329,20 +325,20 @@ fn read_details(invitation: &Invitation, world: &World, given: Details) -> Resul
     if errors.is_empty() { Ok(Read { name, email, phone }) } else { Err(Error::invalid(errors)) }
 }
 
-/// Reads a phone number as people write it.
-fn read_phone(invitation: &Invitation, world: &World, typed: &str) -> Result<String, String> {
+/// Parses a phone number as people write it.
+fn read_phone(invitation: &Invitation, config: &TenantConfig, typed: &str) -> Result<String, String> {
     let allowed = &invitation.countries;
     let phone = address::typed_phone(typed, allowed)
         .map_err(|_| "Enter a phone number with its country code, such as +34 600 111 222.".to_owned())?;
     if !allowed.is_empty() && !allowed.contains(&address::phone_facts(&phone).country) {
         return Err(format!("The number must be of one of these countries: {}.", allowed.join(", ")));
     }
-    refuse_taken(world, &phone, "phone").map_err(|_| "Another sender has this number already.".to_owned())?;
+    refuse_taken(config, &phone, "phone").map_err(|_| "Another sender has this number already.".to_owned())?;
     Ok(phone)
 }
 
-/// Fails when another sender of the world has the number.
-fn refuse_taken(world: &World, phone: &str, path: &str) -> Result<()> {
-    let taken = world.senders.iter().any(|sender| sender.phone_number == phone);
+/// Fails if another sender of the environment has the number.
+fn refuse_taken(config: &TenantConfig, phone: &str, path: &str) -> Result<()> {
+    let taken = config.senders.iter().any(|sender| sender.phone_number == phone);
     if taken { Err(Error::field(path, "Another sender has this number already.")) } else { Ok(()) }
 }

@@ -20,50 +20,50 @@ const PAGES: usize = 4;
 
 /// Where the walk through them is.
 #[derive(Debug, Default)]
-pub(crate) struct Owed(Mutex<Walk>);
+pub(crate) struct ReceiptRecovery(Mutex<Scan>);
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Walk {
+struct Scan {
     /// How often it was begun.
     number: u64,
     /// What comes next: a shard, and a place in it, the newest first. None when it is over.
     next: Option<(i16, Option<AgendaPlace>)>,
 }
 
-impl Owed {
+impl ReceiptRecovery {
     /// Begins to ask, from the first message.
     pub(crate) fn begin(&self) {
-        let mut walk = self.0.lock();
-        *walk = Walk { number: walk.number + 1, next: Some((0, None)) };
+        let mut scan = self.0.lock();
+        *scan = Scan { number: scan.number + 1, next: Some((0, None)) };
     }
 
     /// Goes on, unless it began once more meanwhile.
-    fn go_on(&self, walk: Walk) {
+    fn go_on(&self, scan: Scan) {
         let mut known = self.0.lock();
-        if known.number == walk.number {
-            *known = walk;
+        if known.number == scan.number {
+            *known = scan;
         }
     }
 }
 
 impl Shared {
     /// Asks about some messages; answers whether there was any.
-    pub(crate) async fn ask_for_owed(self: &Arc<Self>) -> Result<bool> {
+    pub(crate) async fn recover_receipts(self: &Arc<Self>) -> Result<bool> {
         let kinds: Vec<&str> = self.registry.iter().filter(|factory| factory.forgets_receipts()).map(|factory| factory.kind()).collect();
-        let (mut walk, mut pages, mut asked) = (*self.owed.0.lock(), 0, false);
-        while let Some((shard, before)) = walk.next.filter(|_| pages < PAGES && !self.is_stopping()) {
+        let (mut scan, mut pages, mut asked) = (*self.receipt_recovery.0.lock(), 0, false);
+        while let Some((shard, before)) = scan.next.filter(|_| pages < PAGES && !self.is_stopping()) {
             let page = self.store.read().await?.messages_awaiting_receipts(shard, before).await?;
             pages += usize::from(page.is_some());
             for (message, _) in page.iter().flat_map(|page| &page.messages).filter(|(_, kind)| kinds.contains(&kind.as_str())) {
                 self.ask_for_receipt(message).await?;
                 asked = true;
             }
-            walk.next = match page {
+            scan.next = match page {
                 Some(page) => Some((shard, Some(page.next))),
                 None if kinds.is_empty() || shard + 1 >= SHARDS => None,
                 None => Some((shard + 1, None)),
             };
-            self.owed.go_on(walk);
+            self.receipt_recovery.go_on(scan);
         }
         Ok(asked)
     }
@@ -78,7 +78,7 @@ impl Shared {
             let message = as_of(&found, index);
             let request =
                 SendRequest { message: &message, attempt: index, channel: attempt.channel, attachments: &[], now: attempt.started_at };
-            adapter.tell_again(&request).await;
+            adapter.resend_receipt(&request).await;
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Keyed hashes: what stands for the identifiers of people who were erased, so that their opt-outs outlive them, and for idempotency keys,
-//! in which callers write what they like.
+//! Keyed hashes that replace identifiers of erased contacts, so that their opt-outs survive, and idempotency keys, which can contain
+//! personal data.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,36 +9,36 @@ use nuncio_store::Idempotency;
 use nuncio_secrets::Sealer;
 use nuncio_secrets::mac;
 
-/// No identifier begins like this: phone numbers begin with `+`, chat ids are numbers, and email addresses have an `@`.
+/// No identifier starts with it: phone numbers start with `+`, chat ids are numbers, and email addresses contain `@`.
 const BEGINNING: char = '~';
 const BYTES: usize = 16;
-/// No kind of identifier has this number.
+/// Not the number of any kind of identifier.
 const KEY: i16 = 0;
 
-/// Makes marks: keyed hashes of identifiers.
+/// Makes keyed hashes of identifiers.
 #[derive(Clone, Debug)]
-pub struct Marks {
+pub struct IdentifierHasher {
     key: Redacted<[u8; 32]>,
 }
 
-impl Marks {
-    /// Marks whose key follows from the sealer's oldest.
+impl IdentifierHasher {
+    /// Derives its key from the sealer's oldest key.
     pub fn new(sealer: &Sealer) -> Self {
         Self { key: sealer.derive(b"erased recipients") }
     }
 
-    /// The mark of a recipient in a world.
+    /// Returns the hash of a recipient in an environment.
     pub fn of(&self, tenant: TenantId, recipient: &Recipient) -> String {
         Self::text(&self.hash(tenant, recipient.kind.number(), recipient.identifier.as_bytes()))
     }
 
-    /// An idempotency key as it is stored: neither its text nor the request can be read from it, or found by trying.
+    /// Returns an idempotency key in stored form: neither its text nor the request can be read or guessed from it.
     pub(crate) fn seal(&self, tenant: TenantId, given: Idempotency) -> Idempotency {
         let Idempotency { operation, key, fingerprint } = given;
         Idempotency { operation, key: self.key(tenant, &key), fingerprint: self.hash(tenant, KEY, &fingerprint) }
     }
 
-    /// The text of an idempotency key as it is stored.
+    /// Returns the stored form of an idempotency key's text.
     pub(crate) fn key(&self, tenant: TenantId, key: &str) -> String {
         Self::text(&self.hash(tenant, KEY, key.as_bytes()))
     }
@@ -55,7 +55,7 @@ impl Marks {
     }
 }
 
-/// Whether a stored identifier is a mark.
+/// Returns whether a stored identifier is a keyed hash.
 pub(crate) fn is_mark(recipient: &Recipient) -> bool {
     recipient.identifier.starts_with(BEGINNING) && !recipient.identifier.contains('@')
 }

@@ -1,4 +1,4 @@
-//! A database that fails when a test says so.
+//! Makes the database fail on demand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
 
-/// What goes wrong, nothing by default, and what was asked.
+/// Injected faults, none by default, and a count of accesses.
 #[derive(Debug)]
-pub struct Faults {
-    /// So many of the next messages are written, but nobody learns of it.
+pub struct FaultInjector {
+    /// Number of next messages that are stored, but whose accept fails with an unknown outcome.
     pub lost_accepts: AtomicU32,
-    /// After so many more steps of messages no further one is taken.
+    /// Number of message steps until all further ones fail.
     pub steps_left: AtomicU32,
-    /// How often the database was asked for anything: transactions that read, and that write.
+    /// Number of transactions, read and write.
     pub asked: AtomicU32,
 }
 
-impl Default for Faults {
+impl Default for FaultInjector {
     fn default() -> Self {
         Self { lost_accepts: AtomicU32::new(0), steps_left: AtomicU32::new(u32::MAX), asked: AtomicU32::new(0) }
     }
@@ -28,14 +28,13 @@ fn one_less(count: &AtomicU32) -> bool {
     count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok()
 }
 
-/// `store` with `faults`.
-pub(crate) fn with(faults: Arc<Faults>, store: Arc<dyn Store>) -> Arc<dyn Store> {
+pub(crate) fn with(faults: Arc<FaultInjector>, store: Arc<dyn Store>) -> Arc<dyn Store> {
     Arc::new(Faulty { faults, store })
 }
 
 #[derive(Debug)]
 struct Faulty {
-    faults: Arc<Faults>,
+    faults: Arc<FaultInjector>,
     store: Arc<dyn Store>,
 }
 

@@ -19,13 +19,13 @@ const ROWS: usize = 100_000;
 const SAMPLE: usize = 200;
 
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct MetricBuffer {
     rows: Mutex<HashMap<(TenantId, AddressId, Channel), MetricDelta>>,
     /// Held while they are written beside the rounds.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl Tally {
+impl MetricBuffer {
     /// Counts what a step that led to `state` says of the recipient's channel.
     pub(crate) fn add(&self, tenant: TenantId, address: AddressId, state: &State, changes: &[Change]) {
         // A channel that failed is followed by the fallback, and the message's status does not change.
@@ -75,19 +75,19 @@ impl Shared {
     /// Begins to write what was summed, unless that is under way. It gives way to everything more urgent and may take a while, so it holds
     /// up no round.
     pub(crate) fn begin_flush(self: &Arc<Self>) {
-        let Ok(writing) = Arc::clone(&self.tally.writing).try_lock_owned() else { return };
+        let Ok(writing) = Arc::clone(&self.metric_buffer.writing).try_lock_owned() else { return };
         let (shared, working) = (Arc::clone(self), self.tracker.begin());
         self.runtime.spawn(async move {
             let _working = (working, writing);
-            if let Err(error) = shared.flush_tally().await {
+            if let Err(error) = shared.flush_metric_buffer().await {
                 tracing::warn!(%error, "metrics of contact channels were not written");
             }
         });
     }
 
     /// Writes what was summed; answers whether there was anything.
-    pub(crate) async fn flush_tally(&self) -> Result<bool> {
-        let rows = self.tally.take();
+    pub(crate) async fn flush_metric_buffer(&self) -> Result<bool> {
+        let rows = self.metric_buffer.take();
         if rows.is_empty() {
             return Ok(false);
         }

@@ -1,25 +1,25 @@
-//! Checks of input that several resources share.
+//! Validates input of several resources.
 
 use nuncio_domain::{FieldError, limits, line};
 use serde_json::{Map, Value};
 
 use super::Core;
 
-/// Gathers faults.
-pub(crate) struct Faults<'a> {
+/// Collects field errors.
+pub(crate) struct FieldErrors<'a> {
     pub(crate) errors: &'a mut Vec<FieldError>,
 }
 
-impl Faults<'_> {
+impl FieldErrors<'_> {
     pub(crate) fn push(&mut self, path: &str, message: impl Into<String>) {
         self.errors.push(FieldError::new(path, message));
     }
 
-    /// Counts Unicode code points.
+    /// Checks the length in Unicode code points.
     pub(crate) fn length(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
         let Some(value) = value else { return };
         if value.len() >= least && value.len() <= most && least <= 1 {
-            return; // no more bytes than allowed characters
+            return; // fewer bytes than allowed characters
         }
         let length = value.chars().count();
         if length < least || length > most {
@@ -27,7 +27,7 @@ impl Faults<'_> {
         }
     }
 
-    /// Checks a name: one line of so many characters.
+    /// Checks a name: one line of this many characters.
     pub(crate) fn name(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
         self.errors.extend(value.and_then(|value| line::check(path, value, least, most)));
     }
@@ -49,25 +49,25 @@ impl Faults<'_> {
 
     pub(crate) fn range(&mut self, path: &str, value: Option<f64>, most: f64) {
         if value.is_some_and(|v| !(-most..=most).contains(&v)) {
-            self.push(path, format!("must lie between -{most} and {most}"));
+            self.push(path, format!("must be between -{most} and {most}"));
         }
     }
 }
 
-/// Checks metadata, which any resource may carry.
+/// Validates the metadata of any resource.
 pub(crate) fn check_metadata(metadata: Option<&Map<String, Value>>, errors: &mut Vec<FieldError>) {
     let Some(metadata) = metadata else { return };
-    let mut faults = Faults { errors };
+    let mut faults = FieldErrors { errors };
     if metadata.len() > limits::METADATA_KEYS {
-        faults.push("metadata", format!("has {} keys; at most {} fit", metadata.len(), limits::METADATA_KEYS));
+        faults.push("metadata", format!("has {} keys; must have at most {}", metadata.len(), limits::METADATA_KEYS));
     }
     let bytes = serde_json::to_string(metadata).map_or(0, |text| text.len());
     if bytes > limits::METADATA_BYTES {
-        faults.push("metadata", format!("is {bytes} bytes of JSON; at most {} fit", limits::METADATA_BYTES));
+        faults.push("metadata", format!("is {bytes} bytes of JSON; must be at most {}", limits::METADATA_BYTES));
     }
     let deepest = metadata.values().map(depth).max().unwrap_or(0) + 1;
     if deepest > limits::METADATA_DEPTH {
-        faults.push("metadata", format!("is nested {deepest} levels deep; at most {} fit", limits::METADATA_DEPTH));
+        faults.push("metadata", format!("is nested {deepest} levels deep; must be at most {}", limits::METADATA_DEPTH));
     }
 }
 
@@ -80,10 +80,10 @@ fn depth(value: &Value) -> usize {
 }
 
 impl Core {
-    /// Checks a URL that the server is to reach.
+    /// Validates a URL that the server will call.
     pub(crate) fn check_url(&self, path: &str, url: &str, errors: &mut Vec<FieldError>) {
         if url.len() > limits::URL_BYTES {
-            return errors.push(FieldError::new(path, format!("is {} bytes long; at most {} fit", url.len(), limits::URL_BYTES)));
+            return errors.push(FieldError::new(path, format!("is {} bytes long; must be at most {}", url.len(), limits::URL_BYTES)));
         }
         if let Err(why) = self.inner.net.check_url(url) {
             errors.push(FieldError::new(path, why));

@@ -1,29 +1,29 @@
-//! Remembers what was found before.
+//! Remembers successful look-ups.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
 use parking_lot::RwLock;
 
-/// The most that is remembered; beyond it everything is forgotten.
+/// Maximum number of entries; beyond it the cache is cleared.
 const ENTRIES: usize = 100_000;
 
-/// Names for which something held when this node last looked them up. Others are not kept, so that guesses cannot push them out.
+/// Keys whose last look-up on this node succeeded. Failed look-ups are not stored, so that guesses cannot evict the others.
 #[derive(Debug)]
-pub(crate) struct Known<K>(RwLock<HashSet<K>>);
+pub(crate) struct PositiveCache<K>(RwLock<HashSet<K>>);
 
-impl<K> Default for Known<K> {
+impl<K> Default for PositiveCache<K> {
     fn default() -> Self {
         Self(RwLock::default())
     }
 }
 
-impl<K: Eq + Hash> Known<K> {
+impl<K: Eq + Hash> PositiveCache<K> {
     pub(crate) fn contains(&self, name: &K) -> bool {
         self.0.read().contains(name)
     }
 
-    /// Takes note of a look-up.
+    /// Records the result of a look-up.
     pub(crate) fn note(&self, name: K, holds: bool) {
         if self.contains(&name) == holds {
             return;
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn only_what_holds_is_remembered() {
-        let known = Known::default();
+        let known = PositiveCache::default();
         known.note(1, true);
         known.note(2, false);
         assert!(known.contains(&1) && !known.contains(&2));

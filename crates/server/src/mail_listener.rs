@@ -1,4 +1,4 @@
-//! Mail that comes in: from the listener's desk to what the house knows of it.
+//! Turns inbound email into provider events.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use nuncio_channel::{EventSink, Inbound, ProviderEvent, ReceiptTarget, Tokens, stop};
 use nuncio_channel_smtp::authenticate::Authenticator;
-use nuncio_channel_smtp::inlet::{self, Desk, Limits, NotNow, Place};
-use nuncio_channel_smtp::mail::{Complaint, Delivery, Fate, Letter, Mail};
+use nuncio_channel_smtp::inlet::{self, Limits, MailDestination, MailHandler, NotNow};
+use nuncio_channel_smtp::mail::{Complaint, Delivery, DsnAction, InboundEmail, Mail};
 use nuncio_channel_smtp::mailbox_address;
 use nuncio_core::Core;
 use nuncio_domain::lifecycle::ReceiptKind;
@@ -22,17 +22,16 @@ use tokio::task::JoinHandle;
 
 use crate::config::EmailConfig;
 
-/// The listener for mail.
+/// Listens for inbound email.
 #[derive(Debug)]
-pub struct PostRoom {
-    /// Where it listens.
+pub struct MailListener {
     pub address: SocketAddr,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-impl PostRoom {
-    /// Begins to take mail; nothing if no address is set to listen on.
+impl MailListener {
+    /// Starts listening; returns `None` if no address is configured.
     pub async fn open(node: &Node, config: &EmailConfig) -> anyhow::Result<Option<Self>> {
         if config.listen.is_empty() {
             return Ok(None);
@@ -44,74 +43,76 @@ impl PostRoom {
             .map_err(|why| anyhow::anyhow!("{why}; set email.name_servers"))?;
         node.core.senders().claim_mailboxes().await?;
         let (core, events, authenticator) = (node.core.clone(), node.events(), Arc::new(authenticator));
-        let desk = Arc::new(Clerk { core, events, authenticator });
+        let desk = Arc::new(InboundMailHandler { core, events, authenticator });
         let (ask, asked) = stop();
         let task = tokio::spawn(inlet::serve(listener, desk, Limits::of_size(config.max_message_bytes), asked));
         Ok(Some(Self { address, stop: ask, task }))
     }
 
-    /// Takes no more mail, and what is under way to its end.
+    /// Stops accepting email and finishes transfers in flight.
     pub async fn close(self) {
         self.stop.send_replace(true);
-        let _ = self.task.await; // one that ended by a fault has closed, too
+        let _ = self.task.await; // a task that panicked has stopped, too
     }
 }
 
-/// Knows whose an address is, and tells what a mail says.
+/// Maps addresses to connections, and emails to events.
 #[derive(Debug)]
-struct Clerk {
+struct InboundMailHandler {
     core: Core,
     events: Arc<dyn EventSink>,
     authenticator: Arc<Authenticator>,
 }
 
 #[async_trait]
-impl Desk for Clerk {
+impl MailHandler for InboundMailHandler {
     fn authenticator(&self) -> Option<&Arc<Authenticator>> {
         Some(&self.authenticator)
     }
 
-    async fn find(&self, address: &str) -> Result<Option<Place>, NotNow> {
+    async fn find(&self, address: &str) -> Result<Option<MailDestination>, NotNow> {
         if let Some(place) = self.read_token(address) {
             return Ok(Some(place));
         }
         let found = self.mailbox(address).await?;
-        Ok(found.map(|(tenant, connection)| Place::Sender(tenant, connection)))
+        Ok(found.map(|(tenant, connection)| MailDestination::Sender(tenant, connection)))
     }
 
-    async fn take(&self, place: &Place, mail: &Mail) -> Result<(), NotNow> {
+    async fn take(&self, place: &MailDestination, mail: &Mail) -> Result<(), NotNow> {
         match (place, mail) {
-            (Place::Bounces(tenant, message, attempt), Mail::Report(deliveries)) => {
+            (MailDestination::Bounces(tenant, message, attempt), Mail::Report(deliveries)) => {
                 self.delivered((*tenant, *message, *attempt), deliveries).await
             }
-            (Place::Bounces(tenant, message, attempt), Mail::Returned(raw)) => {
-                let failure = Failure::own(FailureCode::Undeliverable, "the mail came back, and no report says why");
-                let delivery = Delivery { fate: Fate::Failed { failure, hard: false }, raw: raw.clone() };
+            (MailDestination::Bounces(tenant, message, attempt), Mail::Returned(raw)) => {
+                let failure = Failure::own(FailureCode::Undeliverable, "the email bounced without a report");
+                let delivery = Delivery { fate: DsnAction::Failed { failure, hard: false }, raw: raw.clone() };
                 self.delivered((*tenant, *message, *attempt), &[delivery]).await
             }
-            (Place::Bounces(tenant, message, _), Mail::Complaint(_)) => {
+            (MailDestination::Bounces(tenant, message, _), Mail::Complaint(_)) => {
                 self.record(ProviderEvent::Complaint { tenant: *tenant, message: *message }).await
             }
-            (Place::Feedback(tenant, connection), Mail::Complaint(complaint)) => self.complained(*tenant, *connection, complaint).await,
-            (Place::Sender(tenant, connection), Mail::Letter(letter)) => self.wrote(*tenant, *connection, letter).await,
+            (MailDestination::Feedback(tenant, connection), Mail::Complaint(complaint)) => {
+                self.complained(*tenant, *connection, complaint).await
+            }
+            (MailDestination::Sender(tenant, connection), Mail::InboundEmail(letter)) => self.wrote(*tenant, *connection, letter).await,
             _ => {
-                tracing::debug!(?place, "a mail of a machine was taken and dropped");
+                tracing::debug!(?place, "automatic email dropped");
                 Ok(())
             }
         }
     }
 }
 
-impl Clerk {
+impl InboundMailHandler {
     fn tokens(&self) -> &Tokens {
         self.core.mail_tokens()
     }
 
-    /// What an address says that this server made itself.
-    fn read_token(&self, address: &str) -> Option<Place> {
+    /// Parses an address that this server generated.
+    fn read_token(&self, address: &str) -> Option<MailDestination> {
         let name = address.rsplit_once('@')?.0;
-        let bounces = self.tokens().read_bounce(name).map(|(tenant, message, attempt)| Place::Bounces(tenant, message, attempt));
-        bounces.or_else(|| self.tokens().read_feedback(name).map(|(tenant, connection)| Place::Feedback(tenant, connection)))
+        let bounces = self.tokens().read_bounce(name).map(|(tenant, message, attempt)| MailDestination::Bounces(tenant, message, attempt));
+        bounces.or_else(|| self.tokens().read_feedback(name).map(|(tenant, connection)| MailDestination::Feedback(tenant, connection)))
     }
 
     async fn mailbox(&self, address: &str) -> Result<Option<(TenantId, ConnectionId)>, NotNow> {
@@ -123,16 +124,16 @@ impl Clerk {
         self.events.record(event).await.map_err(|_| NotNow)
     }
 
-    /// Of a message that is no more, nothing is told.
+    /// Ignores messages that no longer exist.
     async fn delivered(&self, (tenant, message, attempt): (TenantId, MessageId, usize), told: &[Delivery]) -> Result<(), NotNow> {
         let connection =
             self.core.senders().connection_of_attempt(tenant, message, Some(attempt)).await.map_err(|error| not_now(&error))?;
         let Some(connection) = connection else { return Ok(()) };
         for Delivery { fate, raw } in told {
             let (kind, hard) = match fate {
-                Fate::Delivered => (ReceiptKind::Delivered, false),
-                Fate::Delayed => (ReceiptKind::Sent, false),
-                Fate::Failed { failure, hard } => (ReceiptKind::Failed(failure.clone()), *hard),
+                DsnAction::Delivered => (ReceiptKind::Delivered, false),
+                DsnAction::Delayed => (ReceiptKind::Sent, false),
+                DsnAction::Failed { failure, hard } => (ReceiptKind::Failed(failure.clone()), *hard),
             };
             let target = ReceiptTarget::Attempt { tenant, message, attempt: Some(attempt), connection };
             let at = self.core.ids().clock.now();
@@ -144,27 +145,27 @@ impl Clerk {
         Ok(())
     }
 
-    /// The mail complained about is known by its return path, or else by its name, if it went out by this connection.
+    /// The message is found by its return path, or otherwise by its `Message-ID`, if this connection sent it.
     async fn complained(&self, tenant: TenantId, connection: ConnectionId, complaint: &Complaint) -> Result<(), NotNow> {
         let of_path = complaint.return_paths.iter().find_map(|path| match self.read_token(path) {
-            Some(Place::Bounces(tenant, message, _)) => Some((tenant, message)),
+            Some(MailDestination::Bounces(tenant, message, _)) => Some((tenant, message)),
             _ => None,
         });
         let Some((found_in, message)) = of_path.or(complaint.message.map(|message| (tenant, message))) else {
-            tracing::info!(%connection, "a complaint names no message of ours; it was dropped");
+            tracing::info!(%connection, "complaint names none of our messages; dropped it");
             return Ok(());
         };
         let sent_by = self.core.senders().connection_of_attempt(found_in, message, None).await.map_err(|error| not_now(&error))?;
         if found_in != tenant || sent_by.is_none_or(|sent_by| sent_by != connection) {
-            tracing::info!(%connection, "a complaint is about a message that the connection did not send; it was dropped");
+            tracing::info!(%connection, "complaint about a message of another connection; dropped it");
             return Ok(());
         }
         self.record(ProviderEvent::Complaint { tenant, message }).await
     }
 
-    async fn wrote(&self, tenant: TenantId, connection: ConnectionId, letter: &Letter) -> Result<(), NotNow> {
+    async fn wrote(&self, tenant: TenantId, connection: ConnectionId, letter: &InboundEmail) -> Result<(), NotNow> {
         if self.mailbox(&letter.from).await? == Some((tenant, connection)) {
-            return Ok(()); // in our own name: a copy of our own mail, or somebody who wants us to talk to ourselves
+            return Ok(()); // a copy of our own email, or an attempt to make us talk to ourselves
         }
         let now = self.core.ids().clock.now();
         let id = letter.message_id.clone().unwrap_or_else(|| fingerprint(letter));
@@ -176,7 +177,7 @@ impl Clerk {
             html_body: letter.html.clone(),
             media: letter.media.clone(),
             replies_to: letter.replies_to.map(|id| id.to_string()),
-            // What nobody checked proves nothing.
+            // Without a check, nothing is proven.
             authentication: Some(letter.authentication.unwrap_or_default()),
             ..inbound
         }))
@@ -184,14 +185,14 @@ impl Clerk {
     }
 }
 
-/// What tells a letter without a name from others. What DNS says of it may differ when it is brought again.
-fn fingerprint(letter: &Letter) -> String {
-    let letter = Letter { authentication: None, ..letter.clone() };
+/// Identifies an email without a `Message-ID`. Excludes DNS results, which can differ when it is sent again.
+fn fingerprint(letter: &InboundEmail) -> String {
+    let letter = InboundEmail { authentication: None, ..letter.clone() };
     let digest = Sha256::digest(format!("{letter:?}"));
     digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn not_now(error: &nuncio_domain::Error) -> NotNow {
-    tracing::warn!(%error, "a mail could not be dealt with now; it is to be brought again");
+    tracing::warn!(%error, "failed to process inbound email; asked the mail server to resend");
     NotNow
 }

@@ -1,0 +1,204 @@
+//! Starts attempts, and applies their results and receipts.
+
+use std::time::Duration;
+
+use super::route::unknown_outcome;
+use super::{Applied, Change, NodeId, Outcome, ReceiptKind, Receipts, State, Wait};
+use crate::limits;
+use crate::message::{AttemptStatus, Failure, FailureCode, HeldReason, OnUnknown, Status};
+use crate::time::Timestamp;
+
+/// Waiting times that apply to a result that is not final.
+#[derive(Clone, Copy)]
+pub(super) struct Policy {
+    pub(super) retry_in: Duration,
+    pub(super) receipt_wait: Duration,
+}
+
+impl State {
+    pub(super) fn start(&mut self, node: NodeId, fence: i64, suppressed: bool, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        let Wait::Attempt { due_at } = self.wait else { return Applied::Lost };
+        if self.fence != fence {
+            return Applied::Lost;
+        }
+        if suppressed && !self.detail.compliance {
+            let failure = Failure::own(FailureCode::RecipientSuppressed, "the recipient opted out, bounced or complained");
+            self.fail(failure, now, changes);
+        } else if self.status == Status::Scheduled && now.since(due_at) > limits::PAST_DUE {
+            self.hold(HeldReason::PastDue, now);
+        } else if now >= self.expires_at {
+            self.expire(now, changes);
+        } else {
+            self.begin_attempt(node, now, changes);
+        }
+        Applied::Yes
+    }
+
+    pub(super) fn settle(
+        &mut self,
+        index: usize,
+        fence: i64,
+        outcome: &Outcome,
+        policy: Policy,
+        now: Timestamp,
+        changes: &mut Vec<Change>,
+    ) -> Applied {
+        let decides = self.fence == fence && matches!(self.wait, Wait::Owned { .. });
+        let newer = self.detail.attempts.len() > index + 1;
+        let Some(attempt) = self.detail.attempts.get_mut(index) else { return Applied::Lost };
+        let open = matches!(attempt.status, AttemptStatus::Started | AttemptStatus::Unknown);
+        if !open && !decides {
+            return Applied::Lost; // a repeated result
+        }
+        if open {
+            attempt.finished_at = Some(now);
+            (attempt.status, attempt.error) = match outcome {
+                Outcome::Accepted { .. } => (AttemptStatus::Accepted, None),
+                Outcome::Deferred { failure } | Outcome::Rejected { failure } => (AttemptStatus::Failed, Some(failure.clone())),
+                Outcome::Unknown { failure, .. } => (AttemptStatus::Unknown, Some(failure.clone())),
+            };
+        }
+        // Also if a receipt arrived before the response: the ids are still new.
+        outcome.note(attempt);
+        let Outcome::Accepted { cost, receipts, .. } = outcome else {
+            if decides {
+                self.decide(outcome, policy, now, changes);
+            }
+            return Applied::Yes;
+        };
+        let has_receipts = *receipts != Receipts::Never;
+        if let Some(part) = &mut self.detail.broadcast {
+            part.no_receipts = !has_receipts;
+        }
+        self.add_reported_cost(*cost);
+        if !has_receipts {
+            self.charge_accepted();
+        }
+        self.note_duplicate();
+        if newer {
+            self.detail.possible_duplicate = true;
+        }
+        self.raise(Status::Sent, now, Some(index), changes);
+        if decides {
+            self.decide(outcome, policy, now, changes);
+        } else if !newer {
+            self.stop_resend(has_receipts.then_some(policy.receipt_wait), now);
+        }
+        Applied::Yes
+    }
+
+    /// Cancels the resend or hold of the newest attempt, which turned out to be accepted after all.
+    pub(super) fn stop_resend(&mut self, receipt_wait: Option<Duration>, now: Timestamp) {
+        if matches!(self.wait, Wait::Attempt { .. } | Wait::Held { .. }) {
+            self.fence += 1;
+            self.wait = receipt_wait.map_or(Wait::Nothing, |wait| Wait::Receipt { deadline: now.plus(wait) });
+        }
+    }
+
+    pub(super) fn decide(&mut self, outcome: &Outcome, policy: Policy, now: Timestamp, changes: &mut Vec<Change>) {
+        self.fence += 1;
+        match outcome {
+            // The receipt arrived before the response.
+            _ if matches!(self.status, Status::Delivered | Status::Read) => self.wait = Wait::Nothing,
+            Outcome::Accepted { .. } | Outcome::Unknown { .. } if self.newest_failed() => self.next_route_or_fail(now, changes),
+            Outcome::Accepted { receipts: Receipts::Never, .. } => self.wait = Wait::Nothing,
+            // This route accepted an earlier attempt, or, by a receipt, this one: another attempt would be a duplicate.
+            Outcome::Deferred { .. } | Outcome::Rejected { .. } | Outcome::Unknown { .. } if self.accepted_by_route() => {
+                self.wait = Wait::Receipt { deadline: now.plus(policy.receipt_wait) };
+            }
+            Outcome::Accepted { .. } => {
+                let patience = self.detail.fallback_after_seconds.filter(|_| self.detail.fallback.is_some());
+                let wait = patience.map_or(policy.receipt_wait, |s| policy.receipt_wait.min(Duration::from_secs(s)));
+                self.wait = Wait::Receipt { deadline: now.plus(wait) };
+            }
+            Outcome::Deferred { .. } => self.retry(policy.retry_in, now, changes),
+            Outcome::Rejected { .. } => self.next_route_or_fail(now, changes),
+            Outcome::Unknown { .. } => self.unknown(policy.retry_in, now, changes),
+        }
+    }
+
+    /// Applies the policy for an unknown outcome.
+    pub(super) fn unknown(&mut self, retry_in: Duration, now: Timestamp, changes: &mut Vec<Change>) {
+        match self.detail.on_unknown {
+            OnUnknown::Resend => self.retry(retry_in, now, changes),
+            OnUnknown::Hold => {
+                self.hold(HeldReason::UnknownOutcome, now);
+            }
+            OnUnknown::Fail => self.fail(unknown_outcome(), now, changes),
+        }
+    }
+
+    pub(super) fn receipt(
+        &mut self,
+        (attempt, part): (Option<usize>, u8),
+        kind: &ReceiptKind,
+        at: Timestamp,
+        now: Timestamp,
+        changes: &mut Vec<Change>,
+    ) -> Applied {
+        let index = attempt.unwrap_or(self.detail.attempts.len().saturating_sub(1));
+        let newest = index + 1 == self.detail.attempts.len();
+        let Some(attempt) = self.detail.attempts.get_mut(index) else { return Applied::Lost };
+        let at = Timestamp::from_millis(at.millis().clamp(attempt.started_at.millis(), now.millis().max(attempt.started_at.millis())));
+        match kind {
+            ReceiptKind::Sent | ReceiptKind::Delivered | ReceiptKind::Read => {
+                let (before, known) = ((self.status, self.detail.read_at), (attempt.status, attempt.arrived));
+                let arrived = !matches!(kind, ReceiptKind::Sent) && attempt.has_arrived_with(part, matches!(kind, ReceiptKind::Read));
+                if arrived {
+                    attempt.status = AttemptStatus::Delivered;
+                    attempt.error = None;
+                } else if matches!(attempt.status, AttemptStatus::Started | AttemptStatus::Unknown) {
+                    attempt.status = AttemptStatus::Accepted;
+                }
+                attempt.finished_at.get_or_insert(now);
+                let (changed, more) = (attempt.status != known.0, attempt.arrived != known.1);
+                if arrived && changed {
+                    self.charge_accepted();
+                }
+                self.note_duplicate();
+                self.raise(Status::Sent, at, Some(index), changes);
+                if arrived {
+                    self.arrived(matches!(kind, ReceiptKind::Read), at, index, changes);
+                } else if changed && newest {
+                    self.stop_resend(Some(limits::RECEIPT_WAIT), now);
+                }
+                if changed || more || before != (self.status, self.detail.read_at) { Applied::Yes } else { Applied::Lost }
+            }
+            ReceiptKind::Failed(failure) => {
+                if matches!(attempt.status, AttemptStatus::Delivered | AttemptStatus::Failed) {
+                    return Applied::Lost;
+                }
+                attempt.status = AttemptStatus::Failed;
+                attempt.finished_at.get_or_insert(now);
+                attempt.error = Some(failure.clone());
+                let all_failed = self.detail.attempts.iter().all(|a| a.status == AttemptStatus::Failed);
+                if all_failed
+                    && matches!(self.wait, Wait::Receipt { .. } | Wait::Held { .. } | Wait::Nothing)
+                    && self.status < Status::Failed
+                {
+                    self.fence += 1;
+                    self.next_route_or_fail(now, changes);
+                }
+                Applied::Yes
+            }
+        }
+    }
+
+    pub(super) fn arrived(&mut self, read: bool, at: Timestamp, index: usize, changes: &mut Vec<Change>) {
+        // Providers' clocks differ from ours; keep the three times in order.
+        let mut at = self.detail.sent_at.map_or(at, |sent| at.max(sent));
+        let delivered = *self.detail.delivered_at.get_or_insert(at);
+        if read {
+            at = *self.detail.read_at.get_or_insert(at.max(delivered));
+        }
+        let status = if read { Status::Read } else { Status::Delivered };
+        if self.status < status {
+            self.detail.failure = None;
+        }
+        self.raise(status, at, Some(index), changes);
+        if !matches!(self.wait, Wait::Owned { .. } | Wait::Nothing) {
+            self.fence += 1;
+            self.wait = Wait::Nothing;
+        }
+    }
+}

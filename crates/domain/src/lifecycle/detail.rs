@@ -1,0 +1,91 @@
+//! The stored JSON part of a message's state.
+
+use serde::{Deserialize, Serialize};
+
+use super::Route;
+use crate::authentication::Authentication;
+use crate::broadcast::Membership;
+use crate::message::{Attempt, Cost, Failure, Money, OnUnknown};
+use crate::time::Timestamp;
+
+/// The part of the state that no query filters by, stored as compact JSON.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Detail {
+    /// Oldest first.
+    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+    /// Route to use after the current one fails permanently.
+    #[serde(rename = "fb", default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Route>,
+    /// What to do after an attempt with an unknown outcome.
+    #[serde(rename = "u", default, skip_serializing_if = "is_default")]
+    pub on_unknown: OnUnknown,
+    /// Fall back if no receipt arrives this many seconds after `sent`.
+    #[serde(rename = "fs", default, skip_serializing_if = "Option::is_none")]
+    pub fallback_after_seconds: Option<u64>,
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// Actual cost.
+    #[serde(rename = "co", with = "stored_cost", default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// Agreed prices; absent if no route has a price.
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub money: Option<Money>,
+    /// Number of SMS segments, if a route is SMS.
+    #[serde(rename = "sg", default, skip_serializing_if = "Option::is_none")]
+    pub segments: Option<u16>,
+    /// When a provider first accepted it.
+    #[serde(rename = "st", with = "crate::time::millis::option", default, skip_serializing_if = "Option::is_none")]
+    pub sent_at: Option<Timestamp>,
+    #[serde(rename = "dt", with = "crate::time::millis::option", default, skip_serializing_if = "Option::is_none")]
+    pub delivered_at: Option<Timestamp>,
+    #[serde(rename = "rt", with = "crate::time::millis::option", default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Timestamp>,
+    /// Whether the recipient may have received it more than once.
+    #[serde(rename = "pd", default, skip_serializing_if = "std::ops::Not::not")]
+    pub possible_duplicate: bool,
+    /// A reply to STOP, START or HELP; sent even though its recipient opted out.
+    #[serde(rename = "cp", default, skip_serializing_if = "std::ops::Not::not")]
+    pub compliance: bool,
+    /// The provider's id of an inbound message.
+    #[serde(rename = "pi", default, skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
+    /// Authentication of an inbound email.
+    #[serde(rename = "au", default, skip_serializing_if = "Option::is_none")]
+    pub authentication: Option<Authentication>,
+    /// Whether the recipient's data was erased.
+    #[serde(rename = "er", default, skip_serializing_if = "std::ops::Not::not")]
+    pub erased: bool,
+    /// The broadcast the message belongs to.
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    pub broadcast: Option<Membership>,
+}
+
+impl Detail {
+    /// Returns the provider's id of the newest attempt that has one, or of the inbound message.
+    pub fn provider_message_id(&self) -> Option<&str> {
+        let sent = self.attempts.iter().rev().find_map(|attempt| attempt.provider_message_id.as_deref());
+        sent.or(self.provider_id.as_deref())
+    }
+}
+
+fn is_default(value: &OnUnknown) -> bool {
+    *value == OnUnknown::default()
+}
+
+/// The stored form of costs: fee and provider's price, in micros. The public JSON has decimals, which would not read back.
+pub(super) mod stored_cost {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::message::Cost;
+    use crate::money::Micros;
+
+    pub(in crate::lifecycle) fn serialize<S: Serializer>(cost: &Option<Cost>, serializer: S) -> Result<S::Ok, S::Error> {
+        cost.map(|c| (c.fee.0, c.provider.0)).serialize(serializer)
+    }
+
+    pub(in crate::lifecycle) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cost>, D::Error> {
+        let stored = Option::<(i64, i64)>::deserialize(deserializer)?;
+        Ok(stored.map(|(fee, provider)| Cost { fee: Micros(fee), provider: Micros(provider) }))
+    }
+}
