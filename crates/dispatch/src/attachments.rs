@@ -1,4 +1,4 @@
-//! The bytes of attachments, at the moment they are needed.
+//! Loads the bytes of attachments when they are needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,27 +15,27 @@ use crate::memory::Held;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An attachment on its way: here, or about to be read.
+/// An attachment: loaded, or about to be read.
 enum Found {
     Here(Vec<u8>),
     Opened(Opened),
 }
 
 impl Shared {
-    /// Decodes and fetches, once there is memory for what is fetched, which the attempt then holds. What cannot be had fails the attempt:
-    /// for good, unless the other side may yet recover.
+    /// Decodes and fetches attachments, once memory is reserved for what is fetched; the attempt then holds it. A missing attachment fails
+    /// the attempt: permanently, unless the server may recover.
     pub(crate) async fn resolve_attachments(&self, message: &mut Message) -> Result<(Vec<ResolvedAttachment>, Option<Held>), Verdict> {
         let mut found = Vec::with_capacity(message.request.attachments.len());
         for place in 0..message.request.attachments.len() {
             found.push(self.find_attachment(&message.request.attachments[place]).await?);
-            // The text is not needed once it is decoded. The answer to the client may share it for a moment.
+            // The base64 text is not needed after decoding. The response to the client may share it for a moment.
             if let Some(request) = Arc::get_mut(&mut message.request) {
                 request.attachments[..=place].iter_mut().for_each(Attachment::drop_content);
             }
         }
         let here: usize = found.iter().map(|found| if let Found::Here(bytes) = found { bytes.len() } else { 0 }).sum();
         let mut left = limits::ATTACHMENT_BYTES.saturating_sub(here);
-        // All at once: who holds some memory and waits for more could wait for ever.
+        // All at once: an attempt that holds some memory and waits for more could wait forever.
         let mut held = match announced(&found, left) {
             Some(bytes) => self.memory.for_fetched(bytes).await,
             None => None,
@@ -72,12 +72,12 @@ impl Shared {
                 let opened = self.net.open(url, TIMEOUT).await;
                 opened.map(Found::Opened).map_err(|error| failed(attachment, &error))
             }
-            AttachmentSource::Provider(_) => Err(unavailable(attachment, "it came from outside, and is kept by a provider")),
+            AttachmentSource::Provider(_) => Err(unavailable(attachment, "it is inbound and stored by a provider")),
         }
     }
 }
 
-/// How many bytes are still to be read, `most` at most: also where a server does not say. Nothing if none are.
+/// Returns how many bytes are still to be read, at most `most`, also if a server does not report a length; `None` if none.
 fn announced(found: &[Found], most: usize) -> Option<usize> {
     let lengths = found.iter().filter_map(|found| if let Found::Opened(opened) = found { Some(opened.length()) } else { None });
     let sum = lengths.reduce(|sum, length| Some(sum?.saturating_add(length?)))?;

@@ -1,8 +1,8 @@
-//! What this node is at work on, so that a message which it owns and knows nothing of is found.
+//! Tracks this node's attempts and accepts in flight, to find owned messages that nothing is running.
 //!
-//! A row says that this node makes an attempt. Somebody must be making it, or be about to: an attempt says so before it is written as
-//! started, and a message that is born started has an accept under way until its attempt says so. A row of which neither is true was
-//! forgotten: the answer of its commit was lost, its result could not be written, or an adapter had a fault.
+//! A row says that this node runs an attempt. Something must be running it or be about to: an attempt registers before its start is stored,
+//! and a message accepted as started has an accept in flight until its attempt registers. Otherwise the message was lost: the outcome of
+//! its commit was unknown, its result could not be stored, or an adapter panicked.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ pub(crate) struct InFlight(Arc<Mutex<Inner>>);
 #[derive(Debug, Default)]
 struct Inner {
     attempts: HashMap<MessageId, usize>,
-    /// Accepts under way: those that began before the last look, and those that began after it, in turns.
+    /// Accepts in flight: those that began before the last check, and those that began after it; the two alternate.
     accepts: [usize; 2],
-    /// Which of the two is counted up.
+    /// Index of the one that new accepts are counted in.
     turn: usize,
-    /// What the last look found without an attempt, with its fence.
+    /// Messages found without an attempt by the last check, with their fences.
     suspects: HashMap<MessageId, i64>,
 }
 
-/// An attempt, from before its start until its result is written.
+/// An attempt, from before its start until its result is stored.
 #[derive(Debug)]
 pub(crate) struct Attempting(InFlight, MessageId);
 
-/// An accept that may end with an attempt.
+/// An accept that can end with an attempt.
 #[derive(Debug)]
 pub(crate) struct Accepting(InFlight, usize);
 
@@ -46,18 +46,18 @@ impl InFlight {
         Accepting(self.clone(), turn)
     }
 
-    /// Whether a message has an attempt, or is about to start one.
+    /// Returns whether a message has an attempt, or is about to start one.
     pub(crate) fn has(&self, id: MessageId) -> bool {
         self.0.lock().attempts.contains_key(&id)
     }
 
-    /// How many attempts there are.
+    /// Returns the number of attempts.
     pub(crate) fn attempts(&self) -> usize {
         self.0.lock().attempts.len()
     }
 
-    /// Of the messages that this node owns, those that it forgot: they had no attempt at the last look, all accepts of that time are over,
-    /// and they have none now.
+    /// Returns the owned messages that this node is not running: they had no attempt at the last check, all accepts of that time have
+    /// ended, and they have none now.
     pub(crate) fn forgotten(&self, mut owned: Vec<DueMessage>) -> Vec<DueMessage> {
         let mut inner = self.0.lock();
         owned.retain(|message| !inner.attempts.contains_key(&message.id));

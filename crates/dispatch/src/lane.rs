@@ -1,4 +1,4 @@
-//! One lane per connection: its adapter, its window, and who waits for a slot in it.
+//! The lane of a connection: its adapter, its window, and the messages waiting for a slot.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
@@ -19,33 +19,32 @@ use crate::{Hint, Shared};
 
 mod health;
 
-/// The most hints of a lane, some 6 MB. What does not fit is found by the scanner, seconds later.
+/// Maximum number of hints per lane, some 6 MB. The scanner finds the others seconds later.
 const HINTS: usize = 65_536;
 
-/// The most hints of bulk messages: as few as keep the connection busy, since a pause takes them back one by one.
+/// Maximum number of bulk hints: just enough to keep the connection busy, since a pause withdraws them one by one.
 const BULK: usize = 512;
-/// Of a throttled connection: what goes out in so many seconds, or so many hints if that is more. There is a hand-over twice a second.
+/// For a throttled connection: as many as it sends in this many seconds, if that is more. Broadcasts enqueue twice a second.
 const BULK_SECONDS: f64 = 2.0;
 const BULK_LEAST: usize = 16;
-/// The shortest pause before a throttled lane is looked at again.
+/// Minimum pause before a throttled lane is checked again.
 const SOON: Duration = Duration::from_millis(2);
-/// One part in so many of a window is kept from bulk messages, so that others find a slot at once.
+/// One part in this many of a window is unavailable to bulk messages, so that others find a slot at once.
 const KEPT: usize = 8;
 
-/// The lane of one connection.
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) connection: ConnectionId,
     pub(crate) tenant: TenantId,
     pub(crate) opened_from: Timestamp,
-    /// What drives the provider, or why the account cannot be used.
+    /// The adapter, or why the account cannot be used.
     pub(crate) adapter: Result<Arc<dyn Adapter>, String>,
     window: Arc<Semaphore>,
     /// Slots of the window.
     size: usize,
-    /// Slots of the window that bulk messages do not get.
+    /// Slots that bulk messages cannot use.
     kept: usize,
-    /// How fast it may be used, by all nodes together.
+    /// Rate limit over all nodes.
     throttle: Option<Throttle>,
     state: Mutex<LaneState>,
     /// When it was opened, by the wall clock.
@@ -56,52 +55,52 @@ pub(crate) struct Lane {
 #[derive(Debug, Default)]
 struct LaneState {
     hints: VecDeque<Hint>,
-    /// Those of large messages, which take turns with the others.
+    /// Hints of large messages, which take turns with the others.
     large: VecDeque<Hint>,
     large_turn: bool,
-    /// How many slots large messages have.
+    /// Slots in use by large messages.
     large_slots: usize,
-    /// Those of bulk messages, which come after all others.
+    /// Hints of bulk messages, which come last.
     bulk: VecDeque<Hint>,
     hinted: HashSet<MessageId>,
-    /// Failures of the whole connection in a row.
+    /// Consecutive failures of the whole connection.
     failures: u32,
-    /// Monotonic time before which nothing is tried.
+    /// No attempt before this monotonic time.
     paused_until: Duration,
-    /// Since when the connection as a whole does not work, and what it said last.
+    /// Since when the whole connection has failed, and its last error.
     trouble: Option<(Timestamp, String)>,
-    /// Another lane took its place, or its connection was removed.
+    /// Replaced by another lane, or its connection was deleted.
     closed: bool,
-    /// Its provider refuses the account: nothing is sent until it takes it.
+    /// The provider refuses the account: nothing is sent until it accepts it.
     refused: bool,
-    /// How many attempts may be under way: the window, and less of it after the provider asked for a slower pace.
+    /// Limit on attempts in flight: the window, or less after the provider throttled.
     share: f64,
-    /// After a pause one attempt goes ahead of the others; its slot says when it is over.
+    /// After a pause, one attempt is tried before the others; its slot clears this.
     probing: bool,
-    /// Attempts that may begin now, and when that was reckoned, on the monotonic clock.
+    /// Attempts that can start now, and when that was computed, on the monotonic clock.
     tokens: f64,
     filled_at: Duration,
-    /// Whether somebody comes back when the next attempt may begin.
+    /// Whether a timer is set for when the next attempt can start.
     comes_back: bool,
 }
 
-/// A slot of a lane's window. Dropping it lets the next message in.
+/// A slot of a lane's window. Dropping it admits the next message.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) lane: Arc<Lane>,
     permit: Option<OwnedSemaphorePermit>,
-    /// Whether it is one of those for large messages.
+    /// Whether it counts as a slot for large messages.
     large: bool,
-    /// What it may load.
+    /// Reserved memory.
     pub(crate) memory: Option<Held>,
-    /// Whether the others wait for what comes of it.
+    /// Whether the other messages wait for its result.
     probe: bool,
-    /// The accept that it is for, until that ends.
+    /// The accept that uses it, until that ends.
     pub(crate) accepting: Option<Accepting>,
 }
 
 impl LaneState {
-    /// The queue that a hint stands in.
+    /// Returns the queue of a hint.
     const fn queue_of(&mut self, hint: Hint) -> &mut VecDeque<Hint> {
         match hint {
             Hint { bulk: true, .. } => &mut self.bulk,
@@ -110,7 +109,7 @@ impl LaneState {
         }
     }
 
-    /// Reckons how many attempts may begin now, at this rate a second.
+    /// Refills the tokens at this rate per second.
     fn fill(&mut self, throttle: Throttle, rate: f64, now: Duration) {
         let elapsed = now.saturating_sub(self.filled_at).as_secs_f64();
         self.tokens = (self.tokens + elapsed * rate).min(f64::from(throttle.burst));
@@ -118,13 +117,13 @@ impl LaneState {
     }
 }
 
-/// What one node takes of a throttle, a second: each takes an equal part.
+/// Returns this node's equal share of a throttle, per second.
 fn part_of(throttle: Throttle, shared: &Shared) -> f64 {
     throttle.messages_per_second / shared.live_nodes() as f64
 }
 
 impl Slot {
-    /// Gives the slot back without an attempt: what the throttle allowed for it is left to the next one.
+    /// Releases the slot without an attempt, and returns its token.
     pub(crate) fn unused(self) {
         let state = &mut self.lane.state.lock();
         if let Some(throttle) = self.lane.throttle {
@@ -147,11 +146,11 @@ impl Drop for Slot {
 }
 
 impl Lane {
-    /// Opens the lane of `connection`. An account that cannot be used makes a lane that starts nothing.
+    /// Opens the lane of `connection`. With an unusable account, the lane starts nothing.
     pub(crate) fn open(shared: &Arc<Shared>, tenant: TenantId, connection: &Connection) -> Arc<Self> {
         let adapter = shared.open_adapter(tenant, connection);
         if let Err(why) = &adapter {
-            tracing::error!(connection = %connection.id, %why, "the connection cannot be used; its messages wait");
+            tracing::error!(connection = %connection.id, %why, "failed to open connection; its messages wait");
         }
         let window = adapter.as_ref().map_or(0, |a| a.capabilities().window);
         Arc::new(Self {
@@ -163,7 +162,7 @@ impl Lane {
             size: window,
             kept: window / KEPT,
             throttle: connection.throttle,
-            // It begins full: as many as the burst allows may go at once.
+            // Starts full: a whole burst can be sent at once.
             state: Mutex::new(LaneState {
                 tokens: connection.throttle.map_or(0.0, |t| f64::from(t.burst)),
                 share: window as f64,
@@ -183,7 +182,7 @@ impl Lane {
         self.slot(&mut state, now, bulk, large)
     }
 
-    /// How many more bulk messages may wait here.
+    /// Returns how many more bulk messages can wait here.
     pub(crate) fn bulk_room(&self, now: Duration) -> usize {
         let state = self.state.lock();
         let rests = self.adapter.is_err() || state.refused || now < state.paused_until;
@@ -196,12 +195,12 @@ impl Lane {
         (soon.ceil() as usize).clamp(BULK_LEAST, BULK)
     }
 
-    /// How the provider tells what became of a message after it has taken it.
+    /// Returns how the provider reports delivery.
     pub(crate) fn receipts(&self) -> Receipts {
         self.adapter.as_ref().map_or(Receipts::Never, |adapter| adapter.capabilities().receipts)
     }
 
-    /// Large messages have half of the slots: they may wait for memory there, and others must not wait behind them.
+    /// Large messages can use half of the slots: they may wait for memory there, and must not block others.
     fn has_room_for_large(&self, state: &LaneState) -> bool {
         state.large_slots < (self.size / 2).max(1)
     }
@@ -227,7 +226,7 @@ impl Lane {
         Some(Slot { lane: Arc::clone(self), permit: Some(permit), large, memory: None, probe, accepting: None })
     }
 
-    /// Whether the throttle lets an attempt begin now. If not, the lane is looked at again when it does.
+    /// Returns whether the throttle permits an attempt now. If not, sets a timer.
     fn take_token(self: &Arc<Self>, state: &mut LaneState, now: Duration) -> bool {
         let Some(throttle) = self.throttle else { return true };
         let Some(shared) = self.shared.upgrade() else { return false };
@@ -250,7 +249,7 @@ impl Lane {
         false
     }
 
-    /// Remembers a message that waits; `false` when there is no room.
+    /// Adds a hint; `false` if there is no room.
     pub(crate) fn hint(&self, hint: Hint) -> bool {
         let mut state = self.state.lock();
         if state.closed {
@@ -274,7 +273,7 @@ impl Lane {
             let (slot, hint) = {
                 let mut state = self.state.lock();
                 let Some(next) = self.next(&state) else { return };
-                // Who could not show that it lives may be believed dead: what it starts now would be nobody's.
+                // Without a recent heartbeat this node may be declared dead: what it started now would have no owner.
                 if shared.is_stopping() || !shared.health.is_fit(now) {
                     return;
                 }
@@ -288,7 +287,7 @@ impl Lane {
         }
     }
 
-    /// Returns the message for the next slot: large messages take turns with others, and bulk comes when nothing else can go.
+    /// Returns the message for the next slot: large messages take turns with others, and bulk comes last.
     fn next(&self, state: &LaneState) -> Option<Hint> {
         let room = self.has_room_for_large(state);
         let large = state.large.front().filter(|_| room);
@@ -296,7 +295,7 @@ impl Lane {
         first.or(second).or_else(|| state.bulk.front().filter(|hint| room || hint.bytes == 0)).copied()
     }
 
-    /// Starts nothing more; answers what waited.
+    /// Closes the lane; returns its hints.
     fn close(&self) -> Vec<Hint> {
         let mut state = self.state.lock();
         state.closed = true;
@@ -305,13 +304,13 @@ impl Lane {
         hints.drain(..).chain(large.drain(..)).chain(bulk.drain(..)).collect()
     }
 
-    /// Whether the lane starts nothing at `now`.
+    /// Returns whether the lane is backing off at `now`.
     pub(crate) fn is_resting(&self, now: Duration) -> bool {
         let mut state = self.state.lock();
         self.adapter.is_err() || state.refused || now < state.paused_until || self.is_throttled(&mut state, now)
     }
 
-    /// Whether the throttle lets nothing begin at `now`.
+    /// Returns whether the throttle permits no attempt at `now`.
     fn is_throttled(&self, state: &mut LaneState, now: Duration) -> bool {
         let Some(throttle) = self.throttle else { return false };
         let Some(shared) = self.shared.upgrade() else { return true };
@@ -319,7 +318,7 @@ impl Lane {
         state.tokens < 1.0
     }
 
-    /// Whether the lane remembers more messages than one look of the scanner would bring.
+    /// Returns whether the lane has more hints than one scan would add.
     pub(crate) fn is_fed(&self) -> bool {
         let state = self.state.lock();
         state.hints.len() + state.large.len() > LIMIT as usize
@@ -335,7 +334,7 @@ impl Shared {
             .map_err(|faults| faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect::<Vec<_>>().join("; "))
     }
 
-    /// The lane of a connection that is at hand, opened anew if the connection changed.
+    /// Returns the lane of a loaded connection, reopened if the connection changed.
     pub(crate) fn lane_of(self: &Arc<Self>, tenant: TenantId, connection: &Connection) -> Arc<Lane> {
         if let Some(lane) = self.lanes.read().get(&connection.id)
             && lane.opened_from >= connection.updated_at
@@ -354,18 +353,18 @@ impl Shared {
                 let _ = lane.hint(hint);
             }
         }
-        // What it was opened from may be a second old.
+        // The configuration it was opened from can be a second old.
         self.epochs.lock().remove(&tenant);
         lane
     }
 
-    /// Closes the lane of a connection that was removed. What waited in it is found by the scanner.
+    /// Closes the lane of a deleted connection. The scanner finds its messages.
     pub(crate) fn close_lane(&self, id: ConnectionId) {
         let lane = self.lanes.write().remove(&id);
         lane.iter().for_each(|lane| drop(lane.close()));
     }
 
-    /// The lane of a connection by its identifier; `None` when it was removed.
+    /// Returns the lane of a connection by id; `None` if it was deleted.
     pub(crate) async fn find_lane(self: &Arc<Self>, tenant: TenantId, id: ConnectionId) -> nuncio_store::Result<Option<Arc<Lane>>> {
         if let Some(lane) = self.lanes.read().get(&id) {
             return Ok(Some(Arc::clone(lane)));
@@ -375,7 +374,7 @@ impl Shared {
         Ok(connection.map(|c| self.lane_of(tenant, c)))
     }
 
-    /// Opens lanes anew whose connections were changed, and closes those whose connections were removed, by whatever node.
+    /// Reopens lanes whose connections changed, and closes those whose connections were deleted, by any node.
     pub(crate) async fn refresh_lanes(self: &Arc<Self>) -> nuncio_store::Result<()> {
         let tenants: BTreeSet<TenantId> = self.lanes.read().values().map(|lane| lane.tenant).collect();
         let tenants = Vec::from_iter(tenants);
@@ -389,7 +388,7 @@ impl Shared {
             self.epochs.lock().extend(epoch.map(|epoch| (tenant, epoch)));
             let config = match config {
                 Err(error @ StoreError::Corrupt { .. }) => {
-                    tracing::error!(tenant = tenant.0, %error, "an environment cannot be read; its connections stay as they were");
+                    tracing::error!(tenant = tenant.0, %error, "failed to read an environment; keeping its connections unchanged");
                     continue;
                 }
                 config => config?,

@@ -1,6 +1,6 @@
 //! Signals the readers of event logs on this node.
 //!
-//! A signal only makes things fast: readers look at their logs now and then anyway.
+//! Signals are an optimisation: readers check their logs at intervals anyway.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use nuncio_domain::TenantId;
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 
-/// What changed in the log of one tenant since its reader looked last. A new reader looks first.
+/// Changes in the log of a tenant since its reader last checked. A new reader always checks first.
 #[derive(Debug)]
 pub struct LogFlags {
     grown: AtomicBool,
@@ -18,12 +18,12 @@ pub struct LogFlags {
 }
 
 impl LogFlags {
-    /// Returns whether the log has grown, and forgets it.
+    /// Returns and clears whether the log has grown.
     pub fn take_grown(&self) -> bool {
         self.grown.swap(false, Ordering::AcqRel)
     }
 
-    /// Returns whether deliveries may have become due, and forgets it.
+    /// Returns and clears whether deliveries may have become due.
     pub fn take_deliveries(&self) -> bool {
         self.deliveries.swap(false, Ordering::AcqRel)
     }
@@ -35,7 +35,7 @@ impl Default for LogFlags {
     }
 }
 
-/// The logs that are read on this node, and what their readers wait for.
+/// The logs read on this node, with their signals.
 #[derive(Debug, Default)]
 pub struct LogSignals {
     readers: RwLock<HashMap<TenantId, Arc<LogFlags>>>,
@@ -80,12 +80,12 @@ impl LogSignals {
         self.wake.notify_one();
     }
 
-    /// Returns whether webhooks were set up, changed or removed, and forgets it.
+    /// Returns and clears whether webhooks were set up, changed or deleted.
     pub fn take_webhooks_changed(&self) -> bool {
         self.webhooks.swap(false, Ordering::AcqRel)
     }
 
-    /// Has the readers look again, without a reason of its own.
+    /// Wakes the readers without a specific reason.
     pub fn wake(&self) {
         self.wake.notify_one();
     }

@@ -1,14 +1,14 @@
-//! How much attempts may hold in memory together.
+//! Limits the memory of all attempts.
 //!
-//! Requests that fit their row are bounded by the windows of connections. What does not fit, and what is fetched, takes bytes out of a
-//! pool before it is loaded, in the order of asking. An attempt takes each pool at most once, the pool of requests first: so whoever holds
-//! bytes of the second pool waits for nobody, and there is no deadlock.
+//! Requests that fit their row are bounded by the windows of connections. Larger requests, and fetched attachments, reserve bytes from a
+//! pool before they are loaded, in order. An attempt reserves from each pool at most once, first for the request: so holders of the second
+//! pool wait for nothing, and there is no deadlock.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bytes that are counted as one.
+/// Granularity of the pools, in bytes.
 const UNIT: usize = 1024;
 
 #[derive(Debug)]
@@ -23,22 +23,22 @@ struct Pool {
     units: u32,
 }
 
-/// Bytes of a pool; dropping it gives them back.
+/// Reserved bytes of a pool. Released when dropped.
 #[derive(Debug)]
 pub(crate) struct Held(OwnedSemaphorePermit);
 
 impl Memory {
-    /// Of so many bytes in all.
+    /// Makes pools of this many bytes in total.
     pub(crate) fn new(bytes: usize) -> Self {
         Self { requests: Pool::new(bytes / 2), fetched: Pool::new(bytes / 2) }
     }
 
-    /// Waits for the bytes of a request; nothing for none.
+    /// Waits for the bytes of a request; `None` for 0.
     pub(crate) async fn for_request(&self, bytes: usize) -> Option<Held> {
         if bytes == 0 { None } else { self.requests.hold(bytes).await }
     }
 
-    /// The bytes of a request, if they are free and nobody waits for them.
+    /// Returns the bytes of a request if they are free and nothing waits for them.
     pub(crate) fn for_request_now(&self, bytes: usize) -> Option<Held> {
         let pool = &self.requests;
         Arc::clone(&pool.free).try_acquire_many_owned(pool.units_of(bytes)).ok().map(Held)
@@ -56,7 +56,7 @@ impl Pool {
         Self { free: Arc::new(Semaphore::new(units as usize)), units }
     }
 
-    /// What is larger than the pool takes all of it, and goes alone.
+    /// What is larger than the pool takes all of it.
     fn units_of(&self, bytes: usize) -> u32 {
         u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.units)
     }
@@ -68,7 +68,7 @@ impl Pool {
 }
 
 impl Held {
-    /// Gives back all but so many bytes.
+    /// Releases all but this many bytes.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         let rest = self.0.num_permits().saturating_sub(bytes.div_ceil(UNIT));
         drop(self.0.split(rest));

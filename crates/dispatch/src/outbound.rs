@@ -1,4 +1,4 @@
-//! Hands messages over: permits for those that can go at once, hints for those that wait.
+//! Dispatches messages: permits for those that can start at once, hints for those that wait.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 use crate::lane::Slot;
 use crate::{Dispatch, Shared};
 
-/// The right to make one attempt now. Dropping it gives it back.
+/// The right to run one attempt now. Released when dropped.
 pub struct Permit {
     slot: Slot,
     shared: Arc<Shared>,
 }
 
 impl Permit {
-    /// The node that owns the attempt.
+    /// Returns the node that owns the attempt.
     pub fn node(&self) -> NodeId {
         self.shared.node()
     }
 
-    /// Makes the attempt of `message`, which must be on disk as started by [`Self::node`].
+    /// Runs the attempt of `message`, which must be stored as started by [`Self::node`].
     pub fn start(self, message: Box<Message>) {
         self.shared.logs.grown(message.tenant);
         self.shared.spawn_attempt(self.slot, message);
@@ -39,26 +39,23 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// A message that waits for its next attempt.
+/// A message waiting for its next attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hint {
-    /// Its tenant.
     pub tenant: TenantId,
-    /// The message.
     pub id: MessageId,
-    /// Its fence.
     pub fence: i64,
-    /// The connection of its next attempt.
+    /// Connection of its next attempt.
     pub connection: ConnectionId,
-    /// Whether others go first.
+    /// Whether it yields to others.
     pub bulk: bool,
-    /// How many bytes its attempt has to load of a request that does not fit its row; 0 for one that fits.
+    /// Bytes of the request that its attempt must load from the spool; 0 if the row holds it all.
     pub bytes: usize,
 }
 
 impl Dispatch {
-    /// Returns a permit for one attempt by `connection`, if one is free right now and no message waits for it, with memory for `bytes`
-    /// of a large request. Some permits are kept from what is `bulk`.
+    /// Returns a permit for one attempt by `connection` if one is free, no message waits for it, and there is memory for `bytes` of a large
+    /// request. Some permits are not available to `bulk`.
     pub fn reserve(&self, tenant: TenantId, connection: &Connection, bulk: bool, bytes: usize) -> Option<Permit> {
         if self.shared.is_stopping() {
             return None;
@@ -71,7 +68,7 @@ impl Dispatch {
         Some(Permit { slot, shared: Arc::clone(&self.shared) })
     }
 
-    /// Returns how many more bulk messages may wait for `connection`; 0 while it rests.
+    /// Returns how many more bulk messages can wait for `connection`; 0 while it is backing off.
     pub fn bulk_room(&self, tenant: TenantId, connection: &Connection) -> usize {
         if self.shared.is_stopping() {
             return 0;
@@ -79,35 +76,35 @@ impl Dispatch {
         self.shared.lane_of(tenant, connection).bulk_room(self.shared.ids.clock.monotonic())
     }
 
-    /// Returns whether the provider behind `connection` sends receipts for messages that it has taken.
+    /// Returns whether the provider of `connection` sends receipts.
     pub fn has_receipts(&self, tenant: TenantId, connection: &Connection) -> bool {
         self.shared.lane_of(tenant, connection).receipts() != Receipts::Never
     }
 
-    /// Notes a message that waits for its first attempt. A hint may be lost: the scanner finds the message when it is due.
+    /// Adds a hint. Hints can be lost: the scanner finds the message when it is due.
     pub fn waiting(&self, hint: Hint) {
         self.shared.waiting(hint);
     }
 
-    /// Closes the lane of a connection that was removed: nothing more goes out by it.
+    /// Closes the lane of a deleted connection: it sends nothing more.
     pub fn removed(&self, connection: ConnectionId) {
         self.shared.close_lane(connection);
     }
 
-    /// Returns the adapter of a connection, the one that also sends; or what is wrong with its settings.
+    /// Returns the adapter of a connection, the one that also sends; or the errors of its settings.
     pub fn adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
         self.shared.lane_of(tenant, connection).adapter.clone()
     }
 
-    /// Returns the health of a connection, as far as this node has used it.
+    /// Returns the health of a connection as observed by this node.
     pub fn health(&self, connection: &Connection) -> Health {
         let lane = self.shared.lanes.read().get(&connection.id).cloned();
         let lane = lane.filter(|lane| lane.opened_from >= connection.updated_at);
         lane.map_or_else(Health::default, |lane| lane.health(self.shared.ids.clock.monotonic()))
     }
 
-    /// Returns the wall time, or `None` while this node must not accept messages: its clock is off, it could not show that it lives, or
-    /// it is stopping.
+    /// Returns the wall time, or `None` while this node must not accept messages: its clock is off, its heartbeat failed, or it is
+    /// stopping.
     pub fn accepting(&self) -> Option<Timestamp> {
         self.shared.is_fit().then(|| self.shared.ids.clock.now())
     }
@@ -118,7 +115,7 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Whether this node may take on work.
+    /// Returns whether this node can take on work.
     pub(crate) fn is_fit(&self) -> bool {
         !self.is_stopping() && self.health.is_fit(self.ids.clock.monotonic())
     }
@@ -133,7 +130,7 @@ impl Shared {
         }
     }
 
-    /// Starts the attempt of a message that waited, in the slot that came free.
+    /// Starts the attempt of a waiting message in a free slot.
     pub(crate) fn begin(self: &Arc<Self>, slot: Slot, hint: Hint) {
         let (shared, working) = (Arc::clone(self), (self.tracker.begin(), self.in_flight.attempt(hint.id)));
         self.runtime.spawn(async move {
@@ -142,7 +139,7 @@ impl Shared {
         });
     }
 
-    /// Makes the attempt of a message that was born started.
+    /// Runs the attempt of a message that was accepted as started.
     pub(crate) fn spawn_attempt(self: &Arc<Self>, mut slot: Slot, message: Box<Message>) {
         let (shared, working) = (Arc::clone(self), (self.tracker.begin(), self.in_flight.attempt(message.id)));
         slot.accepting = None;

@@ -1,8 +1,8 @@
-//! Receipts that providers inside the process owed when a node ended.
+//! Requests receipts again that in-process providers lost when a node ended.
 //!
-//! A real provider tells again, or tells another node. One that lives in the process forgets with it what it was about to tell, so after a
-//! start, and after the end of another node, it is asked again about every message that waits for a receipt of it, each once: the newest
-//! first, some pages a second. A receipt that comes twice changes nothing.
+//! A real provider resends receipts, or sends them to another node. A provider that lives in the process loses its pending receipts with
+//! it. So after a start, and after another node died, it is asked again for every message that waits for a receipt, each once: newest
+//! first, some pages per second. A repeated receipt changes nothing.
 
 use std::sync::Arc;
 
@@ -15,29 +15,29 @@ use parking_lot::Mutex;
 use crate::Shared;
 use crate::nodes::SHARDS;
 
-/// Pages of one look.
+/// Pages per call.
 const PAGES: usize = 4;
 
-/// Where the walk through them is.
+/// Progress through the messages.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiptRecovery(Mutex<Scan>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Scan {
-    /// How often it was begun.
+    /// Number of the scan.
     number: u64,
-    /// What comes next: a shard, and a place in it, the newest first. None when it is over.
+    /// Next shard and position in it, newest first; `None` when done.
     next: Option<(i16, Option<AgendaPlace>)>,
 }
 
 impl ReceiptRecovery {
-    /// Begins to ask, from the first message.
+    /// Starts from the first message.
     pub(crate) fn begin(&self) {
         let mut scan = self.0.lock();
         *scan = Scan { number: scan.number + 1, next: Some((0, None)) };
     }
 
-    /// Goes on, unless it began once more meanwhile.
+    /// Continues the scan, unless it was restarted meanwhile.
     fn go_on(&self, scan: Scan) {
         let mut known = self.0.lock();
         if known.number == scan.number {
@@ -47,7 +47,7 @@ impl ReceiptRecovery {
 }
 
 impl Shared {
-    /// Asks about some messages; answers whether there was any.
+    /// Requests some receipts again; returns whether there were any.
     pub(crate) async fn recover_receipts(self: &Arc<Self>) -> Result<bool> {
         let kinds: Vec<&str> = self.registry.iter().filter(|factory| factory.forgets_receipts()).map(|factory| factory.kind()).collect();
         let (mut scan, mut pages, mut asked) = (*self.receipt_recovery.0.lock(), 0, false);
@@ -84,7 +84,7 @@ impl Shared {
     }
 }
 
-/// A message as it was when this attempt was made.
+/// Returns a message as of this attempt.
 fn as_of(message: &Message, attempt: usize) -> Message {
     let mut message = message.clone();
     message.state.detail.attempts.truncate(attempt + 1);

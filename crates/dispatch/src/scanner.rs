@@ -1,4 +1,4 @@
-//! Finding what is due. Hints make things fast; the scanner makes them certain.
+//! Finds due messages. Hints are an optimisation; the scanner guarantees progress.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,18 +13,18 @@ use nuncio_store::{DueMessage, Result, StoreError};
 use crate::lane::Lane;
 use crate::{Hint, Shared};
 
-/// Messages of one look.
+/// Messages per scan.
 pub(crate) const LIMIT: u32 = 1_000;
-/// Rows of one purge.
+/// Rows per purge.
 const PURGE: u32 = 1_000;
-/// How old a spool chunk without a message must be: no accept takes this long.
+/// Minimum age of a spool chunk without a message: no accept takes this long.
 const ORPHAN_AGE: Duration = Duration::from_secs(3_600);
-/// How far back a new process looks for them, and what it looks through at a time.
+/// How far back a new process looks for them, and the span it scans at a time.
 const ORPHAN_SPAN: Duration = Duration::from_secs(86_400);
 const ORPHAN_STEP: Duration = Duration::from_secs(600);
 
 impl Shared {
-    /// Messages that are due, but for those that nothing can be done about now.
+    /// Returns due messages, except those that cannot be processed now.
     pub(crate) async fn find_due(&self) -> Result<Vec<DueMessage>> {
         if self.is_stopping() {
             return Ok(Vec::new());
@@ -33,17 +33,17 @@ impl Shared {
         let (skip, left) = (self.resting(clock.monotonic()), self.left_alone());
         let mut tx = self.store.read().await?;
         let mut due = tx.due_messages(&self.shards(), &skip, clock.now(), LIMIT + left.len() as u32).await?;
-        // One that waits for memory is on its way.
+        // One that waits for memory is in progress.
         due.retain(|message| !left.contains(&message.id) && !self.in_flight.has(message.id));
         Ok(due)
     }
 
-    /// Connections that start nothing now; what waits for them must not stand in front of others.
+    /// Returns connections that start nothing now; their messages must not block others.
     fn resting(&self, now: Duration) -> Vec<ConnectionId> {
         self.lanes.read().values().filter(|lane| lane.is_resting(now) || lane.is_fed()).map(|lane| lane.connection).collect()
     }
 
-    /// Sees to messages that are due; answers whether there was anything to do.
+    /// Processes due messages; returns whether there was anything to do.
     pub(crate) async fn see_to(self: &Arc<Self>, due: Vec<DueMessage>) -> Result<bool> {
         let (now, mut any) = (self.ids.clock.now(), false);
         let mut lanes: HashMap<ConnectionId, Option<Arc<Lane>>> = HashMap::new();
@@ -55,7 +55,7 @@ impl Shared {
                 continue;
             }
             if message.expires_at <= now {
-                // Its start finds it so, and ends it: no lane is needed.
+                // Its start detects that and ends it: no lane is needed.
                 steps.push((message, Step::Start { node: self.node(), fence, suppressed: false }));
                 continue;
             }
@@ -77,14 +77,14 @@ impl Shared {
             }
         }
         lanes.values().flatten().for_each(Lane::pump);
-        // One commit takes them all.
+        // One commit for all of them.
         for taken in join_all(steps.into_iter().map(|(message, step)| self.step(message, step))).await {
             any |= taken?;
         }
         Ok(any)
     }
 
-    /// Removes what nobody needs any more, a step at a time.
+    /// Deletes obsolete rows, in small steps.
     pub(crate) async fn purge(&self) -> Result<()> {
         let now = self.ids.clock.now();
         let agenda = self.prune_agenda(now).await;
@@ -93,7 +93,7 @@ impl Shared {
         agenda.and(keys).and(chunks)
     }
 
-    /// A row of the agenda that this node did not write, or no longer counts, is not deleted with its last message.
+    /// Deletes rows of the agenda that another node wrote, or that this node no longer tracks.
     async fn prune_agenda(&self, now: Timestamp) -> Result<()> {
         let mut tx = self.store.begin().await?;
         tx.prune_agenda(now, PURGE).await?;
@@ -112,7 +112,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Looks at every chunk once, when it is old enough; after a start, at those of the day before too.
+    /// Checks every chunk once, when it is old enough; after a start, also those of the day before.
     async fn purge_chunks(&self, now: Timestamp) -> Result<()> {
         let until = now.minus(ORPHAN_AGE);
         let mut since = self.purged.lock().unwrap_or_else(|| until.minus(ORPHAN_SPAN));

@@ -1,7 +1,7 @@
-//! Sessions of provider accounts: kept open on every node, or on one.
+//! Keeps sessions of provider accounts open, on every node or on one.
 //!
-//! A session belongs to the lane of its connection, whose adapter runs it. A connection that changed gets a new lane and with it a new
-//! session; a session that ends by itself is begun again by the next look.
+//! A session belongs to the lane of its connection, whose adapter runs it. A changed connection gets a new lane and with it a new session;
+//! a session that ends by itself is restarted by the next check.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::Shared;
 use crate::lane::Lane;
 use crate::nodes::SHARDS;
 
-/// The sessions that this node keeps.
+/// The sessions of this node.
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     sessions: Mutex<HashMap<ConnectionId, Session>>,
@@ -26,13 +26,13 @@ pub(crate) struct Running {
 #[derive(Debug)]
 struct Session {
     lane: Arc<Lane>,
-    /// Dropping it asks the session to end.
+    /// Dropping it requests the session to end.
     ask: Option<watch::Sender<bool>>,
     task: JoinHandle<()>,
 }
 
 impl Shared {
-    /// Begins sessions that are missing, and ends those whose connection changed, was removed or is another node's now.
+    /// Starts missing sessions, and ends those whose connection changed, was deleted, or moved to another node.
     pub(crate) async fn keep_sessions(self: &Arc<Self>) -> nuncio_store::Result<()> {
         let kinds: Vec<&str> = self.registry.iter().filter(|factory| factory.has_sessions()).map(|factory| factory.kind()).collect();
         if kinds.is_empty() || self.is_stopping() {
@@ -53,7 +53,7 @@ impl Shared {
             }
         }
         let mut sessions = self.running.sessions.lock();
-        // One that was asked to end keeps its place until it has: two of one account would disturb each other.
+        // An ending session keeps its slot until it has ended: two sessions of one account would conflict.
         sessions.retain(|_, session| !session.task.is_finished());
         for (id, session) in sessions.iter_mut() {
             if !wanted.get(id).is_some_and(|lane| Arc::ptr_eq(lane, &session.lane)) {

@@ -1,4 +1,4 @@
-//! Counts the work under way, and paces what is done now and then.
+//! Counts work in flight, and paces periodic work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Opens now and then.
+/// Opens at intervals.
 #[derive(Debug, Default)]
 pub struct Gate(Mutex<Option<Duration>>);
 
@@ -23,7 +23,7 @@ impl Gate {
     }
 }
 
-/// Counts pieces of work.
+/// Counts work items.
 #[derive(Clone, Debug, Default)]
 pub struct Tracker(Arc<Inner>);
 
@@ -33,26 +33,26 @@ struct Inner {
     idle: Notify,
 }
 
-/// One piece of work; it ends when this is dropped.
+/// A work item; ends when dropped.
 #[derive(Debug)]
 pub struct Working(Tracker);
 
 impl Tracker {
-    /// Counts one more piece of work until the returned value is dropped.
+    /// Counts a work item until the returned value is dropped.
     pub fn begin(&self) -> Working {
         self.0.count.fetch_add(1, Ordering::AcqRel);
         Working(self.clone())
     }
 
-    /// Returns whether anything is under way.
+    /// Returns whether any work is in flight.
     pub fn busy(&self) -> bool {
         self.0.count.load(Ordering::Acquire) > 0
     }
 
-    /// Returns at a moment when nothing is under way.
+    /// Waits until no work is in flight.
     pub async fn idle(&self) {
         loop {
-            // Registered before the look, so that a notification in between is not lost.
+            // Registered before the check, so that a notification in between is not lost.
             let notified = self.0.idle.notified();
             if !self.busy() {
                 return;

@@ -1,4 +1,4 @@
-//! How a connection is doing: rests after failures, a slower pace when its provider asks for it, and accounts that are refused.
+//! Health of a connection: back-off after failures, throttling on request of the provider, and refused accounts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::{Lane, LaneState};
 use crate::{Shared, retry};
 
 impl LaneState {
-    /// Half as many attempts at once as were under way.
+    /// Halves the limit on attempts in flight.
     fn slow_down(&mut self, in_flight: usize) {
         self.share = (self.share.min(in_flight as f64) / 2.0).max(1.0);
     }
 }
 
 impl Lane {
-    /// How the connection is doing.
+    /// Returns the health of the connection.
     pub(crate) fn health(&self, now: Duration) -> Health {
         if let Err(why) = &self.adapter {
             return Health { state: HealthState::Failing, since: Some(self.opened_at), reason: Some(why.clone()) };
@@ -39,7 +39,7 @@ impl Lane {
         Health { state: kind, since: Some(*since), reason: Some(reason.clone()) }
     }
 
-    /// The connection answered: whatever was wrong is over. After each window of such answers one attempt more may be under way.
+    /// Records a response: the connection works. After each window of such responses, one more attempt can be in flight.
     pub(crate) fn answered(&self) {
         let mut state = self.state.lock();
         state.failures = 0;
@@ -48,13 +48,13 @@ impl Lane {
         state.share = (state.share + 1.0 / state.share).min(self.size as f64);
     }
 
-    /// The connection as a whole did not work: rests before the next attempt.
+    /// Records a failure of the whole connection: backs off before the next attempt.
     pub(crate) fn failed(&self, shared: &Shared, asked: Option<Duration>, failure: &Failure) {
         let mut state = self.state.lock();
         let since = state.trouble.take().map_or_else(|| shared.ids.clock.now(), |(since, _)| since);
         state.trouble = Some((since, failure.message.clone()));
         let now = shared.ids.clock.monotonic();
-        // What was under way when the connection failed fails with it, and tells nothing new.
+        // Attempts that were in flight when the connection failed fail with it, without new information.
         let known = state.refused || now < state.paused_until;
         if known && asked.is_none() {
             return;
@@ -70,10 +70,10 @@ impl Lane {
         };
         state.paused_until = state.paused_until.max(now + pause);
         let (refused, failures) = (state.refused, state.failures);
-        tracing::warn!(connection = %self.connection, failures, refused, pause_ms = pause.as_millis() as u64, why = %failure.message, "the connection rests");
+        tracing::warn!(connection = %self.connection, failures, refused, pause_ms = pause.as_millis() as u64, why = %failure.message, "connection backing off");
     }
 
-    /// Whether it is time to ask the provider if it takes the account by now. Whoever asks tells by [`Self::asked`].
+    /// Returns whether it is time to check a refused account. The caller must report the result to [`Self::asked`].
     fn should_ask(&self, shared: &Shared, now: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.refused || state.closed || now < state.paused_until {
@@ -84,7 +84,7 @@ impl Lane {
         true
     }
 
-    /// What the provider said of the account. If it takes it, one message goes ahead of the others.
+    /// Records the result of an account check. If the account is accepted, one message is tried first.
     fn asked(self: &Arc<Self>, shared: &Shared, answer: Result<String, String>) {
         let mut state = self.state.lock();
         match answer {
@@ -100,7 +100,7 @@ impl Lane {
 }
 
 impl Shared {
-    /// Asks the providers of refused accounts whether they take them by now, and counts the connections by how they are doing.
+    /// Checks refused accounts, and counts connections by health.
     pub(crate) fn look_at_accounts(self: &Arc<Self>, now: Duration) {
         let lanes: Vec<_> = self.lanes.read().values().cloned().collect();
         let mut counts = [(HealthState::Ok, 0_u32), (HealthState::Resting, 0), (HealthState::Failing, 0), (HealthState::Stopped, 0)];

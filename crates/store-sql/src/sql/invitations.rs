@@ -9,7 +9,7 @@ use nuncio_store::{InvitationRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::{Condition, List, any_of, of_world};
+use super::query::{Condition, List, any_of, of_tenant};
 use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -181,7 +181,7 @@ impl InvitationRepo for SqlTx {
                 in_any(query);
             }) as Condition
         });
-        let streams = vec![of_world(tenant.0, |_| {})];
+        let streams = vec![of_tenant(tenant.0, |_| {})];
         let list = List { columns: columns!(), table: "invitations", id: "id", streams, filter };
         let page = self.page(list, page, |row: &InvitationRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(InvitationRow::decode).collect::<Result<_>>()?, next: page.next })

@@ -9,7 +9,7 @@ use nuncio_store::{DirectoryRepo as _, NumberRepo, Result};
 use uuid::Uuid;
 
 use super::SqlTx;
-use super::query::{List, any_of, of_world};
+use super::query::{List, any_of, of_tenant};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
 
@@ -194,7 +194,7 @@ impl NumberRepo for SqlTx {
     }
 
     async fn list_numbers(&mut self, tenant: TenantId, statuses: &[NumberStatus], page: PageRequest) -> Result<Page<PhoneNumber>> {
-        let held = of_world(tenant.0, |query| {
+        let held = of_tenant(tenant.0, |query| {
             query.push(" AND id IS NOT NULL");
         });
         let filter = any_of("status", statuses.iter().map(|s| s.number()));

@@ -105,7 +105,7 @@ impl SqlTx {
 }
 
 /// A condition that begins with the tenant's key, followed by `rest`.
-pub(super) fn of_world(tenant: i64, rest: impl Fn(&mut QueryBuilder<Db>) + Send + Sync + 'static) -> Condition {
+pub(super) fn of_tenant(tenant: i64, rest: impl Fn(&mut QueryBuilder<Db>) + Send + Sync + 'static) -> Condition {
     Box::new(move |query| {
         query.push("tenant_id = ").push_bind(tenant);
         rest(query);

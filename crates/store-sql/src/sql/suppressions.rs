@@ -9,7 +9,7 @@ use nuncio_store::{Result, Suppression, SuppressionRepo};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::{List, of_world};
+use super::query::{List, of_tenant};
 use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
@@ -44,7 +44,7 @@ impl SuppressionRow {
 impl SuppressionRepo for SqlTx {
     async fn list_suppressions(&mut self, tenant: TenantId, of: &[Recipient], page: PageRequest) -> Result<Page<Suppression>> {
         let of = of.to_vec();
-        let streams = vec![of_world(tenant.0, move |query| {
+        let streams = vec![of_tenant(tenant.0, move |query| {
             for (n, recipient) in of.iter().enumerate() {
                 query.push(if n == 0 { " AND (" } else { " OR " }).push("(kind = ").push_bind(recipient.kind.number());
                 query.push(" AND identifier = ").push_bind(recipient.identifier.clone()).push(")");

@@ -9,7 +9,7 @@ use nuncio_store::{Result, TemplateRepo};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::{List, of_world};
+use super::query::{List, of_tenant};
 use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -79,7 +79,7 @@ impl TemplateRepo for SqlTx {
     }
 
     async fn list_templates(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Template>> {
-        let streams = vec![of_world(tenant.0, |_| {})];
+        let streams = vec![of_tenant(tenant.0, |_| {})];
         let list = List { columns: COLUMNS, table: "templates", id: "id", streams, filter: None };
         let page = self.page(list, page, |row: &TemplateRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(TemplateRow::decode).collect::<Result<_>>()?, next: page.next })

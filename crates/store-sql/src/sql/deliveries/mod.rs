@@ -14,7 +14,7 @@ use nuncio_store::{Delivery, DeliveryFilter, DeliveryRepo, LogEntry, LogReader, 
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::{Condition, List, all, any_of, is, of_world};
+use super::query::{Condition, List, all, any_of, is, of_tenant};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
@@ -195,7 +195,7 @@ impl DeliveryRepo for SqlTx {
         let resource = filter.resource.map(|resource| is("resource_id", resource));
         // The condition of the index of unfinished ones must appear in the query exactly as in the index.
         let unfinished = resource.is_none() && !filter.status.is_empty() && !filter.status.contains(&DeliveryStatus::Delivered);
-        let streams = vec![of_world(tenant.0, move |query| {
+        let streams = vec![of_tenant(tenant.0, move |query| {
             if let Some(resource) = &resource {
                 query.push(" AND ");
                 resource(query);

@@ -8,7 +8,7 @@ use nuncio_store::{DirectoryRepo as _, Result};
 use sqlx::{Database, QueryBuilder};
 use uuid::Uuid;
 
-use super::super::query::{List, of_world};
+use super::super::query::{List, of_tenant};
 use super::super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -110,7 +110,7 @@ pub(super) async fn find(tx: &mut SqlTx, tenant: TenantId, ids: &[SenderId]) -> 
 }
 
 pub(super) async fn list(tx: &mut SqlTx, tenant: TenantId, page: PageRequest) -> Result<Page<Sender>> {
-    let streams = vec![of_world(tenant.0, |_| {})];
+    let streams = vec![of_tenant(tenant.0, |_| {})];
     let list = List { columns: columns!(), table: "senders", id: "id", streams, filter: None };
     let page = tx.page(list, page, |row: &SenderRow| row.id).await?;
     Ok(Page { items: page.items.into_iter().map(SenderRow::decode).collect::<Result<_>>()?, next: page.next })

@@ -14,7 +14,7 @@ use nuncio_store::{Address, ContactFilter, ContactRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::{Condition, List, all, is, of_world};
+use super::query::{Condition, List, all, is, of_tenant};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json, of_contact};
@@ -60,7 +60,7 @@ impl ContactRepo for SqlTx {
 
     async fn list_contacts(&mut self, tenant: TenantId, filter: &ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
         let only = filter.id.map(|id| is("id", id.uuid()));
-        let streams = vec![of_world(tenant.0, move |query| {
+        let streams = vec![of_tenant(tenant.0, move |query| {
             if let Some(only) = &only {
                 query.push(" AND ");
                 only(query);
