@@ -9,6 +9,7 @@ use crate::time::Timestamp;
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ConnectionHealth))]
 pub struct Health {
+    /// Health state.
     pub state: HealthState,
     /// Since when the connection has not been working.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 
 use crate::base::identifier_hasher;
 
+/// A broadcast.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Broadcast)]

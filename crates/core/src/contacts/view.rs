@@ -12,6 +12,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::CHANNELS;
 
+/// A contact.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Contact)]

@@ -12,6 +12,7 @@ use super::Invitations;
 /// The name of the token among the sealed values of its row.
 pub(super) const TOKEN: &str = "token";
 
+/// An invitation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Invitation)]

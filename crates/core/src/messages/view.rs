@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use super::command::validity;
 
+/// A message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Message)]

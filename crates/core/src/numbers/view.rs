@@ -31,6 +31,7 @@ impl From<NumberPricing> for PricingView {
     }
 }
 
+/// A phone number.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PhoneNumber)]

@@ -6,6 +6,7 @@ use nuncio_domain::{SenderId, TemplateId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+/// A template.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Template)]
