@@ -1,5 +1,5 @@
-//! Three writers, one for new messages, one for those of broadcasts, which the others do not wait for, and one for steps: each a task with
-//! its own connection.
+//! Two writers, each a task with its own connection: one for new messages and transitions, which share transactions, and one for new
+//! messages of broadcasts, which the others do not wait for.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::message_batch::{self, Session};
 use super::session::failed;
 use crate::batch::{BATCH, WAITING, answer, closed, full, may_be_one_item};
 use crate::cache::Cache;
-use crate::message_batch::{AcceptOp, AcceptOutcome, Batched, Op, Prepared, TransitionOp};
+use crate::message_batch::{AcceptOp, AcceptOutcome, Batched, Op, Prepared, TransitionOp, copy_error};
 
 /// How often a batch that lost a deadlock is tried again.
 const RETRIES: u32 = 5;
@@ -23,34 +23,36 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(super) struct Writers {
-    accepts: mpsc::Sender<AcceptOp>,
-    bulk: mpsc::Sender<AcceptOp>,
-    transitions: mpsc::Sender<TransitionOp>,
+    items: mpsc::Sender<Item>,
+    bulk: mpsc::Sender<Item>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     closing: tokio::sync::watch::Sender<bool>,
+}
+
+/// What a writer takes from its queue.
+#[derive(Debug)]
+enum Item {
+    Accept(AcceptOp),
+    Transition(TransitionOp),
 }
 
 impl Writers {
     pub(super) fn start(url: &str) -> Self {
         let (closing, closed) = tokio::sync::watch::channel(false);
-        let (accepts, accepted) = mpsc::channel(WAITING);
-        let (bulk, accepted_bulk) = mpsc::channel(WAITING);
-        let (transitions, transitioned) = mpsc::channel(WAITING);
+        let (items, queue) = mpsc::channel(WAITING);
+        let (bulk, bulk_queue) = mpsc::channel(WAITING);
         let writer = Writer { url: url.into(), session: None, closing: closed, cache: Arc::default() };
-        let tasks = vec![
-            tokio::spawn(writer.sibling().run(accepted)),
-            tokio::spawn(writer.sibling().run(accepted_bulk)),
-            tokio::spawn(writer.run(transitioned)),
-        ];
-        Self { accepts, bulk, transitions, tasks: Mutex::new(tasks), closing }
+        let tasks = vec![tokio::spawn(writer.sibling().run(bulk_queue)), tokio::spawn(writer.run(queue))];
+        Self { items, bulk, tasks: Mutex::new(tasks), closing }
     }
 
     pub(super) async fn accept(&self, item: Box<Prepared>) -> Result<Accepted> {
-        enqueue(if item.is_bulk() { &self.bulk } else { &self.accepts }, item).await
+        let queue = if item.is_bulk() { &self.bulk } else { &self.items };
+        enqueue(queue, item, Item::Accept).await
     }
 
     pub(super) async fn transition(&self, item: Transition) -> Result<Transitioned> {
-        enqueue(&self.transitions, item).await
+        enqueue(&self.items, item, Item::Transition).await
     }
 
     pub(super) async fn stop(&self) {
@@ -62,51 +64,84 @@ impl Writers {
     }
 }
 
-async fn enqueue<I, O>(lane: &mpsc::Sender<Op<I, O>>, item: I) -> Result<O> {
+async fn enqueue<I, O>(queue: &mpsc::Sender<Item>, item: I, wrap: impl FnOnce(Op<I, O>) -> Item) -> Result<O> {
     let (reply, answer) = oneshot::channel();
-    lane.try_send(Op { item, reply }).map_err(|e| match e {
+    queue.try_send(wrap(Op { item, reply })).map_err(|e| match e {
         mpsc::error::TrySendError::Full(_) => full(),
         mpsc::error::TrySendError::Closed(_) => closed(),
     })?;
     answer.await.unwrap_or_else(|_| Err(closed()))
 }
 
-/// An item that a writer runs in batches.
-trait BatchItem: Batched<Done: Send, Answer: Send> + Send + Sync {
+/// What one transaction writes.
+#[derive(Debug, Default)]
+struct Work {
+    accepts: Vec<AcceptOp>,
+    transitions: Vec<TransitionOp>,
+}
+
+impl Work {
+    fn new(items: impl Iterator<Item = Item>) -> Self {
+        let mut work = Self::default();
+        for item in items {
+            match item {
+                Item::Accept(op) => work.accepts.push(op),
+                Item::Transition(op) => work.transitions.push(op),
+            }
+        }
+        work
+    }
+
+    fn len(&self) -> usize {
+        self.accepts.len() + self.transitions.len()
+    }
+
+    fn answer(self, (accepted, transitioned): Outcomes) {
+        answer(self.accepts, Ok(accepted));
+        answer(self.transitions, Ok(transitioned));
+    }
+
+    fn fail(self, error: StoreError) {
+        tracing::error!(%error, items = self.len(), "a batch was not written");
+        answer(self.accepts, Err(copy_error(&error)));
+        answer(self.transitions, Err(error));
+    }
+
+    /// The halves of the work, or its two kinds if there is one of each.
+    fn halves(mut self) -> [Self; 2] {
+        let accepts = self.accepts.split_off(self.accepts.len() / 2);
+        let transitions = self.transitions.split_off(self.transitions.len() / 2);
+        if self.len() == 0 {
+            return [Self { accepts, ..Self::default() }, Self { transitions, ..Self::default() }];
+        }
+        [self, Self { accepts, transitions }]
+    }
+}
+
+/// The outcomes of the items of a [`Work`].
+type Outcomes = (Vec<AcceptOutcome>, Vec<Transitioned>);
+
+/// An item whose outcome can be read from its rows.
+trait ReadBack: Batched<Answer: Send> + Send + Sync {
     /// How long to wait for a lost database, to read the outcome of a commit.
     const PATIENCE: Duration;
-
-    /// Runs a batch.
-    fn run(
-        session: &Session,
-        cache: &Cache,
-        batch: &[Op<Self, Self::Answer>],
-    ) -> impl Future<Output = Result<Vec<Self::Done>, BatchError>> + Send;
 
     /// After a lost commit: the answer to an item, if it was written after all.
     fn read_back(session: &Session, op: &Op<Self, Self::Answer>) -> impl Future<Output = Result<Option<Self::Answer>>> + Send;
 }
 
-impl BatchItem for Box<Prepared> {
+impl ReadBack for Box<Prepared> {
     /// Clients wait for it.
     const PATIENCE: Duration = Duration::from_secs(20);
-
-    async fn run(session: &Session, cache: &Cache, batch: &[AcceptOp]) -> Result<Vec<AcceptOutcome>, BatchError> {
-        message_batch::accept(session, cache, batch).await
-    }
 
     async fn read_back(session: &Session, op: &AcceptOp) -> Result<Option<Accepted>> {
         message_batch::find_accepted(session, &op.item).await
     }
 }
 
-impl BatchItem for Transition {
+impl ReadBack for Transition {
     /// A start that was written but is believed not to be would leave its message without an owner.
     const PATIENCE: Duration = Duration::MAX;
-
-    async fn run(session: &Session, cache: &Cache, batch: &[TransitionOp]) -> Result<Vec<Transitioned>, BatchError> {
-        message_batch::transition(session, cache, batch).await
-    }
 
     async fn read_back(session: &Session, op: &TransitionOp) -> Result<Option<Transitioned>> {
         // Facts and all decisions but a start can be applied once more: the second time finds them done. A start that was written
@@ -168,54 +203,46 @@ impl Writer {
         Self { url: Arc::clone(url), session: None, closing: closing.clone(), cache: Arc::clone(cache) }
     }
 
-    async fn run<I>(mut self, mut queue: mpsc::Receiver<Op<I, I::Answer>>)
-    where
-        I: BatchItem,
-    {
-        let mut batch = Vec::with_capacity(BATCH);
+    async fn run(mut self, mut queue: mpsc::Receiver<Item>) {
+        let mut items = Vec::with_capacity(BATCH);
         loop {
             tokio::select! {
                 biased;
-                taken = queue.recv_many(&mut batch, BATCH) => if taken == 0 { return },
+                taken = queue.recv_many(&mut items, BATCH) => if taken == 0 { return },
                 _ = self.closing.wait_for(|closing| *closing) => { queue.close(); continue }
             }
-            self.serve(std::mem::take(&mut batch)).await;
+            self.serve(Work::new(items.drain(..))).await;
         }
     }
 
-    /// Runs a batch and answers it. A batch that one item spoils is halved until that item is alone. Of a batch whose commit
+    /// Writes a batch and answers it. A batch that one item spoils is halved until that item is alone. Of a batch whose commit
     /// got no answer, what the rows do not show as written is run once more.
-    async fn serve<I>(&mut self, batch: Vec<Op<I, I::Answer>>)
-    where
-        I: BatchItem,
-    {
-        let (mut stack, mut lost) = (vec![batch], 0);
-        while let Some(mut batch) = stack.pop() {
-            match self.attempt(&batch).await {
-                Ok(answers) => answer(batch, Ok(answers)),
-                Err(BatchError::Refused(error)) if may_be_one_item(&error) && batch.len() > 1 => {
-                    let rest = batch.split_off(batch.len() / 2);
-                    stack.extend([rest, batch]);
+    async fn serve(&mut self, work: Work) {
+        let (mut stack, mut lost) = (vec![work], 0);
+        while let Some(work) = stack.pop() {
+            match self.attempt(&work).await {
+                Ok(outcomes) => work.answer(outcomes),
+                Err(BatchError::Refused(error)) if may_be_one_item(&error) && work.len() > 1 => {
+                    let [first, second] = work.halves();
+                    stack.extend([second, first]);
                 }
                 Err(error) if lost < RETRIES && error.may_be_written(lost > 0) => {
-                    tracing::warn!(?error, items = batch.len(), "a commit got no answer");
+                    tracing::warn!(?error, items = work.len(), "a commit got no answer");
                     lost += 1;
-                    let rest = self.read_back(batch).await;
-                    stack.extend(Some(rest).filter(|rest| !rest.is_empty()));
+                    let accepts = self.read_back(work.accepts).await;
+                    let transitions = self.read_back(work.transitions).await;
+                    stack.extend(Some(Work { accepts, transitions }).filter(|rest| rest.len() > 0));
                 }
-                Err(BatchError::Refused(error)) => fail(batch, error),
-                Err(BatchError::LostCommit(error)) => fail(batch, StoreError::InDoubt(error.to_string())),
+                Err(BatchError::Refused(error)) => work.fail(error),
+                Err(BatchError::LostCommit(error)) => work.fail(StoreError::InDoubt(error.to_string())),
             }
         }
     }
 
-    async fn attempt<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Done>, BatchError>
-    where
-        I: BatchItem,
-    {
+    async fn attempt(&mut self, work: &Work) -> Result<Outcomes, BatchError> {
         let mut tries = 0;
         loop {
-            match self.once(batch).await {
+            match self.once(work).await {
                 Err(BatchError::Refused(StoreError::Busy(_))) if tries < RETRIES => tries += 1,
                 // Another node made the address of a new recipient, which now is known.
                 Err(BatchError::Refused(StoreError::Conflict(_))) if tries == 0 => tries += 1,
@@ -226,12 +253,9 @@ impl Writer {
         }
     }
 
-    async fn once<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Done>, BatchError>
-    where
-        I: BatchItem,
-    {
+    async fn once(&mut self, work: &Work) -> Result<Outcomes, BatchError> {
         let session = self.session().await?;
-        let outcome = I::run(&session, &self.cache, batch).await;
+        let outcome = message_batch::write(&session, &self.cache, &work.accepts, &work.transitions).await;
         if !matches!(outcome, Err(BatchError::LostCommit(_) | BatchError::Refused(StoreError::Unavailable(_)))) {
             self.session = Some(session);
         }
@@ -250,7 +274,7 @@ impl Writer {
     /// items that they show as written, and returns the others.
     async fn read_back<I>(&mut self, batch: Vec<Op<I, I::Answer>>) -> Vec<Op<I, I::Answer>>
     where
-        I: BatchItem,
+        I: ReadBack,
     {
         let (began, mut rest) = (Instant::now(), Vec::new());
         for op in batch {
@@ -262,7 +286,7 @@ impl Writer {
                         tokio::time::sleep(PAUSE).await;
                         continue;
                     }
-                    Err(error) => fail(vec![op], StoreError::InDoubt(error.to_string())),
+                    Err(error) => answer(vec![op], Err(StoreError::InDoubt(error.to_string()))),
                 }
                 break;
             }
@@ -270,15 +294,10 @@ impl Writer {
         rest
     }
 
-    async fn read_one<I: BatchItem>(&mut self, op: &Op<I, I::Answer>) -> Result<Option<I::Answer>> {
+    async fn read_one<I: ReadBack>(&mut self, op: &Op<I, I::Answer>) -> Result<Option<I::Answer>> {
         let session = self.session().await?;
         let written = I::read_back(&session, op).await?;
         self.session = Some(session);
         Ok(written)
     }
-}
-
-fn fail<I: Batched>(batch: Vec<Op<I, I::Answer>>, error: StoreError) {
-    tracing::error!(%error, items = batch.len(), "a batch was not written");
-    answer(batch, Err(error));
 }

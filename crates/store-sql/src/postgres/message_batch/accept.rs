@@ -1,4 +1,4 @@
-//! Writes batches of new messages.
+//! Decides which new messages of a batch are written.
 
 use std::collections::HashMap;
 
@@ -8,74 +8,55 @@ use nuncio_store::{Accepted, Result};
 
 use super::super::session::failed;
 use super::super::writers::BatchError;
-use super::commit::{CacheUpdates, commit, roll_back_unless};
 use super::recipients::{self, Found};
-use super::{Session, broadcasts, keys, ledger, load, messages, quotas};
-use crate::cache::{Cache, CachedRow};
+use super::{Session, broadcasts, keys, ledger, load};
 use crate::ledger_batch::LedgerBatch;
-use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, RecipientUpdates, StateWrite, Writes};
+use crate::message_batch::{AcceptOutcome, MessageInsert, Prepared};
 use crate::quota::Quotas;
 
-/// Writes a batch of new messages.
-pub(in crate::postgres) async fn accept(session: &Session, cache: &Cache, ops: &[AcceptOp]) -> Result<Vec<AcceptOutcome>, BatchError> {
-    let accepted = try_accept(session, cache, ops).await;
-    roll_back_unless(session, &accepted).await;
-    let (answers, outcome) = accepted?;
-    outcome.remember(cache);
-    Ok(answers)
+/// New messages of a batch: each is refused, or open to be inserted.
+#[derive(Debug, Default)]
+pub(super) struct Admission<'a> {
+    refused: Vec<Option<Accepted>>,
+    pub(super) open: Vec<(&'a Prepared, Found)>,
+    pub(super) quotas: Quotas,
 }
 
-async fn try_accept(session: &Session, cache: &Cache, ops: &[AcceptOp]) -> Result<(Vec<AcceptOutcome>, CacheUpdates), BatchError> {
-    let all: Vec<&Prepared> = ops.iter().map(|op| &*op.item).collect();
-    let mut answers: Vec<Option<Accepted>> = Vec::new();
-    answers.resize_with(ops.len(), || None);
-    let (begun, found) = tokio::join!(session.run("BEGIN"), recipients::find(session, &all));
-    begun.map_err(failed)?;
-    let found = found.map_err(failed)?;
-    for ((answer, found), prepared) in answers.iter_mut().zip(&found).zip(&all) {
+impl<'a> Admission<'a> {
+    /// The outcome of each message, in the order of the batch. `inserted` are the open ones.
+    pub(super) fn outcomes(self, inserted: Vec<MessageInsert<'a>>) -> Vec<AcceptOutcome> {
+        let mut inserted = inserted.into_iter();
+        let outcome = |refused: Option<Accepted>| refused.map(AcceptOutcome::Refused).or_else(|| inserted.next().map(AcceptOutcome::from));
+        self.refused.into_iter().filter_map(outcome).collect()
+    }
+}
+
+/// Decides which messages of a batch are inserted, from what the database knows of their recipients. Claims their idempotency keys and
+/// recipients of broadcasts, and reserves what they may cost in `ledger`.
+pub(super) async fn admit<'a>(
+    session: &Session,
+    all: &[&'a Prepared],
+    found: &[Found],
+    ledger: &mut LedgerBatch,
+) -> Result<Admission<'a>, BatchError> {
+    let mut refused: Vec<Option<Accepted>> = Vec::new();
+    refused.resize_with(all.len(), || None);
+    for ((refused, found), prepared) in refused.iter_mut().zip(found).zip(all) {
         if found.epoch != Some(prepared.item.epoch) {
-            *answer = Some(Accepted::Stale);
+            *refused = Some(Accepted::Stale);
         }
     }
-    keys::claim(session, &all, &mut answers).await?;
-    broadcasts::claim(session, &all, &mut answers).await?;
+    keys::claim(session, all, &mut refused).await?;
+    broadcasts::claim(session, all, &mut refused).await?;
     let mut quotas = Quotas::default();
-    for (prepared, found) in all.iter().zip(&found) {
+    for (prepared, found) in all.iter().zip(found) {
         quotas.know(prepared.item.message.tenant.0, found.quota.map(|q| q.0), found.quota.map(|q| q.1));
     }
-    let mut ledger = ledger::load(session, &all).await?;
-    refuse(session, &all, &found, &mut ledger, &mut quotas, &mut answers).await?;
-    let open: Vec<(usize, &Prepared, Found)> = all
-        .iter()
-        .zip(&found)
-        .enumerate()
-        .filter(|(n, _)| answers[*n].is_none())
-        .map(|(n, (prepared, found))| (n, *prepared, *found))
-        .collect();
-    let new = recipients::message_inserts(&open)?;
-    let mut writes = Writes::default();
-    let states: Vec<StateWrite<'_>> = new.iter().map(|message| writes.insert(&message.encoded)).collect();
-    let mut updates = RecipientUpdates::default();
-    new.iter().for_each(|message| updates.insert(&message.encoded.message));
-    let unknown = recipients::new_recipients(&open);
-    let written = async { tokio::join!(recipients::insert(session, &unknown), messages::insert(session, &new, &states)) };
-    let mut outcome = if ledger.is_empty() && quotas.added().is_empty() {
-        // Sent together: if one of them fails, all that follow fail, including the commit.
-        let ((addresses, messages), outcome) = tokio::join!(written, commit(session, cache, writes, &updates));
-        addresses.and(messages).map_err(BatchError::of_commit)?;
-        outcome?
-    } else {
-        let (addresses, messages) = written.await;
-        addresses.and(messages).map_err(failed)?;
-        quotas::add(session, &quotas).await?;
-        ledger::write(session, &ledger).await?;
-        commit(session, cache, writes, &updates).await?
-    };
-    outcome.messages =
-        new.iter().zip(states).map(|(message, write)| ((write.tenant, write.id), CachedRow::inserted(message, write))).collect();
-    let mut new = new.into_iter();
-    let verdict = |answer: Option<Accepted>| answer.map(AcceptOutcome::Refused).or_else(|| new.next().map(AcceptOutcome::from));
-    Ok((answers.into_iter().filter_map(verdict).collect(), outcome))
+    ledger::load(session, all, ledger).await?;
+    refuse(session, all, found, ledger, &mut quotas, &mut refused).await?;
+    let open = all.iter().zip(found).zip(&refused).filter(|(_, refused)| refused.is_none());
+    let open = open.map(|((prepared, found), _)| (*prepared, *found)).collect();
+    Ok(Admission { refused, open, quotas })
 }
 
 /// Reserves the cost of the new messages and counts their bytes. Refuses a message that exceeds the balance or the quota, and releases its

@@ -39,18 +39,17 @@ pub(super) const MOVE: &str = r"
       OR b.available + excluded.available >= 0";
 
 /// Reads the balances of the tenants whose new messages may cost something.
-pub(super) async fn load(session: &Session, all: &[&Prepared]) -> Result<LedgerBatch, BatchError> {
+pub(super) async fn load(session: &Session, all: &[&Prepared], ledger: &mut LedgerBatch) -> Result<(), BatchError> {
     let tenants: BTreeSet<i64> = all.iter().filter(|p| reserved_amount(&p.item.message) > 0).map(|p| p.item.message.tenant.0).collect();
-    let mut ledger = LedgerBatch::default();
     if tenants.is_empty() {
-        return Ok(ledger);
+        return Ok(());
     }
     let tenants: Vec<i64> = tenants.into_iter().collect();
     for row in session.query(&session.statements.balances, &[&tenants]).await.map_err(failed)? {
         let (available, reserved, spent) = (Micros(row.get(1)), Micros(row.get(2)), Micros(row.get(3)));
         ledger.know(TenantId(row.get(0)), Balance { available, reserved, spent, limited: row.get::<_, i16>(4) != 0 });
     }
-    Ok(ledger)
+    Ok(())
 }
 
 /// Inserts the ledger rows of a batch and updates the balances.

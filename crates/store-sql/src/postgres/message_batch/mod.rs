@@ -1,16 +1,14 @@
 //! Writes new messages and transitions in batches.
 //!
-//! A batch of new messages takes two round trips: one reads what is known of the recipients, one writes everything and commits. A batch
-//! of transitions of cached messages takes two as well: one updates the states, one writes the rest and commits. Idempotency keys, ledger,
-//! quotas and uncached messages take one more each.
+//! A transaction takes two round trips: one updates the states of cached messages and reads what is known of new recipients, one writes
+//! everything else and commits. Idempotency keys, ledger, quotas and uncached messages take one more each.
 //!
-//! Rows that several nodes may write are locked in one order everywhere: idempotency keys, recipients of broadcasts, addresses, messages,
-//! states, ledger, balances, log heads.
+//! Rows that several nodes may write are locked in one order everywhere: states, idempotency keys, recipients of broadcasts, addresses,
+//! messages, ledger, balances, log heads.
 
 mod accept;
 mod agenda;
 mod broadcasts;
-mod commit;
 mod flags;
 mod keys;
 mod ledger;
@@ -23,6 +21,7 @@ mod recipients;
 mod references;
 mod starts;
 mod states;
+mod transaction;
 mod transition;
 
 use std::collections::BTreeMap;
@@ -33,9 +32,9 @@ use tokio_postgres::Row;
 
 use super::session::{self, failed, statements};
 
-pub(super) use accept::{accept, find_accepted};
+pub(super) use accept::find_accepted;
 pub(super) use load::load_message;
-pub(super) use transition::transition;
+pub(super) use transaction::write;
 
 statements! {
     insert_keys = keys::INSERT;

@@ -87,6 +87,9 @@ pub(super) struct Found {
 
 /// Looks up the recipient of each item.
 pub(super) async fn find(session: &Session, prepared: &[&Prepared]) -> PgResult<Vec<Found>> {
+    if prepared.is_empty() {
+        return Ok(Vec::new());
+    }
     let params: &Params<'_> = &[
         &column(prepared, |p| p.item.message.tenant.0),
         &column(prepared, |p| p.item.recipient.kind.number()),
@@ -111,18 +114,18 @@ pub(super) async fn find(session: &Session, prepared: &[&Prepared]) -> PgResult<
 }
 
 /// The messages to insert: with the address of their recipient, and failed if the recipient is suppressed.
-pub(super) fn message_inserts<'a>(open: &[(usize, &'a Prepared, Found)]) -> Result<Vec<MessageInsert<'a>>> {
+pub(super) fn message_inserts<'a>(open: &[(&'a Prepared, Found)]) -> Result<Vec<MessageInsert<'a>>> {
     let new = new_recipients(open).into_iter();
     let new: HashMap<_, _> = new.map(|(p, _)| (key_of(p), (p.item.new_address.uuid(), p.item.new_contact.uuid()))).collect();
     open.iter()
-        .map(|(_, prepared, found)| prepared.to_insert(found.suppressed, found.known.unwrap_or_else(|| new[&key_of(prepared)])))
+        .map(|(prepared, found)| prepared.to_insert(found.suppressed, found.known.unwrap_or_else(|| new[&key_of(prepared)])))
         .collect()
 }
 
 /// The first item of each unknown recipient, in key order.
-pub(super) fn new_recipients<'a>(open: &[(usize, &'a Prepared, Found)]) -> Vec<(&'a Prepared, Found)> {
+pub(super) fn new_recipients<'a>(open: &[(&'a Prepared, Found)]) -> Vec<(&'a Prepared, Found)> {
     let mut unique: BTreeMap<_, (&Prepared, Found)> = BTreeMap::new();
-    for (_, prepared, found) in open.iter().filter(|(.., found)| found.known.is_none()) {
+    for (prepared, found) in open.iter().filter(|(_, found)| found.known.is_none()) {
         unique.entry(key_of(prepared)).or_insert((prepared, *found));
     }
     unique.into_values().collect()

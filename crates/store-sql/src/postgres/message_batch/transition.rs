@@ -1,4 +1,4 @@
-//! Applies batches of transitions.
+//! Applies the transitions of a batch.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -8,75 +8,70 @@ use nuncio_store::{RawReceipt, Result, StoreError, Transitioned};
 use uuid::Uuid;
 
 use super::super::session::failed;
-use super::super::writers::BatchError;
-use super::commit::{CacheUpdates, commit, roll_back_unless};
 use super::states::StateColumns;
-use super::{Session, column, ledger, load, receipts, references, starts};
+use super::{Session, column, load, starts};
 use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::LedgerBatch;
-use crate::message_batch::{
-    LoadedMessage, Reference, ResolvedTransition, StateWrite, TransitionBatch, TransitionOp, Writes, asks_broadcast, by_reference,
-};
+use crate::message_batch::{LoadedMessage, ResolvedTransition, StateWrite, TransitionBatch, Writes, asks_broadcast, by_reference};
 
-/// Applies a batch of transitions.
-pub(in crate::postgres) async fn transition(
-    session: &Session,
-    cache: &Cache,
-    ops: &[TransitionOp],
-) -> Result<Vec<Transitioned>, BatchError> {
-    let changed = try_transition(session, cache, ops).await;
-    roll_back_unless(session, &changed).await;
-    let (answers, outcome) = changed?;
-    outcome.remember(cache);
-    Ok(answers)
+/// Transitions of a batch, applied to their messages.
+#[derive(Debug, Default)]
+pub(super) struct AppliedTransitions {
+    pub(super) transitions: TransitionBatch,
+    pub(super) answers: Vec<Transitioned>,
+    /// The states that were written.
+    pub(super) states: Vec<StateWrite<'static>>,
 }
 
-async fn try_transition(session: &Session, cache: &Cache, ops: &[TransitionOp]) -> Result<(Vec<Transitioned>, CacheUpdates), BatchError> {
-    let items = references::resolve(session, cache, ops).await?;
+/// Applies transitions and updates the states of their messages. Must run in a transaction.
+pub(super) async fn apply(
+    session: &Session,
+    cache: &Cache,
+    items: &[ResolvedTransition<'_>],
+    writes: &mut Writes,
+) -> Result<AppliedTransitions> {
     let mut transitions = TransitionBatch::default();
-    let (unknown, mut starting) = take_known(cache, &items, &mut transitions);
-    let mut begun = false;
-    begin_with(session, &mut begun, !unknown.is_empty(), load::load(session, &mut transitions, &unknown)).await?;
+    let (unknown, mut starting) = take_known(cache, items, &mut transitions);
+    load::load(session, &mut transitions, &unknown).await?;
     starting.extend(unknown.iter().filter(|(_, starts)| *starts).map(|(key, _)| *key));
-    let asks = items.iter().any(|item| asks_broadcast(&item.step));
-    begin_with(session, &mut begun, asks, starts::check(session, &mut transitions, &starting, &items)).await?;
-    let mut writes = Writes::default();
+    if items.iter().any(|item| asks_broadcast(&item.step)) {
+        starts::check(session, &mut transitions, &starting, items).await?;
+    }
     let mut answers = items.iter().map(|item| transitions.apply(item)).collect::<Result<Vec<_>>>()?;
-    let doubtful = transitions.doubtful(&items, &answers);
-    begin_with(session, &mut begun, !doubtful.is_empty(), apply_again(session, &mut transitions, &doubtful, &items, &mut answers)).await?;
-    let mut states = begin_with(session, &mut begun, true, update(session, &mut transitions, &mut writes, &items, None)).await?;
+    let doubtful = transitions.doubtful(items, &answers);
+    apply_again(session, &mut transitions, &doubtful, items, &mut answers).await?;
+    let mut states = update(session, &mut transitions, writes, items, None).await?;
     let stale: BTreeSet<(i64, Uuid)> =
         transitions.touched().into_iter().map(|(key, _)| key).filter(|key| !states.iter().any(|s| (s.tenant, s.id) == *key)).collect();
-    forget_stale_references(cache, &items, &stale)?;
+    forget_stale_references(cache, items, &stale)?;
     if !stale.is_empty() {
         // Another node has written these meanwhile: they are read, locked and changed again.
-        apply_again(session, &mut transitions, &stale, &items, &mut answers).await?;
-        states.extend(update(session, &mut transitions, &mut writes, &items, Some(&stale)).await?);
+        apply_again(session, &mut transitions, &stale, items, &mut answers).await?;
+        states.extend(update(session, &mut transitions, writes, items, Some(&stale)).await?);
     }
-    let mut ledger = LedgerBatch::default();
-    let mut messages = Vec::with_capacity(states.len());
-    for write in states {
-        let key = (write.tenant, write.id);
-        let Some(loaded) = transitions.get(&key) else { continue };
-        writes.written(&write, loaded);
-        ledger.settle(key, loaded);
-        let CachedRow { state, address, .. } = &loaded.row;
-        messages.push((key, CachedRow::after(write, state.clone(), *address, None)));
+    for (write, loaded) in states.iter().filter_map(|write| Some((write, transitions.get(&(write.tenant, write.id))?))) {
+        writes.written(write, loaded);
     }
-    let (new_references, receipts, updates) =
-        (transitions.references(&items), transitions.receipts(&items), transitions.recipient_updates());
-    ledger::write(session, &ledger).await?;
-    let (kept, noted, outcome) = tokio::join!(
-        references::insert(session, &new_references),
-        receipts::insert(session, &receipts),
-        commit(session, cache, writes, &updates)
-    );
-    kept.and(noted).map_err(BatchError::of_commit)?;
-    let mut outcome = outcome?;
-    outcome.messages = messages;
-    let named = |r: &Reference<'_>| (r.tenant, r.connection, r.reference.to_owned(), (r.message, r.attempt, r.part));
-    outcome.references = new_references.iter().map(named).collect();
-    Ok((answers, outcome))
+    Ok(AppliedTransitions { transitions, answers, states })
+}
+
+impl AppliedTransitions {
+    /// Charges and releases what the transitions settled.
+    pub(super) fn settle(&self, ledger: &mut LedgerBatch) {
+        for key in self.states.iter().map(|write| (write.tenant, write.id)) {
+            self.transitions.get(&key).into_iter().for_each(|loaded| ledger.settle(key, loaded));
+        }
+    }
+
+    /// The messages as they were written.
+    pub(super) fn rows(states: Vec<StateWrite<'static>>, transitions: &TransitionBatch) -> Vec<((i64, Uuid), CachedRow)> {
+        let row = |write: StateWrite<'static>| {
+            let key = (write.tenant, write.id);
+            let CachedRow { state, address, .. } = &transitions.get(&key)?.row;
+            Some((key, CachedRow::after(write, state.clone(), *address, None)))
+        };
+        states.into_iter().filter_map(row).collect()
+    }
 }
 
 /// A message to load, and whether an attempt of it is to start.
@@ -101,19 +96,6 @@ fn take_known(cache: &Cache, items: &[ResolvedTransition<'_>], transitions: &mut
         }
     }
     (unknown, starting)
-}
-
-/// Runs a part of a transaction if it is wanted; sends `BEGIN` together with the first part that runs.
-async fn begin_with<T: Default>(session: &Session, begun: &mut bool, wanted: bool, part: impl Future<Output = Result<T>>) -> Result<T> {
-    match (wanted, std::mem::replace(begun, *begun || wanted)) {
-        (false, _) => Ok(T::default()),
-        (true, true) => part.await,
-        (true, false) => {
-            let (began, done) = tokio::join!(session.run("BEGIN"), part);
-            began.map_err(failed)?;
-            done
-        }
-    }
 }
 
 /// Fails if a stale message was named by a receipt: the reference may name another message by now, and the cache forgets it.

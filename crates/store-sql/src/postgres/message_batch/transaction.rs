@@ -1,0 +1,121 @@
+//! Writes a batch of new messages and transitions in one transaction.
+
+use std::collections::BTreeMap;
+
+use nuncio_store::{Result, Transitioned};
+use uuid::Uuid;
+
+use super::super::session::failed;
+use super::super::writers::BatchError;
+use super::transition::{self, AppliedTransitions};
+use super::{Session, accept, agenda, broadcasts, flags, ledger, log, messages, quotas, receipts, recipients, references};
+use crate::agenda::{AgendaKey, AgendaRow};
+use crate::cache::{Cache, CachedRow};
+use crate::ledger_batch::LedgerBatch;
+use crate::message_batch::{
+    AcceptOp, AcceptOutcome, Prepared, RecipientUpdates, Reference, ReferencedPart, StateWrite, TransitionOp, Writes,
+};
+
+/// What a committed batch adds to the cache.
+#[derive(Debug, Default)]
+struct CacheUpdates {
+    messages: Vec<((i64, Uuid), CachedRow)>,
+    references: Vec<(i64, Uuid, String, ReferencedPart)>,
+    rows: Vec<AgendaRow>,
+    leaving: BTreeMap<AgendaKey, usize>,
+}
+
+impl CacheUpdates {
+    fn remember(self, cache: &Cache) {
+        cache.agenda.committed(&self.leaving, &self.rows);
+        cache.put(self.messages.into_iter());
+        cache.put_references(self.references.into_iter());
+    }
+}
+
+/// Writes a batch in one transaction.
+pub(in crate::postgres) async fn write(
+    session: &Session,
+    cache: &Cache,
+    accepts: &[AcceptOp],
+    transitions: &[TransitionOp],
+) -> Result<(Vec<AcceptOutcome>, Vec<Transitioned>), BatchError> {
+    let written = try_write(session, cache, accepts, transitions).await;
+    if written.is_err() && !session.is_closed() {
+        let _ = session.run("ROLLBACK").await; // without a transaction PostgreSQL only warns
+    }
+    let (accepted, transitioned, updates) = written?;
+    updates.remember(cache);
+    Ok((accepted, transitioned))
+}
+
+type Written = (Vec<AcceptOutcome>, Vec<Transitioned>, CacheUpdates);
+
+async fn try_write(session: &Session, cache: &Cache, accepts: &[AcceptOp], ops: &[TransitionOp]) -> Result<Written, BatchError> {
+    let all: Vec<&Prepared> = accepts.iter().map(|op| &*op.item).collect();
+    let items = references::resolve(session, cache, ops).await?;
+    let mut writes = Writes::default();
+    let (begun, found, applied) =
+        tokio::join!(session.run("BEGIN"), recipients::find(session, &all), transition::apply(session, cache, &items, &mut writes));
+    begun.map_err(failed)?;
+    let (found, applied) = (found.map_err(failed)?, applied?);
+    let mut ledger = LedgerBatch::default();
+    applied.settle(&mut ledger);
+    let admission = accept::admit(session, &all, &found, &mut ledger).await?;
+    let new = recipients::message_inserts(&admission.open)?;
+    let states: Vec<StateWrite<'_>> = new.iter().map(|message| writes.insert(&message.encoded)).collect();
+    let mut updates = applied.transitions.recipient_updates();
+    new.iter().for_each(|message| updates.insert(&message.encoded.message));
+    let (references, receipts) = (applied.transitions.references(&items), applied.transitions.receipts(&items));
+    let unknown = recipients::new_recipients(&admission.open);
+    let rows = async {
+        let (addresses, messages, kept, noted) = tokio::join!(
+            recipients::insert(session, &unknown),
+            messages::insert(session, &new, &states),
+            references::insert(session, &references),
+            receipts::insert(session, &receipts)
+        );
+        addresses.and(messages).and(kept).and(noted)
+    };
+    let mut outcome = if ledger.is_empty() && admission.quotas.added().is_empty() {
+        // Sent together: if one of them fails, all that follow fail, including the commit.
+        let (written, outcome) = tokio::join!(rows, commit(session, cache, writes, &updates));
+        written.map_err(BatchError::of_commit)?;
+        outcome?
+    } else {
+        rows.await.map_err(failed)?;
+        quotas::add(session, &admission.quotas).await?;
+        ledger::write(session, &ledger).await?;
+        commit(session, cache, writes, &updates).await?
+    };
+    let named = |r: &Reference<'_>| (r.tenant, r.connection, r.reference.to_owned(), (r.message, r.attempt, r.part));
+    outcome.references = references.iter().map(named).collect();
+    let inserted = new.iter().zip(states).map(|(message, write)| ((write.tenant, write.id), CachedRow::inserted(message, write)));
+    outcome.messages = inserted.collect();
+    let AppliedTransitions { transitions, answers, states } = applied;
+    outcome.messages.extend(AppliedTransitions::rows(states, &transitions));
+    Ok((admission.outcomes(new), answers, outcome))
+}
+
+/// Writes what a batch adds up to, and commits.
+async fn commit(session: &Session, cache: &Cache, writes: Writes, updates: &RecipientUpdates) -> Result<CacheUpdates, BatchError> {
+    let Writes { log, agenda, leaving, flags, flags_gone, .. } = writes;
+    let (rows, log) = (agenda.into_rows(), log.into_rows());
+    let emptied = cache.agenda.emptied(&leaving);
+    let s = &session.statements;
+    let (updated, set, gone, added, deleted, logged, committed) = tokio::join!(
+        broadcasts::write(session, updates),
+        flags::write(session, &s.insert_flags, &flags),
+        flags::write(session, &s.delete_flags, &flags_gone),
+        agenda::insert(session, &rows),
+        agenda::delete(session, &emptied),
+        log::append(session, &log),
+        session.run("COMMIT"),
+    );
+    // A server that answers a statement with an error rolls back; only a lost answer leaves doubt.
+    for written in [updated, set, gone, added, deleted, logged] {
+        written.map_err(BatchError::of_commit)?;
+    }
+    committed.map_err(BatchError::of_commit)?;
+    Ok(CacheUpdates { rows, leaving, ..CacheUpdates::default() })
+}
