@@ -23,7 +23,7 @@ use crate::workload::{Recipients, Workload};
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Options {
     /// The server to measure
-    #[arg(long, global = true, default_value = "target/release/nuncio")]
+    #[arg(long, global = true, default_value = "target/dist/nuncio")]
     pub(crate) bin: PathBuf,
     /// Rounds; baseline and nuncio alternate within each
     #[arg(long, global = true, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]

@@ -321,7 +321,7 @@ impl Cli<'_> {
 /// Returns the version that a server program reports.
 pub(crate) async fn version(program: &PathBuf) -> Result<String> {
     let output = Command::new(program).arg("--version").output().await;
-    let output = output.with_context(|| format!("cannot run {}; build it first: cargo build --release", program.display()))?;
+    let output = output.with_context(|| format!("cannot run {}; build it first: cargo build --profile dist", program.display()))?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
