@@ -1,0 +1,215 @@
+//! Parses recipients: phone numbers, email addresses and chat ids.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::channel::{Channel, named};
+
+mod phone;
+
+use phone::meant;
+pub use phone::{LineType, PhoneFacts, PhonePlan, country, is_country, phone, phone_facts, phone_plan, sms_sender, typed_phone, with_plus};
+
+named! {
+    /// Kind of an identifier. A phone number is one identity across sms, whatsapp and voice.
+    AddressKind {
+        /// E.164 phone number.
+        Phone = 1 "phone",
+        /// Email address with a lower-cased domain.
+        Email = 2 "email",
+        /// Telegram chat id.
+        Telegram = 3 "telegram",
+        /// Instagram-scoped user id.
+        Instagram = 4 "instagram",
+    }
+}
+
+/// A recipient in canonical form.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Recipient {
+    pub kind: AddressKind,
+    /// Canonical text: `+` and digits, address with lower-cased domain, or signed decimal.
+    pub identifier: String,
+}
+
+/// A recipient before the channel is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Parsed {
+    /// A phone number in E.164.
+    Phone(String),
+    /// An email address.
+    Email(String),
+    /// A decimal number without `+`: a chat id, when the channel is telegram or instagram.
+    Digits(String),
+}
+
+/// Why parsing failed; the text says what would be valid.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidRecipient(String);
+
+const RECIPIENT: &str = "an E.164 phone number such as +34600111222, an email address, or a numeric chat id";
+const PHONE: &str = "an E.164 phone number such as +34600111222";
+const EMAIL: &str = "an email address such as ada@example.org";
+
+impl Parsed {
+    /// Parses a recipient as written by a caller.
+    pub fn parse(text: &str) -> Result<Self, InvalidRecipient> {
+        if text.contains('@') {
+            return email(text).map(Self::Email);
+        }
+        if text.starts_with('+') {
+            return phone(text).map(Self::Phone);
+        }
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+            return text
+                .parse::<i64>()
+                .map(|id| Self::Digits(id.to_string()))
+                .map_err(|_| invalid(text, "is too long for a chat id", RECIPIENT));
+        }
+        Err(match meant(text) {
+            Some(e164) => InvalidRecipient(format!("{:?} is not in E.164 form; did you mean {e164}?", shown(text))),
+            None => invalid(text, "is not a recipient", RECIPIENT),
+        })
+    }
+}
+
+fn invalid(text: &str, what: &str, expected: &str) -> InvalidRecipient {
+    InvalidRecipient(format!("{:?} {what}; expected {expected}", shown(text)))
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+/// Parses an email address (RFC 5321 mailbox, at most 254 octets, no quoted local part) and lower-cases its domain.
+pub fn email(text: &str) -> Result<String, InvalidRecipient> {
+    let wrong = || invalid(text, "is not an email address", EMAIL);
+    if text.len() > 254 || text.contains('"') || text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Err(wrong());
+    }
+    let options = email_address::Options::default().with_required_tld().without_display_text().without_domain_literal();
+    let address = email_address::EmailAddress::parse_with_options(text, options).map_err(|_| wrong())?;
+    Ok(format!("{}@{}", address.local_part(), address.domain().to_lowercase()))
+}
+
+impl Recipient {
+    /// Returns the recipient on `channel`, or why the two contradict each other.
+    pub fn on(parsed: &Parsed, channel: Channel) -> Result<Self, InvalidRecipient> {
+        let (kind, identifier) = match (parsed, channel) {
+            (Parsed::Phone(number), Channel::Sms | Channel::SmsOneway | Channel::Whatsapp | Channel::Voice) => (AddressKind::Phone, number),
+            (Parsed::Email(address), Channel::Email) => (AddressKind::Email, address),
+            (Parsed::Digits(id), Channel::Telegram) => (AddressKind::Telegram, id),
+            (Parsed::Digits(id), Channel::Instagram) => (AddressKind::Instagram, id),
+            (Parsed::Digits(id), _) => {
+                return Err(InvalidRecipient(format!(
+                    "{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write {}",
+                    with_plus(id)
+                )));
+            }
+            (Parsed::Phone(text) | Parsed::Email(text), _) => {
+                return Err(InvalidRecipient(format!("{text:?} cannot be reached by channel {channel}")));
+            }
+        };
+        Ok(Self { kind, identifier: identifier.clone() })
+    }
+}
+
+impl fmt::Display for Recipient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.identifier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_would_be_right_at_their_place() {
+        let told = |error: InvalidRecipient| error.to_string();
+        assert!(told(Parsed::parse("nobody").expect_err("no recipient")).ends_with(RECIPIENT));
+        for error in [phone("nobody"), phone("+999123456"), Parsed::parse("+1").map(|_| String::new())] {
+            let told = told(error.expect_err("no phone number"));
+            assert!(told.ends_with(PHONE), "{told}");
+        }
+        for error in [email("nobody"), Parsed::parse("a@b@c").map(|_| String::new())] {
+            let told = told(error.expect_err("no email address"));
+            assert!(told.ends_with(EMAIL), "{told}");
+        }
+    }
+
+    #[test]
+    fn phones() {
+        for good in ["+34600111222", "+14155552671", "+15005550001", "+999123456"] {
+            assert_eq!(Parsed::parse(good).is_ok(), good != "+999123456", "{good}");
+        }
+        for bad in ["+1", "+0034600111222", "+34 600", "+346001112223334445", "+12125", "+15551234", "+3460011"] {
+            assert!(Parsed::parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(phone_facts("+34600111222"), PhoneFacts { country: "ES".into(), assigned: true });
+    }
+
+    #[test]
+    fn phones_as_people_write_them() {
+        for (text, country, e164) in [
+            ("+34 600 111 222", "", "+34600111222"),
+            ("0034 600-111-222", "", "+34600111222"),
+            ("(+34) 600.11.12.22", "", "+34600111222"),
+            ("+34 (600) 111/222", "", "+34600111222"),
+            ("\u{202a}+34\u{a0}600 11 12 22\u{202c}", "", "+34600111222"),
+            ("+44 (0)20 7946 0018", "", "+442079460018"),
+            ("+1 (212) 555-0123", "", "+12125550123"),
+            ("600 111 222", "ES", "+34600111222"),
+            ("34600111222", "ES", "+34600111222"),
+            ("06 12 34 56 78", "FR", "+33612345678"),
+            ("6 12 34 56 78", "FR", "+33612345678"),
+            ("(212) 555-0123", "US", "+12125550123"),
+            ("020 7946 0018", "GB", "+442079460018"),
+            ("+33 6 12 34 56 78", "ES", "+33612345678"),
+            ("600 111 222", "", ""),
+            ("600 111 222 x5", "ES", ""),
+            ("1-800-FLOWERS", "US", ""),
+            ("6001112", "FR", ""),
+            ("+", "ES", ""),
+            ("", "ES", ""),
+        ] {
+            let countries: &[&str] = if country.is_empty() { &[] } else { &[country] };
+            let read = typed_phone(text, countries);
+            assert_eq!(read.clone().unwrap_or_default(), e164, "{text:?} in {country:?}: {read:?}");
+        }
+        // 020 … is dialled in London and in Amsterdam.
+        let both = typed_phone("020 794 0018", &["GB", "NL"]);
+        assert!(both == Ok("+31207940018".into()) || both.is_err_and(|error| error.to_string().contains(" or ")));
+        assert_eq!(typed_phone("612 345 678", &["PT", "ES"]), Ok("+34612345678".into()));
+    }
+
+    #[test]
+    fn the_api_is_strict_and_offers_what_was_meant() {
+        for text in ["+34 600 111 222", "0034600111222", "+34-600-111-222", "(0034) 600 111 222", "34 600 111 222", "+0034600111222"] {
+            let error = phone(text).expect_err("not in E.164 form").to_string();
+            assert!(error.ends_with("did you mean +34600111222?"), "{text}: {error}");
+        }
+        for text in ["+34 600 111 222", "34 600 111 222", "0034-600-111-222"] {
+            let error = Parsed::parse(text).expect_err("not in E.164 form").to_string();
+            assert!(error.contains("did you mean +34600111222?"), "{text}: {error}");
+        }
+        let error = Recipient::on(&Parsed::Digits("34600111222".into()), Channel::Sms).expect_err("a chat id").to_string();
+        assert!(error.ends_with("write +34600111222"), "{error}");
+        for text in ["nonsense", "+1", "12", "call me"] {
+            assert!(!phone(text).expect_err("no number").to_string().contains("did you mean"), "{text}");
+        }
+    }
+
+    #[test]
+    fn emails_and_chats() {
+        assert_eq!(Parsed::parse("Ada@EXAMPLE.org"), Ok(Parsed::Email("Ada@example.org".into())));
+        assert_eq!(Parsed::parse("-100123"), Ok(Parsed::Digits("-100123".into())));
+        for bad in ["a@b", "@example.org", "a b@example.org", "a@example.org\r\nBcc: x@y.z", "", "-", "hello"] {
+            assert!(Parsed::parse(bad).is_err(), "{bad:?}");
+        }
+        assert!(Recipient::on(&Parsed::Digits("600".into()), Channel::Sms).is_err());
+    }
+}

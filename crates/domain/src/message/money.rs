@@ -1,0 +1,100 @@
+//! Costs, and the agreed prices of a message.
+
+use serde::{Deserialize, Serialize};
+
+use crate::channel::Channel;
+use crate::id::SenderId;
+use crate::money::Micros;
+
+/// Costs, absent until known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// Platform fee.
+    pub fee: Micros,
+    /// The carrier's price.
+    pub provider: Micros,
+}
+
+impl Cost {
+    /// Returns fee plus carrier's price.
+    pub const fn total(self) -> Micros {
+        Micros(self.fee.0.saturating_add(self.provider.0))
+    }
+}
+
+/// Agreed prices of a message, as of its acceptance. An upper bound of its cost.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Money {
+    /// One for each route with a price.
+    #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
+    pub quotes: Vec<Quote>,
+    /// Whether its broadcast has already reserved the money, so that acceptance reserves nothing.
+    #[serde(rename = "p", default, skip_serializing_if = "std::ops::Not::not")]
+    pub prepaid: bool,
+    /// The sender, if its daily spending is limited.
+    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+    pub limited_sender: Option<SenderId>,
+}
+
+/// Price of one route, independent of the number of attempts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Quote {
+    #[serde(rename = "c")]
+    pub channel: Channel,
+    #[serde(rename = "m", with = "stored_cost")]
+    pub cost: Cost,
+    #[serde(rename = "s", default, skip_serializing_if = "super::is_default")]
+    pub state: QuoteState,
+}
+
+/// State of a quote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum QuoteState {
+    /// Reserved.
+    #[default]
+    #[serde(rename = "o")]
+    Open,
+    /// Charged.
+    #[serde(rename = "c")]
+    Charged,
+    /// Released.
+    #[serde(rename = "r")]
+    Released,
+    /// Returned to the reservation of the message's broadcast.
+    #[serde(rename = "b")]
+    Returned,
+}
+
+impl Money {
+    /// Returns the price of all routes: the amount originally reserved.
+    pub fn whole(&self) -> Micros {
+        Micros(self.quotes.iter().map(|q| q.cost.total().0).sum())
+    }
+
+    /// Returns the amount still reserved.
+    pub fn open(&self) -> Micros {
+        Micros(self.quotes.iter().filter(|q| q.state == QuoteState::Open).map(|q| q.cost.total().0).sum())
+    }
+
+    /// Returns whether anything is still reserved.
+    pub fn is_open(&self) -> bool {
+        self.quotes.iter().any(|q| q.state == QuoteState::Open)
+    }
+}
+
+/// The stored form of costs: fee and carrier's price in micros. The public JSON has decimals, which would not read back.
+mod stored_cost {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Cost;
+    use crate::money::Micros;
+
+    pub(super) fn serialize<S: Serializer>(cost: &Cost, serializer: S) -> Result<S::Ok, S::Error> {
+        (cost.fee.0, cost.provider.0).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cost, D::Error> {
+        let (fee, provider) = Deserialize::deserialize(deserializer)?;
+        Ok(Cost { fee: Micros(fee), provider: Micros(provider) })
+    }
+}

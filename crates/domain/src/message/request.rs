@@ -1,0 +1,193 @@
+//! The caller's request: content, options, attachments and routing.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::content::Content;
+use crate::channel::{Channel, RequestedChannel};
+use crate::id::AttachmentId;
+use crate::limits;
+use crate::money::Micros;
+use crate::time::Timestamp;
+
+/// Source of an attachment's bytes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttachmentSource {
+    /// Included in the request, as base64 (validated on entry).
+    Base64(String),
+    /// Fetched when the message is sent.
+    Url(String),
+    /// Stored by the provider of an inbound message, under this reference.
+    Provider(String),
+}
+
+/// An attachment of an email.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Attachment {
+    pub id: AttachmentId,
+    pub filename: String,
+    pub content_type: String,
+    /// `Content-ID` without angle brackets, for inline parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_id: Option<String>,
+    /// Decoded size in bytes; unknown until fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    pub source: AttachmentSource,
+}
+
+impl Attachment {
+    /// Drops the bytes sent with the request; leaves an empty string.
+    pub fn drop_content(&mut self) {
+        if let AttachmentSource::Base64(content) = &mut self.source {
+            *content = String::new();
+        }
+    }
+}
+
+/// The caller's request with defaults filled in. Immutable.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub requested_channel: RequestedChannel,
+    /// Text, caption or spoken text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Extra content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Box<Content>>,
+    /// Email subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Email HTML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub html_body: Option<String>,
+    /// Reply-to address of an email.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// The caller's own data, returned unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Map<String, Value>>,
+    /// Whether a failed messaging app falls back to SMS.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub fallback_enabled: bool,
+    /// Fall back if no receipt arrives within this many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_after_seconds: Option<u64>,
+    /// Validity in seconds, if the caller set it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validity_seconds: Option<u64>,
+    /// BCP 47 tag of the language to speak.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice_language: Option<String>,
+    /// Email attachments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    /// The template used, as of acceptance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Box<crate::template::Used>>,
+    /// When to send it.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::time::millis::option")]
+    pub scheduled_at: Option<Timestamp>,
+    /// A keyed hash of the idempotency key, stored in its own column.
+    #[serde(skip)]
+    pub idempotency_key: Option<String>,
+    pub routing: Routing,
+}
+
+/// Marks the end of a truncated text.
+const CUT: char = '…';
+
+impl Request {
+    /// Drops HTML and attachment bytes, which lists do not show; leaves empty strings.
+    pub fn drop_bulk(&mut self) {
+        if let Some(html) = &mut self.html_body {
+            *html = String::new();
+        }
+        self.attachments.iter_mut().for_each(Attachment::drop_content);
+    }
+
+    /// Returns how many bytes of the request an attempt must load from the spool; 0 if the row holds it all.
+    pub fn spooled_bytes(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let content = |attachment: &Attachment| if let AttachmentSource::Base64(content) = &attachment.source { content.len() } else { 0 };
+        let bytes = text(&self.text) + text(&self.html_body) + self.attachments.iter().map(content).sum::<usize>();
+        if bytes > limits::SPOOL_THRESHOLD_BYTES { bytes } else { 0 }
+    }
+
+    /// Returns the decoded bytes of all attachments included in the request.
+    pub fn attachment_bytes(&self) -> u64 {
+        self.attachments.iter().filter_map(|attachment| attachment.size).sum()
+    }
+
+    /// Truncates a very long text to what lists show.
+    pub fn truncate_text(&mut self) {
+        if let Some(text) = self.text.as_mut().filter(|text| text.len() > limits::SPOOLED_TEXT_SHOWN_BYTES) {
+            text.truncate(text.floor_char_boundary(limits::SPOOLED_TEXT_SHOWN_BYTES));
+            text.push(CUT);
+            text.shrink_to_fit();
+        }
+    }
+
+    /// Returns whether [`Self::forget_bulk`] removed HTML.
+    pub fn lacks_html(&self) -> bool {
+        self.html_body.as_ref().is_some_and(String::is_empty)
+    }
+
+    /// Returns whether [`Self::cut_text`] may have truncated the text. A text of that length with the same ending counts as truncated.
+    pub fn may_be_truncated(&self) -> bool {
+        let most = limits::SPOOLED_TEXT_SHOWN_BYTES + CUT.len_utf8();
+        self.text.as_ref().is_some_and(|text| (most - 3..=most).contains(&text.len()) && text.ends_with(CUT))
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Why a message took its route.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Routing {
+    /// The deciding rule.
+    pub reason: String,
+    /// Every channel considered, with the result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub considered: Vec<Considered>,
+    /// Warnings about the recipient or the content.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// A channel considered during routing.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Considered {
+    pub channel: Channel,
+    pub usable: bool,
+    /// Reason for the result.
+    pub reason: String,
+    /// Price on this channel; absent without a price.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "stored_price")]
+    pub price: Option<Micros>,
+    /// Estimated chance of delivery, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chance: Option<u16>,
+}
+
+/// The stored form of a price, in micros.
+mod stored_price {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::money::Micros;
+
+    pub(super) fn serialize<S: Serializer>(price: &Option<Micros>, serializer: S) -> Result<S::Ok, S::Error> {
+        price.map(|price| price.0).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Micros>, D::Error> {
+        Ok(Option::<i64>::deserialize(deserializer)?.map(Micros))
+    }
+}
