@@ -516,7 +516,7 @@ async fn a_number_that_went_away_stops_the_client_politely() {
     tx.update_number(app.tenant(), &stored).await.expect("written");
     tx.commit().await.expect("committed");
     let page = client.submit("finish", &[("agree", "yes")]).await.expect(422);
-    assert!(page.text.contains("cannot be used at the moment"), "{}", page.text);
+    assert!(page.text.contains("is not available at the moment"), "{}", page.text);
     assert_eq!(senders(&app).await.len(), 1, "nothing is left of the try");
 }
 
