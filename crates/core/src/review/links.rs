@@ -150,6 +150,12 @@ const CHEAP: &[&str] = &[
     "loan", "win", "bid", "zip", "mov", "ru", "pw", "site", "online", "bet",
 ];
 
+/// Further ones that make a link of a name without a scheme and a path.
+const BARE: &[&str] =
+    &["com", "net", "org", "info", "biz", "app", "live", "io", "co", "es", "fr", "de", "it", "pt", "br", "mx", "uk", "eu", "example"];
+/// The most bytes of the name that a text begins with.
+const OPENING: usize = 40;
+
 /// Characters that stand for letters.
 const LOOKALIKES: &[(char, char)] = &[('0', 'o'), ('1', 'l'), ('3', 'e'), ('4', 'a'), ('5', 's'), ('7', 't')];
 
@@ -184,7 +190,7 @@ impl Links<'_> {
             let Some(url) = link(word).filter(|url| !self.allows(url)) else { continue };
             if let Some(category) = judge(&url) {
                 findings.push(Finding(category, word.to_owned()));
-            } else if speaks_for_another(text, &url) {
+            } else if speaks_for_another(text, &url) || joins_its_name(text, &url) {
                 findings.push(Finding(Category::Lure, word.to_owned()));
             }
         }
@@ -243,7 +249,24 @@ fn speaks_for_another(text: &str, url: &Url) -> bool {
     let Some((opening, _)) = text.split_once(':') else { return false };
     let name = letters(opening);
     let label = own_label(url).unwrap_or_default();
+    let host = url.host_str().unwrap_or_default();
+    // Offices write below the domains of their states.
+    if host.rsplit('.').take(2).any(|label| matches!(label, "gov" | "gob" | "gouv")) {
+        return false;
+    }
     BRANDS.contains(&name.as_str()) && !label.contains(&name) && !label.starts_with("amzn")
+}
+
+/// Whether a text begins with a name and links to a domain that joins it with other words: "Acme: ... https://acme-refund.example". A
+/// business has its name as a domain; fraud has to take what is left.
+fn joins_its_name(text: &str, url: &Url) -> bool {
+    let Some((opening, _)) = text.split_once(':').filter(|(opening, _)| opening.len() <= OPENING) else { return false };
+    let (label, host) = (own_label(url).unwrap_or_default(), url.host_str().unwrap_or_default());
+    if !label.contains('-') || letters(&label) == letters(opening) {
+        return false;
+    }
+    let names = opening.split_whitespace().map(letters).filter(|name| name.len() >= 4);
+    names.into_iter().any(|name| label.split('-').chain(host.split('.')).any(|part| part == name))
 }
 
 /// The words of a text without the marks around them.
@@ -292,8 +315,10 @@ fn link(word: &str) -> Option<Url> {
     let host = lower.split('/').next().unwrap_or_default();
     let domain = host.split_once('.').is_some_and(|(name, rest)| !name.is_empty() && rest.len() >= 2);
     let known = lower.starts_with("www.") || SHORTENERS.contains(&host);
-    let looks =
-        lower.contains('/') && !host.contains('@') && host.rsplit('.').next().is_some_and(|tld| tld.chars().all(char::is_alphabetic));
+    let tld = host.rsplit('.').next().unwrap_or_default();
+    // Phones make a link of a name alone. One with a capital behind the dot is the next sentence.
+    let bare = (BARE.contains(&tld) || is_cheap(host)) && word.ends_with(tld);
+    let looks = !host.contains('@') && (bare || lower.contains('/') && tld.chars().all(char::is_alphabetic));
     if domain && (known || looks) { Url::parse(&format!("http://{word}")).ok() } else { None }
 }
 
