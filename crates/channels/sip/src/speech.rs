@@ -223,7 +223,7 @@ mod tests {
         for (line, tag, wanted) in [
             ("/nonexistent/speak", "en", "cannot be started"),
             ("ls /nonexistent", "en", "No such file"),
-            ("cat", "en", "wrote no WAV file"),
+            ("cat", "en", "did not write a WAV file"),
             ("cat --{voice}", "fil-PH", "no voice speaks \"fil-PH\""),
             ("cat {language}", "-rf", "no voice speaks \"-rf\""),
         ] {
