@@ -15,12 +15,10 @@ use crate::load::Target;
 use crate::proc::{self, wait_until};
 use crate::smsc::Smsc;
 use crate::subject::free_port;
+use crate::workload::LOGIN;
 
 /// Instructions if it is not installed.
 const MISSING: &str = "Kannel is not installed (no bearerbox or smsbox in PATH, /usr/sbin or /usr/lib/kannel): apt-get install kannel";
-
-/// Both programs need a name and a password somewhere.
-pub(crate) const LOGIN: &str = "bench";
 
 /// How it stores accepted messages.
 #[derive(Clone, Copy, Debug, PartialEq)]

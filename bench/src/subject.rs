@@ -13,12 +13,11 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use crate::http::Conn;
-use crate::kannel::LOGIN;
 use crate::load::Target;
 use crate::postgres::Cluster;
 use crate::proc::{self, wait_until};
 use crate::shim::Shim;
-use crate::workload::FROM;
+use crate::workload::{FROM, LOGIN};
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]

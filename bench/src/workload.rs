@@ -4,7 +4,6 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 
 use crate::http::bearer;
-use crate::kannel::LOGIN;
 
 /// First number of the pool, and of the numbers outside of it. All are valid Spanish mobile numbers; nothing is ever really sent to them.
 pub(crate) const POOL: u64 = 34_610_000_000;
@@ -14,6 +13,8 @@ pub(crate) const POOL_MAX: u64 = OUTSIDE - POOL;
 
 /// Sender of SMS sent over SMPP.
 pub(crate) const FROM: &str = "12345";
+/// Both programs need a name and a password somewhere.
+pub(crate) const LOGIN: &str = "bench";
 /// What precedes the number of a message in its text.
 pub(crate) const TOKEN: &str = "benchtoken";
 /// Digits of that number.

@@ -12,14 +12,9 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac as _};
 use http::{HeaderMap, HeaderName};
 use nuncio_channel::{Account, Adapter, AdapterFactory, CallbackRequest, CallError, ParsedCallback};
-use nuncio_channel_instagram::InstagramFactory;
-use nuncio_channel_kannel::KannelFactory;
 use nuncio_channel_meta::scripted::{SECRET, WORD, network, services, sign};
 use nuncio_channel_smpp::promises;
 use nuncio_channel_smtp::mail::Mail;
-use nuncio_channel_telegram::TelegramFactory;
-use nuncio_channel_twilio::TwilioFactory;
-use nuncio_channel_whatsapp::WhatsappFactory;
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::{ConnectionId, Redacted, TenantId, Timestamp};
 use serde_json::{Value, json};
@@ -49,7 +44,7 @@ pub fn pdu(data: &[u8]) {
 pub fn whatsapp(body: &[u8]) {
     static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| {
         let secrets = json!({"access_token": "t", "app_secret": SECRET, "verify_token": WORD});
-        open(&WhatsappFactory::new(network()), json!({"phone_number_id": "106540352242922"}), secrets)
+        open(&nuncio_channel_whatsapp::factory(network()), json!({"phone_number_id": "106540352242922"}), secrets)
     });
     callback(&ADAPTER, "x-hub-signature-256", &sign(body), body);
 }
@@ -58,7 +53,7 @@ pub fn whatsapp(body: &[u8]) {
 pub fn instagram(body: &[u8]) {
     static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| {
         let secrets = json!({"access_token": "t", "app_secret": SECRET, "verify_token": WORD});
-        open(&InstagramFactory::new(network()), json!({"account_id": "17841405309211844"}), secrets)
+        open(&nuncio_channel_instagram::factory(network()), json!({"account_id": "17841405309211844"}), secrets)
     });
     callback(&ADAPTER, "x-hub-signature-256", &sign(body), body);
 }
@@ -67,7 +62,7 @@ pub fn instagram(body: &[u8]) {
 pub fn telegram(body: &[u8]) {
     const TOKEN: &str = "123456789:AAF";
     static ADAPTER: LazyLock<Arc<dyn Adapter>> =
-        LazyLock::new(|| open(&TelegramFactory::new(network()), json!({"receive": "webhook"}), json!({"token": TOKEN})));
+        LazyLock::new(|| open(&nuncio_channel_telegram::factory(network()), json!({"receive": "webhook"}), json!({"token": TOKEN})));
     // The secret that the adapter sets with the URL.
     static SECRET: LazyLock<String> = LazyLock::new(|| {
         let mut mac = Hmac::<Sha256>::new_from_slice(TOKEN.as_bytes()).expect("any length");
@@ -82,7 +77,7 @@ pub fn kannel(query: &[u8]) {
     const WORD: &str = "a word of sixteen letters";
     static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| {
         let settings = json!({"url": "http://127.0.0.1:13013/cgi-bin/sendsms", "username": "nuncio"});
-        open(&KannelFactory::new(network()), settings, json!({"password": "p", "callback_secret": WORD}))
+        open(&nuncio_channel_kannel::factory(network()), settings, json!({"password": "p", "callback_secret": WORD}))
     });
     let Ok(query) = std::str::from_utf8(query) else { return };
     let query = format!("key={}&{query}", WORD.replace(' ', "+"));
@@ -94,7 +89,7 @@ pub fn twilio(query: &[u8]) {
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
     static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| {
         let settings = json!({"account_sid": "AC0123456789abcdef0123456789abcdef", "from": "+34600111222"});
-        open(&TwilioFactory::new(network()), settings, json!({"auth_token": TOKEN}))
+        open(&nuncio_channel_twilio::factory(network()), settings, json!({"auth_token": TOKEN}))
     });
     let Ok(query) = std::str::from_utf8(query) else { return };
     let url = format!("https://nuncio.example/?{query}");

@@ -7,7 +7,7 @@ use nuncio_domain::{ErrorCode, limits};
 use serde_json::{Value, json};
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::header::{Header, HeaderBuilder};
-use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Object, Schema, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::server::ServerBuilder;
@@ -19,8 +19,8 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema as _, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::error::{Code, ErrorBody};
-use crate::operations::OPERATIONS;
+use crate::error_schemas::{Code, ErrorBody};
+use crate::operations::{operation_id, permission, with_body};
 use crate::state::App;
 use crate::v1;
 use crate::{error_schemas, event_schemas, examples, named_objects};
@@ -73,7 +73,7 @@ pub(crate) fn build() -> (axum::Router<App>, &'static OpenApi) {
 fn completed(mut document: OpenApi) -> OpenApi {
     for (path, item) in &mut document.paths.paths {
         let takes_id = path.contains('{');
-        for (operation, has_body) in operations(item) {
+        for (operation, has_body) in with_body(item) {
             complete(operation, takes_id, has_body);
         }
     }
@@ -86,16 +86,10 @@ fn completed(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// The id of an operation in the document, from the name of its handler: `sendMessage` of `send_message`.
-pub fn operation_id(handler: &str) -> String {
-    let capital = |word: &str| word.char_indices().map(|(n, c)| if n == 0 { c.to_ascii_uppercase() } else { c }).collect::<String>();
-    handler.split('_').enumerate().map(|(n, word)| if n == 0 { word.to_owned() } else { capital(word) }).collect()
-}
-
 /// Gives operations, and the links that lead to them, the ids that clients are generated from.
 fn name_operations(document: &mut OpenApi) {
     for item in document.paths.paths.values_mut() {
-        for (operation, _) in operations(item) {
+        for (operation, _) in with_body(item) {
             operation.operation_id = operation.operation_id.as_deref().map(operation_id);
             for response in operation.responses.responses.values_mut() {
                 let RefOr::T(response) = response else { continue };
@@ -248,8 +242,7 @@ fn complete(operation: &mut Operation, takes_id: bool, has_body: bool) {
             add_headers(response, status);
         }
     }
-    let permission =
-        OPERATIONS.iter().find(|(id, _)| operation.operation_id.as_deref() == Some(*id)).and_then(|(_, permission)| *permission);
+    let permission = operation.operation_id.as_deref().and_then(permission);
     complete_errors(&mut operation.responses.responses, common_codes(takes_id, has_body, permission.is_some()));
     operation.parameters.get_or_insert_default().push(RefOr::T(prefer()));
     if let Some(permission) = permission {
@@ -284,18 +277,11 @@ fn prefer() -> Parameter {
         .build()
 }
 
-/// The operations of a path, each with whether it reads a body.
-pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = (&mut Operation, bool)> {
-    let PathItem { get, post, put, patch, delete, .. } = item;
-    let all = [(get, false), (post, true), (put, true), (patch, true), (delete, false)];
-    all.into_iter().filter_map(|(operation, has_body)| Some((operation.as_mut()?, has_body)))
-}
-
 /// The schemas that request bodies are made of, by name.
 fn requested(document: &mut OpenApi) -> BTreeSet<String> {
     let mut requested = BTreeSet::new();
     for item in document.paths.paths.values_mut() {
-        for (operation, _) in operations(item) {
+        for (operation, _) in with_body(item) {
             collect_references(&json!(operation.request_body), &mut requested);
         }
     }

@@ -6,7 +6,15 @@ use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::error::Fault;
+/// One fault of a request.
+#[derive(ToSchema)]
+#[schema(as = FieldError)]
+pub(crate) struct Fault {
+    /// Where it is: `content.buttons[2].title`, `query.limit`, `header.Service-Sender`.
+    path: String,
+    /// What was wrong, and what would be right.
+    message: String,
+}
 
 /// Always empty.
 #[derive(Serialize)]

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use nuncio_domain::ErrorCode;
+use serde::Serialize;
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::schema::{Discriminator, OneOfBuilder, Type};
 use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::error::ErrorObject;
 use crate::error_details::*;
 
 /// Names the schema of each code's `details`. A new code does not compile without a line here.
@@ -130,3 +130,73 @@ pub(crate) fn one_of(codes: &[ErrorCode], repeated: Option<&RefOr<Schema>>) -> R
         _ => items.into_iter().fold(OneOfBuilder::new().discriminator(Some(discriminator)), OneOfBuilder::item).into(),
     }
 }
+
+/// The body of an error, whatever its code.
+pub(crate) struct ErrorBody;
+
+impl PartialSchema for ErrorBody {
+    fn schema() -> RefOr<Schema> {
+        one_of(&common().collect::<Vec<_>>(), None)
+    }
+}
+
+impl ToSchema for ErrorBody {
+    fn name() -> Cow<'static, str> {
+        "Error".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        add_schemas(schemas);
+    }
+}
+
+/// An error in short.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ErrorObject {
+    #[schema(value_type = Code)]
+    code: &'static str,
+    message: String,
+}
+
+/// The schema of error codes.
+pub(crate) struct Code;
+
+impl PartialSchema for Code {
+    fn schema() -> RefOr<Schema> {
+        let lines = ErrorCode::ALL.iter().map(|code| format!("- `{}` ({}): {}", code.as_str(), code.status(), code.summary()));
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(ErrorCode::ALL.iter().map(|code| code.as_str())))
+            .description(Some(lines.collect::<Vec<_>>().join("\n")))
+            .into()
+    }
+}
+
+impl ToSchema for Code {
+    fn name() -> Cow<'static, str> {
+        "ErrorCode".into()
+    }
+}
+
+/// Makes the schema of the 409 that answers a repeated idempotency key: the original resource is in it under its name.
+macro_rules! repeated {
+    ($(#[$doc:meta])* $name:ident: $field:ident of $resource:ty) => {
+        $(#[$doc])*
+        #[derive(serde::Serialize, utoipa::ToSchema)]
+        #[serde(rename_all = "camelCase")]
+        pub(crate) struct $name {
+            /// The original, unless it was deleted since.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schema(schema_with = crate::error_details::whole_or_reference::<$resource>)]
+            $field: Option<$resource>,
+            #[schema(value_type = crate::error_details::IdempotencyCode)]
+            code: &'static str,
+            /// In words.
+            #[schema(example = "the idempotency key was used by the same request")]
+            message: String,
+            details: crate::error_details::NoDetails,
+            error: crate::error_schemas::ErrorObject,
+        }
+    };
+}
+pub(crate) use repeated;

@@ -39,7 +39,7 @@ pub(crate) fn add(document: &mut OpenApi) {
 
 fn add_to(paths: &mut Paths, of: &impl Fn(&mut Content)) {
     for item in paths.paths.values_mut() {
-        for (operation, _) in super::document::operations(item) {
+        for (operation, _) in crate::operations::with_body(item) {
             let id = operation.operation_id.clone().unwrap_or_default();
             let show = |(media, content): (&String, &mut RefOr<Content>)| {
                 let RefOr::T(content) = content else { return };

@@ -4,7 +4,7 @@
 //! checked against the permission of its operation, all before the handler sees it. Handlers take their input through the
 //! [extractors](extract), which tell every fault of a body or query at once, call [`nuncio_core::Core`], and render. What is
 //! common to all operations (security, errors, headers) is added to the [document](document) in one place, so that a new
-//! endpoint is a file under `v1`, a line in its `mod.rs`, and a row in [`OPERATIONS`].
+//! endpoint is a file under `v1`, a line in its `mod.rs`, and a row in [`nuncio_core::UseCase`].
 
 mod budget;
 mod document;
@@ -23,11 +23,12 @@ mod refusals;
 mod reply;
 mod shell;
 mod state;
+mod streams;
 mod v1;
 mod wire;
 
-pub use document::{openapi, operation_id};
-pub use operations::OPERATIONS;
+pub use document::openapi;
+pub use operations::operation_id;
 pub use shell::Spare;
 pub use state::{ApiLimits, ApiState};
 pub use wire::Pace;
@@ -38,7 +39,7 @@ pub use wire::Pace;
 /// Serve it with `ConnectInfo<SocketAddr>`: failed authentications are counted per address. Without one they all count together.
 pub fn router(state: ApiState, pages: axum::Router) -> axum::Router {
     let (routes, document) = document::build();
-    let app = state::App::new(state, document);
+    let app = state::App::new(state, document, document::schemas());
     routes
         .merge(node::routes(document))
         .merge(providers::routes())

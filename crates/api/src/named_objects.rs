@@ -26,6 +26,9 @@ pub(crate) fn name(document: &mut OpenApi) {
             let RefOr::T(Schema::Object(inner)) = &*property else { continue };
             let (mut plain, is_nullable) = (inner.clone(), inner.schema_type != SchemaType::Type(Type::Object));
             plain.schema_type = SchemaType::Type(Type::Object);
+            if has_any_values(&plain) {
+                (plain.property_names, plain.additional_properties) = (None, None);
+            }
             // Said aloud: generators for TypeScript take silence for "no fields".
             plain.additional_properties.get_or_insert_with(|| Box::new(AdditionalProperties::FreeForm(true)));
             let description = plain.description.take();
@@ -43,4 +46,10 @@ pub(crate) fn name(document: &mut OpenApi) {
         }
     }
     components.schemas.extend(named.into_iter().map(|(name, object)| (name.to_owned(), RefOr::T(Schema::Object(object)))));
+}
+
+/// Whether values of any type are allowed.
+fn has_any_values(object: &Object) -> bool {
+    let values = object.additional_properties.as_deref();
+    matches!(values, Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(values)))) if values.schema_type == SchemaType::AnyValue)
 }

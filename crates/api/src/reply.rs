@@ -86,3 +86,23 @@ macro_rules! page {
     };
 }
 pub(crate) use page;
+
+/// Makes the body that holds a resource under its name.
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident as $schema:ident: $field:ident of $resource:ty) => {
+        $(#[$doc])*
+        #[derive(Debug, serde::Serialize, utoipa::ToSchema)]
+        #[serde(rename_all = "camelCase")]
+        #[schema(as = $schema)]
+        pub(crate) struct $name {
+            $field: $resource,
+        }
+
+        impl From<$resource> for $name {
+            fn from($field: $resource) -> Self {
+                Self { $field }
+            }
+        }
+    };
+}
+pub(crate) use named;

@@ -8,14 +8,15 @@ use axum::extract::FromRef;
 use nuncio_core::Core;
 use nuncio_core::rate::{Buckets, Quota};
 use nuncio_domain::{TenantId, limits};
+use serde_json::Value;
 use utoipa::openapi::OpenApi;
 
 use crate::budget::Budget;
-use crate::extract::Validators;
+use crate::extract::validators::Validators;
 use crate::operations::Operations;
 use crate::reads::Reads;
 use crate::refusals::Refusals;
-use crate::v1::events::Streams;
+use crate::streams::Streams;
 use crate::wire::Pace;
 
 /// Limits of the API as a whole.
@@ -85,7 +86,8 @@ pub(crate) struct Shared {
 }
 
 impl App {
-    pub(crate) fn new(state: ApiState, document: &OpenApi) -> Self {
+    /// `schemas` is `{"components": {"schemas": …}}` of the document.
+    pub(crate) fn new(state: ApiState, document: &OpenApi, schemas: &'static Value) -> Self {
         let ApiState { core, metrics, limits } = state;
         Self(Arc::new(Shared {
             core,
@@ -96,7 +98,7 @@ impl App {
             strays: Buckets::new(Quota::new(limits::GUESSES, limits::GUESSES)),
             budget: Budget::new(limits.max_in_flight_bytes),
             pace: limits.pace,
-            validators: Validators::default(),
+            validators: Validators::new(schemas),
             streams: Streams::default(),
             reads: Reads::default(),
             refusals: Refusals::default(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
-use nuncio_domain::message::{Direction, FailureCode, Message, Request, Routing, Status};
+use nuncio_domain::message::{Direction, FailureCode, Message, Request, Status};
 use nuncio_domain::{AddressId, Channel, FieldError, MessageId, MessageType, Redacted, RequestedChannel, SenderId, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -240,22 +240,8 @@ pub fn message(account: &Account, to: &str, number: u8) -> Message {
         sender: SenderId::from_uuid(id),
         address: AddressId::from_uuid(id),
         request: Arc::new(Request {
-            requested_channel: RequestedChannel::Only(account.channel),
-            text: Some(format!("Message {number} of the suite")),
-            content: None,
             subject: email.then(|| "The suite".to_owned()),
-            html_body: None,
-            reply_to: None,
-            metadata: None,
-            fallback_enabled: true,
-            fallback_after_seconds: None,
-            validity_seconds: None,
-            voice_language: None,
-            attachments: Vec::new(),
-            template: None,
-            scheduled_at: None,
-            idempotency_key: None,
-            routing: Routing::default(),
+            ..Request::text(RequestedChannel::Only(account.channel), format!("Message {number} of the suite"))
         }),
         state: State {
             status: Status::Queued,

@@ -67,7 +67,9 @@ impl Shared {
 
     async fn find_attachment(&self, attachment: &Attachment) -> Result<Found, Verdict> {
         match &attachment.source {
-            AttachmentSource::Base64(text) => STANDARD.decode(text).map(Found::Here).map_err(|e| unavailable(attachment, &e.to_string())),
+            AttachmentSource::Base64(text) => {
+                STANDARD.decode(text.as_bytes()).map(Found::Here).map_err(|e| unavailable(attachment, &e.to_string()))
+            }
             AttachmentSource::Url(url) => {
                 let opened = self.net.open(url, TIMEOUT).await;
                 opened.map(Found::Opened).map_err(|error| failed(attachment, &error))

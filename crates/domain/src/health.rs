@@ -13,7 +13,6 @@ pub struct Health {
     pub state: HealthState,
     /// Since when the connection has not been working.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub since: Option<Timestamp>,
     /// Reason, as text.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -96,6 +96,17 @@ pub trait Id: Copy + Eq + fmt::Display + fmt::Debug + Send + Sync + 'static {
     }
 }
 
+/// The schema of identifiers with this prefix.
+#[cfg(feature = "openapi")]
+fn schema(prefix: &str) -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+    utoipa::openapi::ObjectBuilder::new()
+        .schema_type(utoipa::openapi::schema::Type::String)
+        .description(Some(format!("`{prefix}_` and 26 characters. Sorts by the time of its creation.")))
+        .pattern(Some(format!("^{prefix}_[0-7][0-9a-hjkmnp-tv-z]{{25}}$")))
+        .examples([format!("{prefix}_01hgw2bbg0e9tatjpp9vyrkcyk")])
+        .into()
+}
+
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
         $(#[$doc])*
@@ -116,6 +127,14 @@ macro_rules! ids {
                 f.write_str(std::str::from_utf8(&text).unwrap_or_default())
             }
         }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> { schema($prefix) }
+        }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::ToSchema for $name {}
 
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { fmt::Display::fmt(self, f) }

@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod authentication;
+mod base64_text;
 pub mod broadcast;
 pub mod channel;
 pub mod config;
@@ -30,6 +31,8 @@ pub mod plain;
 pub mod price;
 pub mod profile;
 pub mod redacted;
+#[cfg(feature = "openapi")]
+mod schema;
 pub mod sms;
 pub mod speech;
 pub mod template;
@@ -40,6 +43,7 @@ pub mod webhook;
 
 pub use address::{AddressKind, Recipient};
 pub use authentication::Authentication;
+pub use base64_text::Base64;
 pub use channel::{Channel, MessageType, RequestedChannel};
 pub use ctx::{Clock, Entropy, Ids};
 pub use error::{Error, ErrorCode, FieldError, Result};

@@ -1,5 +1,6 @@
 //! Creates a database for each test.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -69,6 +70,9 @@ impl Held {
 const SQLITE_COLUMNS: &str = "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name) p WHERE m.type = 'table' \
      AND m.name NOT LIKE 'sqlite%' ORDER BY m.name";
 const POSTGRES_TABLES: &str = "SELECT CAST(table_name AS TEXT) FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1";
+
+const STATEMENTS: &str = "SELECT s.query, CAST(SUM(s.calls) AS BIGINT) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid \
+     WHERE d.datname = $1 GROUP BY s.query";
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
@@ -145,6 +149,22 @@ impl Database {
         let mut conn = SqliteConnection::connect_with(&options).await.expect("the file opens");
         conn.execute(sqlx::AssertSqlSafe(statement.to_owned())).await.expect("the statement runs");
         conn.close().await.expect("the file closes");
+    }
+
+    /// Has the server count the statements of connections that are opened from now on.
+    pub async fn count_statements(&self) {
+        let Self::Postgres { server, name } = self else { panic!("only PostgreSQL counts statements") };
+        // Two tests that made the extension at once would get in each other's way.
+        execute(server, "SELECT pg_advisory_lock(7); CREATE EXTENSION IF NOT EXISTS pg_stat_statements".to_owned()).await;
+        execute(server, format!("ALTER DATABASE {name} SET pg_stat_statements.track = 'top'")).await;
+    }
+
+    /// The statements that were counted, with how often each ran.
+    pub async fn statements(&self) -> BTreeMap<String, i64> {
+        let Self::Postgres { server, name } = self else { panic!("only PostgreSQL counts statements") };
+        let mut conn = PgConnection::connect(server).await.expect("the PostgreSQL server of the tests answers");
+        let rows: Vec<(String, i64)> = sqlx::query_as(STATEMENTS).bind(name).fetch_all(&mut conn).await.expect("the statements");
+        rows.into_iter().collect()
     }
 
     /// Blocks every writer of messages until [`Held::release`]. The store gives up after a second.

@@ -12,6 +12,7 @@ mod name_server;
 mod receiver;
 mod time;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -82,6 +83,8 @@ pub struct Options {
     pub code_relay: Option<CodeRelay>,
     /// External reviewer of broadcasts, in addition to the built-in review.
     pub reviewer: Option<Reviewer>,
+    /// Whether [`TestApp::statements`] is asked; takes PostgreSQL.
+    pub counts_statements: bool,
 }
 
 impl Default for Options {
@@ -97,6 +100,7 @@ impl Default for Options {
             dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
             code_relay: None,
             reviewer: None,
+            counts_statements: false,
         }
     }
 }
@@ -143,6 +147,9 @@ impl TestApp {
         let clock = Arc::new(ManualClock::default());
         let ids = Ids { clock: clock.clone(), entropy: Arc::new(SeededEntropy::new(42)) };
         let database = Database::make(backend).await;
+        if options.counts_statements {
+            database.count_statements().await;
+        }
         let faults = Arc::new(FaultInjector::default());
         let (node, router) = boot(&database, &ids, &options, &faults).await;
         node.start().await.expect("the node enters");
@@ -300,6 +307,18 @@ impl TestApp {
     /// Runs a statement, bypassing the store.
     pub async fn sql(&self, statement: &str) {
         self.database.execute(statement).await;
+    }
+
+    /// How often `action` has the server run each kind of statement.
+    pub async fn statements(&self, action: impl Future) -> BTreeMap<String, i64> {
+        let before = self.database.statements().await;
+        action.await;
+        let mut after = self.database.statements().await;
+        after.retain(|statement, calls| {
+            *calls -= before.get(statement).copied().unwrap_or_default();
+            *calls > 0
+        });
+        after
     }
 
     /// Blocks every writer of messages until [`Held::release`]. The store gives up after a second.

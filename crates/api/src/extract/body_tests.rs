@@ -1,13 +1,14 @@
 use axum::http::{HeaderName, HeaderValue};
 use nuncio_core::messages::SendMessage;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::super::validators::Validators;
 use super::*;
 use crate::budget::{Budget, Lease, Owner};
 use crate::wire::{Intake, Pace};
 
 fn parse(json: &str, lenient: bool) -> Result<SendMessage, Error> {
-    Validators::default().parse(json.as_bytes(), lenient)
+    Validators::new(crate::document::schemas()).parse(json.as_bytes(), lenient)
 }
 
 fn faults(json: &str) -> Vec<(String, String)> {
@@ -78,7 +79,7 @@ fn lenient_handling_drops_unknown_fields_and_nothing_else() {
 
 #[test]
 fn a_body_where_none_belongs_is_refused_by_its_fields() {
-    let parse = |lenient| Validators::default().parse::<Empty>(br#"{"x":1}"#, lenient);
+    let parse = |lenient| Validators::new(crate::document::schemas()).parse::<Empty>(br#"{"x":1}"#, lenient);
     let error = parse(false).expect_err("must be refused");
     assert_eq!(error.message(), "x: is unknown; there are no fields here");
     assert!(parse(true).is_ok());
@@ -92,7 +93,8 @@ fn null_is_absent() {
 
 #[test]
 fn null_is_no_empty_object() {
-    let parse = |json: &str| Validators::default().parse::<nuncio_core::contacts::UpdateContact>(json.as_bytes(), false);
+    let parse =
+        |json: &str| Validators::new(crate::document::schemas()).parse::<nuncio_core::contacts::UpdateContact>(json.as_bytes(), false);
     assert!(parse(r#"{"metadata":null}"#).is_err());
     assert!(parse(r#"{"metadata":{},"defaultChannel":null}"#).is_ok());
 }

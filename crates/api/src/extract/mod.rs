@@ -7,27 +7,22 @@ mod objects;
 mod query;
 mod scan;
 mod short;
+pub(crate) mod validators;
 
 use axum::extract::FromRequestParts;
 use axum::extract::rejection::PathRejection;
 use axum::http::request::Parts;
-use nuncio_core::Caller;
+use nuncio_core::{Caller, Core};
 use nuncio_domain::Error;
 use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
+use crate::state::App;
 
-pub(crate) use body::{Body, NoBody, OptionalBody, Validators, read as read_bytes};
+pub(crate) use body::{Body, NoBody, OptionalBody, read as read_bytes};
 pub(crate) use faults::shown;
 pub(crate) use headers::{IdempotencyKey, LastEventId, Lenient, ServiceSender, lenient};
 pub(crate) use query::{Query, pairs};
-
-impl Validators {
-    /// Reads a part of a body as a body of its own.
-    pub(crate) fn parse_part<T: DeserializeOwned + utoipa::ToSchema>(&self, json: &[u8], lenient: bool) -> Result<T, Error> {
-        self.parse(json, lenient)
-    }
-}
 
 /// Who calls. The shell has looked it up.
 #[derive(Debug)]
@@ -38,7 +33,19 @@ impl<S: Sync> FromRequestParts<S> for Auth {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let caller = parts.extensions.remove::<Caller>();
-        caller.map(Self).ok_or_else(|| Error::internal("the operation has no row in OPERATIONS, so nobody was authenticated").into())
+        caller.map(Self).ok_or_else(|| Error::internal("the operation has no row in UseCase, so the caller was not authenticated").into())
+    }
+}
+
+/// The use cases, and who calls.
+pub(crate) struct Call(pub(crate) Core, pub(crate) Caller);
+
+impl FromRequestParts<App> for Call {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let Auth(caller) = Auth::from_request_parts(parts, app).await?;
+        Ok(Self(app.core.clone(), caller))
     }
 }
 

@@ -13,7 +13,8 @@ use utoipa::openapi::path::{Parameter, ParameterIn, ParameterStyle};
 use utoipa::openapi::schema::{Object, SchemaType, Type};
 use utoipa::openapi::{RefOr, Required, Schema};
 
-use super::{lenient, shown};
+use super::faults::shown;
+use super::headers::lenient;
 use crate::error::ApiError;
 
 /// The query, read into `T` as its documentation says: booleans and whole numbers become such, deep objects

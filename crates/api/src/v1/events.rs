@@ -1,7 +1,6 @@
 //! `GET /v1/events`.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -12,15 +11,13 @@ use axum::response::{IntoResponse as _, Response};
 use futures::stream;
 use nuncio_core::events::{EventFilter, EventView, ListEvents, Seen};
 use nuncio_core::{Caller, Core};
-use nuncio_domain::{ErrorCode, TenantId, limits};
-use parking_lot::Mutex;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::error::ApiError;
 use crate::extract::{Auth, LastEventId, Query};
 use crate::reply::{Reply, Result, page};
 use crate::state::App;
+use crate::streams::Place;
 
 /// How often a stream looks for new events.
 const LOOK: Duration = Duration::from_millis(250);
@@ -83,41 +80,6 @@ struct Follow {
     _place: Place,
 }
 
-/// How many streams each environment follows on this node.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Streams(Arc<Mutex<HashMap<TenantId, usize>>>);
-
-/// One stream; dropping it ends it.
-struct Place {
-    streams: Streams,
-    tenant: TenantId,
-}
-
-impl Streams {
-    fn enter(&self, tenant: TenantId) -> Result<Place> {
-        let mut streams = self.0.lock();
-        let count = streams.entry(tenant).or_default();
-        if *count >= limits::EVENT_STREAMS {
-            let message = format!("this environment follows {count} streams of events on this node; more are not possible at a time");
-            return Err(ApiError::new(ErrorCode::RateLimitExceeded, message));
-        }
-        *count += 1;
-        Ok(Place { streams: self.clone(), tenant })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut streams = self.streams.0.lock();
-        if let Some(count) = streams.get_mut(&self.tenant) {
-            *count -= 1;
-            if *count == 0 {
-                streams.remove(&self.tenant);
-            }
-        }
-    }
-}
-
 impl Follow {
     /// Waits for the next event. Ends when the caller may no longer see it, or it cannot be read: who follows comes back.
     async fn next(mut self) -> Option<(std::result::Result<Event, axum::Error>, Self)> {
@@ -137,24 +99,5 @@ impl Follow {
                 tokio::time::sleep(LOOK).await;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_world_follows_a_bounded_number_of_streams() {
-        let streams = Streams::default();
-        let enter = |tenant| streams.enter(TenantId(tenant)).map_err(|error| error.inner().code());
-        let mut places: Vec<_> = (0..limits::EVENT_STREAMS).filter_map(|_| enter(1).ok()).collect();
-        assert_eq!(places.len(), limits::EVENT_STREAMS);
-        assert_eq!(enter(1).err(), Some(ErrorCode::RateLimitExceeded));
-        assert!(enter(2).is_ok(), "another world");
-        places.pop();
-        assert!(enter(1).is_ok());
-        drop(places);
-        assert!(streams.0.lock().is_empty());
     }
 }

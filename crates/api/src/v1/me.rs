@@ -1,12 +1,10 @@
 //! `GET /v1/me`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_domain::{Environment, KeyId, Permissions, ProjectId, TeamId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extract::Auth;
+use crate::extract::Call;
 use crate::reply::{Reply, Result};
 
 /// What an API key opens.
@@ -24,7 +22,6 @@ pub(crate) struct Me {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Project {
-    #[schema(value_type = String)]
     id: ProjectId,
     name: String,
     /// Always false.
@@ -34,7 +31,6 @@ pub(crate) struct Project {
 /// The team that owns a project.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Team {
-    #[schema(value_type = String)]
     id: TeamId,
     name: String,
 }
@@ -42,11 +38,9 @@ pub(crate) struct Team {
 /// The API key of the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ApiKey {
-    #[schema(value_type = String)]
     id: KeyId,
     name: String,
     /// What it may do; `*` is everything.
-    #[schema(value_type = Vec<String>)]
     permissions: Permissions,
 }
 
@@ -54,7 +48,7 @@ pub(crate) struct ApiKey {
 ///
 /// Its project and environment, and what it may do there. Every key may ask.
 #[utoipa::path(get, path = "/v1/me", tag = "Account", responses((status = 200, description = "Project, team and key.", body = Me)))]
-pub(crate) async fn get_me(State(core): State<Core>, Auth(caller): Auth) -> Result<Reply<Me>> {
+pub(crate) async fn get_me(Call(core, caller): Call) -> Result<Reply<Me>> {
     let world = core.tenant_config(caller.tenant).await?;
     let project = &world.project;
     Ok(Reply::ok(Me {

@@ -3,6 +3,7 @@
 //! It has no kind of its own. An adapter adds its requests, its error codes and its callbacks.
 
 mod error;
+mod factory;
 mod multipart;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -17,6 +18,7 @@ use nuncio_net::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use nuncio_net::{Client, FetchLimits};
 
 pub use error::{Disposition, Refusal, RequestError};
+pub use factory::{HttpFactory, Open};
 pub use multipart::{FilePart, multipart};
 
 /// Most characters kept of a provider's text.

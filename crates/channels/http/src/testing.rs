@@ -1,13 +1,17 @@
 //! What the tests of HTTP adapters share. Panics where a test would.
 
+use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use nuncio_channel::Adapter;
-use nuncio_channel::contract::{Mode, Peer, Rig};
+use async_trait::async_trait;
+use nuncio_channel::contract::{Harness, Mode, Peer, Report, Rig, run_all};
 pub use nuncio_channel::scripted::{Reply, Scripted, Seen};
+use nuncio_channel::{Account, Adapter, AdapterFactory, Services};
 use nuncio_net::{GuardPolicy, Network};
+
+use crate::HttpFactory;
 
 /// The delay that peers ask for with `Retry-After` in [`Mode::Throttles`].
 pub const RETRY_AFTER: &str = "17";
@@ -70,5 +74,65 @@ impl Deref for Provider {
 impl Peer for Provider {
     fn taken(&self) -> Vec<String> {
         self.seen().iter().filter(|seen| seen.taken).filter_map(self.identity).collect()
+    }
+}
+
+/// An adapter and its scripted provider, to be held to the contract of adapters.
+pub struct Case {
+    /// The factory under test.
+    pub factory: HttpFactory,
+    /// An account for the API at a base URL.
+    pub account: Box<dyn Fn(&str) -> Account + Send + Sync>,
+    /// What the adapters are given.
+    pub services: Services,
+    /// The recipient of the messages.
+    pub to: &'static str,
+    /// What makes two messages one, of a request that sends one.
+    pub identity: fn(&Seen) -> Option<String>,
+    /// The provider's response in a mode.
+    pub respond: fn(Mode, &Seen) -> Reply,
+    /// Encoded forms of the secrets, which must not be seen either.
+    pub more_secrets: Vec<String>,
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.factory.fmt(f)
+    }
+}
+
+impl Case {
+    /// Runs the contract suite in every mode that HTTP has.
+    ///
+    /// # Panics
+    ///
+    /// When the adapter breaks the contract.
+    pub async fn holds(self) {
+        assert_eq!(run_all(&self).await, Report { missing: vec![Mode::AnswersNever] });
+    }
+}
+
+#[async_trait]
+impl Harness for Case {
+    fn factory(&self) -> &dyn AdapterFactory {
+        &self.factory
+    }
+
+    fn account(&self) -> Account {
+        (self.account)("https://api.example")
+    }
+
+    fn more_secrets(&self) -> Vec<String> {
+        self.more_secrets.clone()
+    }
+
+    fn services(&self) -> Services {
+        self.services.clone()
+    }
+
+    async fn rig(&self, mode: Mode) -> Option<Rig> {
+        let respond = self.respond;
+        let open = |base: &str| self.factory.open(&(self.account)(base), &self.services).unwrap_or_else(|errors| panic!("{errors:?}"));
+        Provider::rig(mode, self.to, self.identity, move |seen| respond(mode, seen), open).await
     }
 }

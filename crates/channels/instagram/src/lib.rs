@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, CallError, CallbackRequest, Capabilities, Field, ParsedCallback, Receipts, ResolvedAttachment,
-    SendRequest, Services, Verdict,
+    Account, Adapter, CallError, CallbackRequest, Capabilities, ParsedCallback, Receipts, ResolvedAttachment, SendRequest, Services,
+    Verdict,
 };
-use nuncio_channel_http::fetch;
+use nuncio_channel_http::{HttpFactory, fetch};
 use nuncio_channel_meta::{Graph, RequestError};
 use nuncio_domain::message::Failure;
 use nuncio_domain::{Channel, FieldError, MessageType};
@@ -27,45 +27,25 @@ mod config;
 mod map;
 mod wire;
 
+const KIND: &str = "instagram";
+
 /// Path of messages; the token identifies the account.
 const MESSAGES: &str = "me/messages";
 
 /// Makes adapters of kind `instagram`.
-#[derive(Clone, Debug)]
-pub struct InstagramFactory {
-    net: Network,
+pub fn factory(net: Network) -> HttpFactory {
+    HttpFactory { net, kind: KIND, channels: &[Channel::Instagram], fields: config::FIELDS, has_sessions: false, open }
 }
 
-impl InstagramFactory {
-    /// A factory whose adapters use `net`.
-    pub const fn new(net: Network) -> Self {
-        Self { net }
-    }
-}
-
-impl AdapterFactory for InstagramFactory {
-    fn kind(&self) -> &'static str {
-        "instagram"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Instagram]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        config::FIELDS
-    }
-
-    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        let config = Config::read(account)?;
-        Ok(Arc::new(Instagram {
-            capabilities: Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByReference, window: config.window },
-            callback_url: services.callback_url(self.kind(), account.id),
-            graph: Graph::new(&self.net, config.access.clone()),
-            guarded: self.net.client(false).clone(),
-            config,
-        }))
-    }
+fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+    let config = Config::read(account)?;
+    Ok(Arc::new(Instagram {
+        capabilities: Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByReference, window: config.window },
+        callback_url: services.callback_url(KIND, account.id),
+        graph: Graph::new(net, config.access.clone()),
+        guarded: net.client(false).clone(),
+        config,
+    }))
 }
 
 #[derive(Debug)]

@@ -10,10 +10,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, CallError, CallbackRequest, Capabilities, Field, ParsedCallback, Receipts, SendRequest, Services,
-    Verdict, sms,
+    Account, Adapter, CallError, CallbackRequest, Capabilities, ParsedCallback, Receipts, SendRequest, Services, Verdict, sms,
 };
-use nuncio_channel_http::{Refusal, RequestError};
+use nuncio_channel_http::{HttpFactory, Refusal, RequestError};
 use nuncio_domain::{Channel, FieldError};
 use nuncio_net::{Client, FetchLimits, Network};
 
@@ -30,37 +29,15 @@ const KIND: &str = "kannel";
 const RESPONSE_BYTES: u64 = 16 * 1_024;
 
 /// Makes adapters of kind `kannel`.
-#[derive(Clone, Debug)]
-pub struct KannelFactory {
-    net: Network,
+pub fn factory(net: Network) -> HttpFactory {
+    HttpFactory { net, kind: KIND, channels: &[Channel::Sms, Channel::SmsOneway], fields: config::FIELDS, has_sessions: false, open }
 }
 
-impl KannelFactory {
-    /// A factory whose adapters use `net`.
-    pub const fn new(net: Network) -> Self {
-        Self { net }
-    }
-}
-
-impl AdapterFactory for KannelFactory {
-    fn kind(&self) -> &'static str {
-        KIND
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Sms, Channel::SmsOneway]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        config::FIELDS
-    }
-
-    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        let config = Config::read(account, services)?;
-        let receipts = if config.dlr_mask == 0 { Receipts::Never } else { Receipts::ByAttempt };
-        let capabilities = Capabilities { message_types: sms::MESSAGE_TYPES, receipts, window: config.window };
-        Ok(Arc::new(Kannel { client: self.net.client(config.trusted).clone(), capabilities, config }))
-    }
+fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+    let config = Config::read(account, services)?;
+    let receipts = if config.dlr_mask == 0 { Receipts::Never } else { Receipts::ByAttempt };
+    let capabilities = Capabilities { message_types: sms::MESSAGE_TYPES, receipts, window: config.window };
+    Ok(Arc::new(Kannel { client: net.client(config.trusted).clone(), capabilities, config }))
 }
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use hmac::{Hmac, Mac as _};
 pub use nuncio_channel::testing::{object, services};
-pub use nuncio_channel_http::testing::{NOWHERE, Provider as Api, RETRY_AFTER, Reply, Seen, network};
+pub use nuncio_channel_http::testing::{Case, NOWHERE, Provider as Api, RETRY_AFTER, Reply, Seen, network};
 use serde_json::json;
 use sha2::Sha256;
 

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, CallError, CallbackRequest, Capabilities, EventSink, Field, Origin, ParsedCallback, Receipts,
-    ResolvedAttachment, SendRequest, Services, Sessions, Stop, Verdict,
+    Account, Adapter, CallError, CallbackRequest, Capabilities, EventSink, Origin, ParsedCallback, Receipts, ResolvedAttachment,
+    SendRequest, Services, Sessions, Stop, Verdict,
 };
-use nuncio_channel_http::{attachment, unavailable};
+use nuncio_channel_http::{HttpFactory, attachment, unavailable};
 use nuncio_domain::message::Failure;
 use nuncio_domain::{Channel, FieldError, Ids, MessageType};
 use nuncio_net::{Client, FetchError, FetchLimits, Network};
@@ -32,6 +32,8 @@ mod outbound;
 mod receive;
 mod wire;
 
+const KIND: &str = "telegram";
+
 /// The window limits calls in flight. Telegram accepts about 30 messages a second: <https://core.telegram.org/bots/faq#broadcasting-to-users>.
 static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: Receipts::Never, window: 16 };
 
@@ -42,49 +44,23 @@ const FETCHED: u64 = 20 * 1024 * 1024;
 const FETCHES: usize = 2;
 
 /// Makes adapters of kind `telegram`.
-#[derive(Clone, Debug)]
-pub struct TelegramFactory {
-    net: Network,
+pub fn factory(net: Network) -> HttpFactory {
+    HttpFactory { net, kind: KIND, channels: &[Channel::Telegram], fields: config::FIELDS, has_sessions: true, open }
 }
 
-impl TelegramFactory {
-    /// A factory whose adapters use `net`.
-    pub const fn new(net: Network) -> Self {
-        Self { net }
-    }
-}
-
-impl AdapterFactory for TelegramFactory {
-    fn kind(&self) -> &'static str {
-        "telegram"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Telegram]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        config::FIELDS
-    }
-
-    fn has_sessions(&self) -> bool {
-        true
-    }
-
-    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        let config = Config::read(account)?;
-        Ok(Arc::new(Telegram {
-            api: Api::new(&config, self.net.client(account.trusted).clone()),
-            guarded: self.net.client(false).clone(),
-            fetches: Semaphore::new(FETCHES),
-            bot: Bot { origin: Origin::of(account), id: config.bot },
-            callback_url: services.callback_url(self.kind(), account.id),
-            events: Arc::clone(&services.events),
-            ids: services.ids.clone(),
-            trouble: Mutex::default(),
-            config,
-        }))
-    }
+fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+    let config = Config::read(account)?;
+    Ok(Arc::new(Telegram {
+        api: Api::new(&config, net.client(account.trusted).clone()),
+        guarded: net.client(false).clone(),
+        fetches: Semaphore::new(FETCHES),
+        bot: Bot { origin: Origin::of(account), id: config.bot },
+        callback_url: services.callback_url(KIND, account.id),
+        events: Arc::clone(&services.events),
+        ids: services.ids.clone(),
+        trouble: Mutex::default(),
+        config,
+    }))
 }
 
 /// A bot.

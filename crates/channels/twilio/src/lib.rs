@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, CallError, CallbackRequest, Capabilities, EventSink, Field, ParsedCallback, Receipts,
-    ResolvedAttachment, SendRequest, Services, Verdict, sms,
+    Account, Adapter, CallError, CallbackRequest, Capabilities, EventSink, ParsedCallback, Receipts, ResolvedAttachment, SendRequest,
+    Services, Verdict, sms,
 };
-use nuncio_channel_http::{attachment, basic, fetch, unavailable};
+use nuncio_channel_http::{HttpFactory, attachment, basic, fetch, unavailable};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, FieldError, MessageType};
 use nuncio_net::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
@@ -37,42 +37,27 @@ const RESPONSE_BYTES: u64 = 256 * 1_024;
 static SPOKEN: &[MessageType] = &[MessageType::Text, MessageType::Audio, MessageType::Location, MessageType::Template];
 
 /// Makes adapters of kind `twilio`.
-#[derive(Clone, Debug)]
-pub struct TwilioFactory {
-    net: Network,
-}
-
-impl TwilioFactory {
-    /// A factory whose adapters use `net`.
-    pub const fn new(net: Network) -> Self {
-        Self { net }
+pub fn factory(net: Network) -> HttpFactory {
+    HttpFactory {
+        net,
+        kind: KIND,
+        channels: &[Channel::Sms, Channel::SmsOneway, Channel::Voice],
+        fields: config::FIELDS,
+        has_sessions: false,
+        open,
     }
 }
 
-impl AdapterFactory for TwilioFactory {
-    fn kind(&self) -> &'static str {
-        KIND
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Sms, Channel::SmsOneway, Channel::Voice]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        config::FIELDS
-    }
-
-    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        let config = Config::read(account, services)?;
-        let message_types = if config.is_voice() { SPOKEN } else { sms::MESSAGE_TYPES };
-        Ok(Arc::new(Twilio {
-            client: self.net.client(config.trusted).clone(),
-            guarded: self.net.client(false).clone(),
-            capabilities: Capabilities { message_types, receipts: Receipts::ByAttempt, window: config.window },
-            events: Arc::clone(&services.events),
-            config,
-        }))
-    }
+fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+    let config = Config::read(account, services)?;
+    let message_types = if config.is_voice() { SPOKEN } else { sms::MESSAGE_TYPES };
+    Ok(Arc::new(Twilio {
+        client: net.client(config.trusted).clone(),
+        guarded: net.client(false).clone(),
+        capabilities: Capabilities { message_types, receipts: Receipts::ByAttempt, window: config.window },
+        events: Arc::clone(&services.events),
+        config,
+    }))
 }
 
 #[derive(Debug)]

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, CallError, CallbackRequest, Capabilities, Field, ParsedCallback, ProfileApi, Receipts,
-    ResolvedAttachment, SendRequest, Services, Sessions, Stop, TemplateApi, Verdict,
+    Account, Adapter, CallError, CallbackRequest, Capabilities, ParsedCallback, ProfileApi, Receipts, ResolvedAttachment, SendRequest,
+    Services, Sessions, Stop, TemplateApi, Verdict,
 };
+use nuncio_channel_http::HttpFactory;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, FieldError, MessageType};
 use nuncio_net::Network;
@@ -33,51 +34,27 @@ mod template;
 mod templates;
 mod wire;
 
+const KIND: &str = "whatsapp_cloud";
+
 /// Most inbound messages waiting to be marked as read; beyond that, messages stay unmarked.
 const UNMARKED: usize = 1_024;
 
 /// Makes adapters of kind `whatsapp_cloud`.
-#[derive(Clone, Debug)]
-pub struct WhatsappFactory {
-    net: Network,
+pub fn factory(net: Network) -> HttpFactory {
+    HttpFactory { net, kind: KIND, channels: &[Channel::Whatsapp], fields: config::FIELDS, has_sessions: true, open }
 }
 
-impl WhatsappFactory {
-    /// A factory whose adapters use `net`.
-    pub const fn new(net: Network) -> Self {
-        Self { net }
-    }
-}
-
-impl AdapterFactory for WhatsappFactory {
-    fn kind(&self) -> &'static str {
-        "whatsapp_cloud"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Whatsapp]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        config::FIELDS
-    }
-
-    fn has_sessions(&self) -> bool {
-        true
-    }
-
-    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        let config = Config::read(account)?;
-        let (mark, marks) = mpsc::channel(UNMARKED);
-        Ok(Arc::new(Whatsapp {
-            capabilities: Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByAttempt, window: config.window },
-            callback_url: services.callback_url(self.kind(), account.id),
-            templates: Templates::new(&self.net, config.clone()),
-            cloud: Cloud::new(&self.net, config),
-            mark,
-            marks: Mutex::new(marks),
-        }))
-    }
+fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+    let config = Config::read(account)?;
+    let (mark, marks) = mpsc::channel(UNMARKED);
+    Ok(Arc::new(Whatsapp {
+        capabilities: Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByAttempt, window: config.window },
+        callback_url: services.callback_url(KIND, account.id),
+        templates: Templates::new(net, config.clone()),
+        cloud: Cloud::new(net, config),
+        mark,
+        marks: Mutex::new(marks),
+    }))
 }
 
 #[derive(Debug)]

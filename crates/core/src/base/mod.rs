@@ -7,6 +7,7 @@ mod field_errors;
 pub(crate) mod idempotency;
 pub(crate) mod identifier_hasher;
 pub(crate) mod list;
+mod operations;
 pub(crate) mod patch;
 pub(crate) mod positive_cache;
 pub mod rate;
@@ -32,6 +33,7 @@ pub(crate) use field_errors::{FieldErrors, check_metadata};
 pub use identifier_hasher::IdentifierHasher;
 pub(crate) use identifier_hasher::is_mark;
 pub use list::Listed;
+pub use operations::UseCase;
 use positive_cache::PositiveCache;
 pub(crate) use use_cases::use_cases;
 
@@ -66,7 +68,7 @@ pub(crate) struct Inner {
     /// Relay for the codes that verify inbound addresses.
     pub(crate) code_relay: Option<CodeRelay>,
     /// External reviewer of broadcasts, in addition to the built-in review.
-    pub(crate) reviewer: Option<crate::broadcasts::Reviewer>,
+    pub(crate) reviewer: Option<crate::review::Reviewer>,
     /// Whether this node is stopping, so that streams end.
     pub(crate) closing: std::sync::atomic::AtomicBool,
 }
@@ -95,8 +97,9 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Fails with `403 forbidden` unless the caller has `permission`.
-    pub fn require(&self, permission: Permission) -> Result<()> {
+    /// Fails with `403 forbidden` unless the caller has the permission.
+    pub fn require(&self, permission: impl Into<Permission>) -> Result<()> {
+        let permission = permission.into();
         if self.permissions.allows(permission) {
             return Ok(());
         }
@@ -134,7 +137,7 @@ pub struct CoreDeps {
     /// Sends the codes that verify inbound email addresses.
     pub code_relay: Option<CodeRelay>,
     /// External reviewer of broadcasts, in addition to the built-in review.
-    pub reviewer: Option<crate::broadcasts::Reviewer>,
+    pub reviewer: Option<crate::review::Reviewer>,
 }
 
 impl Core {

@@ -5,7 +5,7 @@
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Balance, Purpose, Transfer};
-use nuncio_domain::{Error, ErrorCode, Micros, Permission, Result, SenderId, TenantId, Timestamp};
+use nuncio_domain::{Error, ErrorCode, Micros, Result, SenderId, TenantId, Timestamp};
 use nuncio_store::{Transferred, Tx};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Billing;
-use crate::base::Caller;
+use crate::base::{Caller, UseCase};
 
 /// The balance of an environment in US dollars.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
@@ -21,18 +21,14 @@ use crate::base::Caller;
 #[schema(as = Balance)]
 pub struct BalanceView {
     /// Remaining funds: `reserved` plus `available`.
-    #[schema(value_type = f64)]
     pub balance: Micros,
     /// Reserved for messages and broadcasts in progress.
-    #[schema(value_type = f64)]
     pub reserved: Micros,
     /// Available to spend. Negative only if spending is not limited.
-    #[schema(value_type = f64)]
     pub available: Micros,
     /// Always `usd`.
     pub currency: &'static str,
     /// Total spending.
-    #[schema(value_type = f64)]
     pub total_spent: Micros,
 }
 
@@ -102,7 +98,7 @@ fn amount(micros: Micros) -> serde_json::Value {
 impl Billing<'_> {
     /// `GET /v1/balance`.
     pub async fn get_balance(&self, caller: &Caller) -> Result<BalanceView> {
-        caller.require(Permission::MessagesRead)?;
+        caller.require(UseCase::GetBalance)?;
         self.balance(caller.tenant).await.map(BalanceView::from)
     }
 

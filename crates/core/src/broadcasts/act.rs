@@ -3,13 +3,13 @@
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, Status, apply};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::template::Status as TemplateStatus;
-use nuncio_domain::{Channel, Error, ErrorCode, Permission, RequestedChannel, Result, TenantId, Timestamp, limits};
+use nuncio_domain::{Channel, Error, ErrorCode, RequestedChannel, Result, TenantId, Timestamp, limits};
 
 use super::Broadcasts;
-use super::change::fingerprint;
 use super::command::{ScheduleBroadcast, SendBroadcast};
+use super::content::fingerprint;
 use super::view::BroadcastView;
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 use crate::messages::routing;
 
 /// Escalated broadcasts that are shown to an operator at once.
@@ -18,7 +18,7 @@ const ESCALATED: u32 = 100;
 impl Broadcasts<'_> {
     /// Begins the way of a draft: review, then its time, then its recipients.
     pub async fn send(&self, caller: &Caller, id: &str, command: SendBroadcast) -> Result<BroadcastView> {
-        caller.require(Permission::BroadcastsSend)?;
+        caller.require(UseCase::SendBroadcast)?;
         if let Some(at) = command.scheduled_at {
             self.check_time(at)?;
         }
@@ -52,7 +52,7 @@ impl Broadcasts<'_> {
 
     /// Sends a scheduled broadcast at another time.
     pub async fn schedule(&self, caller: &Caller, id: &str, command: ScheduleBroadcast) -> Result<BroadcastView> {
-        caller.require(Permission::BroadcastsSend)?;
+        caller.require(UseCase::ScheduleBroadcast)?;
         let at = command.scheduled_at;
         self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         self.check_time(at)?;
@@ -68,13 +68,13 @@ impl Broadcasts<'_> {
 
     /// Stops it until it is resumed. What was handed over and no provider has yet is taken back.
     pub async fn pause(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
-        caller.require(Permission::BroadcastsSend)?;
+        caller.require(UseCase::PauseBroadcast)?;
         self.act_on(caller, id, BroadcastAction::Pause, |_, _| Ok(())).await
     }
 
     /// Goes on handing over.
     pub async fn resume(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
-        caller.require(Permission::BroadcastsSend)?;
+        caller.require(UseCase::ResumeBroadcast)?;
         self.act_on(caller, id, BroadcastAction::Resume, |broadcast, _| {
             broadcast.body.halted = None;
             Ok(())
@@ -84,19 +84,19 @@ impl Broadcasts<'_> {
 
     /// Stops permanently. What was handed over and no provider has yet is taken back.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
-        caller.require(Permission::BroadcastsSend)?;
+        caller.require(UseCase::CancelBroadcast)?;
         self.act_on(caller, id, BroadcastAction::Cancel, |_, _| Ok(())).await
     }
 
     /// Asks for a person to look at a rejected broadcast.
     pub async fn escalate(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
-        caller.require(Permission::BroadcastsSend)?;
+        caller.require(UseCase::EscalateBroadcast)?;
         self.act_on(caller, id, BroadcastAction::Escalate, |_, _| Ok(())).await
     }
 
     /// Has the edited content of a rejected broadcast reviewed.
     pub async fn retry_review(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
-        caller.require(Permission::BroadcastsSend)?;
+        caller.require(UseCase::RetryBroadcastReview)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         if broadcast.status == Status::Rejected {
             self.require_values(&broadcast).await?;

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use super::command::NewContact;
 use super::contacts::RefusedContact;
 use super::{Broadcasts, contacts};
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 use crate::contacts::{CHANNELS, Person, people};
 
 /// Contacts that are read, and written as recipients, at once.
@@ -37,10 +37,8 @@ pub struct SelectContacts {
     /// The contact has a channel of this type.
     pub channel: Option<Channel>,
     /// The contact's newest message to you came at this time or later. With `channel`, its newest message on that channel.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_inbound_after: Option<Timestamp>,
     /// The contact's newest message to you came before this time, or it never wrote. With `channel`, only that channel counts.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_inbound_before: Option<Timestamp>,
     /// Variables of the content, and the field of the contact that fills each: `name`, `country`, or `metadata.KEY`.
     #[schema(example = json!({"name": "name"}))]
@@ -72,7 +70,7 @@ pub struct SelectedContacts {
 impl Broadcasts<'_> {
     /// Adds contacts that match to a draft, page by page. One that is cut off can be repeated: who was added already is a duplicate then.
     pub async fn select_contacts(&self, caller: &Caller, id: &str, asked: SelectContacts) -> Result<SelectedContacts> {
-        caller.require(Permission::BroadcastsWrite)?;
+        caller.require(UseCase::SelectBroadcastContacts)?;
         caller.require(Permission::ContactsRead)?;
         let id: BroadcastId = parse_id(id, "broadcast")?;
         let broadcast = self.find(caller.tenant, id).await?;

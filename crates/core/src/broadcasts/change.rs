@@ -8,20 +8,13 @@ use nuncio_store::{NewEvent, Occurrence};
 use serde_json::{Map, Value};
 
 use super::Broadcasts;
+use super::content::fingerprint;
 use super::links;
 use super::money::{self, Estimate};
 use super::view::BroadcastView;
-use crate::base::idempotency;
 
 /// How often a change that lost a race is made again.
 const TRIES: usize = 5;
-
-/// A hash of the content that a review looks at.
-pub(super) fn fingerprint(broadcast: &Broadcast) -> String {
-    let body = &broadcast.body;
-    let bytes = idempotency::fingerprint(&(&body.text, &body.content, &body.email_subject, &broadcast.html, &body.variables));
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 impl Broadcasts<'_> {
     pub(crate) async fn find(&self, tenant: TenantId, id: BroadcastId) -> Result<Broadcast> {

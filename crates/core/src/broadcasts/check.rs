@@ -1,34 +1,12 @@
 //! Whether a broadcast can be sent by its channel: everything that is wrong, at once.
 
-use nuncio_domain::broadcast::{Broadcast, BroadcastType};
+use nuncio_domain::broadcast::Broadcast;
 use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, limits};
 
+use super::content::{is_template, message};
 use super::{safety, variables};
 use crate::base::{FieldErrors, check_metadata};
-use crate::messages::{SendMessage, routing, validate};
-
-/// A message of the broadcast, without a recipient.
-pub(super) fn message(broadcast: &Broadcast) -> SendMessage {
-    SendMessage {
-        to: String::new(),
-        channel: Some(broadcast.channel.requested()),
-        message_type: Some(broadcast.message_type.message_type()),
-        text: broadcast.body.text.clone(),
-        content: broadcast.body.content.clone(),
-        subject: None,
-        html_body: None,
-        reply_to: None,
-        idempotency_key: None,
-        metadata: None,
-        fallback_enabled: None,
-        fallback_after_seconds: None,
-        voice_language: None,
-        attachments: None,
-        scheduled_at: None,
-        validity_seconds: None,
-        on_unknown: None,
-    }
-}
+use crate::messages::{routing, validate};
 
 /// Gathers every fault. A smart broadcast must be good for SMS, which most of its recipients may get, and for email if it has a subject
 /// or HTML.
@@ -85,9 +63,4 @@ fn on_channel(broadcast: &Broadcast, channel: Channel, mails: bool, now: Timesta
         }
     }
     errors
-}
-
-/// Whether it is made from a template.
-pub(super) fn is_template(broadcast: &Broadcast) -> bool {
-    broadcast.message_type == BroadcastType::Template
 }

@@ -29,7 +29,6 @@ pub struct CreateBroadcast {
     pub text: Option<String>,
     /// Extra content of types other than `text`.
     #[serde(default)]
-    #[schema(value_type = Option<Content>)]
     pub content: Option<Box<Content>>,
     /// Values of `{{variables}}` in text, subject and HTML, for recipients who have none of their own in `templateVariables`. Not for
     /// templates.
@@ -61,11 +60,9 @@ pub struct CreateBroadcast {
     pub track_links: Option<bool>,
     /// When to send, at most 365 days ahead. Counts from `send` on; a moment that has passed then sends at once.
     #[serde(default)]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
     /// Your own data, returned unchanged: at most 50 keys, 16 KB, 5 levels.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
     /// Makes at most one broadcast per key. Same as the header `Idempotency-Key`.
     #[serde(default)]
@@ -79,45 +76,39 @@ pub struct CreateBroadcast {
 pub struct UpdateBroadcast {
     /// A name for people.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = String, required = false, nullable = false, min_length = 1, max_length = 200)]
+    #[schema(min_length = 1, max_length = 200, nullable = false)]
     pub name: Option<String>,
     /// Text, caption, or the words of a call.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<String>, max_length = 1048576)]
+    #[schema(max_length = 1048576)]
     pub text: Option<Option<String>>,
     /// Extra content, replaced whole.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<Content>)]
     pub content: Option<Option<Box<Content>>>,
     /// Subject of emails.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<String>, max_length = 998)]
+    #[schema(max_length = 998)]
     pub email_subject: Option<Option<String>>,
     /// HTML body of emails.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<String>, max_length = 2097152)]
+    #[schema(max_length = 2097152)]
     pub email_html_body: Option<Option<String>>,
     /// Values of `{{variables}}`, replaced whole.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub variables: Option<Option<BTreeMap<String, String>>>,
     /// How it begins.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<Canary>)]
     pub canary: Option<Option<Canary>>,
     /// When it is paused by itself, replaced whole.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<HaltOn>)]
     pub halt_on: Option<Option<HaltOn>>,
     /// When none of its messages is sent, in each recipient's local time.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<WrittenQuietHours>)]
     pub quiet_hours: Option<Option<WrittenQuietHours>>,
     /// Whether links are counted.
     pub track_links: Option<bool>,
     /// Your own data, replaced whole.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<Object>)]
     pub metadata: Option<Option<Map<String, Value>>>,
 }
 
@@ -154,7 +145,6 @@ pub struct NewContact {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SendBroadcast {
     /// When to send, in place of what the broadcast says so far. A moment that has passed sends at once.
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
 }
 
@@ -163,7 +153,6 @@ pub struct SendBroadcast {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScheduleBroadcast {
     /// The new moment: in the future, at most 365 days ahead.
-    #[schema(value_type = String, format = DateTime)]
     pub scheduled_at: Timestamp,
 }
 
@@ -176,10 +165,10 @@ pub struct ListBroadcasts {
     #[param(value_type = Option<Vec<Status>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
     /// Created at or after this moment.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub since: Option<String>,
     /// Created before this moment.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
@@ -197,10 +186,10 @@ pub struct ListBroadcastContacts {
     #[param(value_type = Option<Vec<ContactStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
     /// Created at or after this moment.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub since: Option<String>,
     /// Created before this moment.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]

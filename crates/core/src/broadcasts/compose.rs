@@ -11,11 +11,11 @@ use utoipa::ToSchema;
 
 use super::Broadcasts;
 use super::command::NewContact;
+use super::composer::command;
 use super::contacts;
-use super::fan_out::command;
 use super::money::Class;
 use super::view::BroadcastView;
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 use crate::messages::{MessageView, Plan, SendOptions};
 
 /// Whose message is shown. Without both: that of the first recipient.
@@ -82,10 +82,8 @@ pub struct BroadcastEstimate {
     pub channels: Vec<ChannelEstimate>,
     /// What it costs by these channels, in US dollars; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
     pub estimated_cost: Option<Micros>,
     /// What would be reserved, fallbacks included, in US dollars.
-    #[schema(value_type = f64)]
     pub required: Micros,
     /// How long the connections' rates need for it, in seconds; absent when none has one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +114,6 @@ pub struct ChannelEstimate {
     pub segments: Option<u64>,
     /// What it costs, in US dollars; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
     pub estimated_cost: Option<Micros>,
 }
 
@@ -126,7 +123,7 @@ const REASONS: usize = 20;
 impl Broadcasts<'_> {
     /// The message that one recipient would get now.
     pub async fn preview(&self, caller: &Caller, id: &str, asked: PreviewBroadcast) -> Result<BroadcastPreview> {
-        caller.require(Permission::BroadcastsRead)?;
+        caller.require(UseCase::PreviewBroadcast)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let contact = match asked.contact {
             Some(contact) => self.read_contact(&broadcast, contact, "contact.recipient").await?,
@@ -157,7 +154,7 @@ impl Broadcasts<'_> {
 
     /// A draft with the content of another broadcast, and none of its recipients.
     pub async fn clone(&self, caller: &Caller, id: &str, asked: CloneBroadcast) -> Result<BroadcastView> {
-        caller.require(Permission::BroadcastsWrite)?;
+        caller.require(UseCase::CloneBroadcast)?;
         let original = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let now = self.ids().clock.now();
         let Body { name, text, content, email_subject, variables, canary, halt_on, quiet_hours, track_links, metadata, .. } = original.body;
@@ -184,7 +181,7 @@ impl Broadcasts<'_> {
 
     /// What a broadcast would do if it were sent now. Every recipient is looked at.
     pub async fn forecast(&self, caller: &Caller, id: &str) -> Result<BroadcastEstimate> {
-        caller.require(Permission::BroadcastsRead)?;
+        caller.require(UseCase::EstimateBroadcast)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let mut tx = self.inner.store.read().await?;
         let suppressed = tx.count_suppressed_contacts(caller.tenant, broadcast.id, broadcast.sender).await?;

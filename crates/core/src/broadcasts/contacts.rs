@@ -7,7 +7,7 @@ use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ContactStatus, Status
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Content;
 use nuncio_domain::template::Template;
-use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Permission, Recipient, RequestedChannel, Result, limits};
+use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Recipient, RequestedChannel, Result, limits};
 use nuncio_store::{IdempotentOperation, NewBroadcastContact};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ use super::command::{AddBroadcastContacts, ListBroadcastContacts, NewContact};
 use super::view::{BroadcastContactView, BroadcastView};
 use crate::base::idempotency::{self, Repeat};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, parse_id, rights};
+use crate::base::{Caller, UseCase, parse_id, rights};
 use crate::templates::render;
 
 /// Outcome of recipients that were to be added.
@@ -52,7 +52,7 @@ impl Broadcasts<'_> {
     /// Adds recipients to a draft. Those that cannot be are told, and do not keep the others out.
     /// The 409 of a repeat shows the broadcast.
     pub async fn add_contacts(&self, caller: &Caller, id: &str, command: AddBroadcastContacts, key: Option<&str>) -> Result<AddedContacts> {
-        caller.require(Permission::BroadcastsWrite)?;
+        caller.require(UseCase::AddBroadcastContacts)?;
         let id: BroadcastId = parse_id(id, "broadcast")?;
         let guard = self.guard(caller.tenant, IdempotentOperation::AddBroadcastContacts, idempotency::key(None, key)?, &(id, &command));
         let broadcast = self.find(caller.tenant, id).await?;
@@ -105,7 +105,7 @@ impl Broadcasts<'_> {
 
     /// A page of recipients.
     pub async fn list_contacts(&self, caller: &Caller, id: &str, asked: &ListBroadcastContacts) -> Result<Listed<BroadcastContactView>> {
-        caller.require(Permission::BroadcastsRead)?;
+        caller.require(UseCase::ListBroadcastContacts)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
@@ -120,7 +120,7 @@ impl Broadcasts<'_> {
 
     /// Removes a recipient from a draft.
     pub async fn delete_contact(&self, caller: &Caller, id: &str, contact: &str) -> Result<()> {
-        caller.require(Permission::BroadcastsWrite)?;
+        caller.require(UseCase::DeleteBroadcastContact)?;
         let id = parse_id(id, "broadcast")?;
         let mut tx = self.inner.store.begin().await?;
         let contact = parse_id(contact, "contact of the broadcast");

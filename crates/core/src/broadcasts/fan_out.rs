@@ -5,28 +5,21 @@
 //! money is spent by one node at a time.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_dispatch::Dispatch;
-use nuncio_domain::broadcast::{Broadcast, Membership};
-use nuncio_domain::config::{Sender, TenantConfig};
-use nuncio_domain::message::{Failure, FailureCode, OnUnknown};
-use nuncio_domain::template::Template;
+use nuncio_domain::broadcast::Broadcast;
+use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{AddressKind, BroadcastContactId, ConnectionId, Error, ErrorCode, RequestedChannel, Result, Timestamp};
 use nuncio_store::{Accepted, DueBroadcast, NewBroadcastContact};
 use tokio::task::JoinHandle;
 
 use super::Broadcasts;
-use super::check;
-use super::contacts::merged;
+use super::composer::Composer;
 use super::money::Budget;
 use super::quiet::QuietClock;
-use super::{links, safety, variables};
+use super::safety;
 use crate::base::Core;
-use crate::messages::SendMessage;
-use crate::messages::plan::{self, Planned, Planner};
-use crate::messages::routing::RoutingInputs;
 
 /// The most recipients of one step, and steps of one round.
 const CHUNK: u32 = 200;
@@ -74,14 +67,6 @@ impl Handed {
 
 /// A message that is being accepted.
 type Accepting = JoinHandle<Result<Accepted>>;
-
-/// Makes the messages of a broadcast.
-pub(super) struct Composer<'a> {
-    pub(super) broadcast: &'a Broadcast,
-    pub(super) config: Arc<TenantConfig>,
-    pub(super) sender: Sender,
-    template: Option<Template>,
-}
 
 /// Room for bulk on the connections of a broadcast's sender.
 struct Room {
@@ -310,63 +295,12 @@ impl Broadcasts<'_> {
         Ok(handed)
     }
 
-    /// The inner error is what becomes of every recipient.
-    pub(super) async fn composer<'a>(&self, broadcast: &'a Broadcast) -> Result<std::result::Result<Composer<'a>, Failure>> {
-        let config = self.tenant_config(broadcast.tenant).await?;
-        let Some(sender) = config.sender(broadcast.sender).cloned() else {
-            return Ok(Err(Failure::own(FailureCode::Undeliverable, "the sender of the broadcast was deleted")));
-        };
-        match self.template_of(broadcast).await {
-            Ok(template) => Ok(Ok(Composer { broadcast, config, sender, template })),
-            Err(error) if error.code() == ErrorCode::NotFound => {
-                Ok(Err(Failure::own(FailureCode::ContentRejected, "the template of the broadcast was deleted")))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Plans the message to one recipient. `explores`: another good channel may be tried now and then.
-    pub(super) fn plan_contact(
-        &self,
-        composer: &Composer<'_>,
-        contact: &NewBroadcastContact,
-        known: &RoutingInputs,
-        now: Timestamp,
-        explores: bool,
-    ) -> Result<Planned> {
-        let Composer { broadcast, config, sender, template } = composer;
-        let planner = Planner { config, sender, known, ids: self.ids(), now, lenient: false, explores, template: template.as_ref() };
-        let mut planned = planner.plan(command(self, composer, contact)?)?;
-        plan::keep_window(&planned, known)?;
-        // Told by the provider's answer too, unless that is lost and a person says that the message was sent.
-        let no_receipts = !self.inner.dispatch.has_receipts(broadcast.tenant, &planned.connection);
-        planned.accept.message.state.detail.broadcast = Some(Membership::new(broadcast.id, contact.id, no_receipts));
-        Ok(planned)
-    }
-
     async fn fail_contact(&self, broadcast: &Broadcast, contact: BroadcastContactId, failure: &Failure, now: Timestamp) -> Result<bool> {
         let mut tx = self.inner.store.begin().await?;
         let failed = tx.fail_broadcast_contact(broadcast.tenant, broadcast.id, contact, failure, now).await?;
         tx.commit().await?;
         Ok(failed)
     }
-}
-
-/// The message to one recipient, as a caller would ask for it.
-pub(super) fn command(core: &Core, composer: &Composer<'_>, contact: &NewBroadcastContact) -> Result<SendMessage> {
-    let mut command = check::message(composer.broadcast);
-    command.to.clone_from(&contact.recipient.identifier);
-    command.on_unknown = Some(OnUnknown::Hold);
-    if composer.template.is_some() {
-        command.content = Some(Box::new(merged(composer.broadcast, &contact.variables)));
-    }
-    if contact.recipient.kind == AddressKind::Email {
-        command.subject.clone_from(&composer.broadcast.body.email_subject);
-        command.html_body.clone_from(&composer.broadcast.html);
-    }
-    links::put_in(core, composer.broadcast, contact.id, &mut command);
-    variables::fill_in(composer.broadcast, &contact.variables, &mut command)?;
-    Ok(command)
 }
 
 /// Why a recipient cannot be sent to, from the error that a message to them would have met.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nuncio_domain::address::{self, typed_phone};
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, apply};
 use nuncio_domain::template::Template;
-use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Error, Ids, Permission, RequestedChannel, Result};
+use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Error, Ids, RequestedChannel, Result};
 use nuncio_store::{ImportProgress, NewBroadcastContact};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::command::NewContact;
 use super::import_rows::{Columns, Format, Row, Rows};
 use super::{Broadcasts, contacts, variables};
-use crate::base::{Caller, Core, parse_id};
+use crate::base::{Caller, Core, UseCase, parse_id};
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 * 1024;
@@ -124,7 +124,7 @@ struct Reader {
 impl Broadcasts<'_> {
     /// Begins to add recipients from a file to a draft.
     pub async fn import(&self, caller: &Caller, id: &str, asked: ImportContacts, format: Result<Format>) -> Result<Import> {
-        caller.require(Permission::BroadcastsWrite)?;
+        caller.require(UseCase::ImportBroadcastContacts)?;
         let id: BroadcastId = parse_id(id, "broadcast")?;
         let broadcast = self.find(caller.tenant, id).await?;
         apply(broadcast.standing(""), BroadcastAction::Prepare)?;

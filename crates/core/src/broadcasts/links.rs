@@ -12,7 +12,7 @@ use nuncio_store::BroadcastLink;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{Broadcasts, check};
+use super::{Broadcasts, content};
 use crate::base::Core;
 use crate::messages::SendMessage;
 
@@ -31,7 +31,7 @@ struct Target {
 
 /// The links of a broadcast that are counted, each once; none if it does not count.
 pub(super) fn of(broadcast: &Broadcast) -> Vec<BroadcastLink> {
-    if !broadcast.body.track_links || check::is_template(broadcast) {
+    if !broadcast.body.track_links || content::is_template(broadcast) {
         return Vec::new();
     }
     let mut links: Vec<BroadcastLink> = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn short(contact: BroadcastContactId) -> i64 {
 
 /// Puts counted links into the message to one recipient. Links with a `{{variable}}` stay as they are: each leads elsewhere.
 pub(super) fn put_in(core: &Core, broadcast: &Broadcast, contact: BroadcastContactId, command: &mut SendMessage) {
-    if !broadcast.body.track_links || check::is_template(broadcast) {
+    if !broadcast.body.track_links || content::is_template(broadcast) {
         return;
     }
     let mut counted = |url: &str| {

@@ -3,15 +3,15 @@
 use nuncio_domain::broadcast::{Body, Broadcast, BroadcastAction, Counts, QuietHours, Status, WrittenQuietHours};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::Template;
-use nuncio_domain::{BroadcastId, Error, ErrorCode, Permission, Result, limits};
+use nuncio_domain::{BroadcastId, Error, ErrorCode, Result, limits};
 use nuncio_store::IdempotentOperation;
 
 use super::Broadcasts;
-use super::check;
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
+use super::{check, content};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, idempotency, parse_id, rights};
+use crate::base::{Caller, UseCase, idempotency, parse_id, rights};
 
 /// Recipients that are deleted with a draft in one transaction.
 const DELETED: u32 = 2_000;
@@ -19,7 +19,7 @@ const DELETED: u32 = 2_000;
 impl Broadcasts<'_> {
     /// Makes a draft. All faults are told at once.
     pub async fn create(&self, caller: &Caller, mut command: CreateBroadcast, key: Option<String>) -> Result<BroadcastView> {
-        caller.require(Permission::BroadcastsWrite)?;
+        caller.require(UseCase::CreateBroadcast)?;
         let key = idempotency::key(command.idempotency_key.take(), key.as_deref())?;
         let now = self.ids().clock.now();
         let config = self.tenant_config(caller.tenant).await?;
@@ -86,7 +86,7 @@ impl Broadcasts<'_> {
 
     /// The template of a broadcast that is made from one; a 404 when it is gone.
     pub(super) async fn template_of(&self, broadcast: &Broadcast) -> Result<Option<Template>> {
-        if !check::is_template(broadcast) {
+        if !content::is_template(broadcast) {
             return Ok(None);
         }
         let id = broadcast.body.content.as_deref().and_then(|c| c.template_id.as_deref()).unwrap_or_default();
@@ -95,20 +95,20 @@ impl Broadcasts<'_> {
     }
 
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
-        caller.require(Permission::BroadcastsRead)?;
+        caller.require(UseCase::GetBroadcast)?;
         Ok(BroadcastView::whole(&self.find(caller.tenant, parse_id(id, "broadcast")?).await?))
     }
 
     /// How far a broadcast is.
     pub async fn progress(&self, caller: &Caller, id: &str) -> Result<BroadcastProgress> {
-        caller.require(Permission::BroadcastsRead)?;
+        caller.require(UseCase::GetBroadcastProgress)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         Ok(BroadcastProgress::new(&broadcast, self.ids().clock.now()))
     }
 
     /// A page of broadcasts.
     pub async fn list(&self, caller: &Caller, asked: &ListBroadcasts) -> Result<Listed<BroadcastView>> {
-        caller.require(Permission::BroadcastsRead)?;
+        caller.require(UseCase::ListBroadcasts)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let status = list::words(asked.status.as_deref(), "query.status", Status::parse, Status::ALL, &mut errors);
@@ -119,7 +119,7 @@ impl Broadcasts<'_> {
 
     /// Changes a draft or a rejected broadcast.
     pub async fn update(&self, caller: &Caller, id: &str, command: UpdateBroadcast) -> Result<BroadcastView> {
-        caller.require(Permission::BroadcastsWrite)?;
+        caller.require(UseCase::UpdateBroadcast)?;
         let id = parse_id(id, "broadcast")?;
         let now = self.ids().clock.now();
         let mut wanted = self.find(caller.tenant, id).await?;
@@ -142,7 +142,7 @@ impl Broadcasts<'_> {
 
     /// Removes a draft with its recipients.
     pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
-        caller.require(Permission::BroadcastsWrite)?;
+        caller.require(UseCase::DeleteBroadcast)?;
         let id = parse_id(id, "broadcast")?;
         // In steps, so that no transaction is long. A crash in between leaves a draft with fewer recipients.
         loop {

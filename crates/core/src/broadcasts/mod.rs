@@ -6,7 +6,9 @@ mod change;
 mod check;
 mod command;
 mod compose;
+mod composer;
 mod contacts;
+mod content;
 mod fan_out;
 mod import;
 mod import_rows;
@@ -15,7 +17,6 @@ mod manage;
 mod money;
 mod quiet;
 mod results;
-mod reviewer;
 mod reviewing;
 mod run;
 mod safety;
@@ -23,6 +24,7 @@ mod statistics;
 mod variables;
 mod view;
 
+pub use crate::review::Reviewer;
 pub use audience::{SelectContacts, SelectedContacts};
 pub use command::{
     AddBroadcastContacts, CreateBroadcast, ListBroadcastContacts, ListBroadcasts, NewContact, ScheduleBroadcast, SendBroadcast,
@@ -33,7 +35,6 @@ pub use contacts::AddedContacts;
 pub use import::{Import, ImportContacts, ImportedContacts};
 pub use import_rows::Format as ImportFormat;
 pub use results::{CSV_HEAD, Results, csv_line};
-pub use reviewer::Reviewer;
 pub use reviewing::ReviewExample;
 pub use statistics::{BroadcastStatistics, ChannelStatistics, CountryStatistics, FailureStatistics, LinkStatistics, RecipientCounts};
 pub use view::{BroadcastContactView, BroadcastProgress, BroadcastView};

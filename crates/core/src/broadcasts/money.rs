@@ -13,9 +13,9 @@ use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Micros, Recipient,
 use nuncio_store::{ChannelMetrics, NewBroadcastContact, Tx};
 
 use super::Broadcasts;
-use super::change::fingerprint;
-use super::check;
-use super::fan_out::Composer;
+use super::composer::Composer;
+use super::content;
+use super::content::fingerprint;
 use super::variables;
 use crate::base::Core;
 use crate::billing::{self, Reference};
@@ -164,7 +164,7 @@ impl Broadcasts<'_> {
 
     async fn classes_of(&self, composer: &Composer<'_>) -> Result<BTreeMap<Class, u64>> {
         let broadcast = composer.broadcast;
-        let same_text = !check::is_template(broadcast) && variables::used(broadcast).is_empty();
+        let same_text = !content::is_template(broadcast) && variables::used(broadcast).is_empty();
         let mut classes = Classes { composer, now: self.ids().clock.now(), same_text, alike: HashMap::new() };
         let (mut counts, mut after) = (BTreeMap::new(), None);
         loop {

@@ -1,12 +1,12 @@
 //! Outcome of every recipient, page by page or as a CSV file.
 
+use nuncio_domain::Result;
 use nuncio_domain::broadcast::Broadcast;
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{Permission, Result};
 
 use super::Broadcasts;
 use super::view::BroadcastContactView;
-use crate::base::{Caller, Core, parse_id};
+use crate::base::{Caller, Core, UseCase, parse_id};
 
 /// Recipients of one page.
 const PAGE: u32 = 500;
@@ -14,7 +14,7 @@ const PAGE: u32 = 500;
 impl Broadcasts<'_> {
     /// All recipients, page by page.
     pub async fn results(&self, caller: &Caller, id: &str) -> Result<Results> {
-        caller.require(Permission::BroadcastsRead)?;
+        caller.require(UseCase::ExportBroadcastResults)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         Ok(Results { core: Core::clone(self), broadcast, before: None, through: false })
     }

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::Broadcasts;
 use super::act::is_ahead;
-use super::change::fingerprint;
-use super::check;
 use super::contacts::merged;
-use super::{reviewer, run};
+use super::content;
+use super::content::fingerprint;
+use super::run;
 use crate::review::{self, Subject};
 
 /// Of how many recipients the values of variables are looked at.
@@ -62,7 +62,7 @@ impl Broadcasts<'_> {
                 if !reviewer.fail_open {
                     return Ok(Some(now.plus(ASK_AGAIN)));
                 }
-                reviewer::note(&mut result, "The reviewer could not be asked; this is the built-in review alone.");
+                review::note(&mut result, "The reviewer could not be asked; this is the built-in review alone.");
             }
         }
         let passes = result.score >= policy.threshold;
@@ -148,7 +148,7 @@ impl Broadcasts<'_> {
         if !super::variables::used(broadcast).is_empty() {
             let mut tx = self.inner.store.read().await?;
             for contact in tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, SAMPLE).await?.found {
-                let mut command = check::message(broadcast);
+                let mut command = content::message(broadcast);
                 command.subject.clone_from(&body.email_subject);
                 super::variables::fill_in(broadcast, &contact.variables, &mut command)?;
                 texts.extend([command.text, command.subject].into_iter().flatten());

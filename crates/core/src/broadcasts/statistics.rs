@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use nuncio_domain::broadcast::{BroadcastContact, ContactStatus, Status};
 use nuncio_domain::message::FailureCode;
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{AddressKind, BroadcastId, Channel, Micros, Permission, Result, Timestamp, address};
+use nuncio_domain::{AddressKind, BroadcastId, Channel, Micros, Result, Timestamp, address};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Broadcasts;
-use crate::base::{Caller, identifier_hasher, parse_id};
+use crate::base::{Caller, UseCase, identifier_hasher, parse_id};
 
 /// Recipients that are read at once.
 const PAGE: u32 = 1_000;
@@ -20,13 +20,11 @@ const PAGE: u32 = 1_000;
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastStatistics {
     /// The broadcast.
-    #[schema(value_type = String)]
     pub broadcast_id: BroadcastId,
     /// Its status.
     #[schema(value_type = Status)]
     pub status: &'static str,
     /// When these figures were taken.
-    #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
     /// By the channel that the message took, or takes now. Recipients without a message are not in it.
     pub channels: Vec<ChannelStatistics>,
@@ -57,7 +55,6 @@ pub struct RecipientCounts {
     /// Nothing was sent.
     pub skipped: u64,
     /// What they cost so far, in US dollars.
-    #[schema(value_type = f64)]
     pub cost: Micros,
 }
 
@@ -124,7 +121,7 @@ impl RecipientCounts {
 impl Broadcasts<'_> {
     /// Outcome of the recipients. All of them are read: some seconds for a million.
     pub async fn statistics(&self, caller: &Caller, id: &str) -> Result<BroadcastStatistics> {
-        caller.require(Permission::BroadcastsRead)?;
+        caller.require(UseCase::GetBroadcastStatistics)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let (mut channels, mut countries) = (BTreeMap::<Channel, RecipientCounts>::new(), BTreeMap::<String, RecipientCounts>::new());
         let mut failures = BTreeMap::<&'static str, u64>::new();

@@ -9,7 +9,7 @@ use nuncio_domain::broadcast::{Broadcast, Variables};
 use nuncio_domain::template::{fill, variables};
 use nuncio_domain::{Error, FieldError, Result, limits};
 
-use super::{Broadcasts, check};
+use super::{Broadcasts, content};
 use crate::messages::SendMessage;
 
 type Values = BTreeMap<String, String>;
@@ -22,7 +22,7 @@ const VALUES: usize = 50;
 
 /// The variables of a broadcast's content, each once; none for one that is made from a template.
 pub(super) fn used(broadcast: &Broadcast) -> Vec<&str> {
-    if check::is_template(broadcast) {
+    if content::is_template(broadcast) {
         return Vec::new();
     }
     let texts = [&broadcast.body.text, &broadcast.body.email_subject, &broadcast.html];

@@ -22,7 +22,6 @@ use crate::base::identifier_hasher;
 #[schema(as = Broadcast)]
 pub struct BroadcastView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: BroadcastId,
     /// A name for people.
     pub name: String,
@@ -42,10 +41,8 @@ pub struct BroadcastView {
     pub text: Option<String>,
     /// Extra content.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Content>)]
     pub content: Option<Box<Content>>,
     /// Who sends it.
-    #[schema(value_type = String)]
     pub sender_id: SenderId,
     /// Subject of emails.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,13 +65,10 @@ pub struct BroadcastView {
     /// What it is expected to cost, in US dollars, by the channels that its messages take first; absent before it is sent, and without
     /// prices.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
     pub estimated_cost: Option<Micros>,
     /// What is reserved for it and its messages, their fallbacks included, in US dollars.
-    #[schema(value_type = f64)]
     pub reserved_amount: Micros,
     /// What it cost so far, in US dollars.
-    #[schema(value_type = f64)]
     pub actual_cost: Micros,
     /// How it begins.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,15 +86,12 @@ pub struct BroadcastView {
     pub halted_reason: Option<String>,
     /// When it should be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
     /// When it began to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
     /// When it ended, in whatever way.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub completed_at: Option<Timestamp>,
     /// Values of `{{variables}}` for recipients who have none of their own.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -108,7 +99,6 @@ pub struct BroadcastView {
     pub variables: BTreeMap<String, String>,
     /// Your own data.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
     /// What the newest review found.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,10 +110,8 @@ pub struct BroadcastView {
     #[schema(value_type = Option<HeldReason>)]
     pub held_reason: Option<&'static str>,
     /// When it was made.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed; what becomes of its messages does not count.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 
@@ -182,7 +170,6 @@ impl BroadcastView {
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastProgress {
     /// The broadcast.
-    #[schema(value_type = String)]
     pub broadcast_id: BroadcastId,
     /// Its status.
     #[schema(value_type = Status)]
@@ -204,24 +191,19 @@ pub struct BroadcastProgress {
     pub percent_complete: i64,
     /// What it is expected to cost, in US dollars; absent before it is sent, and without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
     pub estimated_cost: Option<Micros>,
     /// What is reserved for it and its messages, their fallbacks included, in US dollars.
-    #[schema(value_type = f64)]
     pub reserved_amount: Micros,
     /// What it cost so far, in US dollars.
-    #[schema(value_type = f64)]
     pub actual_cost: Micros,
     /// Recipients a second whose work is done, since it began; while it is being sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipients_per_second: Option<f64>,
     /// When it began to be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
     /// When it will be through if it goes on like this; while it is being sent and enough is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub estimated_completion_at: Option<Timestamp>,
 }
 
@@ -275,7 +257,6 @@ fn estimate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<Times
 #[schema(as = BroadcastContact)]
 pub struct BroadcastContactView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: BroadcastContactId,
     /// The recipient in canonical form; empty when the contact was erased.
     pub recipient: String,
@@ -293,7 +274,6 @@ pub struct BroadcastContactView {
     pub channel: Option<&'static str>,
     /// The message to them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub message_id: Option<MessageId>,
     /// Why nothing arrived, from a closed list.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -304,14 +284,11 @@ pub struct BroadcastContactView {
     pub error_message: Option<String>,
     /// What it cost, in US dollars; absent until known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
     pub cost: Option<Micros>,
     /// Since when it stands where it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub processed_at: Option<Timestamp>,
     /// When it was added.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
 }
 

@@ -5,9 +5,7 @@ use std::time::Duration;
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::contact::{ChannelEntry, Contact, ContactDetail};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{
-    Channel, ContactChannelId, ContactId, Error, ErrorCode, FieldError, Permission, Recipient, Result, TenantId, Timestamp, limits,
-};
+use nuncio_domain::{Channel, ContactChannelId, ContactId, Error, ErrorCode, FieldError, Recipient, Result, TenantId, Timestamp, limits};
 use nuncio_store::{Address, IdempotentOperation, Tx};
 use serde_json::{Map, Value};
 
@@ -16,7 +14,7 @@ use super::command::{ContactChannelIn, CreateContact, UpdateContact};
 use super::read::{self, people, view};
 use super::view::ContactView;
 use super::{CHANNELS, lock};
-use crate::base::{Caller, FieldErrors, check_metadata, idempotency, parse_id, rights};
+use crate::base::{Caller, FieldErrors, UseCase, check_metadata, idempotency, parse_id, rights};
 
 /// A parsed channel of a request.
 #[derive(Clone, Debug)]
@@ -29,14 +27,15 @@ pub(super) struct Wanted {
 impl Contacts<'_> {
     /// `POST /v1/contacts`.
     pub async fn create(&self, caller: &Caller, command: CreateContact, header: Option<&str>) -> Result<ContactView> {
-        caller.require(Permission::ContactsWrite)?;
+        caller.require(UseCase::CreateContact)?;
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateContact, idempotency::key(None, header)?, &command);
         let now = self.ids().clock.now();
         let wanted = read_contact(&command, now)?;
         let country = wanted.iter().map(|w| country(&w.entry, &w.recipient)).find(|country| !country.is_empty()).unwrap_or_default();
+        let CreateContact { channels: _, display_name, metadata } = command;
         let detail = ContactDetail {
-            display_name: command.display_name.filter(|name| !name.is_empty()),
-            metadata: command.metadata.unwrap_or_default(),
+            display_name: display_name.filter(|name| !name.is_empty()),
+            metadata: metadata.unwrap_or_default(),
             ..ContactDetail::default()
         };
         let mut contact = Contact { id: self.ids().at(now), country, version: 0, created_at: now, updated_at: now, detail };
@@ -75,7 +74,7 @@ impl Contacts<'_> {
 
     /// `PATCH /v1/contacts/{id}`.
     pub async fn update(&self, caller: &Caller, id: &str, command: UpdateContact) -> Result<ContactView> {
-        caller.require(Permission::ContactsWrite)?;
+        caller.require(UseCase::UpdateContact)?;
         let id = parse_id(id, "contact")?;
         let mut errors = Vec::new();
         let mut faults = FieldErrors { errors: &mut errors };
@@ -86,7 +85,8 @@ impl Contacts<'_> {
         }
         let mut tx = self.inner.store.begin().await?;
         let mut contact = lock(&mut *tx, caller.tenant, id).await?;
-        if let Some(Some(channel)) = command.default_channel {
+        let UpdateContact { display_name, default_channel, metadata } = command;
+        if let Some(Some(channel)) = default_channel {
             let person = people(&mut *tx, caller.tenant, vec![contact.clone()]).await?;
             let available = person.first().map(|p| p.available()).unwrap_or_default();
             if !available.contains(&channel) {
@@ -94,13 +94,13 @@ impl Contacts<'_> {
                 return Err(Error::field("defaultChannel", format!("the contact has no channel {channel}; it has {names}")));
             }
         }
-        if let Some(channel) = command.default_channel {
+        if let Some(channel) = default_channel {
             contact.detail.default_channel = channel;
         }
-        if let Some(name) = command.display_name {
+        if let Some(name) = display_name {
             contact.detail.display_name = Some(name).filter(|name| !name.is_empty());
         }
-        if let Some(metadata) = command.metadata {
+        if let Some(metadata) = metadata {
             contact.detail.metadata = metadata;
         }
         self.touch(&mut *tx, caller.tenant, &mut contact).await?;
@@ -110,7 +110,7 @@ impl Contacts<'_> {
 
     /// `DELETE /v1/contacts/{id}/merge-suggestion`: dismisses the current suggestion permanently.
     pub async fn dismiss_merge_suggestion(&self, caller: &Caller, id: &str) -> Result<()> {
-        caller.require(Permission::ContactsWrite)?;
+        caller.require(UseCase::DismissMergeSuggestion)?;
         let id = parse_id(id, "contact")?;
         let mut tx = self.inner.store.begin().await?;
         let contact = lock(&mut *tx, caller.tenant, id).await?;

@@ -2,7 +2,7 @@
 
 use nuncio_domain::contact::ChannelEntry;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{ContactChannelId, ContactId, Error, ErrorCode, Permission, Result, TenantId, Timestamp, limits};
+use nuncio_domain::{ContactChannelId, ContactId, Error, ErrorCode, Result, TenantId, Timestamp, limits};
 use nuncio_store::{Address, IdempotentOperation, Tx};
 
 use super::Contacts;
@@ -11,12 +11,12 @@ use super::command::{AddChannel, UpdateContactChannel};
 use super::lock;
 use super::read::people;
 use super::view::{ContactChannelView, Person, PersonChannel};
-use crate::base::{Caller, FieldErrors, check_metadata, idempotency, parse_id, rights};
+use crate::base::{Caller, FieldErrors, UseCase, check_metadata, idempotency, parse_id, rights};
 
 impl Contacts<'_> {
     /// `POST /v1/contacts/{id}/channels`.
     pub async fn add_channel(&self, caller: &Caller, id: &str, command: AddChannel, header: Option<&str>) -> Result<ContactChannelView> {
-        caller.require(Permission::ContactsWrite)?;
+        caller.require(UseCase::AddContactChannel)?;
         let id: ContactId = parse_id(id, "contact")?;
         let guard = self.guard(caller.tenant, IdempotentOperation::AddContactChannel, idempotency::key(None, header)?, &(id, &command));
         let now = self.ids().clock.now();
@@ -72,7 +72,7 @@ impl Contacts<'_> {
         channel: &str,
         command: UpdateContactChannel,
     ) -> Result<ContactChannelView> {
-        caller.require(Permission::ContactsWrite)?;
+        caller.require(UseCase::UpdateContactChannel)?;
         let (id, channel) = ids(id, channel)?;
         let mut errors = Vec::new();
         let mut faults = FieldErrors { errors: &mut errors };
@@ -104,7 +104,7 @@ impl Contacts<'_> {
 
     /// `DELETE /v1/contacts/{id}/channels/{channelId}`. Removing its last channel frees the identifier.
     pub async fn remove_channel(&self, caller: &Caller, id: &str, channel: &str) -> Result<()> {
-        caller.require(Permission::ContactsWrite)?;
+        caller.require(UseCase::RemoveContactChannel)?;
         let (id, channel) = ids(id, channel)?;
         let mut tx = self.inner.store.begin().await?;
         let contact = lock(&mut *tx, caller.tenant, id).await?;
@@ -142,7 +142,7 @@ impl Contacts<'_> {
 
     /// `POST /v1/contacts/{id}/channels/{channelId}/primary`.
     pub async fn make_channel_primary(&self, caller: &Caller, id: &str, channel: &str) -> Result<ContactChannelView> {
-        caller.require(Permission::ContactsWrite)?;
+        caller.require(UseCase::MakeContactChannelPrimary)?;
         let (id, channel) = ids(id, channel)?;
         let mut tx = self.inner.store.begin().await?;
         let contact = lock(&mut *tx, caller.tenant, id).await?;

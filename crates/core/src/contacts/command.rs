@@ -23,7 +23,6 @@ pub struct CreateContact {
     pub display_name: Option<String>,
     /// Your own data, returned unchanged: at most 50 keys, 16 KB, 5 levels.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -60,7 +59,7 @@ pub type AddChannel = ContactChannelIn;
 pub struct UpdateContact {
     /// The contact's name; empty for none.
     #[serde(default, deserialize_with = "patch::given")]
-    #[schema(value_type = String, required = false, max_length = 200)]
+    #[schema(max_length = 200, nullable = false)]
     pub display_name: Option<String>,
     /// The preferred channel, one that the contact has; null for no preference.
     #[serde(default, deserialize_with = "patch::nullable")]
@@ -68,7 +67,7 @@ pub struct UpdateContact {
     pub default_channel: Option<Option<Channel>>,
     /// Your own data; replaces the previous one.
     #[serde(default, deserialize_with = "patch::given")]
-    #[schema(value_type = Object, required = false)]
+    #[schema(nullable = false)]
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -78,15 +77,15 @@ pub struct UpdateContact {
 pub struct UpdateContactChannel {
     /// Your name for it; empty for none.
     #[serde(default, deserialize_with = "patch::given")]
-    #[schema(value_type = String, required = false, max_length = 50)]
+    #[schema(max_length = 50, nullable = false)]
     pub label: Option<String>,
     /// Whether it is verified.
     #[serde(default, deserialize_with = "patch::given")]
-    #[schema(value_type = bool, required = false)]
+    #[schema(nullable = false)]
     pub verified: Option<bool>,
     /// Your own data; replaces the previous one.
     #[serde(default, deserialize_with = "patch::given")]
-    #[schema(value_type = Object, required = false)]
+    #[schema(nullable = false)]
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -116,10 +115,10 @@ pub struct ListContacts {
     #[param(style = DeepObject, explode)]
     pub metadata: BTreeMap<String, String>,
     /// Created at or after this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub since: Option<String>,
     /// Created before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]

@@ -11,12 +11,12 @@ use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::InvitationProgress;
 use nuncio_domain::lifecycle::Step;
-use nuncio_domain::{ContactId, Ids, Permission, Recipient, Result, TenantId, Timestamp};
+use nuncio_domain::{ContactId, Ids, Recipient, Result, TenantId, Timestamp};
 use nuncio_store::{Erasure, Store, Transition, Tx};
 
 use super::Contacts;
 use super::lock;
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 
 /// Messages per step.
 const STEP: u32 = 100;
@@ -32,7 +32,7 @@ const SETTLED: Duration = Duration::from_secs(60);
 impl Contacts<'_> {
     /// `DELETE /v1/contacts/{id}`.
     pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
-        caller.require(Permission::ContactsWrite)?;
+        caller.require(UseCase::DeleteContact)?;
         let id: ContactId = parse_id(id, "contact")?;
         let (tenant, now) = (caller.tenant, self.ids().clock.now());
         let mut tx = self.inner.store.begin().await?;

@@ -1,9 +1,9 @@
 //! Merges two contacts that are one person.
 
-use nuncio_domain::contact::Contact;
+use nuncio_domain::contact::{Contact, ContactDetail};
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{ContactId, Error, ErrorCode, Permission, Result, limits};
+use nuncio_domain::{ContactId, Error, ErrorCode, Result, limits};
 use nuncio_store::{NewEvent, Occurrence};
 use serde_json::{Map, json};
 
@@ -13,13 +13,13 @@ use super::command::MergeContacts;
 use super::read::{people, views};
 use super::view::{ContactView, Person};
 use super::{CHANNELS, gone, merged};
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 
 impl Contacts<'_> {
     /// `POST /v1/contacts/{id}/merge`, in one transaction. An identifier has a single address row, so moving the addresses moves messages,
     /// metrics and opt-outs, and cannot create duplicates.
     pub async fn merge(&self, caller: &Caller, target: &str, command: MergeContacts) -> Result<ContactView> {
-        caller.require(Permission::ContactsWrite)?;
+        caller.require(UseCase::MergeContacts)?;
         let target: ContactId = parse_id(target, "contact")?;
         let source: ContactId = parse_id(&command.source_contact_id, "contact")?;
         if source == target {
@@ -60,23 +60,27 @@ impl Contacts<'_> {
     }
 }
 
-/// Returns the target, completed from the source. Primary channels of the target stay primary, even if the source has older ones.
+/// The target with its gaps filled from the source. What was primary stays primary, also beside older channels. Every field of both types is
+/// named, so that a new one does not compile until it is decided here.
 fn combine(into: &Person, from: &Person) -> Contact {
-    let mut contact = into.contact.clone();
-    let (ours, theirs) = (&mut contact.detail, &from.contact.detail);
-    ours.display_name = ours.display_name.take().or_else(|| theirs.display_name.clone());
-    ours.profile_name = ours.profile_name.take().or_else(|| theirs.profile_name.clone());
-    ours.default_channel = ours.default_channel.or(theirs.default_channel);
-    fill(&mut ours.metadata, &theirs.metadata);
-    ours.primaries = CHANNELS.into_iter().filter_map(|c| Some((c, into.primary(c).or_else(|| from.primary(c))?))).collect();
-    ours.dismissed.retain(|id| *id != from.contact.id);
-    for id in theirs.dismissed.iter().filter(|id| **id != contact.id) {
-        if !ours.dismissed.contains(id) {
-            ours.dismissed.push(*id);
+    let Contact { id, country, version, created_at, updated_at, detail } = into.contact.clone();
+    let ContactDetail { display_name, profile_name, default_channel, mut metadata, primaries: _, mut dismissed } = detail;
+    let theirs = &from.contact.detail;
+    fill(&mut metadata, &theirs.metadata);
+    dismissed.retain(|other| *other != from.contact.id);
+    for other in theirs.dismissed.iter().filter(|other| **other != id) {
+        if !dismissed.contains(other) {
+            dismissed.push(*other);
         }
     }
-    if contact.country.is_empty() {
-        contact.country.clone_from(&from.contact.country);
-    }
-    contact
+    let detail = ContactDetail {
+        display_name: display_name.or_else(|| theirs.display_name.clone()),
+        profile_name: profile_name.or_else(|| theirs.profile_name.clone()),
+        default_channel: default_channel.or(theirs.default_channel),
+        metadata,
+        primaries: CHANNELS.into_iter().filter_map(|c| Some((c, into.primary(c).or_else(|| from.primary(c))?))).collect(),
+        dismissed,
+    };
+    let country = if country.is_empty() { from.contact.country.clone() } else { country };
+    Contact { id, country, version, created_at, updated_at, detail }
 }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use nuncio_domain::contact::{self, Contact};
-use nuncio_domain::{AddressKind, ContactId, Error, FieldError, Permission, Recipient, Result, TenantId, address};
+use nuncio_domain::{AddressKind, ContactId, Error, FieldError, Recipient, Result, TenantId, address};
 use nuncio_store::{Address, ContactFilter, Tx};
 use serde_json::Value;
 
 use super::Contacts;
 use super::command::ListContacts;
 use super::view::{ContactView, Person};
-use crate::base::{Caller, list, list::Listed, parse_id};
+use crate::base::{Caller, UseCase, list, list::Listed, parse_id};
 
 /// Maximum number of contacts of the same name considered for a merge suggestion.
 const NAMESAKES: u32 = 10;
@@ -20,7 +20,7 @@ const EMAILS: usize = 5;
 impl Contacts<'_> {
     /// `GET /v1/contacts`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListContacts) -> Result<Listed<ContactView>> {
-        caller.require(Permission::ContactsRead)?;
+        caller.require(UseCase::ListContacts)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let given = [
@@ -46,7 +46,7 @@ impl Contacts<'_> {
 
     /// `GET /v1/contacts/{id}`. For a merged contact, returns the one it was merged into.
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<ContactView> {
-        caller.require(Permission::ContactsRead)?;
+        caller.require(UseCase::GetContact)?;
         let id = parse_id(id, "contact")?;
         let mut tx = self.inner.store.read().await?;
         if let Some(view) = view(&mut *tx, caller.tenant, id).await? {
@@ -60,7 +60,7 @@ impl Contacts<'_> {
 
     /// `GET /v1/contacts/phone/{e164}`.
     pub async fn get_by_phone(&self, caller: &Caller, phone: &str) -> Result<ContactView> {
-        caller.require(Permission::ContactsRead)?;
+        caller.require(UseCase::GetContactByPhone)?;
         let not_found = || Error::not_found("contact");
         let identifier = address::phone(&list::phone(phone)).map_err(|_| not_found())?;
         let mut tx = self.inner.store.read().await?;

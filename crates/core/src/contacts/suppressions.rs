@@ -5,16 +5,14 @@ use nuncio_domain::contact::{Contact, SuppressionReason};
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{
-    AddressKind, Channel, Error, FieldError, Permission, Recipient, Result, SenderId, SuppressionId, TenantId, Timestamp, limits,
-};
+use nuncio_domain::{AddressKind, Channel, Error, FieldError, Recipient, Result, SenderId, SuppressionId, TenantId, Timestamp, limits};
 use nuncio_store::{IdempotentOperation, NewEvent, Occurrence, Suppression, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Suppressions;
-use crate::base::{Caller, idempotency, is_mark, list, list::Listed, parse_id, rights};
+use crate::base::{Caller, UseCase, idempotency, is_mark, list, list::Listed, parse_id, rights};
 use crate::contacts;
 
 /// A recipient to whom nothing is sent.
@@ -23,7 +21,6 @@ use crate::contacts;
 #[schema(as = Suppression)]
 pub struct SuppressionView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: SuppressionId,
     /// The recipient in canonical form; empty when the contact was erased, though the suppression still holds.
     pub identifier: String,
@@ -31,7 +28,7 @@ pub struct SuppressionView {
     #[schema(required, value_type = Option<Channel>)]
     pub channel: Option<&'static str>,
     /// The sender whose messages are suppressed; null means all senders.
-    #[schema(required, value_type = Option<String>)]
+    #[schema(required)]
     pub sender_id: Option<SenderId>,
     /// Reason.
     #[schema(value_type = SuppressionReason)]
@@ -39,7 +36,6 @@ pub struct SuppressionView {
     /// Origin, as text.
     pub source: String,
     /// When it was created.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
 }
 
@@ -91,10 +87,10 @@ pub struct ListSuppressions {
     #[param(example = "+34600111222")]
     pub identifier: Option<String>,
     /// Created at or after this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub since: Option<String>,
     /// Created before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
@@ -115,7 +111,7 @@ pub enum Suppressed {
 impl Suppressions<'_> {
     /// `GET /v1/suppressions`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListSuppressions) -> Result<Listed<SuppressionView>> {
-        caller.require(Permission::ContactsRead)?;
+        caller.require(UseCase::ListSuppressions)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let of = match asked.identifier.as_deref().map(|text| recipients(&list::phone(text))) {
@@ -136,7 +132,7 @@ impl Suppressions<'_> {
 
     /// `POST /v1/suppressions`.
     pub async fn create(&self, caller: &Caller, command: CreateSuppression, header: Option<&str>) -> Result<Suppressed> {
-        caller.require(Permission::ContactsWrite)?;
+        caller.require(UseCase::CreateSuppression)?;
         let key = idempotency::key(None, header)?;
         let suppression = self.read(caller, &command).await?;
         let full = CreateSuppression { reason: Some(suppression.reason), ..command };
@@ -163,7 +159,7 @@ impl Suppressions<'_> {
 
     /// `DELETE /v1/suppressions/{id}`.
     pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
-        caller.require(Permission::ContactsWrite)?;
+        caller.require(UseCase::DeleteSuppression)?;
         let id = parse_id(id, "suppression")?;
         let mut tx = self.inner.store.begin().await?;
         if !tx.delete_suppression(caller.tenant, id).await? {

@@ -1,6 +1,5 @@
 //! Unsubscribes by the link in an email (RFC 8058). The link's token is the only permission needed.
 
-use nuncio_domain::address::Parsed;
 use nuncio_domain::message::{Direction, Message};
 use nuncio_domain::{Error, Recipient, Result};
 use nuncio_store::{Suppression, SuppressionReason};
@@ -56,8 +55,7 @@ impl Suppressions<'_> {
         let found = self.inner.store.read().await?.lookup_messages(tenant, &[id]).await?.pop();
         let leads_to = found.filter(|message| message.direction == Direction::Outbound).and_then(|message| {
             // For an erased contact there is no address.
-            let parsed = Parsed::parse(&message.to).ok()?;
-            let recipient = Recipient::on(&parsed, message.state.route.channel).ok()?;
+            let recipient = Recipient::canonical(message.state.route.channel, &message.to)?;
             Some((message, recipient))
         });
         self.inner.dead_links.note(link, leads_to.is_none());

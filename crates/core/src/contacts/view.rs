@@ -18,7 +18,6 @@ use super::CHANNELS;
 #[schema(as = Contact)]
 pub struct ContactView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: ContactId,
     /// The caller's name for it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,20 +51,15 @@ pub struct ContactView {
     pub verified: bool,
     /// A contact that seems to be the same person.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub suggested_merge_with: Option<ContactId>,
     /// The requested contact, if it was merged into this one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub merged_from: Option<ContactId>,
     /// Your own data.
-    #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
     /// When it was created.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 
@@ -75,7 +69,6 @@ pub struct ContactView {
 #[schema(as = ContactChannel)]
 pub struct ContactChannelView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: ContactChannelId,
     /// The channel.
     #[schema(value_type = ContactChannelType)]
@@ -96,21 +89,16 @@ pub struct ContactChannelView {
     pub metrics: ChannelMetricsView,
     /// Time of the contact's last message on this channel.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_inbound_at: Option<Timestamp>,
     /// Until when WhatsApp allows free text, or Instagram any message; can be in the past.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub window_expires_at: Option<Timestamp>,
     /// Your own data.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
     /// When it was created.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 
@@ -130,7 +118,6 @@ pub struct ChannelMetricsView {
     pub avg_delivery_time_ms: Option<i64>,
     /// Time of the last delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_success_at: Option<Timestamp>,
 }
 

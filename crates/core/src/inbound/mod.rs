@@ -7,7 +7,7 @@ mod receipts;
 mod receive;
 
 pub use callbacks::{CallbackTarget, Called, ProviderAnswer};
-pub(crate) use receive::{Received, request};
+pub(crate) use receive::Received;
 
 crate::base::use_cases! {
     /// Applies provider events.

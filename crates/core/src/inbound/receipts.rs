@@ -3,7 +3,7 @@
 use nuncio_channel::ReceiptTarget;
 use nuncio_domain::lifecycle::{ReceiptKind, Step};
 use nuncio_domain::{ConnectionId, Ids, Timestamp};
-use nuncio_store::{RawReceipt, Result, Store, StoreError, StrayReceipt, Transition, Transitioned, next_lookup};
+use nuncio_store::{RawReceipt, Result, StoreError, StrayReceipt, Transition, Transitioned, next_lookup};
 
 use super::ProviderEvents;
 
@@ -29,12 +29,15 @@ impl ProviderEvents<'_> {
             }
             ReceiptTarget::Reference { tenant, connection, reference } => {
                 let receipt = kept(ids, connection, reference, raw.unwrap_or_default());
-                let stray = StrayReceipt { tenant, receipt, kind, at, tries: 0 };
-                let Some(transitioned) = apply(store, ids, &stray).await? else {
+                let now = ids.clock.now();
+                let by_reference = Transition::of_reference(tenant, receipt.clone(), kind.clone(), at, now);
+                let transitioned = store.transition(by_reference).await?;
+                if matches!(transitioned, Transitioned::Missing) {
+                    let stray = StrayReceipt { tenant, receipt, kind, at, tries: 0 };
                     let mut tx = store.begin().await?;
-                    tx.insert_stray(&stray, ids.clock.now().plus(next_lookup(0).unwrap_or_default())).await?;
+                    tx.insert_stray(&stray, now.plus(next_lookup(0).unwrap_or_default())).await?;
                     return tx.commit().await;
-                };
+                }
                 (tenant, transitioned)
             }
         };
@@ -49,39 +52,31 @@ impl ProviderEvents<'_> {
         let due = store.read().await?.due_strays(ids.clock.now(), STRAYS).await?;
         let mut any = false;
         for stray in due {
-            let found = match apply(store, ids, &stray).await {
+            let StrayReceipt { tenant, receipt, kind, at, .. } = stray.clone();
+            let found = match store.transition(Transition::of_reference(tenant, receipt, kind, at, ids.clock.now())).await {
                 // A message that cannot be read must not block the others.
                 Err(error @ StoreError::Corrupt { .. }) => {
                     tracing::error!(receipt = %stray.receipt.id, %error, "failed to apply stray receipt");
-                    None
+                    Transitioned::Missing
                 }
                 found => found?,
             };
             let mut tx = store.begin().await?;
             match found {
-                Some(transitioned) => {
-                    tx.delete_stray(stray.tenant, stray.receipt.id).await?;
-                    self.inner.dispatch.count_receipt(stray.tenant, &transitioned);
-                    self.inner.dispatch.logs().grown(stray.tenant);
-                    any = true;
-                }
-                None => {
+                Transitioned::Missing => {
                     let due = next_lookup(stray.tries + 1).map(|pause| ids.clock.now().plus(pause));
                     tx.reschedule_stray(&stray, due).await?;
+                }
+                Transitioned::Found { .. } => {
+                    tx.delete_stray(tenant, stray.receipt.id).await?;
+                    self.inner.dispatch.count_receipt(tenant, &found);
+                    self.inner.dispatch.logs().grown(tenant);
+                    any = true;
                 }
             }
             tx.commit().await?;
         }
         Ok(any)
-    }
-}
-
-/// Applies a stray receipt if its message is known by now.
-async fn apply(store: &dyn Store, ids: &Ids, stray: &StrayReceipt) -> Result<Option<Transitioned>> {
-    let StrayReceipt { tenant, receipt, kind, at, .. } = stray.clone();
-    match store.transition(Transition::of_reference(tenant, receipt, kind, at, ids.clock.now())).await? {
-        Transitioned::Missing => Ok(None),
-        found => Ok(Some(found)),
     }
 }
 

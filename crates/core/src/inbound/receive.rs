@@ -11,7 +11,7 @@ use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
 use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
-use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Money, Quote, QuoteState, Request, Routing, Status};
+use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Money, Quote, QuoteState, Request, Status};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::price::{PriceBook, Quantity};
 use nuncio_domain::{
@@ -252,7 +252,7 @@ async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text:
     let inbound = &new.message;
     let Some((address, _)) = tx.find_address(inbound.tenant, &new.from).await? else { return Ok(None) };
     let channel = inbound.state.route.channel;
-    let mut request = request(RequestedChannel::Only(channel), text);
+    let mut request = Request::text(RequestedChannel::Only(channel), text);
     request.subject = (channel == Channel::Email).then(|| "Your request".to_owned());
     request.routing.reason = format!("the answer to {}", inbound.id);
     let message = Message {
@@ -310,13 +310,13 @@ async fn received(store: &dyn Store, ids: &Ids, from: &Recipient, inbound: &Inbo
         subject: inbound.subject.clone(),
         html_body: inbound.html_body.clone(),
         attachments: inbound.media.iter().map(|media| attachment(ids, media)).collect(),
-        ..request(RequestedChannel::Auto, String::new())
+        ..Request::text(RequestedChannel::Auto, String::new())
     })
 }
 
 fn attachment(ids: &Ids, media: &Media) -> Attachment {
     let source = match &media.bytes {
-        Some(bytes) => AttachmentSource::Base64(STANDARD.encode(bytes)),
+        Some(bytes) => AttachmentSource::Base64(STANDARD.encode(bytes).into()),
         None => AttachmentSource::Provider(media.reference.clone()),
     };
     Attachment {
@@ -339,27 +339,6 @@ async fn ours(store: &dyn Store, tenant: TenantId, with: &Recipient, reference: 
             || detail.attempts.iter().any(|a| a.provider_message_id.as_deref() == Some(reference))
     };
     Ok(newest.items.into_iter().find(known_as).map(|message| message.id))
-}
-
-pub(crate) fn request(requested_channel: RequestedChannel, text: String) -> Request {
-    Request {
-        requested_channel,
-        text: Some(text),
-        content: None,
-        subject: None,
-        html_body: None,
-        reply_to: None,
-        metadata: None,
-        fallback_enabled: true,
-        fallback_after_seconds: None,
-        validity_seconds: None,
-        voice_language: None,
-        attachments: Vec::new(),
-        template: None,
-        scheduled_at: None,
-        idempotency_key: None,
-        routing: Routing::default(),
-    }
 }
 
 impl ProviderEvents<'_> {

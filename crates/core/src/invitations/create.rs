@@ -7,9 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, InvitationProgress, InvitationStatus};
 use nuncio_domain::number::NumberStatus;
-use nuncio_domain::{
-    Error, FieldError, InvitationId, Permission, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits, line,
-};
+use nuncio_domain::{Error, FieldError, InvitationId, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits, line};
 use nuncio_secrets::Row;
 use nuncio_secrets::mac;
 use nuncio_store::{IdempotentOperation, Tx};
@@ -21,7 +19,7 @@ use utoipa::ToSchema;
 
 use super::Invitations;
 use super::view::{InvitationView, TOKEN};
-use crate::base::{Caller, idempotency, list, parse_id, rights};
+use crate::base::{Caller, UseCase, idempotency, list, parse_id, rights};
 use crate::numbers;
 
 /// 32 bytes in base64.
@@ -59,7 +57,7 @@ struct CountryCode(#[expect(dead_code, reason = "says how it looks in the docume
 impl Invitations<'_> {
     /// Creates an invitation with a link for the client.
     pub async fn create(&self, caller: &Caller, mut asked: CreateInvitation, key: Option<&str>) -> Result<InvitationView> {
-        caller.require(Permission::InvitationsWrite)?;
+        caller.require(UseCase::CreateInvitation)?;
         asked.client_name = asked.client_name.filter(|name| !name.is_empty());
         let days = *asked.expires_in_days.get_or_insert(limits::INVITATION_DAYS_DEFAULT);
         asked.allowed_phone_countries.get_or_insert_default();

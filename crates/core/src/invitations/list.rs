@@ -1,14 +1,14 @@
 //! `GET /v1/invitations`, `GET /v1/invitations/{id}`, `POST /v1/invitations/{id}/cancel`.
 
 use nuncio_domain::invitation::InvitationStatus;
-use nuncio_domain::{Error, InvitationId, Permission, Result, TenantId};
+use nuncio_domain::{Error, InvitationId, Result, TenantId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Invitations;
 use super::status;
 use super::view::InvitationView;
-use crate::base::{Caller, list, list::Listed, parse_id};
+use crate::base::{Caller, UseCase, list, list::Listed, parse_id};
 
 /// Query of `GET /v1/invitations`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -19,10 +19,10 @@ pub struct ListInvitations {
     #[param(value_type = Option<Vec<InvitationStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
     /// Created at or after this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub since: Option<String>,
     /// Created before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
@@ -39,13 +39,13 @@ impl Invitations<'_> {
 
     /// `GET /v1/invitations/{id}`.
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<InvitationView> {
-        caller.require(Permission::InvitationsRead)?;
+        caller.require(UseCase::GetInvitation)?;
         self.find(caller.tenant, parse_id(id, "invitation")?).await
     }
 
     /// `GET /v1/invitations`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListInvitations) -> Result<Listed<InvitationView>> {
-        caller.require(Permission::InvitationsRead)?;
+        caller.require(UseCase::ListInvitations)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let statuses = list::words(asked.status.as_deref(), "query.status", InvitationStatus::parse, InvitationStatus::ALL, &mut errors);
@@ -58,7 +58,7 @@ impl Invitations<'_> {
 
     /// `POST /v1/invitations/{id}/cancel`: withdraws an open invitation. Its link stops working.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<InvitationView> {
-        caller.require(Permission::InvitationsWrite)?;
+        caller.require(UseCase::CancelInvitation)?;
         let id = parse_id(id, "invitation")?;
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await?;

@@ -18,7 +18,6 @@ pub(super) const TOKEN: &str = "token";
 #[schema(as = Invitation)]
 pub struct InvitationView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: InvitationId,
     /// The link for the client. Anyone who has it can use the invitation. Empty if the encryption key that it was stored with is missing.
     pub url: String,
@@ -37,30 +36,27 @@ pub struct InvitationView {
     #[schema(required)]
     pub client_phone: Option<String>,
     /// The number the client uses instead of their own.
-    #[schema(required, value_type = Option<String>)]
+    #[schema(required)]
     pub phone_number_id: Option<PhoneNumberId>,
     /// The sender created by completing it.
-    #[schema(required, value_type = Option<String>)]
+    #[schema(required)]
     pub sender_id: Option<SenderId>,
     /// Allowed countries (ISO 3166-1 alpha-2) of the client's own number; empty means any.
     pub allowed_phone_countries: Vec<String>,
     /// When it expires.
-    #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
     /// When the client first opened it.
-    #[schema(required, value_type = Option<String>, format = DateTime)]
+    #[schema(required)]
     pub viewed_at: Option<Timestamp>,
     /// When the client started.
-    #[schema(required, value_type = Option<String>, format = DateTime)]
+    #[schema(required)]
     pub started_at: Option<Timestamp>,
     /// When the client finished.
-    #[schema(required, value_type = Option<String>, format = DateTime)]
+    #[schema(required)]
     pub completed_at: Option<Timestamp>,
     /// When it was created.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Attachment, AttachmentSource, Message};
-use nuncio_domain::{AttachmentId, ConnectionId, Error, MessageId, Permission, Redacted, Result, TenantId, Timestamp, limits};
+use nuncio_domain::{AttachmentId, ConnectionId, Error, MessageId, Redacted, Result, TenantId, Timestamp, limits};
 use nuncio_secrets::mac;
 use serde::Serialize;
 use subtle::ConstantTimeEq as _;
@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Messages;
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 
 /// A file of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -22,7 +22,6 @@ use crate::base::{Caller, parse_id};
 #[schema(as = MessageAttachment)]
 pub struct AttachmentView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: AttachmentId,
     /// File name.
     pub filename: String,
@@ -40,7 +39,6 @@ pub struct AttachmentView {
     #[schema(required)]
     pub download_url: Option<String>,
     /// When it was created.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
 }
 
@@ -117,7 +115,7 @@ impl Links {
 impl Messages<'_> {
     /// Returns the attachments of a message, each with a temporary download link.
     pub async fn list_attachments(&self, caller: &Caller, id: &str) -> Result<Vec<AttachmentView>> {
-        caller.require(Permission::MessagesRead)?;
+        caller.require(UseCase::ListMessageAttachments)?;
         let id = parse_id(id, "message")?;
         let mut tx = self.inner.store.read().await?;
         let message = tx.lookup_messages(caller.tenant, &[id]).await?.pop().ok_or_else(|| Error::not_found("message"))?;
@@ -157,7 +155,7 @@ impl Messages<'_> {
         let attachments = Arc::unwrap_or_clone(message.request).attachments;
         let found = attachments.into_iter().find(|a| a.id == target.attachment).ok_or_else(|| Error::not_found("attachment"))?;
         let bytes = match &found.source {
-            AttachmentSource::Base64(text) => STANDARD.decode(text).map_err(Error::internal)?,
+            AttachmentSource::Base64(text) => STANDARD.decode(text.as_bytes()).map_err(Error::internal)?,
             AttachmentSource::Provider(reference) => self.fetch_media(target.tenant, message.state.route.connection, reference).await?,
             AttachmentSource::Url(_) => return Err(Error::not_found("attachment")),
         };

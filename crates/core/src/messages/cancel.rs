@@ -2,17 +2,17 @@
 
 use nuncio_domain::lifecycle::{Applied, Resolution, State, Step, Wait};
 use nuncio_domain::message::Status;
-use nuncio_domain::{Error, MessageId, Permission, Result};
+use nuncio_domain::{Error, MessageId, Result};
 use nuncio_store::{Transition, Transitioned};
 
 use super::Messages;
 use super::view::MessageView;
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 
 impl Messages<'_> {
     /// Cancels a message that was not sent to a provider yet.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<MessageView> {
-        caller.require(Permission::MessagesSend)?;
+        caller.require(UseCase::CancelMessage)?;
         let id = parse_id(id, "message")?;
         let (applied, state) = self.step(caller, id, Step::Cancel).await?;
         if applied == Applied::Lost {
@@ -27,7 +27,7 @@ impl Messages<'_> {
 
     /// Resolves a held message.
     pub async fn resolve(&self, caller: &Caller, id: &str, action: Resolution) -> Result<MessageView> {
-        caller.require(Permission::MessagesSend)?;
+        caller.require(UseCase::ResolveMessage)?;
         let id = parse_id(id, "message")?;
         let (applied, state) = self.step(caller, id, Step::Resolve { action }).await?;
         if applied == Applied::Lost {

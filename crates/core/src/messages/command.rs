@@ -1,9 +1,12 @@
 //! The request to send a message.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use nuncio_domain::message::{Content, OnUnknown};
-use nuncio_domain::{Channel, MessageType, RequestedChannel, Timestamp, limits};
+use nuncio_domain::{Base64, Channel, MessageType, RequestedChannel, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 /// A message to send.
@@ -25,7 +28,6 @@ pub struct SendMessage {
     pub text: Option<String>,
     /// Extra content of types other than `text`.
     #[serde(default)]
-    #[schema(value_type = Option<Content>)]
     pub content: Option<Box<Content>>,
     /// Email subject; required for email.
     #[serde(default)]
@@ -44,7 +46,6 @@ pub struct SendMessage {
     pub idempotency_key: Option<String>,
     /// Your own data, returned unchanged: at most 50 keys, 16 KB, 5 levels.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
     /// Whether a failed messaging app falls back to SMS. Default true.
     #[serde(default)]
@@ -62,7 +63,6 @@ pub struct SendMessage {
     pub attachments: Option<Vec<AttachmentIn>>,
     /// When to send, at most 30 days ahead. A time in the past sends at once.
     #[serde(default)]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
     /// Validity in seconds, from now or from `scheduledAt`; after it, the message fails with `expired`.
     #[serde(default)]
@@ -83,6 +83,10 @@ impl SendMessage {
         all.on_unknown = all.on_unknown.filter(|policy| *policy != OnUnknown::default());
         all.validity_seconds = all.validity_seconds.filter(|seconds| *seconds != validity(channel));
         all.attachments = all.attachments.filter(|attachments| !attachments.is_empty());
+        for content in all.attachments.iter_mut().flatten().filter_map(|attachment| attachment.content.as_mut()) {
+            // A hash stands for it: content can have 56 MB, and what is compared is written out as a whole.
+            *content = STANDARD.encode(Sha256::digest(content.as_bytes())).into();
+        }
         all
     }
 
@@ -130,8 +134,7 @@ pub struct AttachmentIn {
     pub filename: String,
     /// The bytes, in base64. Exactly one of `content` and `path` is required.
     #[serde(default)]
-    #[schema(max_length = 55924056)]
-    pub content: Option<String>,
+    pub content: Option<Base64>,
     /// URL to fetch the bytes from when the message is sent. Exactly one of `content` and `path` is required.
     #[serde(default)]
     pub path: Option<String>,

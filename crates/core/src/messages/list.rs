@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 use super::Messages;
 use super::view::MessageView;
 use crate::base::list::{Listed, Listing};
-use crate::base::{Caller, list, parse_id};
+use crate::base::{Caller, UseCase, list, parse_id};
 
 /// Query of `GET /v1/messages`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -41,10 +41,10 @@ pub struct ListMessages {
     #[param(value_type = Option<Direction>)]
     pub direction: Option<String>,
     /// Created at or after this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub since: Option<String>,
     /// Created before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub until: Option<String>,
     /// The message that used this idempotency key.
     pub idempotency_key: Option<String>,
@@ -64,10 +64,10 @@ pub struct ListMessages {
 #[into_params(parameter_in = Query)]
 pub struct ListContactMessages {
     /// Created at or after this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub since: Option<String>,
     /// Created before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
@@ -88,7 +88,7 @@ impl Messages<'_> {
     /// `GET /v1/messages/{id}`. If there is HTML, or the text is too long for lists, reads the whole message, for which `has_room` grants
     /// memory.
     pub async fn get(&self, caller: &Caller, id: &str, has_room: impl FnOnce(u64) -> bool) -> Result<MessageView> {
-        caller.require(Permission::MessagesRead)?;
+        caller.require(UseCase::GetMessage)?;
         let id = parse_id(id, "message")?;
         let (mut view, outline) = self.outline(caller, id).await?;
         if outline.may_be_truncated() || outline.lacks_html() {
@@ -133,7 +133,7 @@ impl Messages<'_> {
 
     /// `GET /v1/messages`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListMessages) -> Result<Listed<MessageView>> {
-        caller.require(Permission::MessagesRead)?;
+        caller.require(UseCase::ListMessages)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let mut filter = read_filter(asked, &mut errors);
@@ -148,7 +148,7 @@ impl Messages<'_> {
 
     /// `GET /v1/contacts/{id}/messages`: returns messages to and from a contact. A merged contact is resolved to its target.
     pub async fn list_of_contact(&self, caller: &Caller, id: &str, asked: &ListContactMessages) -> Result<Listed<MessageView>> {
-        caller.require(Permission::MessagesRead)?;
+        caller.require(UseCase::ListContactMessages)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let id: ContactId = parse_id(id, "contact")?;

@@ -1,8 +1,7 @@
 //! `POST /v1/messages/{id}/reactions`.
 
-use nuncio_domain::address::Parsed;
 use nuncio_domain::message::{Content, Direction, Message, Status};
-use nuncio_domain::{Error, ErrorCode, FieldError, MessageId, MessageType, Permission, Recipient, RequestedChannel, Result, TenantId};
+use nuncio_domain::{Error, ErrorCode, FieldError, MessageId, MessageType, Recipient, RequestedChannel, Result, TenantId};
 use nuncio_store::{Accept, IdempotentOperation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,7 +12,7 @@ use super::content;
 use super::routing::carries;
 use super::send::SendOptions;
 use super::view::MessageView;
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 
 /// A reaction to a message.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -28,7 +27,7 @@ pub struct React {
 impl Messages<'_> {
     /// Sends a reaction to the other party of a message, by its sender and channel.
     pub async fn react(&self, caller: &Caller, id: &str, command: React, header: Option<String>) -> Result<MessageView> {
-        caller.require(Permission::MessagesSend)?;
+        caller.require(UseCase::ReactToMessage)?;
         let id: MessageId = parse_id(id, "message")?;
         let mut errors = Vec::new();
         content::emoji("emoji", &command.emoji, &mut errors);
@@ -80,8 +79,7 @@ impl Messages<'_> {
                 format!("{named} is on channel {channel}, but the reaction is on {wanted}; they must be the same"),
             ));
         }
-        let with = Parsed::parse(peer(&target)).ok().and_then(|parsed| Recipient::on(&parsed, channel).ok());
-        if with.as_ref() != Some(&planned.recipient) {
+        if Recipient::canonical(channel, peer(&target)).as_ref() != Some(&planned.recipient) {
             return Err(Error::field(PATH, format!("{named} is in a conversation with another recipient than {}", reaction.to)));
         }
         if target.sender != reaction.sender {

@@ -3,13 +3,13 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::Status;
-use nuncio_domain::{ConnectionId, Error, Permission, ReceiptId, Result, Timestamp};
+use nuncio_domain::{ConnectionId, Error, ReceiptId, Result, Timestamp};
 use nuncio_store::RawReceipt;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Messages;
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 
 /// A receipt as received from the provider.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -17,10 +17,8 @@ use crate::base::{Caller, parse_id};
 #[schema(as = Receipt)]
 pub struct ReceiptView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: ReceiptId,
     /// The connection that received it.
-    #[schema(value_type = String)]
     pub connection_id: ConnectionId,
     /// The provider's id in the receipt; null if it named the message by our id.
     #[schema(required)]
@@ -28,7 +26,6 @@ pub struct ReceiptView {
     /// As received, up to 4 KB; empty if it had no further information.
     pub raw: String,
     /// When it arrived.
-    #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
 }
 
@@ -44,14 +41,13 @@ pub struct StrayReceiptView {
     #[schema(value_type = Status)]
     pub status: &'static str,
     /// Time of the status, as reported by the provider.
-    #[schema(value_type = String, format = DateTime)]
     pub occurred_at: Timestamp,
 }
 
 impl Messages<'_> {
     /// `GET /v1/messages/{id}/receipts`: oldest first, at most 100.
     pub async fn list_receipts(&self, caller: &Caller, id: &str) -> Result<Vec<ReceiptView>> {
-        caller.require(Permission::MessagesRead)?;
+        caller.require(UseCase::ListMessageReceipts)?;
         let id = parse_id(id, "message")?;
         let mut tx = self.inner.store.read().await?;
         tx.lookup_messages(caller.tenant, &[id]).await?.pop().ok_or_else(|| Error::not_found("message"))?;
@@ -61,7 +57,7 @@ impl Messages<'_> {
 
     /// `GET /v1/stray-receipts`: newest first, at most 100.
     pub async fn list_stray_receipts(&self, caller: &Caller) -> Result<Vec<StrayReceiptView>> {
-        caller.require(Permission::MessagesRead)?;
+        caller.require(UseCase::ListStrayReceipts)?;
         let strays = self.inner.store.read().await?.list_strays(caller.tenant).await?;
         let shown = |stray: nuncio_store::StrayReceipt| StrayReceiptView {
             receipt: view(stray.receipt),

@@ -48,17 +48,14 @@ pub struct Plan {
     #[schema(value_type = nuncio_domain::Channel)]
     pub channel: String,
     /// The sender profile.
-    #[schema(value_type = String)]
     pub sender_id: SenderId,
     /// The number or address that it would come from; empty if none.
     pub from: String,
     /// Why it would go there.
     pub routing: RoutingView,
     /// When it would be sent.
-    #[schema(value_type = String, format = DateTime)]
     pub send_at: Timestamp,
     /// When it would expire.
-    #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
     /// Whether the recipient is suppressed, so that it would fail at once.
     pub suppressed: bool,
@@ -81,7 +78,6 @@ pub struct Plan {
     pub estimated_cost: Option<PlannedCost>,
     /// What would be reserved for it, its fallback included; absent without a price.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
     pub required: Option<Micros>,
     /// Whether that is available.
     pub affordable: bool,
@@ -107,13 +103,10 @@ pub struct Foreign {
 #[serde(rename_all = "camelCase")]
 pub struct PlannedCost {
     /// Platform fee.
-    #[schema(value_type = f64)]
     pub cost: Micros,
     /// Carrier's price.
-    #[schema(value_type = f64)]
     pub cost_provider: Micros,
     /// Sum of both.
-    #[schema(value_type = f64)]
     pub cost_total: Micros,
 }
 
@@ -132,7 +125,6 @@ pub struct WindowView {
     pub open: bool,
     /// Until when, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
 }
 

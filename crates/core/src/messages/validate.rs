@@ -142,7 +142,7 @@ fn attachment(faults: &mut FieldErrors<'_>, path: &str, attachment: &AttachmentI
         }
     }
     match (&attachment.content, &attachment.path) {
-        (Some(content), None) => match STANDARD.decode(content) {
+        (Some(content), None) => match STANDARD.decode(content.as_bytes()) {
             Ok(bytes) => bytes.len(),
             Err(error) => {
                 faults.push(&format!("{path}.content"), format!("is not base64: {error}"));

@@ -20,7 +20,6 @@ use super::command::validity;
 #[schema(as = Message)]
 pub struct MessageView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: MessageId,
     /// The recipient, or our number or address for an inbound message, in canonical form.
     pub to: String,
@@ -28,7 +27,6 @@ pub struct MessageView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The sender profile.
-    #[schema(value_type = String)]
     pub sender_id: SenderId,
     /// The channel of the newest attempt.
     #[schema(value_type = Channel)]
@@ -47,18 +45,15 @@ pub struct MessageView {
     pub environment: &'static str,
     /// The contact.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub contact_id: Option<ContactId>,
     /// The broadcast that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub broadcast_id: Option<BroadcastId>,
     /// Text, caption or spoken words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Extra content.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Content>)]
     pub content: Option<Box<Content>>,
     /// Email subject.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +82,6 @@ pub struct MessageView {
     pub validity_seconds: Option<u64>,
     /// When its validity ends. Absent for inbound messages.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
     /// The provider's id of the newest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,22 +98,18 @@ pub struct MessageView {
     pub error_message: Option<String>,
     /// Platform fee in US dollars; absent until known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
     pub cost: Option<Micros>,
     /// Carrier's price in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
     pub cost_provider: Option<Micros>,
     /// Sum of both.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
     pub cost_total: Option<Micros>,
     /// SMS segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub segments: Option<u16>,
     /// Your own data.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
     /// All provider calls, oldest first.
     pub attempts: Vec<AttemptView>,
@@ -133,25 +123,19 @@ pub struct MessageView {
     pub held_reason: Option<&'static str>,
     /// When it should be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
     /// When a provider accepted it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub sent_at: Option<Timestamp>,
     /// When it was delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub delivered_at: Option<Timestamp>,
     /// When it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub read_at: Option<Timestamp>,
     /// When it was accepted.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 
@@ -169,11 +153,9 @@ pub struct AttemptView {
     #[schema(value_type = AttemptStatus)]
     pub status: &'static str,
     /// When its start was stored.
-    #[schema(value_type = String, format = DateTime)]
     pub started_at: Timestamp,
     /// When its result was known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Timestamp>,
     /// Why it failed, from a closed list.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -216,7 +198,6 @@ pub struct ConsideredView {
     pub reason: String,
     /// Price on this channel in US dollars; absent without a price.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
     pub price: Option<Micros>,
     /// Estimated chance of delivery, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::number::{NumberStatus, PhoneNumber, first_renewal_after};
-use nuncio_domain::{Error, ErrorCode, FieldError, Permission, PhoneNumberId, Result, address, limits};
+use nuncio_domain::{Error, ErrorCode, FieldError, PhoneNumberId, Result, address, limits};
 use nuncio_store::IdempotentOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,7 +11,7 @@ use super::Numbers;
 use super::charge::charge;
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::base::{Caller, idempotency, rights};
+use crate::base::{Caller, UseCase, idempotency, rights};
 
 /// A number to acquire.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -31,7 +31,7 @@ impl Numbers<'_> {
     /// Acquires an available number for the caller's environment, and charges setup and first month. Of two concurrent callers, one gets
     /// `409 conflict`.
     pub async fn acquire(&self, caller: &Caller, mut asked: AcquireNumber, key: Option<&str>) -> Result<PhoneNumberView> {
-        caller.require(Permission::NumbersWrite)?;
+        caller.require(UseCase::AcquirePhoneNumber)?;
         let phone_number = check(&asked)?;
         asked.name = asked.name.filter(|name| !name.is_empty());
         let guard = self.guard(caller.tenant, IdempotentOperation::AcquirePhoneNumber, idempotency::key(None, key)?, &asked);

@@ -1,13 +1,13 @@
 //! `GET /v1/phone-numbers`, `GET /v1/phone-numbers/{id}` and `GET /v1/phone-numbers/available`.
 
 use nuncio_domain::number::{Capability, NumberStatus, Wanted};
-use nuncio_domain::{Error, FieldError, Permission, Result};
+use nuncio_domain::{Error, FieldError, Result};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Numbers;
 use super::view::{AvailableNumberView, PhoneNumberView};
-use crate::base::{Caller, list, list::Listed, parse_id};
+use crate::base::{Caller, UseCase, list, list::Listed, parse_id};
 
 /// Query of `GET /v1/phone-numbers`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -18,10 +18,10 @@ pub struct ListNumbers {
     #[param(value_type = Option<Vec<NumberStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
     /// Created at or after this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub since: Option<String>,
     /// Created before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
@@ -55,7 +55,7 @@ pub struct ListAvailable {
 impl Numbers<'_> {
     /// `GET /v1/phone-numbers`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListNumbers) -> Result<Listed<PhoneNumberView>> {
-        caller.require(Permission::NumbersRead)?;
+        caller.require(UseCase::ListPhoneNumbers)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let statuses = list::words(asked.status.as_deref(), "query.status", NumberStatus::parse, NumberStatus::ALL, &mut errors);
@@ -66,7 +66,7 @@ impl Numbers<'_> {
 
     /// `GET /v1/phone-numbers/{id}`.
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<PhoneNumberView> {
-        caller.require(Permission::NumbersRead)?;
+        caller.require(UseCase::GetPhoneNumber)?;
         let id = parse_id(id, "phone number")?;
         let number = self.inner.store.read().await?.find_number(caller.tenant, id).await?;
         number.map(Into::into).ok_or_else(|| Error::not_found("phone number"))
@@ -74,7 +74,7 @@ impl Numbers<'_> {
 
     /// `GET /v1/phone-numbers/available`: returns numbers of the inventory that are not held, lowest first.
     pub async fn available(&self, caller: &Caller, asked: &ListAvailable) -> Result<Vec<AvailableNumberView>> {
-        caller.require(Permission::NumbersRead)?;
+        caller.require(UseCase::ListAvailablePhoneNumbers)?;
         let (wanted, limit) = read_wanted(asked)?;
         let found = self.inner.store.read().await?.available_numbers(caller.tenant, &wanted, limit).await?;
         Ok(found.into_iter().map(Into::into).collect())

@@ -2,7 +2,7 @@
 
 use nuncio_domain::config::TenantConfig;
 use nuncio_domain::number::{NumberStatus, PhoneNumber};
-use nuncio_domain::{Error, ErrorCode, Permission, Result, SenderId, TenantId, Timestamp};
+use nuncio_domain::{Error, ErrorCode, Result, SenderId, TenantId, Timestamp};
 use nuncio_store::Tx;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::Numbers;
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::base::{Caller, parse_id, patch};
+use crate::base::{Caller, UseCase, parse_id, patch};
 
 /// Changes of a number; absent fields stay unchanged.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -19,11 +19,10 @@ use crate::base::{Caller, parse_id, patch};
 pub struct UpdateNumber {
     /// Your own name for it; null or empty clears it.
     #[serde(deserialize_with = "patch::nullable")]
-    #[schema(value_type = Option<String>, max_length = 100)]
+    #[schema(max_length = 100)]
     pub name: Option<Option<String>>,
     /// The sender to assign it to; null unassigns it.
     #[serde(deserialize_with = "patch::nullable")]
-    #[schema(value_type = Option<String>)]
     pub sender_id: Option<Option<String>>,
 }
 
@@ -31,7 +30,7 @@ impl Numbers<'_> {
     /// Renames a number, and assigns or unassigns it. A sender without a phone number takes an assigned one as its own, and loses it with
     /// the assignment.
     pub async fn update(&self, caller: &Caller, id: &str, asked: UpdateNumber) -> Result<PhoneNumberView> {
-        caller.require(Permission::NumbersWrite)?;
+        caller.require(UseCase::UpdatePhoneNumber)?;
         let id = parse_id(id, "phone number")?;
         let mut errors = Vec::new();
         check_name(asked.name.as_ref().and_then(|name| name.as_deref()), &mut errors);
@@ -66,7 +65,7 @@ impl Numbers<'_> {
 
     /// Returns a number to the inventory. Fails if a sender or an open invitation uses it.
     pub async fn release(&self, caller: &Caller, id: &str) -> Result<()> {
-        caller.require(Permission::NumbersWrite)?;
+        caller.require(UseCase::ReleasePhoneNumber)?;
         let id = parse_id(id, "phone number")?;
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await?;

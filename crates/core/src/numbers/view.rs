@@ -12,13 +12,10 @@ use utoipa::ToSchema;
 #[schema(as = PhoneNumberPricing)]
 pub struct PricingView {
     /// Monthly price for the holder.
-    #[schema(value_type = f64)]
     pub monthly_price: Micros,
     /// One-time price for the holder, charged with the first month.
-    #[schema(value_type = f64)]
     pub upfront_cost: Micros,
     /// The operator's monthly cost at the carrier.
-    #[schema(value_type = f64)]
     pub monthly_cost: Micros,
     /// Whether the holder pays nothing.
     pub is_free_number: bool,
@@ -37,7 +34,6 @@ impl From<NumberPricing> for PricingView {
 #[schema(as = PhoneNumber)]
 pub struct PhoneNumberView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: PhoneNumberId,
     /// E.164.
     pub phone_number: String,
@@ -54,17 +50,13 @@ pub struct PhoneNumberView {
     pub name: Option<String>,
     /// The sender that it is assigned to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub sender_id: Option<SenderId>,
     /// When the next month is due; for a suspended number, when payment is retried.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub next_renewal_date: Option<Timestamp>,
     /// When it was acquired.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 

@@ -3,12 +3,12 @@
 use nuncio_domain::address::{self, LineType};
 use nuncio_domain::contact::SuppressionReason;
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{AddressKind, Channel, Environment, Error, Permission, Recipient, Result, limits};
+use nuncio_domain::{AddressKind, Channel, Environment, Error, Recipient, Result, limits};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Projects;
-use crate::base::{Caller, list};
+use crate::base::{Caller, UseCase, list};
 use crate::contacts::{CHANNELS, ContactChannelType};
 
 /// A phone number to check.
@@ -180,7 +180,7 @@ const RESERVED: &[&str] = &["example", "example.com", "example.net", "example.or
 impl Projects<'_> {
     /// `POST /v1/introspect/phone`: returns data from the numbering plans and the contacts.
     pub async fn introspect_phone(&self, caller: &Caller, asked: &IntrospectPhone) -> Result<PhoneIntrospection> {
-        caller.require(Permission::ContactsRead)?;
+        caller.require(UseCase::IntrospectPhone)?;
         let number = address::phone(&list::phone(&asked.phone_number)).map_err(|e| Error::field("phoneNumber", e.to_string()))?;
         let (facts, plan) = (address::phone_facts(&number), address::phone_plan(&number));
         let mut available = Vec::new();
@@ -214,7 +214,7 @@ impl Projects<'_> {
 
     /// `POST /v1/introspect/email`: returns data from the address itself and the suppressions.
     pub async fn introspect_email(&self, caller: &Caller, asked: &IntrospectEmail) -> Result<EmailIntrospection> {
-        caller.require(Permission::ContactsRead)?;
+        caller.require(UseCase::IntrospectEmail)?;
         let length = asked.email.chars().count();
         if !(1..=EMAIL).contains(&length) {
             return Err(Error::field("email", format!("has {length} characters; must have 1 to {EMAIL}")));

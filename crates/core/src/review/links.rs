@@ -2,7 +2,7 @@
 
 use url::{Host, Url};
 
-use super::{Category, Finding};
+use super::finding::{Category, Finding};
 
 /// Hosts that lead anywhere.
 const SHORTENERS: &[&str] = &[

@@ -1,6 +1,7 @@
 //! Stories that fraud tells: words that are harmless alone and hardly ever meet in a message of a business.
 
-use super::{Category, Finding, links};
+use super::finding::{Category, Finding};
+use super::links;
 
 /// One story: of every group at least one word or phrase occurs.
 struct Lure {

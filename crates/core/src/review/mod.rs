@@ -4,17 +4,22 @@
 //! what spam and fraud look like, not what they mean: a sender that is refused wrongly can have a person look.
 
 pub mod features;
+mod finding;
 mod links;
 mod lures;
 mod model;
 mod reach;
+mod reviewer;
 mod words;
 
 use nuncio_domain::Timestamp;
 use nuncio_domain::broadcast::{ReviewPolicy, ReviewResult};
 
+use finding::{Category, Finding, words_for};
 use links::Links;
 pub use model::Model;
+pub use reviewer::Reviewer;
+pub(crate) use reviewer::note;
 
 /// Grows with every change of rules or weights.
 const VERSION: u32 = 3;
@@ -53,45 +58,6 @@ const COUNTED: usize = 3;
 /// The most fragments that are shown, and the most characters of one.
 const FLAGGED: usize = 20;
 const FRAGMENT: usize = 200;
-
-/// What a text offends against.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Category {
-    /// A link that pretends to be someone else's.
-    Phishing,
-    /// Asks for passwords, codes or payment data.
-    Credentials,
-    /// Goods that no provider carries.
-    Forbidden,
-    /// Hate, or a threat.
-    Hate,
-    /// A link that hides where it leads.
-    ShortLink,
-    /// A link below a top-level domain that fraud prefers.
-    CheapLink,
-    /// A story that fraud tells.
-    Lure,
-    /// A further part of a story: shown, not counted.
-    Part,
-    /// Sexual offers.
-    Adult,
-    /// Games of chance.
-    Gambling,
-    /// Numbers that cost more than a call or a message.
-    Premium,
-    /// Looks like spam.
-    Spam,
-    /// Offers something and does not say who speaks.
-    Anonymous,
-    /// A word of the project's own list.
-    Blocked,
-    /// Offers something and does not say how to get no more of it.
-    NoWayOut,
-}
-
-/// One finding: what, and the words that it is about.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Finding(Category, String);
 
 /// What is to be reviewed.
 #[derive(Clone, Debug, Default)]
@@ -184,25 +150,6 @@ fn result(findings: &[Finding], worst: Option<(&str, model::Judgement)>, thresho
         }
     }
     ReviewResult { score, categories, reasoning, reviewed_at: now, flagged_content: flagged, version: VERSION }
-}
-
-const fn words_for(category: Category) -> &'static str {
-    match category {
-        Category::Phishing => "links that pretend to lead elsewhere",
-        Category::Credentials => "requests for passwords, codes or payment data",
-        Category::Forbidden => "goods or services that may not be offered",
-        Category::Hate => "hateful or threatening words",
-        Category::ShortLink => "links that hide where they lead",
-        Category::CheapLink => "links below domains that fraud prefers",
-        Category::Lure | Category::Part => "a story that fraud tells",
-        Category::Adult => "sexual offers",
-        Category::Gambling => "games of chance",
-        Category::Premium => "numbers or messages at a premium rate",
-        Category::Spam => "signs of spam",
-        Category::Anonymous => "an offer that does not say who makes it",
-        Category::Blocked => "words that the operator has blocked",
-        Category::NoWayOut => "an offer that does not say how to opt out",
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Words that ask, threaten, sell what may not be sold, or shout.
 
-use super::{Category, Finding};
+use super::finding::{Category, Finding};
 
 /// What is asked for, English and Spanish.
 const SECRETS: &[&str] = &[

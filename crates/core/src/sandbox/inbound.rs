@@ -9,15 +9,14 @@ use nuncio_domain::message::{Button, Content, Direction, Message, Row, Section, 
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::template::ButtonType;
 use nuncio_domain::{
-    Channel, Environment, Error, ErrorCode, FieldError, MessageId, MessageType, Permission, Recipient, Result, SenderId, TemplateId,
-    TenantId, limits,
+    Channel, Environment, Error, ErrorCode, FieldError, MessageId, MessageType, Recipient, Result, SenderId, TemplateId, TenantId, limits,
 };
 use nuncio_store::{Idempotency, IdempotentOperation, MessageFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Sandbox;
-use crate::base::{Caller, FieldErrors, idempotency, parse_id, rights};
+use crate::base::{Caller, FieldErrors, UseCase, idempotency, parse_id, rights};
 use crate::inbound::Received;
 use crate::messages::MessageView;
 use crate::messages::content::emoji;
@@ -136,7 +135,7 @@ impl Sandbox<'_> {
     /// Simulates an action of a recipient. Resulting messages and receipts take the normal route. Returns the inbound message, or the
     /// message that was read.
     pub async fn play_inbound(&self, caller: &Caller, command: PlayInbound, header: Option<&str>) -> Result<MessageView> {
-        caller.require(Permission::MessagesSend)?;
+        caller.require(UseCase::PlayInbound)?;
         if caller.environment == Environment::Live {
             let message = "this is a live key, but only the test environment is simulated; use a svc_test_ key";
             return Err(Error::new(ErrorCode::InvalidRequest, message));

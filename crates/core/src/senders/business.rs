@@ -6,13 +6,13 @@ use std::time::Duration;
 use nuncio_channel::{Account, Adapter, Picture, ProfileApi, ProfileError};
 use nuncio_domain::config::Connection;
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount, ProfileChange, Vertical};
-use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Permission, Result, SenderId, TenantId, address, limits};
+use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Result, SenderId, TenantId, address, limits};
 use nuncio_net::FetchLimits;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Senders;
-use crate::base::{Caller, parse_id, patch::given};
+use crate::base::{Caller, UseCase, parse_id, patch::given};
 
 /// Timeout for fetching a picture.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -25,27 +25,27 @@ const AGAIN: usize = 4;
 pub struct UpdateProfile {
     /// Tagline below the name.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, max_length = 139)]
+    #[schema(max_length = 139, nullable = false)]
     pub about: Option<String>,
     /// Address of the business.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, max_length = 256)]
+    #[schema(max_length = 256, nullable = false)]
     pub address: Option<String>,
     /// Description of the business.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, max_length = 512)]
+    #[schema(max_length = 512, nullable = false)]
     pub description: Option<String>,
     /// Contact email address.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, max_length = 254, example = "hello@example.com")]
+    #[schema(max_length = 254, example = "hello@example.com", nullable = false)]
     pub email: Option<String>,
     /// Web sites: http or https URLs.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Vec<String>, required = false, max_items = 2, example = json!(["https://example.com"]))]
+    #[schema(max_items = 2, example = json!(["https://example.com"]), nullable = false)]
     pub websites: Option<Vec<String>>,
     /// Industry.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Vertical, required = false)]
+    #[schema(nullable = false)]
     pub vertical: Option<Vertical>,
 }
 
@@ -138,13 +138,13 @@ enum Ask {
 impl Senders<'_> {
     /// `GET /v1/senders/{id}/profile`.
     pub async fn get_profile(&self, caller: &Caller, sender: &str) -> Result<ProfileView> {
-        caller.require(Permission::SendersRead)?;
+        caller.require(UseCase::GetSenderProfile)?;
         Ok(self.ask(caller.tenant, parse_id(sender, "sender")?, &Ask::Get).await?.profile.into())
     }
 
     /// `PATCH /v1/senders/{id}/profile`.
     pub async fn update_profile(&self, caller: &Caller, sender: &str, update: UpdateProfile) -> Result<ProfileView> {
-        caller.require(Permission::SendersWrite)?;
+        caller.require(UseCase::UpdateSenderProfile)?;
         let sender = parse_id(sender, "sender")?;
         check(&update)?;
         let UpdateProfile { about, address, description, email, websites, vertical } = update;
@@ -155,7 +155,7 @@ impl Senders<'_> {
 
     /// `POST /v1/senders/{id}/profile/picture`: fetches the picture and uploads it to the provider.
     pub async fn set_picture(&self, caller: &Caller, sender: &str, picture: SetPicture) -> Result<ProfileView> {
-        caller.require(Permission::SendersWrite)?;
+        caller.require(UseCase::SetSenderProfilePicture)?;
         let sender = parse_id(sender, "sender")?;
         // Fetches nothing for a sender that has no profile.
         let (connection, _) = self.business_account(caller.tenant, sender).await?;

@@ -48,35 +48,35 @@ pub struct CreateSender {
 pub struct UpdateSender {
     /// Its name.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 100)]
+    #[schema(min_length = 1, max_length = 100, nullable = false)]
     pub name: Option<String>,
     /// Its phone number in E.164; null for none.
     #[serde(default, deserialize_with = "nullable")]
-    #[schema(value_type = Option<String>, required = false, max_length = 16)]
+    #[schema(required = false, max_length = 16)]
     pub phone_number: Option<Option<String>>,
     /// `true` makes it the default sender, in place of the current one.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = bool, required = false)]
+    #[schema(nullable = false)]
     pub set_as_default: Option<bool>,
     /// Webhook for its events; null removes it. If there was none, the response contains the signing secret, only once.
     #[serde(default, deserialize_with = "nullable")]
-    #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 2048)]
+    #[schema(required = false, min_length = 1, max_length = 2048)]
     pub webhook_url: Option<Option<String>>,
     /// Event types; null for the defaults.
     #[serde(default, deserialize_with = "nullable")]
-    #[schema(value_type = Option<Vec<EventType>>, required = false, min_items = 1)]
+    #[schema(required = false, min_items = 1)]
     pub webhook_events: Option<Option<Vec<EventType>>>,
     /// Whether events are posted. `true` also resets the record of failures.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = bool, required = false)]
+    #[schema(nullable = false)]
     pub webhook_active: Option<bool>,
     /// Whether inbound email is accepted.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = bool, required = false)]
+    #[schema(nullable = false)]
     pub email_receiving_enabled: Option<bool>,
     /// Countries it can send to (ISO 3166-1 alpha-2); null for all.
     #[serde(default, deserialize_with = "nullable")]
-    #[schema(value_type = Option<Vec<String>>, required = false, min_items = 1, max_items = 250)]
+    #[schema(required = false, min_items = 1, max_items = 250)]
     pub allowed_countries: Option<Option<Vec<String>>>,
     /// Spending limit per day, in US dollars; null for none.
     #[serde(default, deserialize_with = "nullable")]

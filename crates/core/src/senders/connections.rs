@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::ConnectionView;
 use super::Senders;
-use crate::base::{Caller, SIM, parse_id, patch::or_default};
+use crate::base::{Caller, SIM, UseCase, parse_id, patch::or_default};
 
 /// A provider account to set up.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -38,7 +38,7 @@ pub struct PutConnection {
 impl Senders<'_> {
     /// `GET /v1/senders/{id}/channels/{channel}`.
     pub async fn get_channel(&self, caller: &Caller, sender: &str, channel: &str) -> Result<ConnectionView> {
-        caller.require(Permission::SendersRead)?;
+        caller.require(UseCase::GetSenderChannel)?;
         let (sender, channel) = place(sender, channel)?;
         let mut tx = self.inner.store.read().await?;
         let found = connection_of(&mut *tx, caller.tenant, sender, channel).await?.ok_or_else(|| Error::not_found("connection"))?;
@@ -47,7 +47,7 @@ impl Senders<'_> {
 
     /// `PUT /v1/senders/{id}/channels/{channel}`: returns the connection, and whether it is new.
     pub async fn put_channel(&self, caller: &Caller, sender: &str, channel: &str, put: PutConnection) -> Result<(ConnectionView, bool)> {
-        caller.require(Permission::SendersWrite)?;
+        caller.require(UseCase::PutSenderChannel)?;
         let (sender, channel) = place(sender, channel)?;
         let (connection, is_new) = self.put_connection(caller.tenant, sender, channel, put, false).await?;
         let mut tx = self.inner.store.read().await?;
@@ -56,7 +56,7 @@ impl Senders<'_> {
 
     /// `DELETE /v1/senders/{id}/channels/{channel}`.
     pub async fn delete_channel(&self, caller: &Caller, sender: &str, channel: &str) -> Result<()> {
-        caller.require(Permission::SendersWrite)?;
+        caller.require(UseCase::DeleteSenderChannel)?;
         let (sender, channel) = place(sender, channel)?;
         self.delete_connection(caller.tenant, sender, channel).await
     }

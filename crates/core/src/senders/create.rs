@@ -11,13 +11,13 @@ use super::Senders;
 use super::change::WebhookFate;
 use super::command::{CreateSender, UpdateSender};
 use super::view::SenderView;
-use crate::base::{Caller, idempotency, rights};
+use crate::base::{Caller, UseCase, idempotency, rights};
 use crate::numbers::refuse_other_holder;
 
 impl Senders<'_> {
     /// `POST /v1/senders`.
     pub async fn create(&self, caller: &Caller, command: CreateSender, idempotency_key: Option<&str>) -> Result<SenderView> {
-        caller.require(Permission::SendersWrite)?;
+        caller.require(UseCase::CreateSender)?;
         if command.webhook_url.is_some() || command.webhook_events.is_some() {
             caller.require(Permission::WebhooksWrite)?;
         }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use nuncio_domain::config::Sender;
-use nuncio_domain::{Error, ErrorCode, Permission, Result, SenderId, TenantId};
+use nuncio_domain::{Error, ErrorCode, Result, SenderId, TenantId};
 use nuncio_store::Tx;
 
 use super::Senders;
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 use crate::webhooks::drop_waiting;
 
 /// More than the clocks of two nodes can differ.
@@ -16,7 +16,7 @@ const SKEW: Duration = Duration::from_secs(120);
 impl Senders<'_> {
     /// `DELETE /v1/senders/{id}`.
     pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
-        caller.require(Permission::SendersWrite)?;
+        caller.require(UseCase::DeleteSender)?;
         self.remove(caller.tenant, parse_id(id, "sender")?).await
     }
 

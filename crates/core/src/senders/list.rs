@@ -1,12 +1,12 @@
 //! Reads senders.
 
-use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
+use nuncio_domain::{Error, Result, SenderId, TenantId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Senders;
 use super::view::SenderView;
-use crate::base::{Caller, list, list::Listed, parse_id};
+use crate::base::{Caller, UseCase, list, list::Listed, parse_id};
 
 /// Query of `GET /v1/senders`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -14,10 +14,10 @@ use crate::base::{Caller, list, list::Listed, parse_id};
 #[into_params(parameter_in = Query)]
 pub struct ListSenders {
     /// Created at or after this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub since: Option<String>,
     /// Created before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
@@ -29,7 +29,7 @@ pub struct ListSenders {
 impl Senders<'_> {
     /// `GET /v1/senders`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListSenders) -> Result<Listed<SenderView>> {
-        caller.require(Permission::SendersRead)?;
+        caller.require(UseCase::ListSenders)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let listing = self.listing(caller.tenant, "senders", &part, errors)?;
@@ -41,7 +41,7 @@ impl Senders<'_> {
 
     /// `GET /v1/senders/{id}`.
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<SenderView> {
-        caller.require(Permission::SendersRead)?;
+        caller.require(UseCase::GetSender)?;
         self.view(caller.tenant, parse_id(id, "sender")?).await
     }
 

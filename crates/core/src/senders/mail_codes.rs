@@ -10,7 +10,7 @@ use nuncio_channel::{Account, SendRequest, Verdict};
 use nuncio_domain::config::Connection;
 use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
 use nuncio_domain::mailbox::{Proof, Status as Inbound};
-use nuncio_domain::message::{Direction, Message, Status};
+use nuncio_domain::message::{Direction, Message, Request, Status};
 use nuncio_domain::{Channel, Error, ErrorCode, MessageType, Permission, Redacted, RequestedChannel, Result, TenantId, Timestamp, limits};
 use nuncio_secrets::mac;
 use nuncio_store::MailCode;
@@ -36,7 +36,6 @@ pub struct SentCodeView {
     pub status: &'static str,
     /// Until when the code is valid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
 }
 
@@ -183,7 +182,7 @@ impl Senders<'_> {
             digits.expose(),
             self.inner.public_url
         );
-        let mut request = crate::inbound::request(RequestedChannel::Only(Channel::Email), text);
+        let mut request = Request::text(RequestedChannel::Only(Channel::Email), text);
         request.subject = Some("Your code".to_owned());
         Message {
             tenant,

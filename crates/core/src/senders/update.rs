@@ -6,14 +6,14 @@ use super::Senders;
 use super::change::WebhookFate;
 use super::command::UpdateSender;
 use super::view::SenderView;
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 use crate::numbers::refuse_other_holder;
 use crate::webhooks::drop_waiting;
 
 impl Senders<'_> {
     /// `PATCH /v1/senders/{id}`.
     pub async fn update(&self, caller: &Caller, id: &str, change: UpdateSender) -> Result<SenderView> {
-        caller.require(Permission::SendersWrite)?;
+        caller.require(UseCase::UpdateSender)?;
         if change.webhook_url.is_some() || change.webhook_events.is_some() || change.webhook_active.is_some() {
             caller.require(Permission::WebhooksWrite)?;
         }

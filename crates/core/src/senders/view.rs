@@ -21,7 +21,6 @@ use crate::webhooks::WebhookView;
 #[schema(as = Sender)]
 pub struct SenderView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: SenderId,
     /// Its name.
     pub name: String,
@@ -47,13 +46,10 @@ pub struct SenderView {
     pub allowed_countries: Option<Vec<String>>,
     /// Spending limit per day, in US dollars; none when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
     pub daily_spend_limit: Option<Micros>,
     /// When it was created.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 
@@ -88,7 +84,6 @@ pub struct PaymentStatusView {
 #[schema(as = SenderConnection)]
 pub struct SenderConnectionView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: ConnectionId,
     /// The channel.
     #[schema(value_type = Channel)]
@@ -108,10 +103,8 @@ pub struct SenderConnectionView {
 #[schema(as = Connection)]
 pub struct ConnectionView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: ConnectionId,
     /// The sender.
-    #[schema(value_type = String)]
     pub sender_id: SenderId,
     /// The channel.
     #[schema(value_type = Channel)]
@@ -119,7 +112,6 @@ pub struct ConnectionView {
     /// The kind of provider, such as `smtp`.
     pub kind: String,
     /// Its settings.
-    #[schema(value_type = Object)]
     pub settings: Map<String, Value>,
     /// Rate limit; as fast as the provider accepts when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,10 +122,8 @@ pub struct ConnectionView {
     /// Health, as observed by the node that responds.
     pub health: Health,
     /// When it was first set up.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 

@@ -61,43 +61,42 @@ pub struct CreateTemplate {
 pub struct UpdateTemplate {
     /// Text for channels that have none of their own.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = String, required = false, nullable = false, min_length = 1, max_length = 1024)]
+    #[schema(min_length = 1, max_length = 1024, nullable = false)]
     pub body: Option<String>,
     /// Text for SMS; null removes it.
     #[serde(deserialize_with = "nullable")]
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 1600)]
+    #[schema(min_length = 1, max_length = 1600)]
     pub sms_body: Option<Option<String>>,
     /// Text for Telegram; null removes it.
     #[serde(deserialize_with = "nullable")]
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 4096)]
+    #[schema(min_length = 1, max_length = 4096)]
     pub telegram_body: Option<Option<String>>,
     /// Text for Instagram, at most 1,000 bytes; null removes it.
     #[serde(deserialize_with = "nullable")]
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 1000)]
+    #[schema(min_length = 1, max_length = 1000)]
     pub instagram_body: Option<Option<String>>,
     /// WhatsApp category.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Category, required = false, nullable = false)]
+    #[schema(nullable = false)]
     pub whatsapp_category: Option<Category>,
     /// Header type; null for no header.
     #[serde(deserialize_with = "nullable")]
-    #[schema(value_type = Option<HeaderType>)]
     pub header_type: Option<Option<HeaderType>>,
     /// Text of at most 60 characters with at most one variable, or the URL of the media.
     #[serde(deserialize_with = "nullable")]
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 2048)]
+    #[schema(min_length = 1, max_length = 2048)]
     pub header_content: Option<Option<String>>,
     /// Footer text; null for none.
     #[serde(deserialize_with = "nullable")]
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 60)]
+    #[schema(min_length = 1, max_length = 60)]
     pub footer: Option<Option<String>>,
     /// Names of all variables of the bodies; null takes them from the texts.
     #[serde(deserialize_with = "nullable")]
-    #[schema(value_type = Option<Vec<String>>, max_items = 100)]
+    #[schema(max_items = 100)]
     pub variables: Option<Option<Vec<String>>>,
     /// Buttons below the text; replaces all.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Vec<Button>, required = false, nullable = false, max_items = 3)]
+    #[schema(max_items = 3, nullable = false)]
     pub buttons: Option<Vec<Button>>,
 }
 
@@ -141,10 +140,10 @@ pub struct SubmitTemplate {
 #[into_params(parameter_in = Query)]
 pub struct ListTemplates {
     /// Created at or after this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub since: Option<String>,
     /// Created before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]

@@ -2,19 +2,19 @@
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::{Content, Status, Template};
-use nuncio_domain::{Error, ErrorCode, Permission, Result, TemplateId, TenantId, limits};
+use nuncio_domain::{Error, ErrorCode, Result, TemplateId, TenantId, limits};
 use nuncio_store::IdempotentOperation;
 
 use super::Templates;
 use super::check;
 use super::command::{CreateTemplate, ListTemplates};
 use super::view::TemplateView;
-use crate::base::{Caller, idempotency, list, list::Listed, parse_id, rights};
+use crate::base::{Caller, UseCase, idempotency, list, list::Listed, parse_id, rights};
 
 impl Templates<'_> {
     /// Creates a template. Returns all errors at once.
     pub async fn create(&self, caller: &Caller, mut command: CreateTemplate, key: Option<String>) -> Result<TemplateView> {
-        caller.require(Permission::TemplatesWrite)?;
+        caller.require(UseCase::CreateTemplate)?;
         let key = idempotency::key(None, key.as_deref())?;
         let faults = check::check(&command);
         if !faults.is_empty() {
@@ -55,13 +55,13 @@ impl Templates<'_> {
     }
 
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<TemplateView> {
-        caller.require(Permission::TemplatesRead)?;
+        caller.require(UseCase::GetTemplate)?;
         Ok(TemplateView::from(&self.find(caller.tenant, parse_id(id, "template")?).await?))
     }
 
     /// Returns a page of templates.
     pub async fn list(&self, caller: &Caller, asked: &ListTemplates) -> Result<Listed<TemplateView>> {
-        caller.require(Permission::TemplatesRead)?;
+        caller.require(UseCase::ListTemplates)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let listing = self.listing(caller.tenant, "templates", &part, errors)?;
@@ -71,7 +71,7 @@ impl Templates<'_> {
 
     /// Deletes a template. It stays at WhatsApp.
     pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
-        caller.require(Permission::TemplatesWrite)?;
+        caller.require(UseCase::DeleteTemplate)?;
         let id = parse_id(id, "template")?;
         let mut tx = self.inner.store.begin().await?;
         let deleted = tx.delete_template(caller.tenant, id).await?;

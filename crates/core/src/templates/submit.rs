@@ -11,14 +11,14 @@ use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Failure;
 use nuncio_domain::template::{Decision, Status, Template};
-use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Permission, Result, TemplateId, TenantId, Timestamp};
+use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Result, TemplateId, TenantId, Timestamp};
 use nuncio_store::{NewEvent, Occurrence, Store};
 use serde_json::{Map, Value};
 
 use super::Templates;
 use super::command::SubmitTemplate;
 use super::view::TemplateView;
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 
 /// Delay before a submitted template is first polled, and interval after that.
 const FIRST_LOOK: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ const TRIES: usize = 5;
 impl Templates<'_> {
     /// Submits a template to the WhatsApp account of a sender.
     pub async fn submit(&self, caller: &Caller, id: &str, command: SubmitTemplate) -> Result<TemplateView> {
-        caller.require(Permission::TemplatesWrite)?;
+        caller.require(UseCase::SubmitTemplate)?;
         let id = parse_id(id, "template")?;
         let template = self.find(caller.tenant, id).await?;
         let config = self.tenant_config(caller.tenant).await?;

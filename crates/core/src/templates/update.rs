@@ -1,19 +1,19 @@
 //! `PATCH /v1/templates/{id}`.
 
 use nuncio_domain::template::{Content, Status, Template};
-use nuncio_domain::{Error, Permission, Result};
+use nuncio_domain::{Error, Result};
 
 use super::Templates;
 use super::command::{CreateTemplate, UpdateTemplate};
 use super::view::TemplateView;
 use super::{check, manage, submit};
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, UseCase, parse_id};
 
 impl Templates<'_> {
     /// Changes the content of a template. An approved one becomes a draft; messages use the approved content until WhatsApp approves the
     /// new version.
     pub async fn update(&self, caller: &Caller, id: &str, command: UpdateTemplate) -> Result<TemplateView> {
-        caller.require(Permission::TemplatesWrite)?;
+        caller.require(UseCase::UpdateTemplate)?;
         let id = parse_id(id, "template")?;
         let now = self.ids().clock.now();
         let changed = submit::change(&*self.inner.store, caller.tenant, id, now, |template| edit(template, &command)).await?;

@@ -12,7 +12,6 @@ use utoipa::ToSchema;
 #[schema(as = Template)]
 pub struct TemplateView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: TemplateId,
     /// Its name.
     pub name: String,
@@ -57,17 +56,13 @@ pub struct TemplateView {
     pub buttons: Vec<Button>,
     /// The sender that it was submitted for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub sender_id: Option<SenderId>,
     /// When it was submitted last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub submitted_at: Option<Timestamp>,
     /// When it was made.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::Webhooks;
 use super::{changed, sign};
-use crate::base::{Caller, Core, parse_id};
+use crate::base::{Caller, Core, UseCase, parse_id};
 
 /// The webhook of an environment, for events that belong to no sender.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -61,7 +61,6 @@ pub struct WebhookView {
     pub secret: Option<Redacted<String>>,
     /// Start of the current run of failures.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub failing_since: Option<Timestamp>,
     /// Why it was disabled automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,14 +97,14 @@ pub(crate) struct WebhookChange {
 impl Webhooks<'_> {
     /// `GET /v1/webhook`: returns the environment's webhook.
     pub async fn get(&self, caller: &Caller) -> Result<WebhookView> {
-        caller.require(Permission::WebhooksRead)?;
+        caller.require(UseCase::GetWebhook)?;
         let found = self.inner.store.read().await?.find_webhook(caller.tenant, None).await?;
         found.map(|webhook| WebhookView::new(&webhook, None)).ok_or_else(|| Error::not_found("webhook"))
     }
 
     /// `PUT /v1/webhook`: sets the environment's webhook; returns whether it is new.
     pub async fn put(&self, caller: &Caller, put: PutWebhook) -> Result<(WebhookView, bool)> {
-        caller.require(Permission::WebhooksWrite)?;
+        caller.require(UseCase::PutWebhook)?;
         let mut errors = Vec::new();
         self.check_url("url", &put.url, &mut errors);
         check_events("events", put.events.as_deref(), &mut errors);
@@ -128,7 +127,7 @@ impl Webhooks<'_> {
 
     /// `DELETE /v1/webhook`.
     pub async fn delete(&self, caller: &Caller) -> Result<()> {
-        caller.require(Permission::WebhooksWrite)?;
+        caller.require(UseCase::DeleteWebhook)?;
         let mut tx = self.change_config(caller.tenant).await?;
         if !tx.delete_webhook(caller.tenant, None).await? {
             return Err(Error::not_found("webhook"));
@@ -139,14 +138,14 @@ impl Webhooks<'_> {
 
     /// `POST /v1/webhook/secret`: rotates the secret of the environment's webhook.
     pub async fn rotate_secret(&self, caller: &Caller, expire: ExpireOld) -> Result<Redacted<String>> {
-        caller.require(Permission::WebhooksWrite)?;
+        caller.require(UseCase::RotateWebhookSecret)?;
         self.rotate(caller.tenant, None, expire).await
     }
 
     /// `POST /v1/senders/{id}/webhook/secret`: rotates the secret of a sender's webhook.
     pub async fn rotate_sender_secret(&self, caller: &Caller, sender: &str, expire: ExpireOld) -> Result<Redacted<String>> {
         caller.require(Permission::SendersWrite)?;
-        caller.require(Permission::WebhooksWrite)?;
+        caller.require(UseCase::RotateSenderWebhookSecret)?;
         self.rotate(caller.tenant, Some(parse_id(sender, "sender")?), expire).await
     }
 

@@ -4,8 +4,7 @@ use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{
-    BroadcastId, ContactId, DeliveryId, Error, EventId, FieldError, InvitationId, MessageId, Permission, Result, SenderId, TemplateId,
-    Timestamp,
+    BroadcastId, ContactId, DeliveryId, Error, EventId, FieldError, InvitationId, MessageId, Result, SenderId, TemplateId, Timestamp,
 };
 use nuncio_store::{Delivery, DeliveryFilter, NewEvent, Occurrence};
 use serde::{Deserialize, Serialize};
@@ -16,7 +15,7 @@ use uuid::Uuid;
 
 use super::Webhooks;
 use crate::base::list::{Listed, asked, words};
-use crate::base::{Caller, list, parse_id};
+use crate::base::{Caller, UseCase, list, parse_id};
 use crate::webhooks::events::Event;
 
 /// An event on its way to a webhook.
@@ -25,16 +24,13 @@ use crate::webhooks::events::Event;
 #[schema(as = WebhookDelivery)]
 pub struct DeliveryView {
     /// Its identifier.
-    #[schema(value_type = String)]
     pub id: DeliveryId,
     /// The event.
-    #[schema(value_type = String)]
     pub event_id: EventId,
     /// Event type.
-    #[schema(value_type = EventType)]
     pub event_type: EventType,
     /// The sender whose webhook gets it; null for the environment's webhook.
-    #[schema(value_type = Option<String>, required)]
+    #[schema(required)]
     pub sender_id: Option<SenderId>,
     /// The resource that the event is about.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,13 +46,10 @@ pub struct DeliveryView {
     pub attempts: Vec<DeliveryAttemptView>,
     /// Time of the next try.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub next_attempt_at: Option<Timestamp>,
     /// When the event happened.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it last changed.
-    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 
@@ -66,7 +59,6 @@ pub struct DeliveryView {
 #[schema(as = WebhookDeliveryAttempt)]
 pub struct DeliveryAttemptView {
     /// When it started.
-    #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
     /// The response status.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,10 +161,10 @@ pub struct ListDeliveries {
     /// About this message, contact, broadcast, template or invitation.
     pub resource_id: Option<String>,
     /// Created at or after this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub since: Option<String>,
     /// Created before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size.
     #[param(minimum = 1, maximum = 100, default = 50)]
@@ -184,7 +176,7 @@ pub struct ListDeliveries {
 impl Webhooks<'_> {
     /// `GET /v1/webhooks/deliveries`.
     pub async fn list_deliveries(&self, caller: &Caller, asked: &ListDeliveries) -> Result<Listed<DeliveryView>> {
-        caller.require(Permission::WebhooksRead)?;
+        caller.require(UseCase::ListWebhookDeliveries)?;
         let mut errors = Vec::new();
         let part = asked!(asked, &mut errors);
         let resource = asked_resource(asked.resource_id.as_deref(), &mut errors);
@@ -201,13 +193,13 @@ impl Webhooks<'_> {
 
     /// `GET /v1/webhooks/deliveries/{id}`.
     pub async fn get_delivery(&self, caller: &Caller, id: &str) -> Result<DeliveryView> {
-        caller.require(Permission::WebhooksRead)?;
+        caller.require(UseCase::GetWebhookDelivery)?;
         self.delivery(caller, parse_id(id, "delivery")?).await
     }
 
     /// `POST /v1/webhooks/deliveries/{id}/replay`: delivers it again, with a new set of tries.
     pub async fn replay_delivery(&self, caller: &Caller, id: &str) -> Result<DeliveryView> {
-        caller.require(Permission::WebhooksWrite)?;
+        caller.require(UseCase::ReplayWebhookDelivery)?;
         let id = parse_id(id, "delivery")?;
         let mut tx = self.inner.store.begin().await?;
         let Some(delivery) = tx.find_delivery(caller.tenant, id).await? else { return Err(Error::not_found("delivery")) };
@@ -224,7 +216,7 @@ impl Webhooks<'_> {
     /// `POST /v1/senders/{id}/webhook/test` and, without a sender, `POST /v1/webhook/test`: posts `webhook.test` to the webhook of the
     /// sender or of the environment. Returns the event and its delivery.
     pub async fn test(&self, caller: &Caller, sender: Option<&str>) -> Result<(EventId, DeliveryId)> {
-        caller.require(Permission::WebhooksWrite)?;
+        caller.require(UseCase::TestWebhook)?;
         let sender: Option<SenderId> = sender.map(|id| parse_id(id, "sender")).transpose()?;
         let config = self.tenant_config(caller.tenant).await?;
         if sender.is_some_and(|id| config.sender(id).is_none()) {

@@ -9,7 +9,7 @@ use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::{Change, Wait};
 use nuncio_domain::message::{Failure, Message, Status};
-use nuncio_domain::{ContactId, Environment, EventId, FieldError, MessageId, Permission, ProjectId, SenderId, TenantId, Timestamp, limits};
+use nuncio_domain::{ContactId, Environment, EventId, FieldError, MessageId, ProjectId, SenderId, TenantId, Timestamp, limits};
 use nuncio_store::{LogEntry, LogPayload, Position, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,9 +18,9 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::Events;
-use crate::base::Caller;
 use crate::base::list::{Listed, asked, words};
 use crate::base::rights::{Resource, id_and_status};
+use crate::base::{Caller, UseCase};
 use crate::messages::MessageView;
 use crate::webhooks::asked_resource;
 
@@ -48,20 +48,16 @@ pub struct Event {
 #[schema(as = Event)]
 pub struct EventView {
     /// Id of the event, the same in each delivery.
-    #[schema(value_type = String)]
     pub id: EventId,
     /// Event type.
     #[serde(rename = "type")]
-    #[schema(value_type = EventType)]
     pub event_type: EventType,
     /// Time of the event.
-    #[schema(value_type = String, format = DateTime)]
     pub timestamp: Timestamp,
     /// The project.
-    #[schema(value_type = String)]
     pub project_id: ProjectId,
     /// The sender, if the event belongs to one.
-    #[schema(value_type = Option<String>, required)]
+    #[schema(required)]
     pub sender_id: Option<SenderId>,
     /// `live` or `test`.
     #[schema(value_type = Environment)]
@@ -244,10 +240,10 @@ pub struct ListEvents {
     /// About this message, contact, broadcast, template or invitation.
     pub resource_id: Option<String>,
     /// At or after this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub since: Option<String>,
     /// Before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size.
     #[param(minimum = 1, maximum = 100, default = 50)]
@@ -311,7 +307,7 @@ const ROWS: u32 = 500;
 impl Events<'_> {
     /// `GET /v1/events`: returns a page, newest first.
     pub async fn list(&self, caller: &Caller, asked: &ListEvents) -> nuncio_domain::Result<Listed<EventView>> {
-        caller.require(Permission::MessagesRead)?;
+        caller.require(UseCase::ListEvents)?;
         let mut errors = Vec::new();
         let part = asked!(asked, &mut errors);
         let filter = EventFilter::of(asked, &mut errors);
@@ -377,14 +373,14 @@ impl Events<'_> {
 
     /// Returns the current end of the log of the caller's environment.
     pub async fn end(&self, caller: &Caller) -> nuncio_domain::Result<Seen> {
-        caller.require(Permission::MessagesRead)?;
+        caller.require(UseCase::ListEvents)?;
         let position = self.inner.store.read().await?.log_end(caller.tenant).await?;
         Ok(Seen { position, shown: ALL })
     }
 
     /// Parses a token of [`Self::after`].
     pub fn seen(&self, caller: &Caller, token: &str) -> nuncio_domain::Result<Seen> {
-        caller.require(Permission::MessagesRead)?;
+        caller.require(UseCase::ListEvents)?;
         let wrong = |_| nuncio_domain::Error::field("header.Last-Event-ID", "is not the id of an event of this stream");
         let (position, shown) = read_place(self.cursors().read(caller.tenant, STREAM, token).map_err(wrong)?);
         Ok(Seen { position, shown })
@@ -398,7 +394,7 @@ impl Events<'_> {
         seen: Seen,
         rows: u32,
     ) -> nuncio_domain::Result<(Vec<(String, EventView)>, Seen)> {
-        caller.require(Permission::MessagesRead)?;
+        caller.require(UseCase::ListEvents)?;
         // A partly seen row is read again.
         let entry = if seen.shown == ALL { seen.position.entry } else { seen.position.entry - 1 };
         let from = Position { entry, ..seen.position };

@@ -5,7 +5,6 @@ use nuncio_core::broadcasts::{BroadcastEstimate, BroadcastPreview, BroadcastView
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 
-use super::show::looked_up_on_request;
 use crate::App;
 use crate::components::{Faults, Field, ask_first, channel, channels, count, figure, icon, money, select, words};
 use crate::shell::form_key;
@@ -170,6 +169,19 @@ fn duration(seconds: u64) -> String {
         0..=90 => format!("{seconds} seconds"),
         91..=5_400 => format!("{} minutes", seconds.div_ceil(60)),
         _ => format!("{:.1} hours", seconds as f64 / 3_600.0),
+    }
+}
+
+/// A panel without its figures yet.
+pub(super) fn looked_up_on_request(title: &str, id: &str, words: &str, verb: &str) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { (title) } }
+            div class="body" {
+                p class="soft" { (words) }
+                div class="row" { a class="btn" href={ "/broadcasts/" (id) "?figures=1" } { (verb) } }
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use nuncio_core::broadcasts::{BroadcastProgress, BroadcastStatistics, BroadcastV
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
-use super::draft::{self, Said};
+use super::draft::{self, Said, looked_up_on_request};
 use crate::App;
 use crate::components::{ask_first, broadcast_state, channel, count, figure, head, icon, money, state, time, value, words};
 use crate::shell::{Live, followed, form_key};
@@ -54,19 +54,6 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
     };
     let moves = matches!(broadcast.status, "sending" | "pending_review" | "scheduled");
     Ok((broadcast.name.clone(), content, moves.then_some(Live::Whole)))
-}
-
-/// A panel without its figures yet.
-pub(super) fn looked_up_on_request(title: &str, id: &str, words: &str, verb: &str) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { (title) } }
-            div class="body" {
-                p class="soft" { (words) }
-                div class="row" { a class="btn" href={ "/broadcasts/" (id) "?figures=1" } { (verb) } }
-            }
-        }
-    }
 }
 
 fn notice(title: &str, words: &str) -> Markup {

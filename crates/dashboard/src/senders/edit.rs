@@ -8,7 +8,7 @@ use nuncio_core::senders::{CreateSender, UpdateSender};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Redacted, Result, address};
 
-use super::show::page;
+use super::show::{Said, page};
 use crate::App;
 use crate::components::{Faults, Field, head};
 use crate::shell::{form_key, framed};
@@ -60,14 +60,6 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request:
 fn typed(phone: &str) -> Option<String> {
     let phone = phone.trim();
     (!phone.is_empty()).then(|| address::typed_phone::<&str>(phone, &[]).unwrap_or_else(|_| phone.to_owned()))
-}
-
-/// What was found out or made on the page of a sender; a secret is shown once.
-#[derive(Default)]
-pub(crate) struct Said {
-    pub(super) faults: Faults,
-    pub(super) secret: Option<Redacted<String>>,
-    pub(super) url: String,
 }
 
 /// Changes a sender or its webhook.

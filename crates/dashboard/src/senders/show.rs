@@ -8,11 +8,10 @@ use nuncio_core::senders::{ListSenders, SenderView};
 use nuncio_core::users::SignedIn;
 use nuncio_core::webhooks::{DeliveryView, ListDeliveries};
 use nuncio_domain::health::{Health, HealthState};
-use nuncio_domain::{Channel, Result};
+use nuncio_domain::{Channel, Redacted, Result};
 
-use super::edit::Said;
 use crate::App;
-use crate::components::{ask_first, channel, empty, head, icon, pager, state, time, value, words};
+use crate::components::{Faults, ask_first, channel, empty, head, icon, pager, state, time, value, words};
 use crate::shell::{form_key, framed, shell};
 use crate::signed::{Asked, Signed, refuse};
 
@@ -60,6 +59,14 @@ pub(super) fn health(health: &Health) -> Markup {
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
     page(&app, &who, &id, StatusCode::OK, &Said::default()).await
+}
+
+/// What was found out or made on the page of a sender; a secret is shown once.
+#[derive(Default)]
+pub(crate) struct Said {
+    pub(super) faults: Faults,
+    pub(super) secret: Option<Redacted<String>>,
+    pub(super) url: String,
 }
 
 /// The page, with what was just done on it.

@@ -96,6 +96,11 @@ pub fn email(text: &str) -> Result<String, InvalidRecipient> {
 }
 
 impl Recipient {
+    /// Returns the recipient of a canonical identifier. `None` for the empty text that is left of an erased one.
+    pub fn canonical(channel: Channel, identifier: &str) -> Option<Self> {
+        (!identifier.is_empty()).then(|| Self { kind: channel.address_kind(), identifier: identifier.to_owned() })
+    }
+
     /// Returns the recipient on `channel`, or why the two contradict each other.
     pub fn on(parsed: &Parsed, channel: Channel) -> Result<Self, InvalidRecipient> {
         let (kind, identifier) = match (parsed, channel) {

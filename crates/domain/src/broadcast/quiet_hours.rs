@@ -49,10 +49,8 @@ impl Serialize for TimeOfDay {
 #[serde(rename_all = "camelCase", try_from = "WrittenQuietHours")]
 pub struct QuietHours {
     /// First minute of the quiet hours, `HH:MM`. May be later than `to`: the quiet hours then span midnight.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$", example = "21:00"))]
     from: TimeOfDay,
     /// First minute after the quiet hours, `HH:MM`. Must differ from `from`.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$", example = "08:00"))]
     to: TimeOfDay,
     /// IANA time zone of recipients whose own is unknown, such as email addresses and chat ids. Default: `UTC`.
     #[cfg_attr(feature = "openapi", schema(example = "Europe/Madrid"))]

@@ -16,7 +16,6 @@ pub struct ReviewResult {
     /// Explanation, one or two sentences.
     pub reasoning: String,
     /// When the review ran.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub reviewed_at: Timestamp,
     /// The offending fragments, as written.
     pub flagged_content: Vec<String>,

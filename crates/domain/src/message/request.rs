@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::content::Content;
+use crate::base64_text::Base64;
 use crate::channel::{Channel, RequestedChannel};
 use crate::id::AttachmentId;
 use crate::limits;
@@ -15,7 +16,7 @@ use crate::time::Timestamp;
 #[serde(rename_all = "snake_case")]
 pub enum AttachmentSource {
     /// Included in the request, as base64 (validated on entry).
-    Base64(String),
+    Base64(Base64),
     /// Fetched when the message is sent.
     Url(String),
     /// Stored by the provider of an inbound message, under this reference.
@@ -41,7 +42,7 @@ impl Attachment {
     /// Drops the bytes sent with the request; leaves an empty string.
     pub fn drop_content(&mut self) {
         if let AttachmentSource::Base64(content) = &mut self.source {
-            *content = String::new();
+            *content = Base64::default();
         }
     }
 }
@@ -101,6 +102,28 @@ pub struct Request {
 const CUT: char = '…';
 
 impl Request {
+    /// Returns a request with this text and nothing else.
+    pub fn text(requested_channel: RequestedChannel, text: String) -> Self {
+        Self {
+            requested_channel,
+            text: Some(text),
+            content: None,
+            subject: None,
+            html_body: None,
+            reply_to: None,
+            metadata: None,
+            fallback_enabled: true,
+            fallback_after_seconds: None,
+            validity_seconds: None,
+            voice_language: None,
+            attachments: Vec::new(),
+            template: None,
+            scheduled_at: None,
+            idempotency_key: None,
+            routing: Routing::default(),
+        }
+    }
+
     /// Drops HTML and attachment bytes, which lists do not show; leaves empty strings.
     pub fn drop_bulk(&mut self) {
         if let Some(html) = &mut self.html_body {

@@ -9,6 +9,7 @@ use nuncio_domain::lifecycle::Resolution;
 use nuncio_domain::{Environment, address};
 use serde_json::{Map, Value};
 
+use super::input::{Decision, read};
 use super::remote::RemoteAction;
 use crate::admin::Command;
 
@@ -534,27 +535,6 @@ fn comma_separated(text: &str) -> Vec<String> {
     text.split(',').map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Decision {
-    /// Send it (again).
-    Resend,
-    /// It went out.
-    Sent,
-    /// It did not; give up.
-    Failed,
-}
-
-impl Decision {
-    /// Its name in the API.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Resend => "resend",
-            Self::Sent => "sent",
-            Self::Failed => "failed",
-        }
-    }
-}
-
 #[derive(Debug, Subcommand)]
 pub(super) enum PricesAction {
     /// Take over a file with the columns channel,country,unit,provider,fee,effective_from: US dollars a segment, message or minute.
@@ -802,14 +782,6 @@ fn typed(phone: String, country: Option<&String>) -> String {
 fn country(text: &str) -> Result<String, String> {
     let code = text.to_uppercase();
     if address::is_country(&code) { Ok(code) } else { Err("is not an ISO 3166-1 alpha-2 code such as ES".to_owned()) }
-}
-
-/// The text of a file, or of standard input.
-pub(super) fn read(file: &str) -> anyhow::Result<String> {
-    match file {
-        "-" => Ok(std::io::read_to_string(std::io::stdin())?),
-        path => std::fs::read_to_string(path).with_context(|| path.to_owned()),
-    }
 }
 
 impl ConnectionsAction {

@@ -2,6 +2,7 @@
 
 mod args;
 mod init;
+mod input;
 mod remote;
 
 use std::io::IsTerminal as _;

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::args::{Decision, read};
+use super::input::{Decision, read};
 use crate::client::broadcasts::{self, BroadcastsAction};
 use crate::client::life::{self, Outcome};
 use crate::client::listen::{self, Forward, Which};

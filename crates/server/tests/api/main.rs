@@ -58,6 +58,7 @@ mod sandbox_inbound;
 mod scheduling;
 mod scripted;
 mod senders;
+mod statements;
 mod stream;
 mod suppressions;
 mod templates;

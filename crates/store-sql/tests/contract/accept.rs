@@ -128,7 +128,7 @@ pub(crate) async fn a_large_request_comes_back_whole(h: &Harness) {
             content_type: "application/octet-stream".to_owned(),
             content_id: None,
             size: Some(bytes),
-            source: AttachmentSource::Base64("ä7".repeat(bytes as usize / 3)),
+            source: AttachmentSource::Base64("ä7".repeat(bytes as usize / 3).into()),
         }];
         let asked = item.message.request.clone();
         let message = h.accept(item).await;

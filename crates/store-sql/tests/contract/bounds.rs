@@ -1,8 +1,8 @@
 //! What lists may cost, and which keys open a database.
 
-use nuncio_domain::limits;
 use nuncio_domain::message::{Attachment, AttachmentSource, Message};
 use nuncio_domain::page::PageRequest;
+use nuncio_domain::{Base64, limits};
 use nuncio_store::MessageFilter;
 
 use crate::harness::Harness;
@@ -20,7 +20,7 @@ async fn large(h: &Harness, text: &str) -> Message {
         content_type: "application/octet-stream".to_owned(),
         content_id: None,
         size: Some(300_000),
-        source: AttachmentSource::Base64("AAAA".repeat(100_000)),
+        source: AttachmentSource::Base64("AAAA".repeat(100_000).into()),
     }];
     h.accept(item).await
 }
@@ -43,7 +43,7 @@ pub(crate) async fn lists_do_without_the_chunks_of_large_requests(h: &Harness) {
         let shown = listed(h, &message).await;
         let mut expected = message.clone();
         expected.request_mut().drop_bulk();
-        assert_eq!(expected.request.attachments[0].source, AttachmentSource::Base64(String::new()));
+        assert_eq!(expected.request.attachments[0].source, AttachmentSource::Base64(Base64::default()));
         let is_cut = text.len() > limits::SPOOLED_TEXT_SHOWN_BYTES;
         if is_cut {
             expected.request_mut().truncate_text();

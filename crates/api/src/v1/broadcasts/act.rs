@@ -1,26 +1,20 @@
 //! What can be done with a broadcast without saying more: pause, resume, cancel, escalate, retry the review.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_domain::BroadcastId;
 
-use super::BroadcastBody;
-use crate::error::ErrorBody;
-use crate::extract::{Auth, NoBody, Path};
+use super::get::BroadcastBody;
+use crate::error_schemas::ErrorBody;
+use crate::extract::{Call, NoBody, Path};
 use crate::reply::{Reply, Result};
 
 /// Pause a broadcast
 ///
 /// Nobody more is handed over. What was handed over already, a few hundred messages at most, still goes out.
 #[utoipa::path(
-    post, path = "/v1/broadcasts/{id}/pause", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    post, path = "/v1/broadcasts/{id}/pause", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
 )]
-pub(crate) async fn pause_broadcast(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-    _: NoBody,
-) -> Result<Reply<BroadcastBody>> {
+pub(crate) async fn pause_broadcast(Call(core, caller): Call, Path(id): Path<String>, _: NoBody) -> Result<Reply<BroadcastBody>> {
     Ok(Reply::ok(core.broadcasts().pause(&caller, &id).await?.into()))
 }
 
@@ -28,15 +22,10 @@ pub(crate) async fn pause_broadcast(
 ///
 /// Goes on where it was paused.
 #[utoipa::path(
-    post, path = "/v1/broadcasts/{id}/resume", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    post, path = "/v1/broadcasts/{id}/resume", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
 )]
-pub(crate) async fn resume_broadcast(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-    _: NoBody,
-) -> Result<Reply<BroadcastBody>> {
+pub(crate) async fn resume_broadcast(Call(core, caller): Call, Path(id): Path<String>, _: NoBody) -> Result<Reply<BroadcastBody>> {
     Ok(Reply::ok(core.broadcasts().resume(&caller, &id).await?.into()))
 }
 
@@ -44,15 +33,10 @@ pub(crate) async fn resume_broadcast(
 ///
 /// Whoever was not handed over is skipped, and messages that no provider has yet are cancelled.
 #[utoipa::path(
-    post, path = "/v1/broadcasts/{id}/cancel", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    post, path = "/v1/broadcasts/{id}/cancel", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
 )]
-pub(crate) async fn cancel_broadcast(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-    _: NoBody,
-) -> Result<Reply<BroadcastBody>> {
+pub(crate) async fn cancel_broadcast(Call(core, caller): Call, Path(id): Path<String>, _: NoBody) -> Result<Reply<BroadcastBody>> {
     Ok(Reply::ok(core.broadcasts().cancel(&caller, &id).await?.into()))
 }
 
@@ -60,15 +44,10 @@ pub(crate) async fn cancel_broadcast(
 ///
 /// Asks the operator to look at a broadcast that the automated review rejected.
 #[utoipa::path(
-    post, path = "/v1/broadcasts/{id}/escalate", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    post, path = "/v1/broadcasts/{id}/escalate", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
 )]
-pub(crate) async fn escalate_broadcast(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-    _: NoBody,
-) -> Result<Reply<BroadcastBody>> {
+pub(crate) async fn escalate_broadcast(Call(core, caller): Call, Path(id): Path<String>, _: NoBody) -> Result<Reply<BroadcastBody>> {
     Ok(Reply::ok(core.broadcasts().escalate(&caller, &id).await?.into()))
 }
 
@@ -76,18 +55,13 @@ pub(crate) async fn escalate_broadcast(
 ///
 /// For a rejected broadcast whose content was edited; it is reviewed three times at most.
 #[utoipa::path(
-    post, path = "/v1/broadcasts/{id}/retry-review", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    post, path = "/v1/broadcasts/{id}/retry-review", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses(
         (status = 200, description = "The broadcast.", body = BroadcastBody),
         (status = 400, description = "The broadcast cannot be reviewed again. Code: `review_attempts_exhausted`.", body = ErrorBody),
         (status = 402, description = "The balance does not cover it. Code: `insufficient_balance`.", body = ErrorBody),
     ),
 )]
-pub(crate) async fn retry_broadcast_review(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-    _: NoBody,
-) -> Result<Reply<BroadcastBody>> {
+pub(crate) async fn retry_broadcast_review(Call(core, caller): Call, Path(id): Path<String>, _: NoBody) -> Result<Reply<BroadcastBody>> {
     Ok(Reply::ok(core.broadcasts().retry_review(&caller, &id).await?.into()))
 }

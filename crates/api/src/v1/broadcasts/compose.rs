@@ -1,12 +1,11 @@
 //! `POST /v1/broadcasts/{id}/preview`, `/test` and `/clone`, and `GET /v1/broadcasts/{id}/estimate`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::broadcasts::{BroadcastEstimate, BroadcastPreview, CloneBroadcast, PreviewBroadcast, TestBroadcast};
+use nuncio_domain::BroadcastId;
 
-use super::BroadcastBody;
-use crate::error::ErrorBody;
-use crate::extract::{Auth, Body, OptionalBody, Path};
+use super::get::BroadcastBody;
+use crate::error_schemas::ErrorBody;
+use crate::extract::{Body, Call, OptionalBody, Path};
 use crate::reply::{Reply, Result};
 use crate::v1::messages::MessageBody;
 
@@ -14,15 +13,14 @@ use crate::v1::messages::MessageBody;
 ///
 /// The message that one recipient would get now, with its variables filled in, and what would happen to it. Nothing is written or sent.
 #[utoipa::path(
-    post, path = "/v1/broadcasts/{id}/preview", tag = "Broadcasts", request_body = PreviewBroadcast, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    post, path = "/v1/broadcasts/{id}/preview", tag = "Broadcasts", request_body = PreviewBroadcast, params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses(
         (status = 200, description = "The message.", body = BroadcastPreview),
         (status = 400, description = "The message cannot be sent to this recipient, or there is none. Codes: `no_contacts`, `sender_not_configured`, `template_not_approved`, `whatsapp_window_closed`, `window_closed`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn preview_broadcast(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     OptionalBody(asked): OptionalBody<PreviewBroadcast>,
 ) -> Result<Reply<BroadcastPreview>> {
@@ -34,7 +32,7 @@ pub(crate) async fn preview_broadcast(
 /// To yourself, say. It is a message like any other: it costs what it costs, and counts for nothing in the broadcast. Needs
 /// `broadcasts:read` beside `messages:send`.
 #[utoipa::path(
-    post, path = "/v1/broadcasts/{id}/test", tag = "Broadcasts", request_body = TestBroadcast, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    post, path = "/v1/broadcasts/{id}/test", tag = "Broadcasts", request_body = TestBroadcast, params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses(
         (status = 202, description = "The message was accepted.", body = MessageBody),
         (status = 400, description = "The message cannot be sent to this recipient. Codes: `sender_not_configured`, `template_not_approved`, `whatsapp_window_closed`, `window_closed`.", body = ErrorBody),
@@ -43,8 +41,7 @@ pub(crate) async fn preview_broadcast(
     ),
 )]
 pub(crate) async fn test_broadcast(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Body { value, .. }: Body<TestBroadcast>,
 ) -> Result<Reply<MessageBody>> {
@@ -55,12 +52,11 @@ pub(crate) async fn test_broadcast(
 ///
 /// A new draft with the same content and sender, and without recipients.
 #[utoipa::path(
-    post, path = "/v1/broadcasts/{id}/clone", tag = "Broadcasts", request_body = CloneBroadcast, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    post, path = "/v1/broadcasts/{id}/clone", tag = "Broadcasts", request_body = CloneBroadcast, params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 201, description = "The draft.", body = BroadcastBody)),
 )]
 pub(crate) async fn clone_broadcast(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     OptionalBody(asked): OptionalBody<CloneBroadcast>,
 ) -> Result<Reply<BroadcastBody>> {
@@ -72,13 +68,9 @@ pub(crate) async fn clone_broadcast(
 /// What it would do if it were sent now: channels, SMS segments, cost, duration, and who cannot be sent to. Every recipient is looked at,
 /// which takes some seconds for a million.
 #[utoipa::path(
-    get, path = "/v1/broadcasts/{id}/estimate", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    get, path = "/v1/broadcasts/{id}/estimate", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The estimate.", body = BroadcastEstimate)),
 )]
-pub(crate) async fn estimate_broadcast(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-) -> Result<Reply<BroadcastEstimate>> {
+pub(crate) async fn estimate_broadcast(Call(core, caller): Call, Path(id): Path<String>) -> Result<Reply<BroadcastEstimate>> {
     Ok(Reply::ok(core.broadcasts().forecast(&caller, &id).await?))
 }

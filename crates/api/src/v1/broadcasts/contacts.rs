@@ -1,13 +1,12 @@
 //! `POST`, `GET` and `DELETE /v1/broadcasts/{id}/contacts`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::broadcasts::{
     AddBroadcastContacts, AddedContacts, BroadcastContactView, ListBroadcastContacts, SelectContacts, SelectedContacts,
 };
+use nuncio_domain::{BroadcastContactId, BroadcastId};
 
 use super::create::BroadcastConflict;
-use crate::extract::{Auth, Body, IdempotencyKey, Path, Query};
+use crate::extract::{Body, Call, IdempotencyKey, Path, Query};
 use crate::reply::{NoContent, Reply, Result, page};
 
 page! {
@@ -20,15 +19,14 @@ page! {
 /// While it is a draft, at most 1000 a call. Recipients that it has already are counted and left out; those that cannot be reached by
 /// its channel, or lack a variable of its template, are told in `errors`.
 #[utoipa::path(
-    post, path = "/v1/broadcasts/{id}/contacts", tag = "Broadcasts", request_body = AddBroadcastContacts, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk"), IdempotencyKey),
+    post, path = "/v1/broadcasts/{id}/contacts", tag = "Broadcasts", request_body = AddBroadcastContacts, params(("id" = BroadcastId, Path, description = "The broadcast."), IdempotencyKey),
     responses(
         (status = 201, description = "What became of them.", body = AddedContacts),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = BroadcastConflict),
     ),
 )]
 pub(crate) async fn add_broadcast_contacts(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<AddBroadcastContacts>,
@@ -43,12 +41,11 @@ pub(crate) async fn add_broadcast_contacts(
 /// those that were added already count as duplicates.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/contacts/select", tag = "Broadcasts", request_body = SelectContacts,
-    params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 201, description = "What became of them.", body = SelectedContacts)),
 )]
 pub(crate) async fn select_broadcast_contacts(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Body { value, .. }: Body<SelectContacts>,
 ) -> Result<Reply<SelectedContacts>> {
@@ -59,12 +56,11 @@ pub(crate) async fn select_broadcast_contacts(
 ///
 /// Newest first.
 #[utoipa::path(
-    get, path = "/v1/broadcasts/{id}/contacts", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk"), ListBroadcastContacts),
+    get, path = "/v1/broadcasts/{id}/contacts", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast."), ListBroadcastContacts),
     responses((status = 200, description = "A page of recipients.", body = BroadcastContactPage)),
 )]
 pub(crate) async fn list_broadcast_contacts(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Query(list): Query<ListBroadcastContacts>,
 ) -> Result<Reply<BroadcastContactPage>> {
@@ -76,14 +72,10 @@ pub(crate) async fn list_broadcast_contacts(
 /// While it is a draft.
 #[utoipa::path(
     delete, path = "/v1/broadcasts/{id}/contacts/{contactId}", tag = "Broadcasts",
-    params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk"), ("contactId" = String, Path, description = "The recipient in it.", example = "bct_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = BroadcastId, Path, description = "The broadcast."), ("contactId" = BroadcastContactId, Path, description = "The recipient in it.")),
     responses((status = 204, description = "It is gone.")),
 )]
-pub(crate) async fn delete_broadcast_contact(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path((id, contact)): Path<(String, String)>,
-) -> Result<NoContent> {
+pub(crate) async fn delete_broadcast_contact(Call(core, caller): Call, Path((id, contact)): Path<(String, String)>) -> Result<NoContent> {
     core.broadcasts().delete_contact(&caller, &id, &contact).await?;
     Ok(NoContent)
 }

@@ -1,12 +1,10 @@
 //! `POST /v1/broadcasts`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::broadcasts::{BroadcastView, CreateBroadcast};
 
-use super::BroadcastBody;
-use crate::error::{ErrorBody, repeated};
-use crate::extract::{Auth, Body, IdempotencyKey};
+use super::get::BroadcastBody;
+use crate::error_schemas::{ErrorBody, repeated};
+use crate::extract::{Body, Call, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
 repeated! {
@@ -31,8 +29,7 @@ repeated! {
     ),
 )]
 pub(crate) async fn create_broadcast(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<CreateBroadcast>,
 ) -> Result<Reply<BroadcastBody>> {

@@ -1,16 +1,14 @@
 //! `POST /v1/broadcasts/{id}/contacts/import`.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
-use nuncio_core::Core;
 use nuncio_core::broadcasts::{ImportContacts, ImportFormat, ImportedContacts};
-use nuncio_domain::Error;
+use nuncio_domain::{BroadcastId, Error};
 
 use crate::budget::{Lease, OVERHEAD};
-use crate::extract::{Auth, Path, Query};
+use crate::extract::{Call, Path, Query};
 use crate::reply::{Reply, Result};
 use crate::wire::unread;
 
@@ -28,13 +26,12 @@ struct RecipientFile(String);
 /// the last written row, and without one the rows that are there already count as duplicates.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/contacts/import", tag = "Broadcasts",
-    params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk"), ImportContacts),
+    params(("id" = BroadcastId, Path, description = "The broadcast."), ImportContacts),
     request_body(description = "The file.", content((RecipientFile = "text/csv"), (RecipientFile = "application/x-ndjson"))),
     responses((status = 201, description = "What became of the rows.", body = ImportedContacts)),
 )]
 pub(crate) async fn import_broadcast_contacts(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Query(asked): Query<ImportContacts>,
     lease: Lease,

@@ -1,10 +1,8 @@
 //! `GET /v1/broadcasts`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::broadcasts::{BroadcastView, ListBroadcasts};
 
-use crate::extract::{Auth, Query};
+use crate::extract::{Call, Query};
 use crate::reply::{Reply, Result, page};
 
 page! {
@@ -19,10 +17,6 @@ page! {
     get, path = "/v1/broadcasts", tag = "Broadcasts", params(ListBroadcasts),
     responses((status = 200, description = "A page of broadcasts.", body = BroadcastPage)),
 )]
-pub(crate) async fn list_broadcasts(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Query(list): Query<ListBroadcasts>,
-) -> Result<Reply<BroadcastPage>> {
+pub(crate) async fn list_broadcasts(Call(core, caller): Call, Query(list): Query<ListBroadcasts>) -> Result<Reply<BroadcastPage>> {
     Ok(Reply::ok(core.broadcasts().list(&caller, &list).await?.into()))
 }

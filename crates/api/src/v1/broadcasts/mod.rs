@@ -14,9 +14,6 @@ mod schedule;
 mod send;
 mod update;
 
-use nuncio_core::broadcasts::BroadcastView;
-use serde::Serialize;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -44,17 +41,4 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(act::cancel_broadcast))
         .routes(routes!(act::escalate_broadcast))
         .routes(routes!(act::retry_broadcast_review))
-}
-
-/// A broadcast under its name.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = BroadcastResponse)]
-pub(crate) struct BroadcastBody {
-    broadcast: BroadcastView,
-}
-
-impl From<BroadcastView> for BroadcastBody {
-    fn from(broadcast: BroadcastView) -> Self {
-        Self { broadcast }
-    }
 }

@@ -1,22 +1,17 @@
 //! `GET /v1/broadcasts/{id}/progress` and `…/statistics`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::broadcasts::{BroadcastProgress, BroadcastStatistics};
+use nuncio_domain::BroadcastId;
 
-use crate::extract::{Auth, Path};
+use crate::extract::{Call, Path};
 use crate::reply::{Reply, Result};
 
 /// Get the progress of a broadcast
 #[utoipa::path(
-    get, path = "/v1/broadcasts/{id}/progress", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    get, path = "/v1/broadcasts/{id}/progress", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "How far it is.", body = BroadcastProgress)),
 )]
-pub(crate) async fn get_broadcast_progress(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-) -> Result<Reply<BroadcastProgress>> {
+pub(crate) async fn get_broadcast_progress(Call(core, caller): Call, Path(id): Path<String>) -> Result<Reply<BroadcastProgress>> {
     Ok(Reply::ok(core.broadcasts().progress(&caller, &id).await?))
 }
 
@@ -25,13 +20,9 @@ pub(crate) async fn get_broadcast_progress(
 /// What became of its recipients by channel, country and reason, and how often its links were opened. All recipients are read: some
 /// seconds for a million. *Get the progress of a broadcast* is cheap.
 #[utoipa::path(
-    get, path = "/v1/broadcasts/{id}/statistics", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    get, path = "/v1/broadcasts/{id}/statistics", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "Its figures.", body = BroadcastStatistics)),
 )]
-pub(crate) async fn get_broadcast_statistics(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-) -> Result<Reply<BroadcastStatistics>> {
+pub(crate) async fn get_broadcast_statistics(Call(core, caller): Call, Path(id): Path<String>) -> Result<Reply<BroadcastStatistics>> {
     Ok(Reply::ok(core.broadcasts().statistics(&caller, &id).await?))
 }

@@ -1,17 +1,15 @@
 //! `GET /v1/broadcasts/{id}/results`.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use futures::{TryStreamExt as _, stream};
-use nuncio_core::Core;
 use nuncio_core::broadcasts::{BroadcastContactView, CSV_HEAD, Results, csv_line};
-use nuncio_domain::Error;
+use nuncio_domain::{BroadcastId, Error};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::extract::{Auth, Path, Query};
+use crate::extract::{Call, Path, Query};
 use crate::reply::Result;
 
 /// How results are written.
@@ -39,12 +37,11 @@ pub(crate) struct ResultsQuery {
 ///
 /// All recipients with what became of them, newest first, as one stream of any length.
 #[utoipa::path(
-    get, path = "/v1/broadcasts/{id}/results", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk"), ResultsQuery),
+    get, path = "/v1/broadcasts/{id}/results", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast."), ResultsQuery),
     responses((status = 200, description = "The recipients.", headers(("Content-Disposition" = String, description = "A name for the file.")), content((String = "text/csv"), (String = "application/x-ndjson")))),
 )]
 pub(crate) async fn export_broadcast_results(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Query(asked): Query<ResultsQuery>,
 ) -> Result<Response> {

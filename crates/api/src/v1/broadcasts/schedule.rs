@@ -1,23 +1,21 @@
 //! `PATCH /v1/broadcasts/{id}/schedule`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::broadcasts::ScheduleBroadcast;
+use nuncio_domain::BroadcastId;
 
-use super::BroadcastBody;
-use crate::extract::{Auth, Body, Path};
+use super::get::BroadcastBody;
+use crate::extract::{Body, Call, Path};
 use crate::reply::{Reply, Result};
 
 /// Reschedule a broadcast
 ///
 /// While it is scheduled.
 #[utoipa::path(
-    patch, path = "/v1/broadcasts/{id}/schedule", tag = "Broadcasts", request_body = ScheduleBroadcast, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    patch, path = "/v1/broadcasts/{id}/schedule", tag = "Broadcasts", request_body = ScheduleBroadcast, params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
 )]
 pub(crate) async fn schedule_broadcast(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Body { value, .. }: Body<ScheduleBroadcast>,
 ) -> Result<Reply<BroadcastBody>> {

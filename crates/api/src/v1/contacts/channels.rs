@@ -1,13 +1,12 @@
 //! `/v1/contacts/{id}/channels`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::contacts::{AddChannel, ContactChannelIn, ContactChannelView, UpdateContactChannel};
+use nuncio_domain::{ContactChannelId, ContactId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::error::{ErrorBody, repeated};
-use crate::extract::{Auth, Body, IdempotencyKey, NoBody, Path};
+use crate::error_schemas::{ErrorBody, repeated};
+use crate::extract::{Body, Call, IdempotencyKey, NoBody, Path};
 use crate::reply::{NoContent, Reply, Result};
 
 /// A contact channel under its name.
@@ -31,7 +30,7 @@ repeated! {
 /// Add a channel to a contact
 #[utoipa::path(
     post, path = "/v1/contacts/{id}/channels", tag = "Contacts", request_body = ContactChannelIn,
-    params(("id" = String, Path, description = "The contact.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk"), IdempotencyKey),
+    params(("id" = ContactId, Path, description = "The contact."), IdempotencyKey),
     responses(
         (status = 201, description = "The channel.", body = ChannelBody),
         (status = 400, description = "The request is wrong, or the identifier is taken. Code: `duplicate_identifier`.", body = ErrorBody),
@@ -39,8 +38,7 @@ repeated! {
     ),
 )]
 pub(crate) async fn add_contact_channel(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<AddChannel>,
@@ -52,8 +50,8 @@ pub(crate) async fn add_contact_channel(
 #[utoipa::path(
     patch, path = "/v1/contacts/{id}/channels/{channelId}", tag = "Contacts", request_body = UpdateContactChannel,
     params(
-        ("id" = String, Path, description = "The contact.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk"),
-        ("channelId" = String, Path, description = "The channel.", example = "chn_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("id" = ContactId, Path, description = "The contact."),
+        ("channelId" = ContactChannelId, Path, description = "The channel."),
     ),
     responses(
         (status = 200, description = "The channel as it is now.", body = ChannelBody),
@@ -61,8 +59,7 @@ pub(crate) async fn add_contact_channel(
     ),
 )]
 pub(crate) async fn update_contact_channel(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path((id, channel)): Path<(String, String)>,
     Body { value, .. }: Body<UpdateContactChannel>,
 ) -> Result<Reply<ChannelBody>> {
@@ -75,19 +72,15 @@ pub(crate) async fn update_contact_channel(
 #[utoipa::path(
     delete, path = "/v1/contacts/{id}/channels/{channelId}", tag = "Contacts",
     params(
-        ("id" = String, Path, description = "The contact.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk"),
-        ("channelId" = String, Path, description = "The channel.", example = "chn_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("id" = ContactId, Path, description = "The contact."),
+        ("channelId" = ContactChannelId, Path, description = "The channel."),
     ),
     responses(
         (status = 204, description = "The channel is gone."),
         (status = 409, description = "The contact was merged into `details.mergedInto`. Code: `conflict`.", body = ErrorBody),
     ),
 )]
-pub(crate) async fn remove_contact_channel(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path((id, channel)): Path<(String, String)>,
-) -> Result<NoContent> {
+pub(crate) async fn remove_contact_channel(Call(core, caller): Call, Path((id, channel)): Path<(String, String)>) -> Result<NoContent> {
     core.contacts().remove_channel(&caller, &id, &channel).await?;
     Ok(NoContent)
 }
@@ -96,8 +89,8 @@ pub(crate) async fn remove_contact_channel(
 #[utoipa::path(
     post, path = "/v1/contacts/{id}/channels/{channelId}/primary", tag = "Contacts",
     params(
-        ("id" = String, Path, description = "The contact.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk"),
-        ("channelId" = String, Path, description = "The channel.", example = "chn_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("id" = ContactId, Path, description = "The contact."),
+        ("channelId" = ContactChannelId, Path, description = "The channel."),
     ),
     responses(
         (status = 200, description = "The channel as it is now.", body = ChannelBody),
@@ -105,8 +98,7 @@ pub(crate) async fn remove_contact_channel(
     ),
 )]
 pub(crate) async fn make_contact_channel_primary(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path((id, channel)): Path<(String, String)>,
     _: NoBody,
 ) -> Result<Reply<ChannelBody>> {

@@ -1,11 +1,9 @@
 //! `POST /v1/contacts`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::contacts::{ContactView, CreateContact};
 
-use crate::error::{ErrorBody, repeated};
-use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::error_schemas::{ErrorBody, repeated};
+use crate::extract::{Body, Call, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
 repeated! {
@@ -29,8 +27,7 @@ repeated! {
     ),
 )]
 pub(crate) async fn create_contact(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<CreateContact>,
 ) -> Result<Reply<ContactView>> {

@@ -1,10 +1,9 @@
 //! `DELETE /v1/contacts/{id}`.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_domain::ContactId;
 
-use crate::error::ErrorBody;
-use crate::extract::{Auth, Path};
+use crate::error_schemas::ErrorBody;
+use crate::extract::{Call, Path};
 use crate::reply::{NoContent, Result};
 
 /// Erase a contact
@@ -13,13 +12,13 @@ use crate::reply::{NoContent, Result};
 /// were not sent yet are cancelled. Identifiers, statuses, times and costs of messages stay. Whoever had opted out stays suppressed.
 #[utoipa::path(
     delete, path = "/v1/contacts/{id}", tag = "Contacts",
-    params(("id" = String, Path, description = "The contact.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = ContactId, Path, description = "The contact.")),
     responses(
         (status = 204, description = "The contact is gone."),
         (status = 409, description = "The contact was merged into `details.mergedInto`. Code: `conflict`.", body = ErrorBody),
     ),
 )]
-pub(crate) async fn delete_contact(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {
+pub(crate) async fn delete_contact(Call(core, caller): Call, Path(id): Path<String>) -> Result<NoContent> {
     core.contacts().delete(&caller, &id).await?;
     Ok(NoContent)
 }

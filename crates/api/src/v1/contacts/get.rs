@@ -1,10 +1,9 @@
 //! `GET /v1/contacts/{id}`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::contacts::ContactView;
+use nuncio_domain::ContactId;
 
-use crate::extract::{Auth, Path};
+use crate::extract::{Call, Path};
 use crate::reply::{Reply, Result};
 
 /// Get a contact
@@ -12,9 +11,9 @@ use crate::reply::{Reply, Result};
 /// A contact that was merged is answered with the one that it became part of; `mergedFrom` is then the identifier that was asked for.
 #[utoipa::path(
     get, path = "/v1/contacts/{id}", tag = "Contacts",
-    params(("id" = String, Path, description = "The contact.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = ContactId, Path, description = "The contact.")),
     responses((status = 200, description = "The contact.", body = ContactView)),
 )]
-pub(crate) async fn get_contact(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<ContactView>> {
+pub(crate) async fn get_contact(Call(core, caller): Call, Path(id): Path<String>) -> Result<Reply<ContactView>> {
     Ok(Reply::ok(core.contacts().get(&caller, &id).await?))
 }

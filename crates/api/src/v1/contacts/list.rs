@@ -1,10 +1,8 @@
 //! `GET /v1/contacts`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::contacts::{ContactView, ListContacts};
 
-use crate::extract::{Auth, Query};
+use crate::extract::{Call, Query};
 use crate::reply::{Reply, Result, page};
 
 page! {
@@ -19,10 +17,6 @@ page! {
     get, path = "/v1/contacts", tag = "Contacts", params(ListContacts),
     responses((status = 200, description = "A page of contacts.", body = ContactPage)),
 )]
-pub(crate) async fn list_contacts(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Query(list): Query<ListContacts>,
-) -> Result<Reply<ContactPage>> {
+pub(crate) async fn list_contacts(Call(core, caller): Call, Query(list): Query<ListContacts>) -> Result<Reply<ContactPage>> {
     Ok(Reply::ok(core.contacts().list(&caller, &list).await?.into()))
 }

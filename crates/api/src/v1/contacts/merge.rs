@@ -1,11 +1,10 @@
 //! `POST /v1/contacts/{id}/merge`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::contacts::{ContactView, MergeContacts};
+use nuncio_domain::ContactId;
 
-use crate::error::ErrorBody;
-use crate::extract::{Auth, Body, Path};
+use crate::error_schemas::ErrorBody;
+use crate::extract::{Body, Call, Path};
 use crate::reply::{Reply, Result};
 
 /// Merge another contact into this one
@@ -14,15 +13,14 @@ use crate::reply::{Reply, Result};
 /// from the source. The source leaves the lists; asking for it answers the target. Repeating the same merge changes nothing.
 #[utoipa::path(
     post, path = "/v1/contacts/{id}/merge", tag = "Contacts", request_body = MergeContacts,
-    params(("id" = String, Path, description = "The contact that stays.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = ContactId, Path, description = "The contact that stays.")),
     responses(
         (status = 200, description = "The target as it is now.", body = ContactView),
         (status = 409, description = "One of the two was merged into `details.mergedInto`. Code: `conflict`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn merge_contacts(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Body { value, .. }: Body<MergeContacts>,
 ) -> Result<Reply<ContactView>> {

@@ -1,10 +1,9 @@
 //! `GET /v1/contacts/{id}/messages`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::messages::ListContactMessages;
+use nuncio_domain::ContactId;
 
-use crate::extract::{Auth, Path, Query};
+use crate::extract::{Call, Path, Query};
 use crate::reply::{Reply, Result};
 use crate::v1::messages::MessagePage;
 
@@ -14,12 +13,11 @@ use crate::v1::messages::MessagePage;
 /// with the messages of that one.
 #[utoipa::path(
     get, path = "/v1/contacts/{id}/messages", tag = "Contacts",
-    params(("id" = String, Path, description = "The contact."), ListContactMessages),
+    params(("id" = ContactId, Path, description = "The contact."), ListContactMessages),
     responses((status = 200, description = "A page of messages.", body = MessagePage)),
 )]
 pub(crate) async fn list_contact_messages(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Query(list): Query<ListContactMessages>,
 ) -> Result<Reply<MessagePage>> {

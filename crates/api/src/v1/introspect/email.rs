@@ -1,10 +1,8 @@
 //! `POST /v1/introspect/email`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::introspect::{EmailIntrospection, IntrospectEmail};
 
-use crate::extract::{Auth, Body};
+use crate::extract::{Body, Call};
 use crate::reply::{Reply, Result};
 
 /// Look at an email address
@@ -15,8 +13,7 @@ use crate::reply::{Reply, Result};
     responses((status = 200, description = "What is known of the address.", body = EmailIntrospection)),
 )]
 pub(crate) async fn introspect_email(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Body { value, .. }: Body<IntrospectEmail>,
 ) -> Result<Reply<EmailIntrospection>> {
     Ok(Reply::ok(core.projects().introspect_email(&caller, &value).await?))

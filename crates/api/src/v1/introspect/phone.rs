@@ -1,10 +1,8 @@
 //! `POST /v1/introspect/phone`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::introspect::{IntrospectPhone, PhoneIntrospection};
 
-use crate::extract::{Auth, Body};
+use crate::extract::{Body, Call};
 use crate::reply::{Reply, Result};
 
 /// Look at a phone number
@@ -15,8 +13,7 @@ use crate::reply::{Reply, Result};
     responses((status = 200, description = "What is known of the number.", body = PhoneIntrospection)),
 )]
 pub(crate) async fn introspect_phone(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Body { value, .. }: Body<IntrospectPhone>,
 ) -> Result<Reply<PhoneIntrospection>> {
     Ok(Reply::ok(core.projects().introspect_phone(&caller, &value).await?))

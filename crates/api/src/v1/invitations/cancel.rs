@@ -1,10 +1,9 @@
 //! `POST /v1/invitations/{id}/cancel`.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_domain::InvitationId;
 
-use super::InvitationBody;
-use crate::extract::{Auth, NoBody, Path};
+use super::get::InvitationBody;
+use crate::extract::{Call, NoBody, Path};
 use crate::reply::{Reply, Result};
 
 /// Cancel an invitation
@@ -12,14 +11,9 @@ use crate::reply::{Reply, Result};
 /// Withdraws an invitation that is pending or in progress; its link is dead from then on. Any other answers 400 with the status it has.
 #[utoipa::path(
     post, path = "/v1/invitations/{id}/cancel", tag = "Invitations",
-    params(("id" = String, Path, description = "The invitation.", example = "inv_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = InvitationId, Path, description = "The invitation.")),
     responses((status = 200, description = "The invitation, cancelled.", body = InvitationBody)),
 )]
-pub(crate) async fn cancel_invitation(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-    _: NoBody,
-) -> Result<Reply<InvitationBody>> {
+pub(crate) async fn cancel_invitation(Call(core, caller): Call, Path(id): Path<String>, _: NoBody) -> Result<Reply<InvitationBody>> {
     Ok(Reply::ok(core.invitations().cancel(&caller, &id).await?.into()))
 }

@@ -1,12 +1,10 @@
 //! `POST /v1/invitations`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::invitations::{CreateInvitation, InvitationView};
 
-use super::InvitationBody;
-use crate::error::{ErrorBody, repeated};
-use crate::extract::{Auth, IdempotencyKey, OptionalBody};
+use super::get::InvitationBody;
+use crate::error_schemas::{ErrorBody, repeated};
+use crate::extract::{Call, IdempotencyKey, OptionalBody};
 use crate::reply::{Reply, Result};
 
 repeated! {
@@ -30,8 +28,7 @@ repeated! {
     ),
 )]
 pub(crate) async fn create_invitation(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     IdempotencyKey(key): IdempotencyKey,
     OptionalBody(asked): OptionalBody<CreateInvitation>,
 ) -> Result<Reply<InvitationBody>> {

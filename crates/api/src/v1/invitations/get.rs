@@ -1,18 +1,22 @@
 //! `GET /v1/invitations/{id}`.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_core::invitations::InvitationView;
+use nuncio_domain::InvitationId;
 
-use super::InvitationBody;
-use crate::extract::{Auth, Path};
-use crate::reply::{Reply, Result};
+use crate::extract::{Call, Path};
+use crate::reply::{Reply, Result, named};
+
+named! {
+    /// An invitation under its name.
+    InvitationBody as InvitationResponse: invitation of InvitationView
+}
 
 /// Get an invitation
 #[utoipa::path(
     get, path = "/v1/invitations/{id}", tag = "Invitations",
-    params(("id" = String, Path, description = "The invitation.", example = "inv_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = InvitationId, Path, description = "The invitation.")),
     responses((status = 200, description = "The invitation.", body = InvitationBody)),
 )]
-pub(crate) async fn get_invitation(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<InvitationBody>> {
+pub(crate) async fn get_invitation(Call(core, caller): Call, Path(id): Path<String>) -> Result<Reply<InvitationBody>> {
     Ok(Reply::ok(core.invitations().get(&caller, &id).await?.into()))
 }

@@ -1,10 +1,8 @@
 //! `GET /v1/invitations`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::invitations::{InvitationView, ListInvitations};
 
-use crate::extract::{Auth, Query};
+use crate::extract::{Call, Query};
 use crate::reply::{Reply, Result, page};
 
 page! {
@@ -19,10 +17,6 @@ page! {
     get, path = "/v1/invitations", tag = "Invitations", params(ListInvitations),
     responses((status = 200, description = "A page of invitations.", body = InvitationPage)),
 )]
-pub(crate) async fn list_invitations(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Query(list): Query<ListInvitations>,
-) -> Result<Reply<InvitationPage>> {
+pub(crate) async fn list_invitations(Call(core, caller): Call, Query(list): Query<ListInvitations>) -> Result<Reply<InvitationPage>> {
     Ok(Reply::ok(core.invitations().list(&caller, &list).await?.into()))
 }

@@ -7,11 +7,12 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use nuncio_core::Core;
 use nuncio_core::messages::AttachmentView;
+use nuncio_domain::MessageId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::budget::{Lease, no_room};
-use crate::extract::{Auth, Path};
+use crate::extract::{Call, Path};
 use crate::reply::{Reply, Result};
 
 /// All attachments of a message.
@@ -25,14 +26,10 @@ pub(crate) struct AttachmentList {
 /// `downloadUrl` opens an attachment without an API key for 15 minutes. What was given by URL is not kept.
 #[utoipa::path(
     get, path = "/v1/messages/{id}/attachments", tag = "Messages",
-    params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = MessageId, Path, description = "The message.")),
     responses((status = 200, description = "The attachments, in their order.", body = AttachmentList)),
 )]
-pub(crate) async fn list_message_attachments(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-) -> Result<Reply<AttachmentList>> {
+pub(crate) async fn list_message_attachments(Call(core, caller): Call, Path(id): Path<String>) -> Result<Reply<AttachmentList>> {
     Ok(Reply::ok(AttachmentList { items: core.messages().list_attachments(&caller, &id).await? }))
 }
 

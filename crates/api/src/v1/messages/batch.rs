@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::error::Code;
+use crate::error_schemas::Code;
 use crate::extract::{Auth, Body, IdempotencyKey, Lenient, ServiceSender};
 use crate::reply::{Reply, Result};
 use crate::state::App;
@@ -32,7 +32,7 @@ pub(crate) struct Documented {
 #[schema(as = UnreadMessages)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Unread {
-    #[schema(min_items = 1, max_items = 1000, value_type = Vec<Value>)]
+    #[schema(min_items = 1, max_items = 1000)]
     messages: Vec<Value>,
 }
 
@@ -100,7 +100,7 @@ async fn send(app: &App, caller: &Caller, message: Value, options: SendOptions) 
     let sent = async {
         let json = serde_json::to_vec(&message).map_err(Error::internal)?;
         drop(message);
-        app.core.messages().send(caller, app.validators.parse_part(&json, lenient)?, options).await
+        app.core.messages().send(caller, app.validators.parse(&json, lenient)?, options).await
     };
     match sent.await {
         Ok(message) => Outcome::Accepted(Box::new(Accepted { status: 202, message })),

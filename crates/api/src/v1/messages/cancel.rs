@@ -1,10 +1,9 @@
 //! `POST /v1/messages/{id}/cancel`.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_domain::MessageId;
 
-use super::MessageBody;
-use crate::extract::{Auth, NoBody, Path};
+use super::get::MessageBody;
+use crate::extract::{Call, NoBody, Path};
 use crate::reply::{Reply, Result};
 
 /// Cancel a message
@@ -12,14 +11,9 @@ use crate::reply::{Reply, Result};
 /// Stops a message that was not handed to a provider yet. One that was answers 400 with the status it has.
 #[utoipa::path(
     post, path = "/v1/messages/{id}/cancel", tag = "Messages",
-    params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = MessageId, Path, description = "The message.")),
     responses((status = 200, description = "The message, cancelled.", body = MessageBody)),
 )]
-pub(crate) async fn cancel_message(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-    _: NoBody,
-) -> Result<Reply<MessageBody>> {
+pub(crate) async fn cancel_message(Call(core, caller): Call, Path(id): Path<String>, _: NoBody) -> Result<Reply<MessageBody>> {
     Ok(Reply::ok(core.messages().cancel(&caller, &id).await?.into()))
 }

@@ -1,27 +1,26 @@
 //! `GET /v1/messages/{id}`.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_core::messages::MessageView;
+use nuncio_domain::MessageId;
 
-use super::MessageBody;
 use crate::budget::Lease;
-use crate::extract::{Auth, Path};
-use crate::reply::{Reply, Result};
+use crate::extract::{Call, Path};
+use crate::reply::{Reply, Result, named};
+
+named! {
+    /// A message under its name.
+    MessageBody as MessageResponse: message of MessageView
+}
 
 /// Get a message
 ///
 /// Where it stands, and what was tried so far.
 #[utoipa::path(
     get, path = "/v1/messages/{id}", tag = "Messages",
-    params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = MessageId, Path, description = "The message.")),
     responses((status = 200, description = "The message.", body = MessageBody)),
 )]
-pub(crate) async fn get_message(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-    lease: Lease,
-) -> Result<Reply<MessageBody>> {
+pub(crate) async fn get_message(Call(core, caller): Call, Path(id): Path<String>, lease: Lease) -> Result<Reply<MessageBody>> {
     let view = core.messages().get(&caller, &id, |bytes| lease.grow_to_read(bytes)).await?;
     Ok(Reply::ok(view.into()))
 }

@@ -1,10 +1,8 @@
 //! `GET /v1/messages`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::messages::{ListMessages, MessageView};
 
-use crate::extract::{Auth, Query};
+use crate::extract::{Call, Query};
 use crate::reply::{Reply, Result, page};
 
 page! {
@@ -20,10 +18,6 @@ page! {
     get, path = "/v1/messages", tag = "Messages", params(ListMessages),
     responses((status = 200, description = "A page of messages.", body = MessagePage)),
 )]
-pub(crate) async fn list_messages(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Query(list): Query<ListMessages>,
-) -> Result<Reply<MessagePage>> {
+pub(crate) async fn list_messages(Call(core, caller): Call, Query(list): Query<ListMessages>) -> Result<Reply<MessagePage>> {
     Ok(Reply::ok(core.messages().list(&caller, &list).await?.into()))
 }

@@ -11,11 +11,9 @@ mod resolve;
 mod send;
 
 pub(crate) use attachments::download;
+pub(crate) use get::MessageBody;
 pub(crate) use list::MessagePage;
-use nuncio_core::messages::MessageView;
 pub(crate) use send::MessageConflict;
-use serde::Serialize;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -32,17 +30,4 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(attachments::list_message_attachments))
         .routes(routes!(receipts::list_message_receipts))
         .routes(routes!(receipts::list_stray_receipts))
-}
-
-/// A message under its name.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = MessageResponse)]
-pub(crate) struct MessageBody {
-    message: MessageView,
-}
-
-impl From<MessageView> for MessageBody {
-    fn from(message: MessageView) -> Self {
-        Self { message }
-    }
 }

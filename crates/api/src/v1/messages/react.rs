@@ -1,13 +1,12 @@
 //! `POST /v1/messages/{id}/reactions`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::messages::React;
+use nuncio_domain::MessageId;
 
-use super::MessageBody;
+use super::get::MessageBody;
 use super::send::MessageConflict;
-use crate::error::ErrorBody;
-use crate::extract::{Auth, Body, IdempotencyKey, Path};
+use crate::error_schemas::ErrorBody;
+use crate::extract::{Body, Call, IdempotencyKey, Path};
 use crate::reply::{Reply, Result};
 
 /// React to a message
@@ -16,7 +15,7 @@ use crate::reply::{Reply, Result};
 /// Telegram and Instagram carry reactions.
 #[utoipa::path(
     post, path = "/v1/messages/{id}/reactions", tag = "Messages", request_body = React,
-    params(("id" = String, Path, description = "The message to react to.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk"), IdempotencyKey),
+    params(("id" = MessageId, Path, description = "The message to react to."), IdempotencyKey),
     responses(
         (status = 202, description = "The reaction was accepted.", body = MessageBody),
         (status = 400, description = "The request is wrong, or the reaction cannot go out. Codes: `whatsapp_window_closed`, `window_closed`, `sender_not_configured`.", body = ErrorBody),
@@ -26,8 +25,7 @@ use crate::reply::{Reply, Result};
     ),
 )]
 pub(crate) async fn react_to_message(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<React>,

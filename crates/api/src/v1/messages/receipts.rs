@@ -1,12 +1,11 @@
 //! `GET /v1/messages/{id}/receipts` and `GET /v1/stray-receipts`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::messages::{ReceiptView, StrayReceiptView};
+use nuncio_domain::MessageId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extract::{Auth, Path};
+use crate::extract::{Call, Path};
 use crate::reply::{Reply, Result};
 
 /// The receipts of a message.
@@ -26,14 +25,10 @@ pub(crate) struct StrayReceiptList {
 /// What its providers told of it, as they told it, oldest first; at most 100.
 #[utoipa::path(
     get, path = "/v1/messages/{id}/receipts", tag = "Messages",
-    params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = MessageId, Path, description = "The message.")),
     responses((status = 200, description = "The receipts.", body = ReceiptList)),
 )]
-pub(crate) async fn list_message_receipts(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-) -> Result<Reply<ReceiptList>> {
+pub(crate) async fn list_message_receipts(Call(core, caller): Call, Path(id): Path<String>) -> Result<Reply<ReceiptList>> {
     Ok(Reply::ok(ReceiptList { items: core.messages().list_receipts(&caller, &id).await? }))
 }
 
@@ -44,6 +39,6 @@ pub(crate) async fn list_message_receipts(
     get, path = "/v1/stray-receipts", tag = "Messages",
     responses((status = 200, description = "The receipts.", body = StrayReceiptList)),
 )]
-pub(crate) async fn list_stray_receipts(State(core): State<Core>, Auth(caller): Auth) -> Result<Reply<StrayReceiptList>> {
+pub(crate) async fn list_stray_receipts(Call(core, caller): Call) -> Result<Reply<StrayReceiptList>> {
     Ok(Reply::ok(StrayReceiptList { items: core.messages().list_stray_receipts(&caller).await? }))
 }

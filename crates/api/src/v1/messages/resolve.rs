@@ -1,13 +1,12 @@
 //! `POST /v1/messages/{id}/resolve`.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_domain::MessageId;
 use nuncio_domain::lifecycle::Resolution;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::MessageBody;
-use crate::extract::{Auth, Body, Path};
+use super::get::MessageBody;
+use crate::extract::{Body, Call, Path};
 use crate::reply::{Reply, Result};
 
 /// What to do with a held message.
@@ -23,12 +22,11 @@ pub(crate) struct ResolveMessage {
 /// Decides about a message that waits for a person: one that has a `heldReason`.
 #[utoipa::path(
     post, path = "/v1/messages/{id}/resolve", tag = "Messages", request_body = ResolveMessage,
-    params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = MessageId, Path, description = "The message.")),
     responses((status = 200, description = "The message as it is now.", body = MessageBody)),
 )]
 pub(crate) async fn resolve_message(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Body { value, .. }: Body<ResolveMessage>,
 ) -> Result<Reply<MessageBody>> {

@@ -1,17 +1,15 @@
 //! `POST /v1/messages`.
 
-use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use nuncio_core::Core;
 use nuncio_core::messages::{MessageView, Plan, SendMessage, SendOptions};
 use nuncio_domain::limits;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::MessageBody;
-use crate::error::{ErrorBody, ErrorObject};
+use super::get::MessageBody;
 use crate::error_details::{IdempotencyCode, NoDetails, whole_or_reference};
-use crate::extract::{Auth, Body, IdempotencyKey, Lenient, Query, ServiceSender};
+use crate::error_schemas::{ErrorBody, ErrorObject};
+use crate::extract::{Body, Call, IdempotencyKey, Lenient, Query, ServiceSender};
 use crate::reply::{Reply, Result};
 
 /// How to treat a message.
@@ -58,15 +56,14 @@ pub(crate) struct MessageConflict {
         )),
         (status = 200, description = "With `dryRun`: what would happen.", body = PlanBody),
         (status = 400, description = "The request is wrong, or the message cannot go out this way. Codes: `whatsapp_window_closed`, `window_closed`, `sender_not_configured`, `template_not_approved`.", body = ErrorBody),
-        (status = 402, description = "The message may cost more than is available. Code: `insufficient_balance`.", body = crate::error::ErrorBody),
-        (status = 404, description = "There is no such sender or template in this environment. Code: `not_found`.", body = crate::error::ErrorBody),
+        (status = 402, description = "The message may cost more than is available. Code: `insufficient_balance`.", body = crate::error_schemas::ErrorBody),
+        (status = 404, description = "There is no such sender or template in this environment. Code: `not_found`.", body = crate::error_schemas::ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
-        (status = 507, description = "The environment's storage quota leaves no room for the message. Code: `storage_quota_exceeded`.", body = crate::error::ErrorBody),
+        (status = 507, description = "The environment's storage quota leaves no room for the message. Code: `storage_quota_exceeded`.", body = crate::error_schemas::ErrorBody),
     ),
 )]
 pub(crate) async fn send_message(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Lenient(lenient): Lenient,
     IdempotencyKey(idempotency_key): IdempotencyKey,
     ServiceSender(sender): ServiceSender,

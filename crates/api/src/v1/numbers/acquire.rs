@@ -1,12 +1,10 @@
 //! `POST /v1/phone-numbers`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::numbers::{AcquireNumber, PhoneNumberView};
 
-use super::PhoneNumberBody;
-use crate::error::{ErrorBody, repeated};
-use crate::extract::{Auth, Body, IdempotencyKey};
+use super::get::PhoneNumberBody;
+use crate::error_schemas::{ErrorBody, repeated};
+use crate::extract::{Body, Call, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
 repeated! {
@@ -31,8 +29,7 @@ repeated! {
     ),
 )]
 pub(crate) async fn acquire_phone_number(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     IdempotencyKey(key): IdempotencyKey,
     Body { value: asked, .. }: Body<AcquireNumber>,
 ) -> Result<Reply<PhoneNumberBody>> {

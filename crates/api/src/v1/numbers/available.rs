@@ -1,12 +1,10 @@
 //! `GET /v1/phone-numbers/available`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::numbers::{AvailableNumberView, ListAvailable};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extract::{Auth, Query};
+use crate::extract::{Call, Query};
 use crate::reply::{Reply, Result};
 
 /// Numbers that can be acquired.
@@ -24,8 +22,7 @@ pub(crate) struct AvailablePhoneNumbers {
     responses((status = 200, description = "Numbers that can be acquired.", body = AvailablePhoneNumbers)),
 )]
 pub(crate) async fn list_available_phone_numbers(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Query(list): Query<ListAvailable>,
 ) -> Result<Reply<AvailablePhoneNumbers>> {
     Ok(Reply::ok(AvailablePhoneNumbers { items: core.numbers().available(&caller, &list).await? }))

@@ -1,10 +1,8 @@
 //! `GET /v1/phone-numbers`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::numbers::{ListNumbers, PhoneNumberView};
 
-use crate::extract::{Auth, Query};
+use crate::extract::{Call, Query};
 use crate::reply::{Reply, Result, page};
 
 page! {
@@ -19,10 +17,6 @@ page! {
     get, path = "/v1/phone-numbers", tag = "Phone numbers", params(ListNumbers),
     responses((status = 200, description = "A page of phone numbers.", body = PhoneNumberPage)),
 )]
-pub(crate) async fn list_phone_numbers(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Query(list): Query<ListNumbers>,
-) -> Result<Reply<PhoneNumberPage>> {
+pub(crate) async fn list_phone_numbers(Call(core, caller): Call, Query(list): Query<ListNumbers>) -> Result<Reply<PhoneNumberPage>> {
     Ok(Reply::ok(core.numbers().list(&caller, &list).await?.into()))
 }

@@ -7,9 +7,6 @@ mod list;
 mod release;
 mod update;
 
-use nuncio_core::numbers::PhoneNumberView;
-use serde::Serialize;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -20,18 +17,4 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(acquire::acquire_phone_number, list::list_phone_numbers))
         .routes(routes!(available::list_available_phone_numbers))
         .routes(routes!(get::get_phone_number, update::update_phone_number, release::release_phone_number))
-}
-
-/// A phone number under its name.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = PhoneNumberResponse)]
-pub(crate) struct PhoneNumberBody {
-    phone_number: PhoneNumberView,
-}
-
-impl From<PhoneNumberView> for PhoneNumberBody {
-    fn from(phone_number: PhoneNumberView) -> Self {
-        Self { phone_number }
-    }
 }

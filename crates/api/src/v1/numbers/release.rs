@@ -1,10 +1,9 @@
 //! `DELETE /v1/phone-numbers/{id}`.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_domain::PhoneNumberId;
 
-use crate::error::ErrorBody;
-use crate::extract::{Auth, Path};
+use crate::error_schemas::ErrorBody;
+use crate::extract::{Call, Path};
 use crate::reply::{NoContent, Result};
 
 /// Release a phone number
@@ -12,13 +11,13 @@ use crate::reply::{NoContent, Result};
 /// Gives it back to the inventory, where others can acquire it. What was paid for the present month stays paid.
 #[utoipa::path(
     delete, path = "/v1/phone-numbers/{id}", tag = "Phone numbers",
-    params(("id" = String, Path, description = "The phone number.", example = "num_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = PhoneNumberId, Path, description = "The phone number.")),
     responses(
         (status = 204, description = "It was released."),
         (status = 409, description = "The number is assigned to a sender or set aside for an invitation. Code: `conflict`.", body = ErrorBody),
     ),
 )]
-pub(crate) async fn release_phone_number(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {
+pub(crate) async fn release_phone_number(Call(core, caller): Call, Path(id): Path<String>) -> Result<NoContent> {
     core.numbers().release(&caller, &id).await?;
     Ok(NoContent)
 }

@@ -1,12 +1,11 @@
 //! `PATCH /v1/phone-numbers/{id}`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::numbers::UpdateNumber;
+use nuncio_domain::PhoneNumberId;
 
-use super::PhoneNumberBody;
-use crate::error::ErrorBody;
-use crate::extract::{Auth, Body, Path};
+use super::get::PhoneNumberBody;
+use crate::error_schemas::ErrorBody;
+use crate::extract::{Body, Call, Path};
 use crate::reply::{Reply, Result};
 
 /// Update a phone number
@@ -15,15 +14,14 @@ use crate::reply::{Reply, Result};
 /// number, and loses it when the number is unassigned.
 #[utoipa::path(
     patch, path = "/v1/phone-numbers/{id}", tag = "Phone numbers", request_body = UpdateNumber,
-    params(("id" = String, Path, description = "The phone number.", example = "num_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = PhoneNumberId, Path, description = "The phone number.")),
     responses(
         (status = 200, description = "The phone number as it is now.", body = PhoneNumberBody),
         (status = 409, description = "The number belongs to another sender or is set aside for an invitation. Code: `conflict`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn update_phone_number(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Body { value: asked, .. }: Body<UpdateNumber>,
 ) -> Result<Reply<PhoneNumberBody>> {

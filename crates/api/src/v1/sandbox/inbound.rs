@@ -1,11 +1,9 @@
 //! `POST /v1/sandbox/inbound`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::sandbox::PlayInbound;
 
-use crate::error::ErrorBody;
-use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::error_schemas::ErrorBody;
+use crate::extract::{Body, Call, IdempotencyKey};
 use crate::reply::{Reply, Result};
 use crate::v1::messages::{MessageBody, MessageConflict};
 
@@ -23,8 +21,7 @@ use crate::v1::messages::{MessageBody, MessageConflict};
     ),
 )]
 pub(crate) async fn play_inbound(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<PlayInbound>,
 ) -> Result<Reply<MessageBody>> {

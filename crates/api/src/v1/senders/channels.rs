@@ -1,12 +1,11 @@
 //! `/v1/senders/{id}/channels/{channel}`: the provider account that carries a channel.
 
-use axum::extract::State;
 use nuncio_core::senders::ConnectionView;
-use nuncio_core::{Core, EnterCode, InboundAddressView, PutConnection, SentCodeView};
-use nuncio_domain::Channel;
+use nuncio_core::{EnterCode, InboundAddressView, PutConnection, SentCodeView};
+use nuncio_domain::{Channel, SenderId};
 
-use crate::error::ErrorBody;
-use crate::extract::{Auth, Body, Path};
+use crate::error_schemas::ErrorBody;
+use crate::extract::{Body, Call, Path};
 use crate::reply::{NoContent, Reply, Result};
 
 /// Get the provider account of a channel
@@ -15,14 +14,13 @@ use crate::reply::{NoContent, Reply, Result};
 #[utoipa::path(
     get, path = "/v1/senders/{id}/channels/{channel}", tag = "Senders",
     params(
-        ("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("id" = SenderId, Path, description = "The sender."),
         ("channel" = Channel, Path, description = "The channel."),
     ),
     responses((status = 200, description = "The provider account.", body = ConnectionView)),
 )]
 pub(crate) async fn get_sender_channel(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path((id, channel)): Path<(String, String)>,
 ) -> Result<Reply<ConnectionView>> {
     Ok(Reply::ok(core.senders().get_channel(&caller, &id, &channel).await?))
@@ -37,7 +35,7 @@ pub(crate) async fn get_sender_channel(
 #[utoipa::path(
     put, path = "/v1/senders/{id}/channels/{channel}", tag = "Senders", request_body = PutConnection,
     params(
-        ("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("id" = SenderId, Path, description = "The sender."),
         ("channel" = Channel, Path, description = "The channel."),
     ),
     responses(
@@ -47,8 +45,7 @@ pub(crate) async fn get_sender_channel(
     ),
 )]
 pub(crate) async fn put_sender_channel(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path((id, channel)): Path<(String, String)>,
     Body { value, .. }: Body<PutConnection>,
 ) -> Result<Reply<ConnectionView>> {
@@ -62,16 +59,12 @@ pub(crate) async fn put_sender_channel(
 #[utoipa::path(
     delete, path = "/v1/senders/{id}/channels/{channel}", tag = "Senders",
     params(
-        ("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("id" = SenderId, Path, description = "The sender."),
         ("channel" = Channel, Path, description = "The channel."),
     ),
     responses((status = 204, description = "It is gone.")),
 )]
-pub(crate) async fn delete_sender_channel(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path((id, channel)): Path<(String, String)>,
-) -> Result<NoContent> {
+pub(crate) async fn delete_sender_channel(Call(core, caller): Call, Path((id, channel)): Path<(String, String)>) -> Result<NoContent> {
     core.senders().delete_channel(&caller, &id, &channel).await?;
     Ok(NoContent)
 }
@@ -83,7 +76,7 @@ pub(crate) async fn delete_sender_channel(
 #[utoipa::path(
     post, path = "/v1/senders/{id}/channels/{channel}/verification", tag = "Senders",
     params(
-        ("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("id" = SenderId, Path, description = "The sender."),
         ("channel" = Channel, Path, description = "The channel; only `email` has an inbound address."),
     ),
     responses(
@@ -92,8 +85,7 @@ pub(crate) async fn delete_sender_channel(
     ),
 )]
 pub(crate) async fn request_sender_channel_code(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path((id, channel)): Path<(String, String)>,
 ) -> Result<Reply<SentCodeView>> {
     Ok(Reply::accepted(core.senders().request_address_code(&caller, &id, &channel).await?))
@@ -105,7 +97,7 @@ pub(crate) async fn request_sender_channel_code(
 #[utoipa::path(
     post, path = "/v1/senders/{id}/channels/{channel}/verify", tag = "Senders", request_body = EnterCode,
     params(
-        ("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("id" = SenderId, Path, description = "The sender."),
         ("channel" = Channel, Path, description = "The channel; only `email` has an inbound address."),
     ),
     responses(
@@ -114,8 +106,7 @@ pub(crate) async fn request_sender_channel_code(
     ),
 )]
 pub(crate) async fn verify_sender_channel(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path((id, channel)): Path<(String, String)>,
     Body { value, .. }: Body<EnterCode>,
 ) -> Result<Reply<InboundAddressView>> {

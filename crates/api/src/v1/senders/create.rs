@@ -1,11 +1,9 @@
 //! `POST /v1/senders`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::senders::{CreateSender, SenderView};
 
-use crate::error::repeated;
-use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::error_schemas::repeated;
+use crate::extract::{Body, Call, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
 repeated! {
@@ -29,8 +27,7 @@ repeated! {
     ),
 )]
 pub(crate) async fn create_sender(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     IdempotencyKey(idempotency_key): IdempotencyKey,
     Body { value, .. }: Body<CreateSender>,
 ) -> Result<Reply<SenderView>> {

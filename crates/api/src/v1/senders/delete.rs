@@ -1,9 +1,8 @@
 //! `DELETE /v1/senders/{id}`.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_domain::SenderId;
 
-use crate::extract::{Auth, Path};
+use crate::extract::{Call, Path};
 use crate::reply::{NoContent, Result};
 
 /// Delete a sender
@@ -12,10 +11,10 @@ use crate::reply::{NoContent, Result};
 /// are still to be sent, answer 400; `details.reason` is `default_sender` or `queued_messages`.
 #[utoipa::path(
     delete, path = "/v1/senders/{id}", tag = "Senders",
-    params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = SenderId, Path, description = "The sender.")),
     responses((status = 204, description = "It is gone.")),
 )]
-pub(crate) async fn delete_sender(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {
+pub(crate) async fn delete_sender(Call(core, caller): Call, Path(id): Path<String>) -> Result<NoContent> {
     core.senders().delete(&caller, &id).await?;
     Ok(NoContent)
 }

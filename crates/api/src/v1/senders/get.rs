@@ -1,18 +1,17 @@
 //! `GET /v1/senders/{id}`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::senders::SenderView;
+use nuncio_domain::SenderId;
 
-use crate::extract::{Auth, Path};
+use crate::extract::{Call, Path};
 use crate::reply::{Reply, Result};
 
 /// Get a sender
 #[utoipa::path(
     get, path = "/v1/senders/{id}", tag = "Senders",
-    params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = SenderId, Path, description = "The sender.")),
     responses((status = 200, description = "The sender.", body = SenderView)),
 )]
-pub(crate) async fn get_sender(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<SenderView>> {
+pub(crate) async fn get_sender(Call(core, caller): Call, Path(id): Path<String>) -> Result<Reply<SenderView>> {
     Ok(Reply::ok(core.senders().get(&caller, &id).await?))
 }

@@ -1,10 +1,8 @@
 //! `GET /v1/senders`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::senders::{ListSenders, SenderView};
 
-use crate::extract::{Auth, Query};
+use crate::extract::{Call, Query};
 use crate::reply::{Reply, Result, page};
 
 page! {
@@ -19,10 +17,6 @@ page! {
     get, path = "/v1/senders", tag = "Senders", params(ListSenders),
     responses((status = 200, description = "A page of senders.", body = SenderPage)),
 )]
-pub(crate) async fn list_senders(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Query(list): Query<ListSenders>,
-) -> Result<Reply<SenderPage>> {
+pub(crate) async fn list_senders(Call(core, caller): Call, Query(list): Query<ListSenders>) -> Result<Reply<SenderPage>> {
     Ok(Reply::ok(core.senders().list(&caller, &list).await?.into()))
 }

@@ -1,13 +1,12 @@
 //! `/v1/senders/{id}/profile` and its picture: the business profile at the provider of the WhatsApp account.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::senders::{ProfileView, SetPicture, UpdateProfile};
+use nuncio_domain::SenderId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::error::ErrorBody;
-use crate::extract::{Auth, Body, Path};
+use crate::error_schemas::ErrorBody;
+use crate::extract::{Body, Call, Path};
 use crate::reply::{Reply, Result};
 
 /// A business profile under its name.
@@ -37,13 +36,13 @@ impl From<ProfileView> for ChangedProfile {
 /// Asks the provider of the sender's WhatsApp account. Without one: 400 `sender_not_configured`.
 #[utoipa::path(
     get, path = "/v1/senders/{id}/profile", tag = "Senders",
-    params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = SenderId, Path, description = "The sender.")),
     responses(
         (status = 200, description = "The business profile.", body = ProfileBody),
         (status = 400, description = "The request is wrong, or the sender has no WhatsApp account. Code: `sender_not_configured`.", body = ErrorBody),
     ),
 )]
-pub(crate) async fn get_sender_profile(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<ProfileBody>> {
+pub(crate) async fn get_sender_profile(Call(core, caller): Call, Path(id): Path<String>) -> Result<Reply<ProfileBody>> {
     Ok(Reply::ok(ProfileBody { profile: core.senders().get_profile(&caller, &id).await? }))
 }
 
@@ -52,15 +51,14 @@ pub(crate) async fn get_sender_profile(State(core): State<Core>, Auth(caller): A
 /// What is left out stays, and an empty text or list clears. Answers with the profile as the provider has it then.
 #[utoipa::path(
     patch, path = "/v1/senders/{id}/profile", tag = "Senders", request_body = UpdateProfile,
-    params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = SenderId, Path, description = "The sender.")),
     responses(
         (status = 200, description = "The business profile as it is now.", body = ChangedProfile),
         (status = 400, description = "The request is wrong, or the sender has no WhatsApp account. Code: `sender_not_configured`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn update_sender_profile(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Body { value, .. }: Body<UpdateProfile>,
 ) -> Result<Reply<ChangedProfile>> {
@@ -72,15 +70,14 @@ pub(crate) async fn update_sender_profile(
 /// The server fetches it, at most 5 MB, looks whether it is what `mimeType` says, and uploads it to the provider.
 #[utoipa::path(
     post, path = "/v1/senders/{id}/profile/picture", tag = "Senders", request_body = SetPicture,
-    params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = SenderId, Path, description = "The sender.")),
     responses(
         (status = 200, description = "The business profile as it is now.", body = ChangedProfile),
         (status = 400, description = "The request is wrong, or the sender has no WhatsApp account. Code: `sender_not_configured`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn set_sender_profile_picture(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Body { value, .. }: Body<SetPicture>,
 ) -> Result<Reply<ChangedProfile>> {

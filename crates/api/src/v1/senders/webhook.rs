@@ -1,9 +1,8 @@
 //! `POST /v1/senders/{id}/webhook/secret`.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_domain::SenderId;
 
-use crate::extract::{Auth, OptionalBody, Path};
+use crate::extract::{Call, OptionalBody, Path};
 use crate::reply::{Reply, Result};
 use crate::v1::webhook::{RotateSecret, SecretBody};
 
@@ -13,12 +12,11 @@ use crate::v1::webhook::{RotateSecret, SecretBody};
 /// Needs `senders:write` besides `webhooks:write`.
 #[utoipa::path(
     post, path = "/v1/senders/{id}/webhook/secret", tag = "Webhooks", request_body = RotateSecret,
-    params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = SenderId, Path, description = "The sender.")),
     responses((status = 200, description = "The new secret.", body = SecretBody)),
 )]
 pub(crate) async fn rotate_sender_webhook_secret(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     OptionalBody(body): OptionalBody<RotateSecret>,
 ) -> Result<Reply<SecretBody>> {

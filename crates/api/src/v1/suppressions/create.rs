@@ -1,11 +1,9 @@
 //! `POST /v1/suppressions`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::suppressions::{CreateSuppression, Suppressed, SuppressionView};
 
-use crate::error::{ErrorBody, repeated};
-use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::error_schemas::{ErrorBody, repeated};
+use crate::extract::{Body, Call, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
 repeated! {
@@ -27,8 +25,7 @@ repeated! {
     ),
 )]
 pub(crate) async fn create_suppression(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<CreateSuppression>,
 ) -> Result<Reply<SuppressionView>> {

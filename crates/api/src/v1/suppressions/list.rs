@@ -1,10 +1,8 @@
 //! `GET /v1/suppressions`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::suppressions::{ListSuppressions, SuppressionView};
 
-use crate::extract::{Auth, Query};
+use crate::extract::{Call, Query};
 use crate::reply::{Reply, Result, page};
 
 page! {
@@ -19,10 +17,6 @@ page! {
     get, path = "/v1/suppressions", tag = "Suppressions", params(ListSuppressions),
     responses((status = 200, description = "A page of suppressions.", body = SuppressionPage)),
 )]
-pub(crate) async fn list_suppressions(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Query(list): Query<ListSuppressions>,
-) -> Result<Reply<SuppressionPage>> {
+pub(crate) async fn list_suppressions(Call(core, caller): Call, Query(list): Query<ListSuppressions>) -> Result<Reply<SuppressionPage>> {
     Ok(Reply::ok(core.suppressions().list(&caller, &list).await?.into()))
 }

@@ -1,11 +1,9 @@
 //! `POST /v1/templates`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::templates::{CreateTemplate, TemplateView};
 
-use crate::error::repeated;
-use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::error_schemas::repeated;
+use crate::extract::{Body, Call, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
 repeated! {
@@ -26,8 +24,7 @@ repeated! {
     ),
 )]
 pub(crate) async fn create_template(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<CreateTemplate>,
 ) -> Result<Reply<TemplateView>> {

@@ -1,9 +1,8 @@
 //! `DELETE /v1/templates/{id}`.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_domain::TemplateId;
 
-use crate::extract::{Auth, Path};
+use crate::extract::{Call, Path};
 use crate::reply::{NoContent, Result};
 
 /// Delete a template
@@ -11,10 +10,10 @@ use crate::reply::{NoContent, Result};
 /// Messages that were made from it are not touched. What WhatsApp knows of it stays there.
 #[utoipa::path(
     delete, path = "/v1/templates/{id}", tag = "Templates",
-    params(("id" = String, Path, description = "The template.", example = "tpl_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = TemplateId, Path, description = "The template.")),
     responses((status = 204, description = "It is gone.")),
 )]
-pub(crate) async fn delete_template(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {
+pub(crate) async fn delete_template(Call(core, caller): Call, Path(id): Path<String>) -> Result<NoContent> {
     core.templates().delete(&caller, &id).await?;
     Ok(NoContent)
 }

@@ -1,11 +1,10 @@
 //! `POST /v1/templates/{id}/submit`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::templates::{SubmitTemplate, TemplateView};
+use nuncio_domain::TemplateId;
 
-use crate::error::ErrorBody;
-use crate::extract::{Auth, Body, Path};
+use crate::error_schemas::ErrorBody;
+use crate::extract::{Body, Call, Path};
 use crate::reply::{Reply, Result};
 
 /// Submit a template
@@ -13,15 +12,14 @@ use crate::reply::{Reply, Result};
 /// Hands it in to the WhatsApp account of a sender. What WhatsApp decides is told by the event `template.status_changed`.
 #[utoipa::path(
     post, path = "/v1/templates/{id}/submit", tag = "Templates", request_body = SubmitTemplate,
-    params(("id" = String, Path, description = "The template.", example = "tpl_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = TemplateId, Path, description = "The template.")),
     responses(
         (status = 202, description = "The template, pending.", body = TemplateView),
         (status = 400, description = "The request is wrong, or the sender has no WhatsApp account that takes templates. Code: `sender_not_configured`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn submit_template(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Body { value, .. }: Body<SubmitTemplate>,
 ) -> Result<Reply<TemplateView>> {

@@ -1,10 +1,9 @@
 //! `PATCH /v1/templates/{id}`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::templates::{TemplateView, UpdateTemplate};
+use nuncio_domain::TemplateId;
 
-use crate::extract::{Auth, Body, Path};
+use crate::extract::{Body, Call, Path};
 use crate::reply::{Reply, Result};
 
 /// Change a template
@@ -13,12 +12,11 @@ use crate::reply::{Reply, Result};
 /// channel, until the new one is submitted and approved; then from that. A `pending` template cannot be changed.
 #[utoipa::path(
     patch, path = "/v1/templates/{id}", tag = "Templates", request_body = UpdateTemplate,
-    params(("id" = String, Path, description = "The template.", example = "tpl_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    params(("id" = TemplateId, Path, description = "The template.")),
     responses((status = 200, description = "The template as it is now.", body = TemplateView)),
 )]
 pub(crate) async fn update_template(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Path(id): Path<String>,
     Body { value, .. }: Body<UpdateTemplate>,
 ) -> Result<Reply<TemplateView>> {

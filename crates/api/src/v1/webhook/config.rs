@@ -1,10 +1,8 @@
 //! `/v1/webhook`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::webhooks::{PutWebhook, WebhookView};
 
-use crate::extract::{Auth, Body};
+use crate::extract::{Body, Call};
 use crate::reply::{NoContent, Reply, Result};
 
 /// Get the webhook of the environment
@@ -14,10 +12,10 @@ use crate::reply::{NoContent, Reply, Result};
     get, path = "/v1/webhook", tag = "Webhooks",
     responses(
         (status = 200, description = "The webhook.", body = WebhookView),
-        (status = 404, description = "There is none. Code: `not_found`.", body = crate::error::ErrorBody),
+        (status = 404, description = "There is none. Code: `not_found`.", body = crate::error_schemas::ErrorBody),
     ),
 )]
-pub(crate) async fn get_webhook(State(core): State<Core>, Auth(caller): Auth) -> Result<Reply<WebhookView>> {
+pub(crate) async fn get_webhook(Call(core, caller): Call) -> Result<Reply<WebhookView>> {
     Ok(Reply::ok(core.webhooks().get(&caller).await?))
 }
 
@@ -31,11 +29,7 @@ pub(crate) async fn get_webhook(State(core): State<Core>, Auth(caller): Auth) ->
         (status = 201, description = "The webhook with its secret; there was none.", body = WebhookView),
     ),
 )]
-pub(crate) async fn put_webhook(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Body { value, .. }: Body<PutWebhook>,
-) -> Result<Reply<WebhookView>> {
+pub(crate) async fn put_webhook(Call(core, caller): Call, Body { value, .. }: Body<PutWebhook>) -> Result<Reply<WebhookView>> {
     let (webhook, is_new) = core.webhooks().put(&caller, value).await?;
     Ok(if is_new { Reply::created(webhook) } else { Reply::ok(webhook) })
 }
@@ -45,10 +39,10 @@ pub(crate) async fn put_webhook(
     delete, path = "/v1/webhook", tag = "Webhooks",
     responses(
         (status = 204, description = "It is gone."),
-        (status = 404, description = "There is none. Code: `not_found`.", body = crate::error::ErrorBody),
+        (status = 404, description = "There is none. Code: `not_found`.", body = crate::error_schemas::ErrorBody),
     ),
 )]
-pub(crate) async fn delete_webhook(State(core): State<Core>, Auth(caller): Auth) -> Result<NoContent> {
+pub(crate) async fn delete_webhook(Call(core, caller): Call) -> Result<NoContent> {
     core.webhooks().delete(&caller).await?;
     Ok(NoContent)
 }

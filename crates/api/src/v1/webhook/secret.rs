@@ -1,11 +1,36 @@
 //! `POST /v1/webhook/secret`.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_core::webhooks::ExpireOld;
+use nuncio_domain::Redacted;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::{RotateSecret, SecretBody};
-use crate::extract::{Auth, OptionalBody};
+use crate::extract::{Call, OptionalBody};
 use crate::reply::{Reply, Result};
+
+/// How to rotate a signing secret.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RotateSecret {
+    /// What becomes of the present one: `24h`, the default, lets it sign too for a day; `now` ends it.
+    #[serde(default)]
+    pub(crate) expire_old: Option<ExpireOld>,
+}
+
+/// A signing secret.
+#[derive(Serialize, ToSchema)]
+#[schema(as = WebhookSecret)]
+pub(crate) struct SecretBody {
+    /// It is not shown again.
+    #[schema(example = "<SIGNING_SECRET>")]
+    secret: String,
+}
+
+impl From<Redacted<String>> for SecretBody {
+    fn from(secret: Redacted<String>) -> Self {
+        Self { secret: secret.expose().clone() }
+    }
+}
 
 /// Rotate the signing secret of the environment's webhook
 ///
@@ -15,8 +40,7 @@ use crate::reply::{Reply, Result};
     responses((status = 200, description = "The new secret.", body = SecretBody)),
 )]
 pub(crate) async fn rotate_webhook_secret(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     OptionalBody(body): OptionalBody<RotateSecret>,
 ) -> Result<Reply<SecretBody>> {
     Ok(Reply::ok(core.webhooks().rotate_secret(&caller, body.expire_old.unwrap_or_default()).await?.into()))

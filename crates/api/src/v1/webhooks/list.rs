@@ -1,10 +1,8 @@
 //! `GET /v1/webhooks/deliveries`.
 
-use axum::extract::State;
-use nuncio_core::Core;
 use nuncio_core::webhooks::{DeliveryView, ListDeliveries};
 
-use crate::extract::{Auth, Query};
+use crate::extract::{Call, Query};
 use crate::reply::{Reply, Result, page};
 
 page! {
@@ -20,8 +18,7 @@ page! {
     responses((status = 200, description = "A page of deliveries.", body = WebhookDeliveryPage)),
 )]
 pub(crate) async fn list_webhook_deliveries(
-    State(core): State<Core>,
-    Auth(caller): Auth,
+    Call(core, caller): Call,
     Query(list): Query<ListDeliveries>,
 ) -> Result<Reply<WebhookDeliveryPage>> {
     Ok(Reply::ok(core.webhooks().list_deliveries(&caller, &list).await?.into()))

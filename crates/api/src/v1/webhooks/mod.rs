@@ -5,9 +5,6 @@ mod list;
 mod replay;
 mod test;
 
-use nuncio_core::webhooks::DeliveryView;
-use serde::Serialize;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -20,17 +17,4 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(replay::replay_webhook_delivery))
         .routes(routes!(test::test_sender_webhook))
         .routes(routes!(test::test_webhook))
-}
-
-/// A delivery under its name.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = WebhookDeliveryResponse)]
-pub(crate) struct DeliveryBody {
-    delivery: DeliveryView,
-}
-
-impl From<DeliveryView> for DeliveryBody {
-    fn from(delivery: DeliveryView) -> Self {
-        Self { delivery }
-    }
 }

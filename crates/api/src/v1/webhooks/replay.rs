@@ -1,24 +1,18 @@
 //! `POST /v1/webhooks/deliveries/{id}/replay`.
 
-use axum::extract::State;
-use nuncio_core::Core;
+use nuncio_domain::DeliveryId;
 
-use super::DeliveryBody;
-use crate::extract::{Auth, NoBody, Path};
+use super::get::DeliveryBody;
+use crate::extract::{Call, NoBody, Path};
 use crate::reply::{Reply, Result};
 
 /// Make a webhook delivery again
 ///
 /// Whatever became of it: the event is posted once more, with the same id, and tried as if it had never been.
 #[utoipa::path(
-    post, path = "/v1/webhooks/deliveries/{id}/replay", tag = "Webhooks", params(("id" = String, Path, description = "The delivery.")),
+    post, path = "/v1/webhooks/deliveries/{id}/replay", tag = "Webhooks", params(("id" = DeliveryId, Path, description = "The delivery.")),
     responses((status = 202, description = "The delivery, about to be made.", body = DeliveryBody)),
 )]
-pub(crate) async fn replay_webhook_delivery(
-    State(core): State<Core>,
-    Auth(caller): Auth,
-    Path(id): Path<String>,
-    _: NoBody,
-) -> Result<Reply<DeliveryBody>> {
+pub(crate) async fn replay_webhook_delivery(Call(core, caller): Call, Path(id): Path<String>, _: NoBody) -> Result<Reply<DeliveryBody>> {
     Ok(Reply::accepted(core.webhooks().replay_delivery(&caller, &id).await?.into()))
 }

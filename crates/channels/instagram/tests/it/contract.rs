@@ -1,16 +1,10 @@
 //! The adapter keeps the contract in every mode that the API has.
 
-use async_trait::async_trait;
-use nuncio_channel::contract::{Harness, Mode, Report, Rig, run_all};
-use nuncio_channel::{Account, AdapterFactory, Services};
-use nuncio_channel_instagram::InstagramFactory;
-use nuncio_channel_meta::scripted::{Api, RETRY_AFTER, Reply, SECRET, Seen, TOKEN, refusal, services};
+use nuncio_channel::contract::Mode;
+use nuncio_channel_meta::scripted::{Case, RETRY_AFTER, Reply, SECRET, Seen, TOKEN, refusal, services};
 use serde_json::json;
 
-use crate::support::{ACCOUNT, ADA, account, factory, identity, taken, try_open};
-
-#[derive(Debug)]
-struct Instagram(InstagramFactory);
+use crate::support::{ACCOUNT, ADA, account, factory, identity, taken};
 
 fn respond(mode: Mode, seen: &Seen) -> Reply {
     match (mode, seen.method.as_str()) {
@@ -28,31 +22,8 @@ fn respond(mode: Mode, seen: &Seen) -> Reply {
     }
 }
 
-#[async_trait]
-impl Harness for Instagram {
-    fn factory(&self) -> &dyn AdapterFactory {
-        &self.0
-    }
-
-    fn account(&self) -> Account {
-        account("https://graph.example", json!({}))
-    }
-
-    fn more_secrets(&self) -> Vec<String> {
-        vec![SECRET.replace('-', "%2D")]
-    }
-
-    fn services(&self) -> Services {
-        services()
-    }
-
-    async fn rig(&self, mode: Mode) -> Option<Rig> {
-        let open = |base: &str| try_open(&account(base, json!({}))).unwrap();
-        Api::rig(mode, ADA, identity, move |seen| respond(mode, seen), open).await
-    }
-}
-
 #[tokio::test]
 async fn the_messaging_api_keeps_the_contract() {
-    assert_eq!(run_all(&Instagram(factory())).await, Report { missing: vec![Mode::AnswersNever] });
+    let (account, more_secrets) = (Box::new(|base: &str| account(base, json!({}))), vec![SECRET.replace('-', "%2D")]);
+    Case { factory: factory(), account, services: services(), to: ADA, identity, respond, more_secrets }.holds().await;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nuncio_channel::contract::request;
 use nuncio_channel::testing;
 use nuncio_channel::{Account, Adapter, AdapterFactory as _, Verdict};
-use nuncio_channel_instagram::InstagramFactory;
+use nuncio_channel_http::HttpFactory;
 use nuncio_channel_meta::scripted::{Api, NOWHERE, Reply, SECRET, Seen, TOKEN, WORD, network, services};
 use nuncio_domain::message::Message;
 use nuncio_domain::{Channel, FieldError, MessageType};
@@ -16,8 +16,8 @@ pub(crate) const ACCOUNT: &str = "17841405309211844";
 /// Ada's id, as the account sees her.
 pub(crate) const ADA: &str = "1254459154682919";
 
-pub(crate) fn factory() -> InstagramFactory {
-    InstagramFactory::new(network())
+pub(crate) fn factory() -> HttpFactory {
+    nuncio_channel_instagram::factory(network())
 }
 
 /// An account for an API at `base`, with more settings.

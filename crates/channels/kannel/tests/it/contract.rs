@@ -1,22 +1,13 @@
 //! The adapter keeps the contract in every mode that HTTP has.
 
-use async_trait::async_trait;
-use nuncio_channel::contract::{Harness, Mode, Report, Rig, run_all};
+use nuncio_channel::Account;
+use nuncio_channel::contract::Mode;
 use nuncio_channel::testing::services;
-use nuncio_channel::{Account, AdapterFactory, Services};
-use nuncio_channel_http::testing::{Provider, RETRY_AFTER, Reply, Seen};
-use nuncio_channel_kannel::KannelFactory;
+use nuncio_channel_http::testing::{Case, RETRY_AFTER, Reply, Seen};
 use nuncio_domain::Channel;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{PASSWORD, SECRET, account, factory, identity};
-
-#[derive(Debug)]
-struct Kannel {
-    factory: KannelFactory,
-    channel: Channel,
-    settings: Value,
-}
 
 fn respond(mode: Mode, seen: &Seen) -> Reply {
     match mode {
@@ -31,37 +22,15 @@ fn respond(mode: Mode, seen: &Seen) -> Reply {
     }
 }
 
-#[async_trait]
-impl Harness for Kannel {
-    fn factory(&self) -> &dyn AdapterFactory {
-        &self.factory
-    }
-
-    fn account(&self) -> Account {
-        Account { channel: self.channel, ..account("https://gateway.example", self.settings.clone()) }
-    }
-
-    fn more_secrets(&self) -> Vec<String> {
-        vec![PASSWORD.replace('&', "%26").replace(' ', "+"), PASSWORD.replace('&', "%26").replace(' ', "%20"), SECRET.replace('+', "%2B")]
-    }
-
-    fn services(&self) -> Services {
-        services()
-    }
-
-    async fn rig(&self, mode: Mode) -> Option<Rig> {
-        let account = |base: &str| Account { channel: self.channel, ..account(base, self.settings.clone()) };
-        let open = |base: &str| self.factory.open(&account(base), &services()).unwrap();
-        Provider::rig(mode, "+34600111222", identity, move |seen| respond(mode, seen), open).await
-    }
-}
-
 #[tokio::test]
 async fn it_keeps_the_contract() {
+    let plus = PASSWORD.replace('&', "%26").replace(' ', "+");
+    let more_secrets = vec![plus.replace('+', "%20"), plus, SECRET.replace('+', "%2B")];
     for channel in [Channel::Sms, Channel::SmsOneway] {
         for settings in [json!({}), json!({"method": "post"})] {
-            let report = run_all(&Kannel { factory: factory(), channel, settings }).await;
-            assert_eq!(report, Report { missing: vec![Mode::AnswersNever] });
+            let account = move |base: &str| Account { channel, ..account(base, settings.clone()) };
+            let (account, more_secrets) = (Box::new(account), more_secrets.clone());
+            Case { factory: factory(), account, services: services(), to: "+34600111222", identity, respond, more_secrets }.holds().await;
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use nuncio_channel::scripted::{Scripted, Seen};
 use nuncio_channel::testing::{self, services};
 use nuncio_channel::{Account, Adapter, AdapterFactory as _, CallError, CallbackRequest, ParsedCallback, Services};
+use nuncio_channel_http::HttpFactory;
 use nuncio_channel_http::testing::{NOWHERE, network};
-use nuncio_channel_kannel::KannelFactory;
 use nuncio_domain::message::Message;
 use nuncio_domain::{Channel, FieldError, MessageType, Timestamp};
 use serde_json::{Value, json};
@@ -23,8 +23,8 @@ pub(crate) fn services_at(public_url: &str) -> Services {
     Services { public_url: public_url.into(), ..services() }
 }
 
-pub(crate) fn factory() -> KannelFactory {
-    KannelFactory::new(network())
+pub(crate) fn factory() -> HttpFactory {
+    nuncio_channel_kannel::factory(network())
 }
 
 /// An account of a gateway at `base`, with more settings.

@@ -8,15 +8,15 @@ use async_trait::async_trait;
 use hmac::{Hmac, Mac as _};
 use nuncio_channel::contract::{Harness, Mode, Peer, Report, Rig, run_all};
 use nuncio_channel::{Account, AdapterFactory, Services};
-use nuncio_channel_telegram::TelegramFactory;
+use nuncio_channel_http::HttpFactory;
 use nuncio_net::GuardPolicy;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::support::{self, Act, Recorder, Seen, TOKEN, account, factory, open, services};
+use crate::support::{self, Act, BotAnswer as _, BotCall as _, Recorder, Seen, TOKEN, account, factory, open, services};
 
 #[derive(Debug)]
-struct Bot(TelegramFactory);
+struct Bot(HttpFactory);
 
 #[derive(Debug)]
 struct Chats(Option<support::Peer>, Mode);
@@ -38,7 +38,7 @@ fn act(mode: Mode, seen: &Seen) -> Act {
         (Mode::Throttles, _) => Act::error(429, "Too Many Requests: retry after 7", json!({"retry_after": 7})),
         (Mode::FailsTemporarily, _) => Act::error(500, "Internal Server Error", json!({})),
         (Mode::LosesAnswer, _) => Act::HangUp,
-        (Mode::Garbage, _) => Act::Answer(200, "<html>".to_owned()),
+        (Mode::Garbage, _) => Act::text(200, "<html>"),
         (Mode::AnswersNever | Mode::Unreachable, _) => unreachable!("nothing can be read in this mode"),
     }
 }
@@ -81,7 +81,7 @@ impl Harness for Bot {
             return Some(Rig { adapter, to, retry_after, peer: Box::new(Chats(None, mode)) });
         }
         let peer = support::Peer::start(move |seen| act(mode, seen)).await;
-        let adapter = open(peer.address, json!({}), &Arc::default());
+        let adapter = open(&peer.base(), json!({}), &Arc::default());
         Some(Rig { adapter, to, retry_after, peer: Box::new(Chats(Some(peer), mode)) })
     }
 }
@@ -95,7 +95,7 @@ async fn the_adapter_keeps_the_contract_in_every_mode() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_never_comes_is_unknown() {
     let peer = support::Peer::start(|_| Act::Silence).await;
-    let adapter = open(peer.address, json!({"timeout_seconds": 3}), &Arc::default());
+    let adapter = open(&peer.base(), json!({"timeout_seconds": 3}), &Arc::default());
     let message = nuncio_channel::contract::message(&account(json!({})), "5", 0);
     let verdict = adapter.send(&nuncio_channel::contract::request(&message)).await;
     assert_eq!(support::short(&verdict).0, "unknown", "{verdict:?}");

@@ -2,7 +2,7 @@
 //! package telegram-test-api.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::support::{NOW, Recorder, TOKEN, account, factory, message, object, op
 /// A peer in a process of its own, which ends when its input closes.
 struct Foreign {
     process: Child,
-    address: SocketAddr,
+    base: String,
 }
 
 impl Foreign {
@@ -32,7 +32,7 @@ impl Foreign {
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let first: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"));
         let port = u16::try_from(first["port"].as_u64().unwrap()).unwrap();
-        Self { process, address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)) }
+        Self { process, base: format!("http://127.0.0.1:{port}") }
     }
 
     fn emulator() -> Self {
@@ -45,7 +45,7 @@ impl Foreign {
         let client = Network::new(GuardPolicy::default()).unwrap().client(true).clone();
         let limits = FetchLimits { max_bytes: 1 << 24, timeout: std::time::Duration::from_secs(20) };
         let headers = HeaderMap::from_iter([(http::header::CONTENT_TYPE, "application/json".parse().unwrap())]);
-        let url = format!("http://{}{path}", self.address);
+        let url = format!("{}{path}", self.base);
         let answer = client.request(method, &url, headers, body.to_string().into_bytes(), limits).await.unwrap();
         assert_eq!(answer.status.as_u16(), 200, "{path}: {}", String::from_utf8_lossy(&answer.body));
         serde_json::from_slice(&answer.body).unwrap()
@@ -128,7 +128,7 @@ fn messages() -> Vec<(MessageType, Content, &'static [&'static str])> {
 #[ignore = "needs the Telegram peers; ./test runs it"]
 async fn heavy_every_type_is_taken_by_the_models_of_aiogram() {
     let emulator = Foreign::emulator();
-    let adapter = open(emulator.address, json!({"receive": "off"}), &Arc::default());
+    let adapter = open(&emulator.base, json!({"receive": "off"}), &Arc::default());
     assert_eq!(adapter.check().await.unwrap(), "logged in as @emulated_bot (bot 123456789); it receives no messages");
 
     let (mut taken, mut id) = (0, 0);
@@ -175,7 +175,7 @@ async fn heavy_every_type_is_taken_by_the_models_of_aiogram() {
 #[ignore = "needs the Telegram peers; ./test runs it"]
 async fn heavy_refusals_and_lost_answers() {
     let emulator = Foreign::emulator();
-    let adapter = open(emulator.address, json!({}), &Arc::default());
+    let adapter = open(&emulator.base, json!({}), &Arc::default());
     for (to, kind, code) in [
         ("400", "rejected", FailureCode::InvalidRecipient),
         ("403", "rejected", FailureCode::BlockedByRecipient),
@@ -192,7 +192,7 @@ async fn heavy_refusals_and_lost_answers() {
     long.request_mut().text = Some("x".repeat(4_097));
     assert_eq!(short(&adapter.send(&request(&long)).await).1, Some(FailureCode::ContentRejected));
 
-    let mut other = account(json!({"base_url": format!("http://{}", emulator.address)}));
+    let mut other = account(json!({"base_url": emulator.base}));
     other.secrets = nuncio_domain::Redacted::new(object(json!({"token": "987654321:of-another-bot"})));
     let told = crate::support::try_open(&other, Arc::default()).unwrap().check().await.unwrap_err();
     assert!(told.contains("BotFather"), "{told}");
@@ -252,7 +252,7 @@ async fn assert_heard(events: &Recorder) {
 async fn heavy_what_is_written_to_the_bot_is_asked_for() {
     let emulator = Foreign::emulator();
     let events = Arc::new(Recorder::default());
-    let adapter = open(emulator.address, json!({}), &events);
+    let adapter = open(&emulator.base, json!({}), &events);
     for update in updates() {
         assert_eq!(emulator.push(update).await, json!({"status": null, "body": null}));
     }
@@ -313,7 +313,7 @@ async fn heavy_what_is_written_to_the_bot_is_posted() {
     let events = Arc::new(Recorder::default());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let services = services(events.clone(), &format!("http://{}", listener.local_addr().unwrap()));
-    let settings = account(json!({"base_url": format!("http://{}", emulator.address), "receive": "webhook"}));
+    let settings = account(json!({"base_url": emulator.base, "receive": "webhook"}));
     let adapter = factory(GuardPolicy::default()).open(&settings, &services).unwrap();
     tokio::spawn(post_office(listener, Arc::clone(&adapter), Arc::clone(&events)));
 
@@ -349,7 +349,7 @@ async fn heavy_texts_go_both_ways_with_telegram_test_api() {
     }
     let api = Foreign::start(Command::new("node").arg(root().join("peers/telegram_test_api.js")).arg(modules.canonicalize().unwrap()));
     let events = Arc::new(Recorder::default());
-    let adapter = open(api.address, json!({}), &events);
+    let adapter = open(&api.base, json!({}), &events);
     assert_eq!(adapter.check().await.unwrap(), "logged in as @TestNameBot (bot 666); it polls for messages");
 
     let verdict = adapter.send(&request(&message("5", MessageType::Text, Content::default()))).await;

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use crate::support::{Act, NOW, Peer, Recorder, TOKEN, account, open};
+use crate::support::{Act, BotAnswer as _, BotCall as _, NOW, Peer, Recorder, Seen, TOKEN, account, open};
 
 fn text(update: i64, text: &str) -> Value {
     let chat = json!({"id": 5, "type": "private", "first_name": "Ada"});
@@ -54,7 +54,7 @@ async fn running<T>(adapter: &Arc<dyn Adapter>, test: impl Future<Output = T>) -
 async fn what_is_told_is_written_and_then_confirmed() {
     let peer = telling(vec![text(10, "one"), pressed(11), text(12, "two")]).await;
     let events = Arc::new(Recorder::default());
-    let adapter = open(peer.address, json!({}), &events);
+    let adapter = open(&peer.base(), json!({}), &events);
     running(&adapter, peer.wait_for("getUpdates", 2)).await;
     let heard: Vec<_> = events.wait_for(3).await.into_iter().map(|i| (i.provider_message_id, i.text)).collect();
     let wanted = [("5:1010", "one"), ("callback:77", "yes"), ("5:1012", "two")].map(|(id, text)| (id.to_owned(), text.to_owned()));
@@ -71,7 +71,7 @@ async fn what_could_not_be_written_is_asked_for_again() {
     let peer = telling(vec![text(10, "one"), text(11, "two")]).await;
     let events = Arc::new(Recorder::default());
     *events.refusals.lock() = 2;
-    let adapter = open(peer.address, json!({}), &events);
+    let adapter = open(&peer.base(), json!({}), &events);
     running(&adapter, async {
         peer.wait_for("getUpdates", 2).await;
         assert!(adapter.trouble().unwrap().contains("could not be stored"));
@@ -90,7 +90,7 @@ async fn what_cannot_be_read_does_not_come_for_ever() {
     let unknown = json!({"update_id": 11, "kind_of_next_year": {}});
     let peer = telling(vec![unreadable, unknown, text(12, "one")]).await;
     let events = Arc::new(Recorder::default());
-    let adapter = open(peer.address, json!({}), &events);
+    let adapter = open(&peer.base(), json!({}), &events);
     let calls = running(&adapter, peer.wait_for("getUpdates", 2)).await;
     assert_eq!(calls[1].json()["offset"], 13);
     assert_eq!(events.wait_for(1).await[0].text, "one");
@@ -114,7 +114,7 @@ async fn another_program_that_receives_is_named_and_outlasted() {
     })
     .await;
     let events = Arc::new(Recorder::default());
-    let adapter = open(peer.address, json!({}), &events);
+    let adapter = open(&peer.base(), json!({}), &events);
     let began = tokio::time::Instant::now();
     running(&adapter, async {
         peer.wait_for("deleteWebhook", 2).await;
@@ -131,7 +131,7 @@ async fn another_program_that_receives_is_named_and_outlasted() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_wait_is_not_hurried() {
     let peer = Peer::start(|seen| if seen.method() == "getUpdates" { Act::result(json!([])) } else { Act::result(json!(true)) }).await;
-    let adapter = open(peer.address, json!({}), &Arc::default());
+    let adapter = open(&peer.base(), json!({}), &Arc::default());
     let began = tokio::time::Instant::now();
     running(&adapter, peer.wait_for("getUpdates", 4)).await;
     assert_eq!(began.elapsed().as_secs(), 3);
@@ -159,7 +159,7 @@ async fn the_webhook_is_kept() {
         })
         .await
     };
-    let adapter = open(peer.address, json!({"receive": "webhook"}), &Arc::default());
+    let adapter = open(&peer.base(), json!({"receive": "webhook"}), &Arc::default());
     let began = tokio::time::Instant::now();
     running(&adapter, async {
         peer.wait_for("getWebhookInfo", 5).await;
@@ -182,7 +182,7 @@ async fn called() -> (Arc<dyn Adapter>, String) {
         _ => Act::result(json!(true)),
     })
     .await;
-    let adapter = open(peer.address, json!({"receive": "webhook"}), &Arc::default());
+    let adapter = open(&peer.base(), json!({"receive": "webhook"}), &Arc::default());
     let asked = running(&adapter, peer.wait_for("setWebhook", 1)).await[0].json();
     (adapter, asked["secret_token"].as_str().unwrap().to_owned())
 }
@@ -238,26 +238,30 @@ async fn what_others_post_is_refused_unread() {
 #[tokio::test]
 async fn who_asks_is_not_called() {
     for receive in ["polling", "off"] {
-        let adapter = open(([127, 0, 0, 1], 9).into(), json!({"receive": receive}), &Arc::default());
+        let adapter = open("http://127.0.0.1:9", json!({"receive": receive}), &Arc::default());
         assert_eq!(post(&adapter, None, b"{}"), Err(CallError::NotCalled), "{receive}");
     }
 }
 
+/// The file that a call asks for; files themselves are asked for without a body.
+fn file_id(seen: &Seen) -> String {
+    let body: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
+    body["file_id"].as_str().unwrap_or_default().to_owned()
+}
+
 #[tokio::test]
 async fn media_are_fetched_by_their_reference() {
-    let peer = Peer::start(|seen| match (seen.method(), seen.json()["file_id"].as_str()) {
-        ("getFile", Some("F")) => {
-            Act::result(json!({"file_id": "F", "file_unique_id": "u", "file_size": 4, "file_path": "photos/file 1.jpg"}))
-        }
-        ("getFile", Some("long")) => Act::result(json!({"file_id": "F", "file_unique_id": "u", "file_path": "photos/long.jpg"})),
-        ("getFile", Some("huge")) => Act::result(json!({"file_id": "F", "file_unique_id": "u", "file_size": 99, "file_path": "x"})),
-        ("getFile", Some("sly")) => Act::result(json!({"file_id": "F", "file_unique_id": "u", "file_path": "../../other?x=1"})),
+    let peer = Peer::start(|seen| match (seen.method(), file_id(seen).as_str()) {
+        ("getFile", "F") => Act::result(json!({"file_id": "F", "file_unique_id": "u", "file_size": 4, "file_path": "photos/file 1.jpg"})),
+        ("getFile", "long") => Act::result(json!({"file_id": "F", "file_unique_id": "u", "file_path": "photos/long.jpg"})),
+        ("getFile", "huge") => Act::result(json!({"file_id": "F", "file_unique_id": "u", "file_size": 99, "file_path": "x"})),
+        ("getFile", "sly") => Act::result(json!({"file_id": "F", "file_unique_id": "u", "file_path": "../../other?x=1"})),
         ("getFile", _) => Act::error(400, "Bad Request: file is too big", json!({})),
-        ("long.jpg", _) => Act::Answer(200, "y".repeat(11)),
-        _ => Act::Answer(200, "jpeg".into()),
+        ("long.jpg", _) => Act::text(200, &"y".repeat(11)),
+        _ => Act::text(200, "jpeg"),
     })
     .await;
-    let adapter = open(peer.address, json!({}), &Arc::default());
+    let adapter = open(&peer.base(), json!({}), &Arc::default());
     let file = adapter.fetch_media("F", 10).await.unwrap();
     assert_eq!((file.filename.as_str(), file.bytes.as_slice()), ("file 1.jpg", b"jpeg".as_slice()));
     assert_eq!(peer.seen()[1].path, format!("/file/bot{TOKEN}/photos/file%201.jpg"));

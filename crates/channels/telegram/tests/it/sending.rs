@@ -9,19 +9,19 @@ use nuncio_domain::message::{Card, Content, FailureCode};
 use nuncio_net::GuardPolicy;
 use serde_json::json;
 
-use crate::support::{Act, Peer, Recorder, account, factory, message, open, services, short};
+use crate::support::{Act, BotAnswer as _, Peer, Recorder, account, factory, message, open, services, short};
 
 #[tokio::test]
 async fn an_attachment_goes_out_as_a_form() {
     let peer = Peer::start(|_| Act::sent(9)).await;
-    let adapter = open(peer.address, json!({}), &Arc::default());
+    let adapter = open(&peer.base(), json!({}), &Arc::default());
     let file =
         ResolvedAttachment { filename: "ñ.png".into(), content_type: "image/png".into(), content_id: None, bytes: vec![0, 255, 13, 10] };
     let image = message("-1005", MessageType::Image, Content::default());
     let verdict = adapter.send(&SendRequest { attachments: &[file], ..request(&image) }).await;
     assert_eq!(short(&verdict), ("accepted", None, vec!["-1005:9"]));
     let seen = peer.seen().remove(0);
-    assert!(seen.content_type.starts_with("multipart/form-data; boundary="), "{seen:?}");
+    assert!(seen.header("content-type").is_some_and(|kind| kind.starts_with("multipart/form-data; boundary=")), "{seen:?}");
     let has = |part: &[u8]| seen.body.windows(part.len()).any(|window| window == part);
     assert!(has("name=\"photo\"; filename=\"ñ.png\"\r\nContent-Type: image/png\r\n\r\n".as_bytes()) && has(&[0, 255, 13, 10]), "{seen:?}");
 }
@@ -34,7 +34,7 @@ async fn a_message_of_several_parts_stops_at_the_first_that_fails() {
         if calls == 3 { Act::error(429, "Too Many Requests: retry after 9", json!({"retry_after": 9})) } else { Act::sent(calls) }
     })
     .await;
-    let adapter = open(peer.address, json!({}), &Arc::default());
+    let adapter = open(&peer.base(), json!({}), &Arc::default());
     let cards = vec![Card { name: "Ada".into(), phones: ["+1", "+2", "+3", "+4"].map(str::to_owned).to_vec() }];
     let contact = message("5", MessageType::Contact, Content { contacts: Some(cards), ..Content::default() });
     let verdict = adapter.send(&request(&contact)).await;
@@ -45,7 +45,7 @@ async fn a_message_of_several_parts_stops_at_the_first_that_fails() {
 #[tokio::test]
 async fn a_reaction_has_no_reference() {
     let peer = Peer::start(|_| Act::result(json!(true))).await;
-    let adapter = open(peer.address, json!({}), &Arc::default());
+    let adapter = open(&peer.base(), json!({}), &Arc::default());
     let content = Content { emoji: Some("👍".into()), react_to_message_id: Some("5:42".into()), ..Content::default() };
     let verdict = adapter.send(&request(&message("5", MessageType::Reaction, content))).await;
     assert_eq!(short(&verdict), ("accepted", None, vec![]));
@@ -55,16 +55,16 @@ async fn a_reaction_has_no_reference() {
 #[tokio::test]
 async fn an_answer_without_an_id_is_unknown() {
     let peer = Peer::start(|_| Act::result(json!({"chat": {"id": 5}}))).await;
-    let verdict = open(peer.address, json!({}), &Arc::default()).send(&request(&message("5", MessageType::Text, Content::default()))).await;
+    let verdict = open(&peer.base(), json!({}), &Arc::default()).send(&request(&message("5", MessageType::Text, Content::default()))).await;
     assert_eq!(short(&verdict), ("unknown", Some(FailureCode::UnknownOutcome), vec![]));
 }
 
 /// A document by its URL at a server that answers so; the outcome of it, and the calls of the Bot API.
 async fn document(files: &Peer, policy: GuardPolicy) -> (&'static str, Option<FailureCode>, Vec<String>, Vec<u8>) {
     let api = Peer::start(|_| Act::sent(1)).await;
-    let settings = account(json!({"base_url": format!("http://{}", api.address)}));
+    let settings = account(json!({"base_url": api.base()}));
     let adapter = factory(policy).open(&settings, &services(Arc::new(Recorder::default()), "https://nuncio.example")).unwrap();
-    let media_url = Some(format!("http://{}/d/bill.docx", files.address));
+    let media_url = Some(format!("{}/d/bill.docx", files.base()));
     let verdict = adapter.send(&request(&message("5", MessageType::Document, Content { media_url, ..Content::default() }))).await;
     let (kind, code, _) = short(&verdict);
     (kind, code, api.methods(), api.seen().first().map(|seen| seen.body.clone()).unwrap_or_default())
@@ -73,11 +73,11 @@ async fn document(files: &Peer, policy: GuardPolicy) -> (&'static str, Option<Fa
 #[tokio::test]
 async fn a_document_is_fetched_where_callers_may_go_and_uploaded() {
     let open_loopback = GuardPolicy { allow_http: true, allow_loopback: true, ..GuardPolicy::default() };
-    let files = Peer::start(|_| Act::Answer(200, "the bill".into())).await;
+    let files = Peer::start(|_| Act::text(200, "the bill")).await;
     let (kind, _, methods, body) = document(&files, open_loopback.clone()).await;
     assert_eq!((kind, methods), ("accepted", vec!["sendDocument".to_owned()]));
     let body = String::from_utf8(body).unwrap();
-    assert!(body.contains("filename=\"bill.docx\"\r\nContent-Type: application/json\r\n\r\nthe bill\r\n"), "{body}");
+    assert!(body.contains("filename=\"bill.docx\"\r\nContent-Type: text/plain\r\n\r\nthe bill\r\n"), "{body}");
 
     // The connection is the operator's, who may go anywhere; the URL is not.
     let (kind, code, methods, _) = document(&files, GuardPolicy { allow_http: true, ..GuardPolicy::default() }).await;
@@ -85,7 +85,7 @@ async fn a_document_is_fetched_where_callers_may_go_and_uploaded() {
     assert_eq!(files.seen().len(), 1);
 
     for (status, wanted) in [(404, "rejected"), (503, "deferred")] {
-        let files = Peer::start(move |_| Act::Answer(status, String::new())).await;
+        let files = Peer::start(move |_| Act::text(status, "")).await;
         let (kind, code, methods, _) = document(&files, open_loopback.clone()).await;
         assert_eq!((kind, code, methods), (wanted, Some(FailureCode::AttachmentUnavailable), vec![]), "{status}");
     }

@@ -8,7 +8,7 @@ use nuncio_domain::Redacted;
 use nuncio_net::GuardPolicy;
 use serde_json::{Value, json};
 
-use crate::support::{Act, Peer, Recorder, TOKEN, account, factory, object, open, services, try_open};
+use crate::support::{Act, BotAnswer as _, BotCall as _, Peer, Recorder, TOKEN, account, factory, object, open, services, try_open};
 
 #[tokio::test]
 async fn faults_are_told_at_once_without_the_token() {
@@ -42,7 +42,7 @@ async fn checked(settings: Value, info: Value) -> Result<String, String> {
         method => panic!("the check calls {method}"),
     })
     .await;
-    open(peer.address, settings, &Arc::default()).check().await
+    open(&peer.base(), settings, &Arc::default()).check().await
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn the_check_says_how_messages_come_in() {
 #[tokio::test]
 async fn the_check_of_a_webhook_wants_https() {
     let peer = Peer::start(|_| Act::result(json!({"id": 1, "first_name": "Desk"}))).await;
-    let settings = account(json!({"receive": "webhook", "base_url": format!("http://{}", peer.address)}));
+    let settings = account(json!({"receive": "webhook", "base_url": peer.base()}));
     let adapter =
         factory(GuardPolicy::default()).open(&settings, &services(Arc::new(Recorder::default()), "http://nuncio.example")).unwrap();
     let told = adapter.check().await.unwrap_err();
@@ -81,6 +81,6 @@ async fn the_check_of_a_webhook_wants_https() {
 #[tokio::test]
 async fn a_wrong_token_is_said_plainly() {
     let peer = Peer::start(|_| Act::error(401, &format!("Unauthorized: /bot{TOKEN}/getMe"), json!({}))).await;
-    let told = open(peer.address, json!({}), &Arc::default()).check().await.unwrap_err();
+    let told = open(&peer.base(), json!({}), &Arc::default()).check().await.unwrap_err();
     assert_eq!(told, "Unauthorized: /bot***/getMe; Telegram does not know the token: copy it from BotFather again");
 }

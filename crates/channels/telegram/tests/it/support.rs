@@ -1,20 +1,19 @@
 //! What the tests share: accounts, a sink that writes down, and a Bot API that does what it is told.
 
-use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nuncio_channel::scripted::Scripted;
+pub(crate) use nuncio_channel::scripted::Seen;
+use nuncio_channel::testing;
+pub(crate) use nuncio_channel::testing::object;
 use nuncio_channel::{Account, Adapter, AdapterFactory as _, EventSink, Inbound, ProviderEvent, Services, Unrecorded, Verdict};
-use nuncio_channel_telegram::TelegramFactory;
-use nuncio_domain::id::{Id as _, uuid_v7};
+use nuncio_channel_http::HttpFactory;
 use nuncio_domain::message::{Content, FailureCode, Message};
-use nuncio_domain::{Channel, Clock, ConnectionId, Entropy, FieldError, Ids, MessageType, Redacted, TenantId, Timestamp};
+use nuncio_domain::{Channel, Clock, Entropy, FieldError, Ids, MessageType, Timestamp};
 use nuncio_net::{GuardPolicy, Network};
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 /// 2026-11-21T10:00:00Z.
@@ -92,24 +91,13 @@ pub(crate) fn services(events: Arc<dyn EventSink>, public_url: &str) -> Services
     Services { events, ids: Ids { clock: still.clone(), entropy: still }, public_url: public_url.into() }
 }
 
-pub(crate) fn object(value: Value) -> Map<String, Value> {
-    value.as_object().cloned().expect("an object")
-}
-
 pub(crate) fn account(settings: Value) -> Account {
-    Account {
-        id: ConnectionId::from_uuid(uuid_v7(NOW, [7; 10])),
-        tenant: TenantId(3),
-        channel: Channel::Telegram,
-        settings: object(settings),
-        secrets: Redacted::new(object(json!({"token": TOKEN}))),
-        trusted: true,
-    }
+    testing::account(Channel::Telegram, settings, json!({}), json!({"token": TOKEN}))
 }
 
 /// The operator's accounts go anywhere; files of callers only where `net.allow_*` permits.
-pub(crate) fn factory(policy: GuardPolicy) -> TelegramFactory {
-    TelegramFactory::new(Network::new(policy).expect("a way out"))
+pub(crate) fn factory(policy: GuardPolicy) -> HttpFactory {
+    nuncio_channel_telegram::factory(Network::new(policy).expect("a way out"))
 }
 
 pub(crate) fn try_open(account: &Account, events: Arc<Recorder>) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
@@ -117,9 +105,9 @@ pub(crate) fn try_open(account: &Account, events: Arc<Recorder>) -> Result<Arc<d
     factory(guarded).open(account, &services(events, "https://nuncio.example"))
 }
 
-/// An adapter for the Bot API at `address`, with these settings more.
-pub(crate) fn open(address: SocketAddr, more: Value, events: &Arc<Recorder>) -> Arc<dyn Adapter> {
-    let mut settings = object(json!({"base_url": format!("http://{address}")}));
+/// An adapter for the Bot API at `base`, with these settings more.
+pub(crate) fn open(base: &str, more: Value, events: &Arc<Recorder>) -> Arc<dyn Adapter> {
+    let mut settings = object(json!({"base_url": base}));
     settings.extend(object(more));
     try_open(&account(settings.into()), Arc::clone(events)).unwrap()
 }
@@ -143,83 +131,57 @@ pub(crate) fn short(verdict: &Verdict) -> (&'static str, Option<FailureCode>, Ve
 }
 
 /// What a Bot API does with a call.
-pub(crate) enum Act {
-    /// Returns with this status and body.
-    Answer(u16, String),
-    /// Hangs up.
-    HangUp,
-    /// Says nothing for as long as the peer lives.
-    Silence,
-}
+pub(crate) use nuncio_channel::scripted::Reply as Act;
 
-impl Act {
-    pub(crate) fn result(result: Value) -> Self {
-        Self::Answer(200, json!({"ok": true, "result": result}).to_string())
-    }
-
-    pub(crate) fn error(code: u16, description: &str, parameters: Value) -> Self {
-        let body = json!({"ok": false, "error_code": code, "description": description, "parameters": parameters});
-        Self::Answer(code, body.to_string())
-    }
+/// Answers of a Bot API.
+pub(crate) trait BotAnswer: Sized {
+    fn result(result: Value) -> Self;
+    fn error(code: u16, description: &str, parameters: Value) -> Self;
 
     /// What a send method answers.
-    pub(crate) fn sent(id: i64) -> Self {
+    fn sent(id: i64) -> Self {
         Self::result(json!({"message_id": id, "date": 1, "chat": {"id": 5, "type": "private"}}))
     }
 }
 
-/// A call as the peer got it.
-#[derive(Clone, Debug)]
-pub(crate) struct Seen {
-    pub(crate) path: String,
-    pub(crate) content_type: String,
-    pub(crate) body: Vec<u8>,
+impl BotAnswer for Act {
+    fn result(result: Value) -> Self {
+        Self::json(200, &json!({"ok": true, "result": result}))
+    }
+
+    fn error(code: u16, description: &str, parameters: Value) -> Self {
+        Self::json(code, &json!({"ok": false, "error_code": code, "description": description, "parameters": parameters}))
+    }
 }
 
-impl Seen {
+/// A call of a Bot API.
+pub(crate) trait BotCall {
     /// The method of the Bot API.
-    pub(crate) fn method(&self) -> &str {
+    fn method(&self) -> &str;
+}
+
+impl BotCall for Seen {
+    fn method(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
-
-    /// The parameters, if they are JSON.
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_default()
-    }
 }
-
-type Script = dyn FnMut(&Seen) -> Act + Send;
 
 /// A Bot API that follows a script. Ends with the runtime.
-pub(crate) struct Peer {
-    pub(crate) address: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    grown: Arc<Notify>,
-}
-
-impl fmt::Debug for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Peer")
-    }
-}
+#[derive(Debug)]
+pub(crate) struct Peer(Scripted);
 
 impl Peer {
     pub(crate) async fn start(script: impl FnMut(&Seen) -> Act + Send + 'static) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let peer = Self { address, seen: Arc::default(), grown: Arc::default() };
-        let (seen, grown) = (Arc::clone(&peer.seen), Arc::clone(&peer.grown));
-        let script: Arc<Mutex<Box<Script>>> = Arc::new(Mutex::new(Box::new(script)));
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&script), Arc::clone(&seen), Arc::clone(&grown)));
-            }
-        });
-        peer
+        let script = Mutex::new(script);
+        Self(Scripted::start(move |seen| script.lock()(seen)).await)
+    }
+
+    pub(crate) fn base(&self) -> String {
+        self.0.base()
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().clone()
+        self.0.seen()
     }
 
     /// The methods that were called.
@@ -230,50 +192,12 @@ impl Peer {
     /// Waits until so many calls of `method` came, and gives them.
     pub(crate) async fn wait_for(&self, method: &str, count: usize) -> Vec<Seen> {
         loop {
-            let grown = self.grown.notified();
-            let calls: Vec<_> = self.seen().into_iter().filter(|seen| seen.method() == method).collect();
+            let seen = self.seen();
+            let (all, calls) = (seen.len(), seen.into_iter().filter(|seen| seen.method() == method).collect::<Vec<_>>());
             if calls.len() >= count {
                 return calls;
             }
-            grown.await;
+            self.0.wait(all + 1).await;
         }
     }
-}
-
-async fn serve(stream: TcpStream, script: Arc<Mutex<Box<Script>>>, seen: Arc<Mutex<Vec<Seen>>>, grown: Arc<Notify>) {
-    let mut stream = BufReader::new(stream);
-    while let Some(call) = read(&mut stream).await {
-        let act = script.lock()(&call);
-        seen.lock().push(call);
-        grown.notify_waiters();
-        match act {
-            Act::Answer(status, body) => {
-                let head = format!("HTTP/1.1 {status} x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
-                stream.get_mut().write_all(&[head.as_bytes(), body.as_bytes()].concat()).await.unwrap();
-            }
-            Act::HangUp => return,
-            Act::Silence => std::future::pending().await,
-        }
-    }
-}
-
-/// Reads a request whole; `None` when the client is gone.
-async fn read(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
-    let mut line = String::new();
-    stream.read_line(&mut line).await.ok()?;
-    let path = line.split(' ').nth(1)?.to_owned();
-    let (mut length, mut content_type) = (0, String::new());
-    loop {
-        line.clear();
-        stream.read_line(&mut line).await.ok()?;
-        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = value.parse().ok()?,
-            "content-type" => content_type = value.to_owned(),
-            _ => {}
-        }
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await.ok()?;
-    Some(Seen { path, content_type, body })
 }

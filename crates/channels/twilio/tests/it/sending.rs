@@ -6,7 +6,6 @@ use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
 use nuncio_channel::testing::{Pushed, services, services_with};
 use nuncio_channel::{AdapterFactory as _, OptedOut, ProviderEvent, SendRequest, Verdict};
-use nuncio_channel_twilio::TwilioFactory;
 use nuncio_domain::message::{FailureCode, Message};
 use nuncio_domain::{Channel, MessageType};
 use nuncio_net::{GuardPolicy, Network};
@@ -193,7 +192,7 @@ async fn a_trusted_account_leads_to_its_api_only() {
     })
     .await;
     let net = Network::new(GuardPolicy { allow_http: true, ..GuardPolicy::default() }).unwrap();
-    let adapter = TwilioFactory::new(net).open(&account(Channel::Sms, &api.base(), json!({})), &services()).unwrap();
+    let adapter = nuncio_channel_twilio::factory(net).open(&account(Channel::Sms, &api.base(), json!({})), &services()).unwrap();
     for reference in [format!("{}/Media/ME1", api.base()), file] {
         let failure = adapter.fetch_media(&reference, 100).await.unwrap_err();
         assert_eq!(failure.code, FailureCode::AttachmentUnavailable, "{reference}");

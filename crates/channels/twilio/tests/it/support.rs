@@ -5,8 +5,8 @@ use std::sync::Arc;
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
 use nuncio_channel::testing::{self, services};
 use nuncio_channel::{Account, Adapter, AdapterFactory as _};
+use nuncio_channel_http::HttpFactory;
 use nuncio_channel_http::testing::{NOWHERE, network};
-use nuncio_channel_twilio::TwilioFactory;
 use nuncio_domain::message::Message;
 use nuncio_domain::{Channel, FieldError, MessageType, Timestamp};
 use serde_json::{Value, json};
@@ -19,8 +19,8 @@ pub(crate) const TOKEN: &str = "0123456789abcdef-auth-token";
 /// When callbacks arrive.
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_795_304_700_000);
 
-pub(crate) fn factory() -> TwilioFactory {
-    TwilioFactory::new(network())
+pub(crate) fn factory() -> HttpFactory {
+    nuncio_channel_twilio::factory(network())
 }
 
 /// An account for an API at `base`, with more settings.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use nuncio_channel::contract::request;
 use nuncio_channel::testing;
 use nuncio_channel::{Account, Adapter, AdapterFactory as _, Verdict};
+use nuncio_channel_http::HttpFactory;
 use nuncio_channel_meta::scripted::{Api, NOWHERE, Reply, Seen, network};
 pub(crate) use nuncio_channel_meta::scripted::{SECRET, TOKEN, WORD, services};
-use nuncio_channel_whatsapp::WhatsappFactory;
 use nuncio_domain::message::Message;
 use nuncio_domain::{Channel, FieldError, MessageType};
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 /// Meta's id of the phone number.
 pub(crate) const NUMBER: &str = "106540352242922";
 
-pub(crate) fn factory() -> WhatsappFactory {
-    WhatsappFactory::new(network())
+pub(crate) fn factory() -> HttpFactory {
+    nuncio_channel_whatsapp::factory(network())
 }
 
 /// An account for an API at `base`, with more settings.

@@ -8,7 +8,7 @@ use nuncio_net::{Client, FetchLimits, GuardPolicy};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::review::Subject;
+use super::Subject;
 
 /// The longest answer, in bytes.
 const ANSWER: u64 = 64 * 1024;
@@ -23,9 +23,9 @@ pub struct Reviewer {
     url: String,
     headers: HeaderMap,
     /// For one request, from resolving to the last byte.
-    pub(super) timeout: Duration,
+    pub(crate) timeout: Duration,
     /// Whether content passes on the built-in review alone while the reviewer cannot be asked.
-    pub(super) fail_open: bool,
+    pub(crate) fail_open: bool,
 }
 
 /// What a reviewer answers: a score of 0 (refuse) to 1 (nothing found), and why.
@@ -60,7 +60,7 @@ impl Reviewer {
 
     /// Adds the reviewer's verdict to that of the built-in review: the lower score counts, and both say why. The error says why there is
     /// no verdict; it repeats no content.
-    pub(super) async fn review(&self, broadcast: &Broadcast, subject: &Subject, found: &mut ReviewResult) -> Result<(), String> {
+    pub(crate) async fn review(&self, broadcast: &Broadcast, subject: &Subject, found: &mut ReviewResult) -> Result<(), String> {
         let question = json!({
             "broadcastId": broadcast.id, "channel": broadcast.channel, "sender": subject.sender, "texts": subject.texts,
             "html": subject.html, "links": subject.links, "score": found.score, "categories": found.categories,
@@ -85,7 +85,7 @@ impl Reviewer {
 }
 
 /// Adds a sentence to the reasoning of a review.
-pub(super) fn note(found: &mut ReviewResult, sentence: &str) {
+pub(crate) fn note(found: &mut ReviewResult, sentence: &str) {
     found.reasoning.push(' ');
     found.reasoning.push_str(sentence);
 }

@@ -1,0 +1,65 @@
+//! Counts the event streams that environments follow.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nuncio_domain::{ErrorCode, TenantId, limits};
+use parking_lot::Mutex;
+
+use crate::error::ApiError;
+use crate::reply::Result;
+
+/// How many streams each environment follows on this node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Streams(Arc<Mutex<HashMap<TenantId, usize>>>);
+
+/// One stream; dropping it ends it.
+pub(crate) struct Place {
+    streams: Streams,
+    tenant: TenantId,
+}
+
+impl Streams {
+    /// Counts one more, unless the environment follows as many as it may.
+    pub(crate) fn enter(&self, tenant: TenantId) -> Result<Place> {
+        let mut streams = self.0.lock();
+        let count = streams.entry(tenant).or_default();
+        if *count >= limits::EVENT_STREAMS {
+            let message = format!("this environment follows {count} streams of events on this node; more are not possible at a time");
+            return Err(ApiError::new(ErrorCode::RateLimitExceeded, message));
+        }
+        *count += 1;
+        Ok(Place { streams: self.clone(), tenant })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut streams = self.streams.0.lock();
+        if let Some(count) = streams.get_mut(&self.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                streams.remove(&self.tenant);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_world_follows_a_bounded_number_of_streams() {
+        let streams = Streams::default();
+        let enter = |tenant| streams.enter(TenantId(tenant)).map_err(|error| error.inner().code());
+        let mut places: Vec<_> = (0..limits::EVENT_STREAMS).filter_map(|_| enter(1).ok()).collect();
+        assert_eq!(places.len(), limits::EVENT_STREAMS);
+        assert_eq!(enter(1).err(), Some(ErrorCode::RateLimitExceeded));
+        assert!(enter(2).is_ok(), "another world");
+        places.pop();
+        assert!(enter(1).is_ok());
+        drop(places);
+        assert!(streams.0.lock().is_empty());
+    }
+}

@@ -1,0 +1,78 @@
+//! Makes the message to each recipient of a broadcast.
+
+use std::sync::Arc;
+
+use nuncio_domain::broadcast::{Broadcast, Membership};
+use nuncio_domain::config::{Sender, TenantConfig};
+use nuncio_domain::message::{Failure, FailureCode, OnUnknown};
+use nuncio_domain::template::Template;
+use nuncio_domain::{AddressKind, ErrorCode, Result, Timestamp};
+use nuncio_store::NewBroadcastContact;
+
+use super::contacts::merged;
+use super::{Broadcasts, content, links, variables};
+use crate::base::Core;
+use crate::messages::SendMessage;
+use crate::messages::plan::{self, Planned, Planner};
+use crate::messages::routing::RoutingInputs;
+
+/// Makes the messages of a broadcast.
+pub(super) struct Composer<'a> {
+    pub(super) broadcast: &'a Broadcast,
+    pub(super) config: Arc<TenantConfig>,
+    pub(super) sender: Sender,
+    template: Option<Template>,
+}
+
+impl Broadcasts<'_> {
+    /// The inner error is what becomes of every recipient.
+    pub(super) async fn composer<'a>(&self, broadcast: &'a Broadcast) -> Result<std::result::Result<Composer<'a>, Failure>> {
+        let config = self.tenant_config(broadcast.tenant).await?;
+        let Some(sender) = config.sender(broadcast.sender).cloned() else {
+            return Ok(Err(Failure::own(FailureCode::Undeliverable, "the sender of the broadcast was deleted")));
+        };
+        match self.template_of(broadcast).await {
+            Ok(template) => Ok(Ok(Composer { broadcast, config, sender, template })),
+            Err(error) if error.code() == ErrorCode::NotFound => {
+                Ok(Err(Failure::own(FailureCode::ContentRejected, "the template of the broadcast was deleted")))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Plans the message to one recipient. `explores`: another good channel may be tried now and then.
+    pub(super) fn plan_contact(
+        &self,
+        composer: &Composer<'_>,
+        contact: &NewBroadcastContact,
+        known: &RoutingInputs,
+        now: Timestamp,
+        explores: bool,
+    ) -> Result<Planned> {
+        let Composer { broadcast, config, sender, template } = composer;
+        let planner = Planner { config, sender, known, ids: self.ids(), now, lenient: false, explores, template: template.as_ref() };
+        let mut planned = planner.plan(command(self, composer, contact)?)?;
+        plan::keep_window(&planned, known)?;
+        // Told by the provider's answer too, unless that is lost and a person says that the message was sent.
+        let no_receipts = !self.inner.dispatch.has_receipts(broadcast.tenant, &planned.connection);
+        planned.accept.message.state.detail.broadcast = Some(Membership::new(broadcast.id, contact.id, no_receipts));
+        Ok(planned)
+    }
+}
+
+/// The message to one recipient, as a caller would ask for it.
+pub(super) fn command(core: &Core, composer: &Composer<'_>, contact: &NewBroadcastContact) -> Result<SendMessage> {
+    let mut command = content::message(composer.broadcast);
+    command.to.clone_from(&contact.recipient.identifier);
+    command.on_unknown = Some(OnUnknown::Hold);
+    if composer.template.is_some() {
+        command.content = Some(Box::new(merged(composer.broadcast, &contact.variables)));
+    }
+    if contact.recipient.kind == AddressKind::Email {
+        command.subject.clone_from(&composer.broadcast.body.email_subject);
+        command.html_body.clone_from(&composer.broadcast.html);
+    }
+    links::put_in(core, composer.broadcast, contact.id, &mut command);
+    variables::fill_in(composer.broadcast, &contact.variables, &mut command)?;
+    Ok(command)
+}

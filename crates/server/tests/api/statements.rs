@@ -1,0 +1,60 @@
+//! How often the database is asked. PostgreSQL counts; both databases run the same look-ups.
+
+use nuncio_domain::Channel;
+use nuncio_testkit::{Backend, Options, TestApp};
+use serde_json::json;
+
+use crate::broadcasts::{add, draft, phones};
+use crate::contacts::{create, list, write};
+
+async fn counting() -> Option<TestApp> {
+    let backend = Backend::all().into_iter().find(|backend| *backend == Backend::Postgres)?;
+    Some(TestApp::with(backend, Options { counts_statements: true, ..Options::default() }).await)
+}
+
+/// Contacts of which two each have the same name, so that merging them is suggested.
+async fn pairs(app: &TestApp, range: std::ops::Range<u32>) {
+    for number in range {
+        let (name, phone) = (format!("Ada {}", number / 2), format!("+3460011{number:04}"));
+        create(app, json!({"displayName": name, "channels": [{"channel": "sms", "identifier": phone}]})).await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_contacts_takes_as_many_statements_however_long_it_is() {
+    let Some(app) = counting().await else { return };
+    pairs(&app, 0..4).await;
+    let page = async || assert_eq!(list(&app).await[0]["suggestedMergeWith"].as_str().map(|id| &id[..4]), Some("con_"));
+    page().await; // The key is known from now on.
+    let few = app.statements(page()).await;
+    pairs(&app, 4..50).await;
+    let many = app.statements(page()).await;
+    assert_eq!(list(&app).await.len(), 50);
+    assert_eq!(many.values().sum::<i64>(), few.values().sum::<i64>(), "{few:#?} {many:#?}");
+}
+
+#[tokio::test]
+async fn an_inbound_message_looks_up_no_configuration_and_no_contact() {
+    let Some(app) = counting().await else { return };
+    write(&app, Channel::Sms, "+34600111222", "first", None).await;
+    let ran = app.statements(write(&app, Channel::Sms, "+34600111223", "second", None)).await;
+    assert!(!ran.is_empty());
+    for table in ["senders", "connections", "prices", "environments", "contacts", "addresses"] {
+        let reads = |statement: &&String| statement.starts_with("SELECT") && statement.contains(&format!("FROM {table} "));
+        assert_eq!(ran.keys().find(reads), None, "reads {table}");
+    }
+}
+
+#[tokio::test]
+async fn the_recipients_of_a_broadcast_are_looked_up_together() {
+    let Some(app) = counting().await else { return };
+    let estimated = async |count: usize| {
+        let id = draft(&app, json!({"name": "News", "channel": "smart", "text": "Hello from Acme"})).await;
+        add(&app, &id, phones(count)).await;
+        let path = format!("/v1/broadcasts/{id}/estimate");
+        app.get(&path).await.expect(200); // Caches are filled from now on.
+        let ran = app.statements(async { assert_eq!(app.get(&path).await.expect(200).json()["recipients"], count) }).await;
+        ran.values().sum::<i64>()
+    };
+    assert_eq!(estimated(3).await, estimated(150).await);
+}
