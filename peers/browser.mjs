@@ -206,7 +206,7 @@ async function people(page) {
 /** Home shows what came up, without being asked again. */
 async function home(page) {
   await go(page, "/");
-  await page.getByRole("heading", { name: "Sent, by hour" }).waitFor();
+  await page.getByText("Sent, by hour").waitFor();
   await api("POST", "/v1/messages", { to: "+12125550001", text: "This one fails" });
   await api("POST", "/v1/messages", { to: "+12125550008", text: "Did it go out?", onUnknown: "hold" });
   await page.getByText("waits for your decision").waitFor();
@@ -224,7 +224,7 @@ async function tasks(page) {
     assert.ok(clicks <= most, `${task}: ${clicks} clicks`);
   };
   const press = (name) => (page) => page.click_(page.getByRole("button", { name }).first());
-  const follow = (name) => (page) => page.click_(page.getByRole("link", { name }).first());
+  const follow = (name) => (page) => page.click_(page.getByRole("link", { name, exact: true }).first());
   const row = (page) => page.click_(page.locator("table.rows tbody a.to").first());
   const fill = (fields) => async (page) => { for (const [field, value] of Object.entries(fields)) await page.fill(`main [name=${field}]`, value); };
   const see = (text) => (page) => page.getByText(text).first().waitFor();

@@ -31,15 +31,15 @@ fn content(who: &SignedIn, preview: &MergePreview) -> Markup {
             (person("Stays", target))
             (person("Goes", source))
             (person("Afterwards", &preview.merged))
-        }
-        section class="panel" {
-            form class="body" method="post" action={ "/contacts/" (target.id) "/merge" } {
-                (form_key(who))
-                input type="hidden" name="with" value=(source.id);
-                p class="soft" { "This cannot be undone. The id of the one that goes leads to the one that stays." }
-                div class="row" {
-                    button class="btn go" { "Merge them" }
-                    a class="btn" href={ "/contacts/" (target.id) } { "Keep both" }
+            section class="panel" {
+                form class="body" method="post" action={ "/contacts/" (target.id) "/merge" } {
+                    (form_key(who))
+                    input type="hidden" name="with" value=(source.id);
+                    p class="soft" { "This cannot be undone. The id of the one that goes leads to the one that stays." }
+                    div class="row" {
+                        button class="btn go" { "Merge them" }
+                        a class="btn" href={ "/contacts/" (target.id) } { "Keep both" }
+                    }
                 }
             }
         }

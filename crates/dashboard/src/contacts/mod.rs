@@ -43,7 +43,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, impor
     }
     let (contacts, next) = app.core.contacts().list(&who.caller, &list).await?;
     Ok(html! {
-        (head(None, html! { "Contacts" }, html! { "Newest first" }, html! { a class="btn" href="/contacts.csv" { "Export as CSV" } }))
+        (head(None, html! { "Contacts" }, html! { "Newest first" }, html! { a class="btn" href="#file" { "Add from a file" } a class="btn" href="/contacts.csv" { "Export as CSV" } }))
         (faults.summary())
         @if let Some(imported) = imported { (rows(imported)) }
         section class="panel" aria-label="List" {
@@ -85,7 +85,7 @@ fn rows(imported: &ImportedPeople) -> Markup {
     html! {
         section class="panel" role="status" {
             header { h2 { (figure(imported.added as u64)) " of " (figure(imported.rows as u64)) " people are new" } }
-            div class="body" { p class="soft" { (figure(imported.known as u64)) " were known by an address, " (figure(imported.errors.len() as u64)) " rows are wrong." } }
+            div class="body" { p class="soft" { "Known by an address: " (figure(imported.known as u64)) ". Wrong rows: " (figure(imported.errors.len() as u64)) "." } }
             @if !imported.errors.is_empty() {
                 table class="fix" {
                     caption class="sr" { "Rows that are wrong" }

@@ -98,11 +98,9 @@ fn consent(who: &SignedIn, contact: &ContactView, opt_outs: &[SuppressionView]) 
             div class="body" {
                 @for (by, identifier) in identifiers(contact) {
                     @let of: Vec<_> = opt_outs.iter().filter(|one| one.identifier == identifier).collect();
-                    dl class="facts" {
-                        dt { (words(identifier)) }
-                        @if of.is_empty() { dd { (state("ok", "May be contacted")) } }
-                        @for one in &of { dd { (state("stop", "Not to be contacted")) " " (one.reason.replace('_', " ")) @if let Some(by) = one.channel { " by " (channel(by)) } ", since " (time(one.created_at)) } }
-                    }
+                    p { b { (words(identifier)) } }
+                    @if of.is_empty() { p { (state("ok", "May be contacted")) } }
+                    @for one in &of { p { (state("stop", "Not to be contacted")) " " span class="soft" { (one.reason.replace('_', " ")) @if let Some(by) = one.channel { " by " (channel(by)) } ", since " (time(one.created_at)) } } }
                     div class="row" {
                         @if of.is_empty() {
                             form class="plain" method="post" action={ "/contacts/" (contact.id) } {

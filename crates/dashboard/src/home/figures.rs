@@ -66,7 +66,7 @@ fn sums(total: &Traffic) -> Markup {
             (figure("Arrived", html! { (rate(total)) }, format!("{} of those with a known end", count(total.delivered))))
             (figure("Time to arrive", html! { (half) }, if total.delivered > 0 { format!("for half of them; {most} for 95 %") } else { "nothing arrived yet".to_owned() }))
             (figure("Failed", html! { (count(total.failed)) }, "fallbacks included".to_owned()))
-            (figure("Spent", html! { (money(Some(Micros(total.spent)))) }, "carriers and fees".to_owned()))
+            @if total.spent != 0 { (figure("Spent", html! { (money(Some(Micros(total.spent)))) }, "carriers and fees".to_owned())) }
         }
     }
 }

@@ -156,7 +156,7 @@ async fn people_come_from_a_file_and_leave_as_one() {
         upload(&browser, "/contacts", &[("key", "wrong")], "a.csv", file).await.expect(403);
         let added = upload(&browser, "/contacts", &[("key", &key), ("countries", "es")], "a.csv", file).await.expect(200);
         assert!(
-            added.text.contains("1 of 4 people are new") && added.text.contains("1 were known by an address, 2 rows are wrong"),
+            added.text.contains("1 of 4 people are new") && added.text.contains("Known by an address: 1. Wrong rows: 2."),
             "{}",
             added.text
         );
