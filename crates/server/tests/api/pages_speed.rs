@@ -34,7 +34,7 @@ async fn fill(app: &TestApp, count: u64) -> MessageId {
     let mut tx = app.store().read().await.expect("a reader");
     let delivered = tx.lookup_message(tenant, first.parse().expect("an id")).await.expect("a look").expect("a message");
     let failed = tx.lookup_message(tenant, lost.parse().expect("an id")).await.expect("a look").expect("a message");
-    let epoch = tx.load_world(tenant).await.expect("a look").expect("a world").epoch;
+    let epoch = tx.load_tenant(tenant).await.expect("a look").expect("a tenant").epoch;
     drop(tx);
     let accept = |n: u64| {
         let model = if n % 50 == 49 { &failed } else { &delivered };
