@@ -80,6 +80,12 @@ async function firstRun() {
   await page.click("button[value=check]");
   await page.getByText("If you send it now").waitFor();
   await look(page, "message-new");
+  // What is being written is measured in every pause.
+  await page.fill("[name=text]", "Your parcel is on its way 🚚");
+  await page.getByText("makes it UCS-2").waitFor();
+  await look(page, "message-new-ucs2");
+  await page.fill("[name=text]", "Your parcel is on its way");
+  await page.getByText("25 of 160 characters").waitFor();
   await page.click("button[value=send]");
   await page.getByText(/Delivered by/).first().waitFor();
   await look(page, "message");
@@ -130,7 +136,12 @@ async function broadcast(page) {
   await page.click("button.go");
   const rows = Array.from({ length: 40 }, (_, n) => `+346002${String(n).padStart(5, "0")},Person ${n}`);
   const buffer = Buffer.from(`phone,name\n${rows.join("\n")}\nnonsense,Nobody\n`);
-  await page.setInputFiles("#file", { name: "people.csv", mimeType: "text/csv", buffer });
+  const choose = () => page.setInputFiles("#file", { name: "people.csv", mimeType: "text/csv", buffer });
+  await choose();
+  await page.getByRole("button", { name: "Look at its columns first" }).click();
+  await page.getByRole("heading", { name: "The columns of your file" }).waitFor();
+  await look(page, "broadcast-columns");
+  await choose();
   await page.locator("form:has(#file) button").first().click();
   await page.getByText("40 of 41 rows added").waitFor();
   await look(page, "broadcast-draft");
@@ -148,6 +159,91 @@ async function connection(page) {
   await look(page, "senders");
   await page.locator("table.rows tbody a.to").first().click();
   await look(page, "sender");
+  await page.getByRole("button", { name: "Live", exact: true }).click();
+  await go(page, "/senders/new");
+  await page.fill("[name=name]", "Acme, whose name is so long that no table and no heading has room for all of it");
+  await page.click("main button.go");
+  await page.waitForURL(/snd_/);
+  const sender = page.url();
+  await page.goto(`${sender}/channels/sms`);
+  await look(page, "connection-kinds");
+  await page.goto(`${sender}/channels/sms?kind=kannel`);
+  await look(page, "connection");
+  await page.goto(sender);
+  await look(page, "sender-live");
+  await go(page, "/");
+  await look(page, "home-live");
+  await page.getByRole("button", { name: "Test", exact: true }).click();
+}
+
+/** People: from a file, twice the same, long names and other scripts. */
+async function people(page) {
+  const long = "A person whose name has more words than any list has room for, and who insists on all of them";
+  for (const [name, channel, identifier] of [["ليلى بنت عبد الله", "sms", "+34600333001"], [long, "sms", "+34600333002"],
+    ["Ana Ruiz", "sms", "+34600333003"], ["Ana Ruiz", "email", "ana.ruiz.with.a.long.address@a-rather-long-domain.example.org"]]) {
+    await api("POST", "/v1/contacts", { displayName: name, channels: [{ channel, identifier }], metadata: { plan: "gold" } });
+  }
+  await go(page, "/contacts");
+  await page.setInputFiles("#file", { name: "people.csv", mimeType: "text/csv", buffer: Buffer.from("name,phone\nEva,+34600333004\nNobody,12\n") });
+  await page.getByRole("button", { name: "Add people" }).click();
+  await page.getByText("1 of 2 people are new").waitFor();
+  await look(page, "contacts");
+  await page.getByRole("link", { name: /Ana Ruiz/ }).first().click();
+  await page.getByText("second contact of the same person").waitFor();
+  await look(page, "contact");
+  await page.getByRole("link", { name: "Compare" }).click();
+  await look(page, "contact-merge");
+  await page.getByRole("button", { name: "Merge them" }).click();
+  await page.waitForURL(/contacts\/con_[a-z0-9]+$/);
+  await page.getByRole("button", { name: "Do not contact" }).first().click();
+  await page.getByText("Not to be contacted").waitFor();
+  await look(page, "contact-merged");
+  await go(page, `/contacts?q=${encodeURIComponent("ليلى")}`);
+  await page.getByRole("link", { name: /ليلى/ }).click();
+  await look(page, "contact-rtl");
+}
+
+/** Home shows what came up, without being asked again. */
+async function home(page) {
+  await go(page, "/");
+  await page.getByText("Sent, by hour").waitFor();
+  await api("POST", "/v1/messages", { to: "+12125550001", text: "This one fails" });
+  await api("POST", "/v1/messages", { to: "+12125550008", text: "Did it go out?", onUnknown: "hold" });
+  await page.getByText("waits for your decision").waitFor();
+  await page.getByText("Show as a table").first().click();
+  await look(page, "home");
+}
+
+/** The frequent tasks, each within three clicks from Home. Typing and keys are no clicks. */
+async function tasks(page) {
+  const done = async (task, most, ...steps) => {
+    await go(page, "/");
+    let clicks = 0;
+    page.click_ = async (locator) => { clicks += 1; await locator.click(); };
+    for (const step of steps) await step(page);
+    assert.ok(clicks <= most, `${task}: ${clicks} clicks`);
+  };
+  const press = (name) => (page) => page.click_(page.getByRole("button", { name }).first());
+  const follow = (name) => (page) => page.click_(page.getByRole("link", { name, exact: true }).first());
+  const row = (page) => page.click_(page.locator("table.rows tbody a.to").first());
+  const fill = (fields) => async (page) => { for (const [field, value] of Object.entries(fields)) await page.fill(`main [name=${field}]`, value); };
+  const see = (text) => (page) => page.getByText(text).first().waitFor();
+  const find = (text) => async (page) => { await page.keyboard.press("/"); await page.keyboard.type(text); await page.keyboard.press("Enter"); await page.waitForURL(/q=/); };
+
+  await done("developer: send a message", 2, follow("New message"), fill({ to: "+34600111222", text: "Hi" }), press(/^Send/), see("What happened"));
+  await done("developer: make a key", 2, follow("Developers"), fill({ name: "Counted" }), press("Create key"), see(/svc_test_/));
+  await done("developer: why a message failed", 2, find("+12125550001"), row, see("Failed."));
+  await done("support: a person's messages", 0, find("+34600111222"), see("Delivered"));
+  await done("support: answer who wrote", 3, follow("Conversations"), row, fill({ text: "At four." }), press(/^Answer by/), see("At four."));
+  await done("support: whether they opted out", 2, find("+34600111222"), row, follow("Contact"), see("May be contacted"));
+  const buffer = Buffer.from("phone\n+34600444001\n");
+  await done("marketer: a broadcast from a file", 3, follow("New broadcast"), fill({ name: "Counted", text: "Hello from Acme. Reply STOP to opt out." }), press("Make the draft"),
+    (page) => page.setInputFiles("#file", { name: "people.csv", mimeType: "text/csv", buffer }), press("Add recipients"), see("1 of 1 rows added"));
+  await done("marketer: how it went", 2, follow("Broadcasts"), (page) => page.click_(page.getByRole("link", { name: "Spring opening hours" }).first()), see("100 % done"));
+  await done("marketer: once more", 3, follow("Broadcasts"), (page) => page.click_(page.getByRole("link", { name: "Spring opening hours" }).first()), press("Make another like it"), see("Recipients from a file"));
+  await done("operator: what is wrong", 0, see("waits for your decision"));
+  await done("operator: decide", 2, follow("Decide"), press("It went out"), see("What happened"));
+  await done("operator: a connection", 3, follow("Senders"), row, (page) => page.click_(page.locator("main a[href*='/channels/']").first()), see(/Kind of provider|Test/));
 }
 
 /** A key is shown once, and works. */
@@ -257,12 +353,15 @@ async function everything() {
   await conversation(page);
   await broadcast(page);
   await connection(page);
+  await people(page);
+  await home(page);
+  await tasks(page);
   await keys(page);
   await viewer(page);
   await invitation(page);
   const others = {
-    home: "/", contacts: "/contacts", reviews: "/reviews", templates: "/templates", "template-new": "/templates/new", numbers: "/numbers",
-    suppressions: "/suppressions", money: "/money", account: "/settings/account", "sender-new": "/senders/new",
+    reviews: "/reviews", templates: "/templates", "template-new": "/templates/new", numbers: "/numbers",
+    suppressions: "/suppressions", money: "/money", "messages-none": "/messages?q=no+such+word", account: "/settings/account", "sender-new": "/senders/new",
   };
   for (const [name, path] of Object.entries(others)) {
     await go(page, path);

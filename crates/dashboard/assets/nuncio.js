@@ -56,14 +56,18 @@
     say("news", fresh > 0 && show);
   };
 
+  // A page without the time at which it was made.
+  const bare = (part) => part.innerHTML.replace(/<time class="made"[^]*?<\/time>/, "");
+
   // A page that says so is fetched again and again while somebody looks at it.
   const follow = () => {
     let main = document.querySelector("main[data-live]");
     if (!main) return;
     const rows = main.dataset.live === "rows";
-    let html = main.innerHTML;
+    const every = { rows: 4000, calm: 5000 }[main.dataset.live] ?? 2000;
+    let html = bare(main);
     const known = new Map([...rowsOf(main)].map(([href, row]) => [href, row.outerHTML]));
-    const again = () => setTimeout(look, rows ? 4000 : 2000);
+    const again = () => setTimeout(look, every);
     const look = async () => {
       if (document.hidden || inUse(main)) return again();
       try {
@@ -72,8 +76,15 @@
         if (!answer.ok) throw new Error(answer.statusText);
         const page = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
         if (rows) renewRows(main, page, known);
-        else if (page.innerHTML !== html) {
-          html = page.innerHTML;
+        else if (bare(page) === html) {
+          const [old, now] = [main, page].map((part) => part.querySelector("time.made"));
+          if (now) old.replaceWith(now);
+          localise(main);
+        } else {
+          html = bare(page);
+          // What somebody opened stays open.
+          const open = [...main.querySelectorAll("details")].map((part) => part.open);
+          [...page.querySelectorAll("details")].forEach((part, at) => { part.open ||= open[at] ?? false; });
           main.replaceWith(page);
           main = page;
           localise(main);
@@ -89,6 +100,25 @@
 
   follow();
   localise(document);
+
+  // What is being written is checked in every pause.
+  const checked = document.querySelector("form[data-check=live]");
+  if (checked) {
+    let waiting;
+    checked.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(async () => {
+        const body = new URLSearchParams(new FormData(checked));
+        body.set("do", "check");
+        const written = body.toString();
+        const answer = await fetch(checked.action, { method: "POST", body }).catch(() => null);
+        const page = answer && new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("#live");
+        const now = new URLSearchParams(new FormData(checked));
+        now.set("do", "check");
+        if (page && now.toString() === written) document.querySelector("#live").replaceChildren(...page.childNodes);
+      }, 400);
+    });
+  }
 
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");

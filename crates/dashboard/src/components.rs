@@ -81,6 +81,24 @@ pub(crate) fn time(at: Timestamp) -> Markup {
     html! { time datetime=(text) title={ (shown) " UTC" } { (shown) } }
 }
 
+/// When a page was made. The script does not take it for news.
+pub(crate) fn made(at: Timestamp) -> Markup {
+    let text = at.to_string();
+    html! { time class="made" datetime=(text) { (text.get(11..19).unwrap_or_default()) " UTC" } }
+}
+
+/// How long something lasts, in its largest unit.
+pub(crate) fn age(lasting: std::time::Duration) -> String {
+    let seconds = lasting.as_secs();
+    let (number, unit) = match seconds {
+        0..120 => (seconds, "second"),
+        120..7_200 => (seconds / 60, "minute"),
+        7_200..172_800 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A sum in US dollars; a dash while it is not known.
 pub(crate) fn money(sum: Option<Micros>) -> Markup {
     html! {

@@ -39,15 +39,16 @@ fn newest(messages: &[MessageView], older: Option<String>) -> Markup {
             @else {
                 table class="rows fix" {
                     caption class="sr" { "Messages that came in, newest first" }
-                    thead { tr { th scope="col" class="w4" { "From" } th scope="col" { "What they wrote" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w3" { "Time" } } }
+                    thead { tr { th scope="col" class="w4" { "From" } th scope="col" class="w" { "What they wrote" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w3" { "Time" } } }
                     tbody {
                         @for message in messages {
                             tr {
+                                @let text = words(message.text.as_deref().unwrap_or(message.message_type));
                                 td { @match message.contact_id {
                                     Some(contact) => { a class="to clip" href={ (PLACE) "/" (contact) } { (words(message.from.as_deref().unwrap_or("Somebody"))) } },
                                     None => (words(message.from.as_deref().unwrap_or("Somebody"))),
-                                } }
-                                td { span class="clip" { (words(message.text.as_deref().unwrap_or(message.message_type))) } }
+                                } span class="clip soft n" { (text) } }
+                                td class="w" { span class="clip" { (text) } }
                                 td class="w" { (channel(message.channel)) }
                                 td class="num" { (time(message.created_at)) }
                             }

@@ -5,6 +5,7 @@
 mod account;
 mod assets;
 mod broadcasts;
+mod charts;
 mod components;
 mod contacts;
 mod conversations;
@@ -79,13 +80,16 @@ fn people_pages() -> axum::Router<App> {
         .route("/messages", get(messages::list::show))
         .route("/messages/new", get(messages::new::show).post(messages::new::act))
         .route("/messages/{id}", get(messages::show::show).post(messages::show::act))
-        .route("/contacts", get(contacts::list))
-        .route("/contacts/{id}", get(contacts::show))
+        .route("/contacts", get(contacts::list).post(contacts::import))
+        .route("/contacts.csv", get(contacts::export))
+        .route("/contacts/{id}", get(contacts::show).post(contacts::act))
+        .route("/contacts/{id}/merge", get(contacts::compare).post(contacts::merge))
         .route("/conversations", get(conversations::list))
         .route("/conversations/{id}", get(conversations::show).post(conversations::answer))
         .route("/broadcasts", get(broadcasts::list))
         .route("/broadcasts/new", get(broadcasts::new).post(broadcasts::create))
         .route("/broadcasts/{id}/recipients", post(broadcasts::upload).layer(axum::extract::DefaultBodyLimit::disable()))
+        .route("/broadcasts/{id}/columns", post(broadcasts::look).layer(axum::extract::DefaultBodyLimit::disable()))
         .route("/broadcasts/{id}/results.csv", get(broadcasts::results))
         .route("/broadcasts/{id}", get(broadcasts::show).post(broadcasts::act))
         .route("/reviews", get(broadcasts::reviews))

@@ -49,6 +49,8 @@ pub(crate) fn framed(status: StatusCode, who: &SignedIn, place: &str, title: &st
 pub(crate) enum Live {
     /// Shows it as it is now.
     Whole,
+    /// The same, less often: much is looked up for it.
+    Calm,
     /// Renews the rows of its list, and says how many are new.
     Rows,
 }
@@ -57,6 +59,7 @@ pub(crate) enum Live {
 pub(crate) fn followed(status: StatusCode, who: &SignedIn, place: &str, title: &str, content: &Markup, live: Option<Live>) -> Response {
     let live = live.map(|live| match live {
         Live::Whole => "whole",
+        Live::Calm => "calm",
         Live::Rows => "rows",
     });
     let test = who.session.environment == Environment::Test;
@@ -97,9 +100,9 @@ fn navigation(who: &SignedIn, place: &str, test: bool) -> Markup {
                 }
             }
             form class="find" role="search" action="/messages" {
-                label class="sr" for="q" { "Find a message by number, address or id" }
+                label class="sr" for="q" { "Find a message by number, address, id or text" }
                 (icon("search"))
-                input class="in" id="q" name="q" type="search" placeholder="Number, address or id" autocomplete="off";
+                input class="in" id="q" name="q" type="search" placeholder="Find anything" autocomplete="off";
                 kbd aria-hidden="true" { "/" }
             }
             (entries(&WORK, place))

@@ -27,9 +27,10 @@ impl Shared {
                 self.logs.grown(hint.tenant);
                 self.run_attempt(slot, message).await
             }
-            Ok(Transitioned::Found { changes, .. }) => {
+            Ok(found @ Transitioned::Found { .. }) => {
                 self.logs.grown(hint.tenant);
-                self.count(&changes);
+                self.metric_buffer.add_traffic(hint.tenant, &found);
+                self.count(found.changes());
                 slot.unused();
             }
             Ok(Transitioned::Missing) => slot.unused(),
@@ -63,6 +64,9 @@ impl Shared {
             receipt_wait: self.config.receipt_wait,
         };
         let settled = self.record(Transition::new(message.tenant, message.id, step, self.ids.clock.now())).await;
+        if let Some(settled) = &settled {
+            self.metric_buffer.add_traffic(message.tenant, settled);
+        }
         if let Some(Transitioned::Found { state, changes, address, .. }) = settled {
             self.count(&changes);
             self.logs.grown(message.tenant);

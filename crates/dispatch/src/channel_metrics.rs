@@ -1,14 +1,15 @@
-//! Metrics of contact channels, beside the hot path: summed in memory, written once a second in a transaction of their own.
+//! Metrics of contact channels and hourly figures, off the hot path: summed in memory, written once a second in transactions of their own.
 //!
-//! What a crash or a database that fails loses of them can be rebuilt from the attempts.
+//! A crash or a failing database loses at most what was not written yet.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use nuncio_domain::lifecycle::{Change, State, Wait};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::{Applied, Change, State, Wait};
 use nuncio_domain::message::{AttemptStatus, Status};
-use nuncio_domain::{AddressId, Channel, TenantId};
-use nuncio_store::{CountryMetrics, MetricDelta, MetricRow, Result};
+use nuncio_domain::{AddressId, Channel, TenantId, Timestamp};
+use nuncio_store::{CountryMetrics, HOUR, HourlyTraffic, MetricDelta, MetricRow, Result, Traffic, Transitioned, Tx};
 use parking_lot::Mutex;
 
 use crate::Shared;
@@ -21,11 +22,67 @@ const SAMPLE: usize = 200;
 #[derive(Debug, Default)]
 pub(crate) struct MetricBuffer {
     rows: Mutex<HashMap<(TenantId, AddressId, Channel), MetricDelta>>,
+    traffic: Mutex<Vec<Counted>>,
     /// Held while they are written beside the rounds.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
+/// What one step adds to hourly figures.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    tenant: TenantId,
+    address: AddressId,
+    channel: Channel,
+    at: Timestamp,
+    what: Count,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Count {
+    /// Whether its provider sends receipts.
+    Sent(bool),
+    /// After so many milliseconds.
+    Delivered(i64),
+    Failed,
+    /// Micros of a US dollar.
+    Spent(i64),
+}
+
+/// Countries by address.
+type Countries = HashMap<(TenantId, AddressId), String>;
+
 impl MetricBuffer {
+    /// Counts a step for the hour of its time.
+    pub(crate) fn add_traffic(&self, tenant: TenantId, transitioned: &Transitioned) {
+        let Transitioned::Found { id, applied, spent, state, changes, address, .. } = transitioned else { return };
+        let newest = state.detail.attempts.last().map_or(state.route.channel, |attempt| attempt.channel);
+        let of_route = changes.iter().find_map(|change| change.attempt.as_ref()).map_or(newest, |(_, attempt)| attempt.channel);
+        let begun = state.detail.scheduled_at.unwrap_or_else(|| id.created_at());
+        let mut counts = Vec::new();
+        counts.extend(fell_back_from(state).filter(|_| *applied == Applied::Yes).map(|channel| (channel, Count::Failed)));
+        for change in changes {
+            let arrived = matches!(change.status, Status::Delivered | Status::Read) && change.previous < Some(Status::Delivered);
+            let what = match change.status {
+                Status::Sent => Count::Sent(state.wait != Wait::Nothing || state.status != Status::Sent),
+                Status::Failed => Count::Failed,
+                _ if arrived => Count::Delivered(change.at.since(begun).as_millis() as i64),
+                _ => continue,
+            };
+            counts.push((of_route, what));
+        }
+        if spent.0 != 0 {
+            counts.push((of_route, Count::Spent(spent.0)));
+        }
+        if counts.is_empty() {
+            return;
+        }
+        let mut traffic = self.traffic.lock();
+        if traffic.len() < ROWS {
+            let counted = |(channel, what)| Counted { tenant, address: *address, channel, at: state.updated_at, what };
+            traffic.extend(counts.into_iter().map(counted));
+        }
+    }
+
     /// Counts what a step that led to `state` says of the recipient's channel.
     pub(crate) fn add(&self, tenant: TenantId, address: AddressId, state: &State, changes: &[Change]) {
         // A channel that failed is followed by the fallback, and the message's status does not change.
@@ -87,36 +144,64 @@ impl Shared {
 
     /// Writes what was summed; answers whether there was anything.
     pub(crate) async fn flush_metric_buffer(&self) -> Result<bool> {
-        let rows = self.metric_buffer.take();
-        if rows.is_empty() {
+        let (rows, counted) = (self.metric_buffer.take(), std::mem::take(&mut *self.metric_buffer.traffic.lock()));
+        if rows.is_empty() && counted.is_empty() {
             return Ok(false);
         }
         let sample = sample(&rows);
         self.store.add_metrics(rows).await?;
-        self.add_countries(sample).await?;
+        let sampled = sample.iter().map(|(tenant, address, ..)| (*tenant, *address));
+        let addresses: Vec<_> = sampled.chain(counted.iter().map(|one| (one.tenant, one.address))).collect();
+        if addresses.is_empty() {
+            return Ok(true);
+        }
+        let known = self.store.read().await?.countries_of(&addresses).await?;
+        let countries: Countries = known.into_iter().map(|(tenant, address, country)| ((tenant, address), country)).collect();
+        let mut tx = self.store.begin().await?;
+        add_countries(&mut *tx, &sample, &countries).await?;
+        for ((tenant, hour, channel, country), figures) in fold(&counted, &countries) {
+            tx.add_traffic(tenant, &HourlyTraffic { hour, channel, country: country.to_owned(), figures }).await?;
+        }
+        tx.commit().await?;
         Ok(true)
     }
+}
 
-    /// Adds a sample of what happened to the metrics of countries, from which new recipients are judged.
-    async fn add_countries(&self, sample: Vec<MetricRow>) -> Result<()> {
-        if sample.is_empty() {
-            return Ok(());
+/// The figures of hours, in the order in which they are written.
+fn fold<'a>(counted: &[Counted], countries: &'a Countries) -> BTreeMap<(TenantId, Timestamp, Channel, &'a str), Traffic> {
+    let mut sums = BTreeMap::<_, Traffic>::new();
+    for one in counted {
+        let country = countries.get(&(one.tenant, one.address)).map_or("", String::as_str);
+        let hour = Timestamp::from_millis(one.at.millis().div_euclid(HOUR) * HOUR);
+        let figures = sums.entry((one.tenant, hour, one.channel, country)).or_default();
+        match one.what {
+            Count::Sent(confirmed) => {
+                figures.sent += 1;
+                figures.unconfirmed += i64::from(!confirmed);
+            }
+            Count::Delivered(millis) => {
+                figures.delivered += 1;
+                figures.add_delay(millis);
+            }
+            Count::Failed => figures.failed += 1,
+            Count::Spent(micros) => figures.spent += micros,
         }
-        let addresses: Vec<_> = sample.iter().map(|(tenant, address, ..)| (*tenant, *address)).collect();
-        let known = self.store.read().await?.countries_of(&addresses).await?;
-        let countries: HashMap<_, _> = known.into_iter().map(|(tenant, address, country)| ((tenant, address), country)).collect();
-        let mut sums: BTreeMap<(TenantId, Channel, &str), (i64, i64)> = BTreeMap::new();
-        for (tenant, address, channel, delta) in &sample {
-            let Some(country) = countries.get(&(*tenant, *address)) else { continue };
-            let sum = sums.entry((*tenant, *channel, country)).or_default();
-            *sum = (sum.0 + delta.successes, sum.1 + delta.failures);
-        }
-        let mut tx = self.store.begin().await?;
-        for ((tenant, channel, country), (successes, failures)) in sums {
-            tx.add_country_metrics(tenant, &CountryMetrics { channel, country: country.to_owned(), successes, failures }).await?;
-        }
-        tx.commit().await
     }
+    sums
+}
+
+/// Adds a sample of what happened to the metrics of countries, from which new recipients are judged.
+async fn add_countries(tx: &mut dyn Tx, sample: &[MetricRow], countries: &Countries) -> Result<()> {
+    let mut sums: BTreeMap<(TenantId, Channel, &str), (i64, i64)> = BTreeMap::new();
+    for (tenant, address, channel, delta) in sample {
+        let Some(country) = countries.get(&(*tenant, *address)) else { continue };
+        let sum = sums.entry((*tenant, *channel, country)).or_default();
+        *sum = (sum.0 + delta.successes, sum.1 + delta.failures);
+    }
+    for ((tenant, channel, country), (successes, failures)) in sums {
+        tx.add_country_metrics(tenant, &CountryMetrics { channel, country: country.to_owned(), successes, failures }).await?;
+    }
+    Ok(())
 }
 
 /// Some rows of channels that are chosen by how they do.

@@ -321,10 +321,16 @@ impl Dispatch {
         &self.shared.logs
     }
 
+    /// Counts what a person's decision made of a message.
+    pub fn count_decision(&self, tenant: TenantId, transitioned: &Transitioned) {
+        self.shared.count(transitioned.changes());
+        self.shared.metric_buffer.add_traffic(tenant, transitioned);
+    }
+
     /// Counts what a receipt made of its message.
     pub fn count_receipt(&self, tenant: TenantId, transitioned: &Transitioned) {
         let Transitioned::Found { applied, state, changes, address, .. } = transitioned else { return };
-        self.shared.count(changes);
+        self.count_decision(tenant, transitioned);
         if *applied == Applied::Yes {
             self.shared.metric_buffer.add(tenant, *address, state, changes);
         }

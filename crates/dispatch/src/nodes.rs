@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::future::join_all;
-use nuncio_domain::lifecycle::{Applied, NodeId, Step};
+use nuncio_domain::lifecycle::{NodeId, Step};
 use nuncio_domain::message::HeldReason;
 use nuncio_domain::{MessageId, TenantId, Timestamp};
-use nuncio_store::{DueMessage, Node, Result, StoreError, Transition, Transitioned};
+use nuncio_store::{DueMessage, Node, Result, StoreError, Transition};
 use parking_lot::Mutex;
 
 use crate::{Shared, retry};
@@ -277,11 +277,11 @@ impl Shared {
     pub(crate) async fn step(&self, message: &DueMessage, step: Step) -> Result<bool> {
         let transition = Transition::new(message.tenant, message.id, step, self.ids.clock.now());
         match self.store.transition(transition).await {
-            Ok(Transitioned::Found { applied, changes, .. }) => {
-                self.count(&changes);
-                Ok(applied == Applied::Yes)
+            Ok(found) => {
+                self.count(found.changes());
+                self.metric_buffer.add_traffic(message.tenant, &found);
+                Ok(found.is_applied())
             }
-            Ok(Transitioned::Missing) => Ok(false),
             Err(error @ (StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => Err(error),
             Err(error) => {
                 self.leave_alone(message.id, &error);

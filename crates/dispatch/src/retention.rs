@@ -22,6 +22,7 @@ enum Kind {
     Log,
     Deliveries,
     Strays,
+    Traffic,
 }
 
 impl Shared {
@@ -34,7 +35,7 @@ impl Shared {
         let projects = self.store.read().await?.list_projects().await?;
         let tenants: Vec<TenantId> = projects.iter().flat_map(|p| [p.live, p.test]).filter(|tenant| is_in(&shards, *tenant)).collect();
         for tenant in &tenants {
-            for kind in [Kind::Messages, Kind::Log, Kind::Deliveries, Kind::Strays] {
+            for kind in [Kind::Messages, Kind::Log, Kind::Deliveries, Kind::Strays, Kind::Traffic] {
                 self.forget_all(kind, *tenant, before).await?;
             }
         }
@@ -56,6 +57,7 @@ impl Shared {
                 Kind::Log => tx.forget_log(tenant, before, ROWS).await?,
                 Kind::Deliveries => tx.forget_deliveries(tenant, before, ROWS).await?,
                 Kind::Strays => tx.forget_strays(tenant, before, ROWS).await?,
+                Kind::Traffic => tx.forget_traffic(tenant, before, ROWS).await?,
             };
             tx.commit().await?;
             if gone < u64::from(ROWS) {

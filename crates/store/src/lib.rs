@@ -34,6 +34,7 @@ mod reviews;
 mod routing;
 mod suppressions;
 mod templates;
+mod traffic;
 mod transition;
 mod users;
 mod webhooks;
@@ -68,6 +69,7 @@ pub use reviews::ReviewRepo;
 pub use routing::{CountryMetrics, RoutingRepo};
 pub use suppressions::SuppressionRepo;
 pub use templates::TemplateRepo;
+pub use traffic::{DELAYS, HOUR, HourlyTraffic, Traffic, TrafficRepo};
 pub use transition::{Transition, Transitioned};
 pub use users::UserRepo;
 pub use webhooks::WebhookRepo;
@@ -128,6 +130,7 @@ pub trait Tx:
     + ReceiptRepo
     + RetentionRepo
     + RoutingRepo
+    + TrafficRepo
     + WebhookRepo
     + NumberRepo
     + InvitationRepo

@@ -47,6 +47,8 @@ pub struct MessageFilter {
     pub idempotency_key: Option<String>,
     /// Entries that `metadata` must have, compared as text.
     pub metadata: BTreeMap<String, String>,
+    /// A part of the text, whatever the case of letters from A to Z.
+    pub text: Option<String>,
 }
 
 /// A message that is due for processing.
@@ -94,6 +96,9 @@ pub trait MessageRepo {
     /// Returns up to `limit` messages of all environments in these shards that are due at `now`, longest due first. Messages of the
     /// connections in `skip` are included only if their validity has ended, so that a provider outage does not block others.
     async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
+
+    /// Up to `limit` messages of a tenant that could have been sent before `before` and still wait for their attempt, longest due first.
+    async fn overdue_messages(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
 
     /// Returns up to `limit` messages whose attempt `node` runs.
     async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>>;

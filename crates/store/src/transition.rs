@@ -3,7 +3,7 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, ReceiptKind, State, Step};
 use nuncio_domain::message::Message;
-use nuncio_domain::{AddressId, MessageId, TenantId, Timestamp};
+use nuncio_domain::{AddressId, MessageId, Micros, TenantId, Timestamp};
 
 use crate::RawReceipt;
 
@@ -43,8 +43,12 @@ impl Transition {
 pub enum Transitioned {
     /// The message exists. The step was applied, or came too late.
     Found {
+        /// The message.
+        id: MessageId,
         /// Whether the step took effect.
         applied: Applied,
+        /// What the step charged.
+        spent: Micros,
         /// The state afterwards.
         state: Box<State>,
         /// Changes that the step published, in order.
@@ -56,4 +60,19 @@ pub enum Transitioned {
     },
     /// No message has this id, or this reference.
     Missing,
+}
+
+impl Transitioned {
+    /// Whether the message exists and the step took effect.
+    pub const fn is_applied(&self) -> bool {
+        matches!(self, Self::Found { applied: Applied::Yes, .. })
+    }
+
+    /// Changes that the step published, in order.
+    pub fn changes(&self) -> &[Change] {
+        match self {
+            Self::Found { changes, .. } => changes,
+            Self::Missing => &[],
+        }
+    }
 }

@@ -50,6 +50,16 @@ pub(crate) fn id<T: std::str::FromStr>(text: Option<&str>, path: &str, what: &st
     found
 }
 
+/// A part of a text that is looked for, of at most 200 characters.
+pub(crate) fn part(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>) -> Option<String> {
+    let text = text?;
+    let length = text.chars().count();
+    if !(1..=200).contains(&length) {
+        errors.push(FieldError::new(path, format!("has {length} characters; must have 1 to 200")));
+    }
+    Some(text.to_owned())
+}
+
 /// Parses a time in a query.
 pub(crate) fn time(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>) -> Option<Timestamp> {
     match Timestamp::parse(text?) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 mod configuration;
+pub(crate) mod csv;
 mod cursor;
 mod field_errors;
 pub(crate) mod idempotency;

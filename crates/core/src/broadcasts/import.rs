@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::command::NewContact;
-use super::import_rows::{Columns, Format, Row, Rows};
+use super::import_preview::columns;
+use super::import_rows::{Format, Row, Rows};
 use super::{Broadcasts, contacts, variables};
 use crate::base::{Caller, Core, UseCase, parse_id};
 
@@ -133,11 +134,7 @@ impl Broadcasts<'_> {
             return Err(Error::field("query.importId", format!("has {} characters; must have 1 to {NAME}", name.chars().count())));
         }
         let template = self.template_of(&broadcast).await?;
-        let used = match &template {
-            Some(template) => template.content.variables.clone(),
-            None => variables::used(&broadcast).into_iter().map(str::to_owned).collect(),
-        };
-        let columns = Columns { recipient: asked.recipient, renamed: renamed(asked.columns.as_deref())?, used };
+        let columns = columns(&broadcast, template.as_ref(), &asked)?;
         let countries = countries(asked.countries.as_deref())?;
         let progress = match &asked.import_id {
             Some(name) => self.inner.store.read().await?.find_broadcast_import(caller.tenant, id, name).await?.unwrap_or_default(),
@@ -282,7 +279,7 @@ impl Reader {
 }
 
 /// Reads `column:variable,…`.
-fn renamed(text: Option<&str>) -> Result<BTreeMap<String, String>> {
+pub(super) fn renamed(text: Option<&str>) -> Result<BTreeMap<String, String>> {
     let pairs = text.unwrap_or_default().split(',').filter(|pair| !pair.trim().is_empty());
     let pair = |pair: &str| match pair.rsplit_once(':') {
         Some((column, name)) => Ok((column.trim().to_owned(), name.trim().to_owned())),

@@ -7,6 +7,7 @@ use nuncio_domain::{Error, Result};
 use serde_json::Value;
 
 use super::command::NewContact;
+use crate::base::csv::delimiter;
 
 /// Names of columns that hold the recipient if none is named, in order of preference.
 const RECIPIENT: &[&str] = &[
@@ -59,7 +60,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// The variable that a column holds, if it is wanted.
-    fn variable<'a>(&'a self, column: &'a str) -> Option<&'a str> {
+    pub(super) fn variable<'a>(&'a self, column: &'a str) -> Option<&'a str> {
         match self.renamed.get(column) {
             Some(name) => Some(name.as_str()).filter(|name| !name.is_empty()),
             None => Some(column)
@@ -148,9 +149,9 @@ pub(super) struct Csv {
 }
 
 #[derive(Debug)]
-struct Names {
-    all: Vec<String>,
-    recipient: usize,
+pub(super) struct Names {
+    pub(super) all: Vec<String>,
+    pub(super) recipient: usize,
 }
 
 impl Csv {
@@ -250,7 +251,7 @@ fn newlines(bytes: &[u8]) -> u64 {
 }
 
 /// The columns of a head line.
-fn named(columns: &Columns, cells: Vec<&str>) -> Result<Names> {
+pub(super) fn named(columns: &Columns, cells: Vec<&str>) -> Result<Names> {
     let all: Vec<String> = cells.into_iter().map(|cell| cell.trim().to_owned()).collect();
     let shown = || all.join(", ");
     let named = columns.renamed.keys().map(|column| ("query.columns", column));
@@ -267,13 +268,6 @@ fn named(columns: &Columns, cells: Vec<&str>) -> Result<Names> {
         return Err(Error::field("query.recipient", message));
     };
     Ok(Names { all, recipient })
-}
-
-/// The mark that parts most cells of the head line.
-fn delimiter(head: &[u8]) -> u8 {
-    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let count = |mark: u8| line.iter().filter(|byte| **byte == mark).count();
-    [b',', b';', b'\t'].into_iter().rev().max_by_key(|mark| count(*mark)).unwrap_or(b',')
 }
 
 #[derive(Debug)]

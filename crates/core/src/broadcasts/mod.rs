@@ -11,6 +11,7 @@ mod contacts;
 mod content;
 mod fan_out;
 mod import;
+mod import_preview;
 mod import_rows;
 mod links;
 mod manage;
@@ -33,6 +34,7 @@ pub use command::{
 pub use compose::{BroadcastEstimate, BroadcastPreview, CloneBroadcast, PreviewBroadcast, TestBroadcast};
 pub use contacts::AddedContacts;
 pub use import::{Import, ImportContacts, ImportedContacts};
+pub use import_preview::{ColumnUse, HEAD as PREVIEWED, ImportPreview, PreviewedColumn};
 pub use import_rows::Format as ImportFormat;
 pub use results::{CSV_HEAD, Results, csv_line};
 pub use reviewing::ReviewExample;

@@ -6,6 +6,7 @@ use nuncio_domain::page::PageRequest;
 
 use super::Broadcasts;
 use super::view::BroadcastContactView;
+use crate::base::csv::quoted;
 use crate::base::{Caller, Core, UseCase, parse_id};
 
 /// Recipients of one page.
@@ -62,23 +63,4 @@ pub fn csv_line(contact: &BroadcastContactView) -> String {
         contact.created_at.to_string(),
     ];
     cells.map(|cell| quoted(&cell)).join(",") + "\r\n"
-}
-
-/// A cell. Text that a spreadsheet would take for a formula begins with an apostrophe; numbers do not.
-fn quoted(cell: &str) -> String {
-    let number = cell.strip_prefix(['+', '-']).is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
-    let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && !number;
-    let cell = if formula { format!("'{cell}") } else { cell.to_owned() };
-    if cell.contains([',', '"', '\n', '\r', ';']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_cell_is_a_formula() {
-        let cells = ["+34600111222", "=1+1", "@SUM(A1)", "a,b", "say \"hi\"", "-5", "+34\n=1"].map(quoted);
-        assert_eq!(cells, ["+34600111222", "'=1+1", "'@SUM(A1)", "\"a,b\"", "\"say \"\"hi\"\"\"", "-5", "\"'+34\n=1\""]);
-    }
 }

@@ -15,7 +15,38 @@ use super::view::{ContactView, Person};
 use super::{CHANNELS, gone, merged};
 use crate::base::{Caller, UseCase, parse_id};
 
+/// Two contacts, and what they would be as one.
+#[derive(Clone, Debug)]
+pub struct MergePreview {
+    /// The contact that stays.
+    pub target: ContactView,
+    /// The contact that goes.
+    pub source: ContactView,
+    /// The contact that stays, afterwards.
+    pub merged: ContactView,
+}
+
 impl Contacts<'_> {
+    /// Shows what [`Self::merge`] would make of two contacts.
+    pub async fn preview_merge(&self, caller: &Caller, target: &str, source: &str) -> Result<MergePreview> {
+        caller.require(Permission::ContactsRead)?;
+        let target: ContactId = parse_id(target, "contact")?;
+        let source: ContactId = parse_id(source, "contact")?;
+        if source == target {
+            return Err(Error::field("with", "is the contact itself; name another one"));
+        }
+        let mut tx = self.inner.store.read().await?;
+        let missing = || Error::not_found("contact");
+        let into = tx.find_contact(caller.tenant, target).await?.ok_or_else(missing)?;
+        let from = tx.find_contact(caller.tenant, source).await?.ok_or_else(missing)?;
+        let mut both = people(&mut *tx, caller.tenant, vec![into, from]).await?;
+        let (Some(from), Some(into)) = (both.pop(), both.pop()) else { return Err(missing()) };
+        let addresses = into.addresses.iter().chain(&from.addresses).cloned().collect();
+        let merged = Person { contact: combine(&into, &from), addresses };
+        let [target, source, merged] = [&into, &from, &merged].map(|person| ContactView::new(person, None));
+        Ok(MergePreview { target, source, merged })
+    }
+
     /// `POST /v1/contacts/{id}/merge`, in one transaction. An identifier has a single address row, so moving the addresses moves messages,
     /// metrics and opt-outs, and cannot create duplicates.
     pub async fn merge(&self, caller: &Caller, target: &str, command: MergeContacts) -> Result<ContactView> {

@@ -4,6 +4,7 @@ mod change;
 mod channels;
 mod command;
 mod erase;
+pub mod file;
 mod merge;
 mod read;
 pub mod suppressions;
@@ -15,6 +16,7 @@ use nuncio_domain::{Channel, ContactId, Error, ErrorCode, Recipient, Result, Ten
 use nuncio_store::Tx;
 
 pub use command::{AddChannel, ContactChannelIn, CreateContact, ListContacts, MergeContacts, UpdateContact, UpdateContactChannel};
+pub use merge::MergePreview;
 pub(crate) use read::{people, views};
 pub(crate) use view::Person;
 pub use view::{ChannelMetricsView, ContactChannelType, ContactChannelView, ContactView};

@@ -41,7 +41,9 @@ impl Messages<'_> {
 
     async fn step(&self, caller: &Caller, id: MessageId, step: Step) -> Result<(Applied, State)> {
         let transition = Transition::new(caller.tenant, id, step, self.ids().clock.now());
-        match self.inner.store.transition(transition).await? {
+        let transitioned = self.inner.store.transition(transition).await?;
+        self.inner.dispatch.count_decision(caller.tenant, &transitioned);
+        match transitioned {
             Transitioned::Found { applied, state, .. } => Ok((applied, *state)),
             Transitioned::Missing => Err(Error::not_found("message")),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nuncio_domain::message::{Direction, Message, Request, Status};
 use nuncio_domain::{Channel, ContactId, Error, FieldError, MessageId, Permission, Result, limits};
-use nuncio_store::{CountryMetrics, MessageFilter, Tx};
+use nuncio_store::{MessageFilter, Tx};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -51,6 +51,9 @@ pub struct ListMessages {
     /// Entries of `metadata`, as `metadata[key]=value`.
     #[param(style = DeepObject, explode)]
     pub metadata: BTreeMap<String, String>,
+    /// Part of the text, whatever the case of letters from A to Z.
+    #[param(min_length = 1, max_length = 200, example = "parcel")]
+    pub text: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
@@ -118,12 +121,6 @@ impl Messages<'_> {
         Ok(messages.iter().zip(contacts).map(view).collect())
     }
 
-    /// Returns the delivered and failed attempts of each channel and country, since the beginning. Unknown countries are `""`.
-    pub async fn deliveries(&self, caller: &Caller) -> Result<Vec<CountryMetrics>> {
-        caller.require(Permission::MessagesRead)?;
-        Ok(self.inner.store.read().await?.country_metrics(caller.tenant).await?)
-    }
-
     async fn outline(&self, caller: &Caller, id: MessageId) -> Result<(MessageView, Arc<Request>)> {
         let mut tx = self.inner.store.read().await?;
         let message = tx.lookup_messages(caller.tenant, &[id]).await?.pop().ok_or_else(|| Error::not_found("message"))?;
@@ -183,5 +180,6 @@ fn read_filter(asked: &ListMessages, errors: &mut Vec<FieldError>) -> MessageFil
         broadcast: list::id(asked.broadcast_id.as_deref(), "query.broadcastId", "broadcast", errors),
         idempotency_key: asked.idempotency_key.clone(),
         metadata: asked.metadata.clone(),
+        text: list::part(asked.text.as_deref(), "query.text", errors),
     }
 }

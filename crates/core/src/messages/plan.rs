@@ -274,6 +274,7 @@ impl Planner<'_> {
             detail: Detail {
                 money: (!quotes.is_empty()).then(|| Money { quotes, limited_sender, ..Money::default() }),
                 segments: measure.map(|m| m.segments),
+                scheduled_at: ahead,
                 fallback,
                 fallback_after_seconds: command.fallback_after_seconds,
                 on_unknown: command.on_unknown.unwrap_or_default(),

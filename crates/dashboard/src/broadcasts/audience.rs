@@ -1,9 +1,10 @@
 //! Recipients from a file that is sent with a form, of any size.
 
+use axum::extract::multipart::Field as Part;
 use axum::extract::{Multipart, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use nuncio_core::broadcasts::{ImportContacts, ImportFormat, ImportedContacts};
+use nuncio_core::broadcasts::{ImportContacts, ImportFormat, ImportPreview, ImportedContacts, PREVIEWED};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 
@@ -38,37 +39,101 @@ pub(crate) async fn upload(
     page(&app, &who, &id, status, &said).await
 }
 
+/// Shows what the columns of a file would become, and adds nothing.
+pub(crate) async fn look(
+    State(app): State<App>,
+    Signed(who): Signed,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    parts: Multipart,
+) -> Response {
+    if of_another_site(&headers) {
+        return foreign(StatusCode::FORBIDDEN);
+    }
+    let said = match read_head(&app, &who, &id, &headers, parts).await {
+        Ok(Some(previewed)) => Said { previewed: Some(previewed), ..Said::default() },
+        Ok(None) => return foreign(StatusCode::FORBIDDEN),
+        Err(error) if error.code().status() == 400 => Said { faults: Faults::of(&error), ..Said::default() },
+        Err(error) => return refuse(&who, &format!("/broadcasts/{id}"), &error),
+    };
+    let status = if said.previewed.is_some() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    page(&app, &who, &id, status, &said).await
+}
+
+/// The fields before a file.
+#[derive(Default)]
+struct Fields {
+    asked: ImportContacts,
+    /// Whether the form is of this session.
+    ours: bool,
+}
+
+impl Fields {
+    /// Takes one field, and answers whether it was one: the file is not.
+    async fn take(&mut self, app: &App, headers: &HeaderMap, part: &mut Part<'_>) -> Result<bool> {
+        let name = part.name().unwrap_or_default().to_owned();
+        if name == "file" {
+            return Ok(false);
+        }
+        let value = short(part).await?;
+        let given = Some(value.trim().to_owned()).filter(|value| !value.is_empty());
+        match name.as_str() {
+            "key" => self.ours = is_form_key(app, headers, &value),
+            "recipient" => self.asked.recipient = given,
+            "columns" => self.asked.columns = given,
+            "countries" => self.asked.countries = given,
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// What a form without a file is answered with.
+    fn without_file<T>(&self) -> Result<Option<T>> {
+        if self.ours { Err(Error::field("file", "is missing; choose a file")) } else { Ok(None) }
+    }
+}
+
 /// `None` when the form is of another page.
 async fn read(app: &App, who: &SignedIn, id: &str, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<ImportedContacts>> {
-    let (mut asked, mut ours) = (ImportContacts::default(), false);
+    let mut fields = Fields::default();
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
-        let name = part.name().unwrap_or_default().to_owned();
-        if name != "file" {
-            let value = short(&mut part).await?;
-            let given = Some(value.trim().to_owned()).filter(|value| !value.is_empty());
-            match name.as_str() {
-                "key" => ours = is_form_key(app, headers, &value),
-                "recipient" => asked.recipient = given,
-                "columns" => asked.columns = given,
-                "countries" => asked.countries = given,
-                _ => {}
-            }
+        if fields.take(app, headers, &mut part).await? {
             continue;
         }
-        if !ours {
+        if !fields.ours {
             return Ok(None);
         }
         let format = format(part.file_name().unwrap_or_default());
-        let mut import = app.core.broadcasts().import(&who.caller, id, asked, Ok(format)).await?;
+        let mut import = app.core.broadcasts().import(&who.caller, id, fields.asked, Ok(format)).await?;
         while let Some(piece) = part.chunk().await.map_err(broken)? {
             import.feed(&piece).await?;
         }
         return import.finish().await.map(Some);
     }
-    if ours { Err(Error::field("file", "is missing; choose a file")) } else { Ok(None) }
+    fields.without_file()
 }
 
-async fn short(part: &mut axum::extract::multipart::Field<'_>) -> Result<String> {
+/// The same for a look at the columns.
+async fn read_head(app: &App, who: &SignedIn, id: &str, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<ImportPreview>> {
+    let mut fields = Fields::default();
+    while let Some(mut part) = parts.next_field().await.map_err(broken)? {
+        if fields.take(app, headers, &mut part).await? {
+            continue;
+        }
+        if !fields.ours {
+            return Ok(None);
+        }
+        let mut head = Vec::new();
+        // To its end, since browsers read no answer before.
+        while let Some(piece) = part.chunk().await.map_err(broken)? {
+            head.extend_from_slice(&piece[..piece.len().min(PREVIEWED - head.len())]);
+        }
+        return app.core.broadcasts().preview_import(&who.caller, id, &fields.asked, &head).await.map(Some);
+    }
+    fields.without_file()
+}
+
+pub(crate) async fn short(part: &mut Part<'_>) -> Result<String> {
     let mut bytes = Vec::new();
     while let Some(piece) = part.chunk().await.map_err(broken)? {
         bytes.extend_from_slice(&piece);
@@ -79,7 +144,7 @@ async fn short(part: &mut axum::extract::multipart::Field<'_>) -> Result<String>
     Ok(String::from_utf8_lossy(&bytes).replace('\0', ""))
 }
 
-fn broken(error: axum::extract::multipart::MultipartError) -> Error {
+pub(crate) fn broken(error: axum::extract::multipart::MultipartError) -> Error {
     Error::field("file", format!("broke off: {}", error.body_text()))
 }
 

@@ -1,12 +1,14 @@
 //! What a draft needs before it is sent: recipients, a look at what they get, and what it costs.
 
 use maud::{Markup, html};
-use nuncio_core::broadcasts::{BroadcastEstimate, BroadcastPreview, BroadcastView, ImportedContacts, PreviewBroadcast, SelectedContacts};
+use nuncio_core::broadcasts::{
+    BroadcastEstimate, BroadcastPreview, BroadcastView, ColumnUse, ImportPreview, ImportedContacts, PreviewBroadcast, SelectedContacts,
+};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, channel, channels, count, figure, icon, money, select, words};
+use crate::components::{Faults, Field, ask_first, channel, channels, count, figure, icon, money, select, state, words};
 use crate::shell::form_key;
 
 /// Rows of a file that are shown with what is wrong.
@@ -17,6 +19,7 @@ const SHOWN: usize = 20;
 pub(crate) struct Said {
     pub(super) faults: Faults,
     pub(super) imported: Option<ImportedContacts>,
+    pub(super) previewed: Option<ImportPreview>,
     pub(super) selected: Option<SelectedContacts>,
     pub(super) to: String,
     pub(super) at: String,
@@ -37,6 +40,7 @@ pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView,
     Ok(html! {
         (said.faults.summary())
         @if let Some(imported) = &said.imported { (rows(imported)) }
+        @if let Some(previewed) = &said.previewed { (mapping(previewed)) }
         @if let Some(selected) = &said.selected { (matched(selected)) }
         div class="cols" {
             (from_file(who, broadcast))
@@ -64,8 +68,46 @@ fn from_file(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
                     (plain("columns", "Columns and their variables", "Such as nombre:name,notas: — a column without a variable is left out.").show(&Faults::default()))
                     (plain("countries", "Countries of national numbers", "ES reads 600 111 222 as +34600111222.").show(&Faults::default()))
                 }
-                div class="row" { button class="btn" { "Add recipients" } }
+                div class="row" {
+                    button class="btn" { "Add recipients" }
+                    button class="btn quiet" formaction={ "/broadcasts/" (broadcast.id) "/columns" } { "Look at its columns first" }
+                }
             }
+        }
+    }
+}
+
+/// What the columns of a file would become.
+fn mapping(previewed: &ImportPreview) -> Markup {
+    html! {
+        section class="panel" role="status" {
+            header { h2 { "The columns of your file" } span class="faint" { "Nothing was added yet." } }
+            @if !previewed.missing.is_empty() {
+                div class="body" {
+                    div class="note warn" {
+                        (icon("alert"))
+                        div { b { "No column fills " @for (at, name) in previewed.missing.iter().enumerate() { @if at > 0 { ", " } code { "{{" (name) "}}" } } "." } p { "Name the column under Other names, such as nombre:name, or take the variable out of the text." } }
+                    }
+                }
+            }
+            table class="fix" {
+                caption class="sr" { "Columns, and what they become" }
+                thead { tr { th scope="col" { "Column" } th scope="col" { "Becomes" } th scope="col" { "First values" } } }
+                tbody {
+                    @for column in &previewed.columns {
+                        tr {
+                            td { span class="clip" { (words(&column.name)) } }
+                            td { @match &column.becomes {
+                                ColumnUse::Recipient => { (state("ok", "Recipient")) },
+                                ColumnUse::Variable(name) => { code { "{{" (name) "}}" } },
+                                ColumnUse::LeftOut => { (state("stop", "Left out")) },
+                            } }
+                            td { span class="clip soft" { (words(&column.values.join(", "))) } }
+                        }
+                    }
+                }
+            }
+            footer { span class="soft" { "Choose the file once more below and press Add recipients." } }
         }
     }
 }

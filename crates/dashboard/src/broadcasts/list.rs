@@ -34,12 +34,12 @@ async fn broadcasts(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> 
             } @else {
                 table class="rows fix" {
                     caption class="sr" { "Broadcasts, newest first" }
-                    thead { tr { th scope="col" class="w3" { "Status" } th scope="col" class="w5" { "Name" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w w2" { "Recipients" } th scope="col" class="num w w2" { "Delivered" } th scope="col" class="num w2" { "Made" } } }
+                    thead { tr { th scope="col" class="w w3" { "Status" } th scope="col" class="w5" { "Name" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w w2" { "Recipients" } th scope="col" class="num w w2" { "Delivered" } th scope="col" class="num w2" { "Made" } } }
                     tbody {
                         @for broadcast in &broadcasts {
                             tr {
-                                td { (broadcast_state(broadcast.status)) }
-                                td { a class="to clip" href={ "/broadcasts/" (broadcast.id) } { (words(&broadcast.name)) } }
+                                td class="w" { (broadcast_state(broadcast.status)) }
+                                td { a class="to clip" href={ "/broadcasts/" (broadcast.id) } { (words(&broadcast.name)) } span class="n" { (broadcast_state(broadcast.status)) } }
                                 td class="w" { (channel(broadcast.channel)) }
                                 td class="num w" { (count(broadcast.total_contacts)) }
                                 td class="num w" { (count(broadcast.delivered_count)) }

@@ -10,7 +10,7 @@ mod reviews;
 mod show;
 
 pub(crate) use act::act;
-pub(crate) use audience::upload;
+pub(crate) use audience::{broken, look, short, upload};
 pub(crate) use list::list;
 pub(crate) use new::{create, new};
 pub(crate) use results::results;

@@ -6,6 +6,7 @@ use axum::response::Response;
 use maud::html;
 use nuncio_core::broadcasts::CreateBroadcast;
 use nuncio_core::senders::ListSenders;
+use nuncio_core::templates::ListTemplates;
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 use serde_json::json;
@@ -15,7 +16,7 @@ use crate::components::{Faults, Field, channels, head, select};
 use crate::form::Form;
 use crate::messages::new::once;
 use crate::shell::{form_key, framed};
-use crate::signed::{Signed, form, lead_to, refuse};
+use crate::signed::{Asked, Signed, form, lead_to, refuse};
 
 const CHANNELS: [(&str, &str); 7] = channels(("smart", "Let nuncio choose for each"));
 
@@ -25,6 +26,7 @@ struct Typed {
     name: String,
     channel: String,
     sender: String,
+    template: String,
     text: String,
     subject: String,
     html: String,
@@ -34,22 +36,31 @@ struct Typed {
 
 impl Typed {
     fn of(form: &Form) -> Self {
-        let [name, channel, sender, text, subject, html, once] =
-            ["name", "channel", "sender", "text", "emailSubject", "emailHtmlBody", "once"].map(|name| form.get(name));
-        Self { name, channel, sender, text, subject, html, links: form.get("links") == "on", once }
+        let [name, channel, sender, template, text, subject, html, once] =
+            ["name", "channel", "sender", "template", "text", "emailSubject", "emailHtmlBody", "once"].map(|name| form.get(name));
+        Self { name, channel, sender, template, text, subject, html, links: form.get("links") == "on", once }
     }
 
     fn command(&self) -> Result<CreateBroadcast> {
         let given = |text: &str| Some(text.to_owned()).filter(|text| !text.trim().is_empty());
-        let command = json!({"name": self.name.trim(), "channel": self.channel, "text": given(&self.text), "senderId": given(&self.sender),
+        let mut command = json!({"name": self.name.trim(), "channel": self.channel, "text": given(&self.text), "senderId": given(&self.sender),
             "emailSubject": given(&self.subject), "emailHtmlBody": given(&self.html), "trackLinks": self.links});
+        if let Some(template) = given(&self.template) {
+            (command["messageType"], command["content"]) = ("template".into(), json!({"templateId": template}));
+            // A template has words of its own.
+            if self.text.trim().is_empty() {
+                command["text"] = serde_json::Value::Null;
+            }
+        }
         // The form offers nothing but channels.
         serde_json::from_value(command).map_err(|_| Error::field("channel", format!("{:?} is no channel", self.channel)))
     }
 }
 
-pub(crate) async fn new(State(app): State<App>, Signed(who): Signed) -> Response {
-    page(&app, &who, StatusCode::OK, &Typed { once: once(&app), ..Typed::default() }, &Faults::default()).await
+/// An empty form, or one with a template.
+pub(crate) async fn new(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
+    let typed = Typed { once: once(&app), template: asked.get("template").unwrap_or_default(), ..Typed::default() };
+    page(&app, &who, StatusCode::OK, &typed, &Faults::default()).await
 }
 
 /// Makes the draft. Sending the form twice makes one.
@@ -75,6 +86,13 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Typed, faul
     let ids: Vec<(String, String)> = senders.iter().map(|sender| (sender.id.to_string(), sender.name.clone())).collect();
     let mut options = vec![("", "The default sender")];
     options.extend(ids.iter().map(|(id, name)| (id.as_str(), name.as_str())));
+    let templates = match app.core.templates().list(&who.caller, &ListTemplates { limit: Some(100), ..ListTemplates::default() }).await {
+        Ok((templates, _)) => templates,
+        Err(error) => return refuse(who, "/broadcasts", &error),
+    };
+    let named: Vec<_> = templates.iter().map(|one| (one.id.to_string(), format!("{} ({})", one.name, one.language))).collect();
+    let mut with = vec![("", "No template: the text below")];
+    with.extend(named.iter().map(|(id, name)| (id.as_str(), name.as_str())));
     let field = |name, label, hint, kind, value, required| Field { name, label, hint, kind, value, autocomplete: "off", required };
     let chosen = if typed.channel.is_empty() { "smart" } else { &typed.channel };
     let content = html! {
@@ -88,6 +106,12 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Typed, faul
                 div class="fields" {
                     div class="field" { (select("channel", "Channel", &CHANNELS, chosen, true)) }
                     div class="field" { (select("sender", "From", &options, &typed.sender, true)) }
+                }
+                @if !templates.is_empty() {
+                    div class="field" {
+                        (select("template", "Template", &with, &typed.template, true))
+                        p class="hint" { "Its variables are filled from the columns of your file. The text stays empty then." }
+                    }
                 }
                 (field("text", "Text", "{{name}} stands for a column of your file. Say how to stop, such as: Reply STOP.", "textarea", &typed.text, false).show(faults))
                 details {

@@ -91,7 +91,10 @@ fn how_far(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Markup {
         .map(|(class, number)| {
             let (start, width) = (from, number as f64 / total * 100.0);
             from += width;
-            html! { rect class=(class) x=(format!("{start:.2}%")) width=(format!("{width:.2}%")) height="100%" {} }
+            let (x, width) = (format!("{start:.2}%"), format!("{width:.2}%"));
+            // What failed and what is on the way are hatched, each its own way.
+            let hatched = matches!(class, "fmove" | "fbad").then(|| format!("url(#{class})"));
+            html! { rect class=(class) x=(x) width=(width) height="100%" {} @if let Some(fill) = hatched { rect fill=(fill) x=(x) width=(width) height="100%" {} } }
         })
         .collect();
     let part = |shape: &str, word: &str, number: i64| {
@@ -112,7 +115,14 @@ fn how_far(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Markup {
                         @if let Some(at) = progress.estimated_completion_at { ", through at about " (time(at)) }
                     }
                 }
-                svg class="meter big" role="img" aria-label=(label) { @for bar in bars { (bar) } }
+                svg class="meter big" role="img" aria-label=(label) {
+                    defs {
+                        @for (id, turned) in [("fmove", "rotate(45)"), ("fbad", "rotate(-45)")] {
+                            pattern id=(id) width="6" height="6" patternUnits="userSpaceOnUse" patternTransform=(turned) { path d="M0 0v6" class="hatch" {} }
+                        }
+                    }
+                    @for bar in bars { (bar) }
+                }
             }
             dl class="figs" {
                 (part("ok", "Delivered", progress.delivered))

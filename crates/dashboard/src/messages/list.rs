@@ -24,12 +24,12 @@ const STATUSES: [(&str, &str); 8] = [
     ("received", "Received"),
     ("sent", "Sent, no receipt yet"),
 ];
+const PLACES: [(&str, &str); 4] = [("", "Best guess"), ("to", "Recipients"), ("text", "Texts"), ("metadata", "Metadata")];
 const CHANNELS: [(&str, &str); 7] = channels(("", "Any channel"));
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
-    // An id leads to its page.
-    if let Some(id) = asked.get("q").filter(|q| q.starts_with("msg_")) {
-        return lead_to(&format!("/messages/{id}"));
+    if let Some(page) = asked.get("q").as_deref().and_then(page_of) {
+        return lead_to(&page);
     }
     match content(&app, &who, &asked).await {
         // Older pages hold still.
@@ -41,17 +41,45 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Ask
     }
 }
 
+/// An id leads to its page.
+fn page_of(sought: &str) -> Option<String> {
+    let pages = [("msg_", "/messages"), ("con_", "/contacts"), ("brd_", "/broadcasts"), ("snd_", "/senders"), ("tpl_", "/templates")];
+    pages.iter().find(|(prefix, _)| sought.starts_with(prefix)).map(|(_, page)| format!("{page}/{sought}"))
+}
+
+/// Where a word is looked for, unless the field beside it says: in metadata when it is `name=value`, among recipients when it looks like
+/// a number or an address, else in texts.
+fn place(sought: &str) -> &'static str {
+    let names = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c));
+    let digits = sought.chars().filter(char::is_ascii_digit).count();
+    let number = digits >= 5 && sought.chars().all(|c| c.is_ascii_digit() || "+()-./ ".contains(c));
+    if sought.split_once('=').is_some_and(|(name, _)| names(name)) {
+        "metadata"
+    } else if number || (sought.contains('@') && !sought.contains(' ')) {
+        "to"
+    } else {
+        "text"
+    }
+}
+
 async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     let sought = asked.get("q");
-    let list = ListMessages {
+    let mut list = ListMessages {
         status: asked.get("status"),
         channel: asked.get("channel"),
-        to: sought.as_deref().map(recipient),
         broadcast_id: asked.get("broadcast"),
         contact_id: asked.get("contact"),
         cursor: asked.get("cursor"),
         ..ListMessages::default()
     };
+    let chosen = asked.get("in").unwrap_or_default();
+    if let Some(sought) = &sought {
+        match (if chosen.is_empty() { place(sought) } else { chosen.as_str() }, sought.split_once('=')) {
+            ("to", _) => list.to = Some(recipient(sought)),
+            ("metadata", Some((name, value))) => drop(list.metadata.insert(name.trim().to_owned(), value.trim().to_owned())),
+            _ => list.text = Some(sought.clone()),
+        }
+    }
     let filtered =
         list.status.is_some() || list.channel.is_some() || sought.is_some() || list.broadcast_id.is_some() || list.contact_id.is_some();
     let (messages, next) = app.core.messages().list(&who.caller, &list).await?;
@@ -62,16 +90,19 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
         section class="panel" aria-label="List" {
             form class="filters" method="get" action="/messages" {
                 div class="find" {
-                    label class="sr" for="f" { "To: number, address or id" }
+                    label class="sr" for="f" { "Number, address, id, text, or name=value of metadata" }
                     (icon("search"))
-                    input class="in" id="f" name="q" type="search" value=(sought.unwrap_or_default()) placeholder="To: number, address or id";
+                    input class="in" id="f" name="q" type="search" value=(sought.unwrap_or_default()) placeholder="Number, address, id, text, name=value";
                 }
+                (select("in", "Look in", &PLACES, &chosen, false))
                 (select("status", "Status", &STATUSES, &status, false))
                 (select("channel", "Channel", &CHANNELS, &on, false))
                 button class="btn" { "Filter" }
             }
             @if messages.is_empty() {
-                @if filtered {
+                @if let Some(older) = asked.older("/messages", next.clone()) {
+                    (empty("search", "Nothing so far", "None of the newest messages that were looked at fits. There are older ones.", html! { a class="btn" href=(older) { "Look further" } a class="btn" href="/messages" { "Clear all filters" } }))
+                } @else if filtered {
                     (empty("search", "Nothing matches", "No message fits all of these filters.", html! { a class="btn" href="/messages" { "Clear all filters" } }))
                 } @else {
                     (empty("msg", "No messages yet", "Everything that you send and receive shows here, with what became of it.", html! { a class="btn go" href="/messages/new" { "Send the first one" } }))

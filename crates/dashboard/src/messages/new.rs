@@ -6,10 +6,10 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::messages::{Plan, SendMessage, SendOptions};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Channel, Environment, Error, RequestedChannel, Result};
+use nuncio_domain::{Channel, Environment, Error, RequestedChannel, Result, sms};
 
 use crate::App;
-use crate::components::{Faults, Field, channel, channels, head, icon, money, select};
+use crate::components::{Faults, Field, channel, channels, head, icon, money, select, words};
 use crate::form::{Form, recipient};
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Signed, form, lead_to, refuse};
@@ -46,8 +46,17 @@ impl Typed {
     }
 }
 
+/// An empty form, or one that repeats the message that `like` names.
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
-    let typed = Typed { to: asked.get("to").unwrap_or_default(), key: once(&app), ..Typed::default() };
+    let mut typed = Typed { to: asked.get("to").unwrap_or_default(), key: once(&app), ..Typed::default() };
+    if let Some(like) = asked.get("like") {
+        let message = match app.core.messages().get(&who.caller, &like, |_| true).await {
+            Ok(message) => message,
+            Err(error) => return refuse(&who, "/messages", &error),
+        };
+        message.channel.clone_into(&mut typed.channel);
+        (typed.to, typed.text, typed.subject) = (message.to, message.text.unwrap_or_default(), message.subject.unwrap_or_default());
+    }
     page(StatusCode::OK, &who, &typed, &Faults::default(), None)
 }
 
@@ -98,7 +107,7 @@ fn page(status: StatusCode, who: &SignedIn, typed: &Typed, faults: &Faults, plan
     let content = html! {
         (head(Some(("/messages", "Messages")), html! { "New message" }, html! { (line) }, html! {}))
         div class="aside" {
-            form class="panel" method="post" action="/messages/new" {
+            form class="panel" method="post" action="/messages/new" data-check="live" {
                 (form_key(who))
                 input type="hidden" name="once" value=(typed.key);
                 div class="body" {
@@ -113,10 +122,58 @@ fn page(status: StatusCode, who: &SignedIn, typed: &Typed, faults: &Faults, plan
                     button class="btn go push" name="do" value="send" { @if test { "Send in the test environment" } @else { "Send" } }
                 }
             }
-            @if let Some(plan) = plan { (verdict(plan)) }
+            div class="stack" id="live" aria-live="polite" {
+                @if let Some(plan) = plan { (verdict(plan)) }
+                @if !typed.text.is_empty() { (seen(typed, plan)) (parts(&typed.text, plan)) }
+            }
         }
     };
     framed(status, who, "/messages", "New message", &content)
+}
+
+/// The message as its channel shows it.
+fn seen(typed: &Typed, plan: Option<&Plan>) -> Markup {
+    let by = plan.map_or(typed.channel.as_str(), |plan| plan.channel.as_str());
+    html! {
+        section class="panel" {
+            header { h2 { "What they see" } @if plan.is_some() { span class="faint" { "by " (channel(by)) } } }
+            div class="body" {
+                @match by {
+                    "email" => {
+                        div class="letter" dir="auto" { @if !typed.subject.is_empty() { p { b { (words(&typed.subject)) } } } (typed.text) }
+                    }
+                    "voice" => { p class="soft" { "A voice says:" } p class="quote" dir="auto" { (typed.text) } }
+                    _ => { div class="phone" { @if let Some(plan) = plan { p class="by" { (plan.from) } } p class="bub" dir="auto" { (typed.text) } } }
+                }
+            }
+        }
+    }
+}
+
+/// How many short messages the text becomes, unless another channel carries it, and which character makes it more.
+fn parts(text: &str, plan: Option<&Plan>) -> Markup {
+    if plan.is_some_and(|plan| plan.segments.is_none()) {
+        return html! {};
+    }
+    let measure = sms::measure(text);
+    let room = if measure.segments > 1 { usize::from(measure.segments) * measure.encoding.part() } else { measure.encoding.alone() };
+    html! {
+        section class="panel" {
+            header { h2 { "As SMS" } span class="faint" { (measure.segments) @if measure.segments == 1 { " part" } @else { " parts" } } }
+            div class="body tight" {
+                p { (measure.units) " of " (room) " characters" @if measure.segments > 1 { " of " (measure.segments) " parts" } "." }
+                @if let Some(forced) = measure.forced_by {
+                    div class="note warn" {
+                        (icon("alert"))
+                        div {
+                            b { mark class="char" { (forced.character) } " makes it UCS-2." }
+                            p { "It is character " (forced.position + 1) ". With it a part holds " (sms::Encoding::Ucs2.alone()) " characters; without such ones " (sms::Encoding::Gsm7.alone()) "." }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn verdict(plan: &Plan) -> Markup {
@@ -133,7 +190,9 @@ fn verdict(plan: &Plan) -> Markup {
                     dt { "Why" } dd { (plan.routing.reason) }
                     @if let Some(segments) = plan.segments { dt { "Parts" } dd { (segments) @if let Some(encoding) = plan.encoding { " (" (encoding) ")" } } }
                     @if let Some(fallback) = plan.fallback_channel { dt { "If that fails" } dd { (channel(fallback)) } }
-                    @for considered in plan.routing.considered.iter().filter(|considered| considered.channel == plan.channel) { dt { "Cost" } dd { (money(considered.price)) } }
+                    @if let Some(cost) = &plan.estimated_cost { dt { "Cost" } dd { (money(Some(cost.cost_total))) } } @else { dt { "Cost" } dd { "No price is set" } }
+                    @if !plan.affordable { dt { "Money" } dd { "There is not enough left for it" } }
+                    @for part in &plan.degraded { dt { "Changed" } dd { (part) } }
                     @for warning in &plan.routing.warnings { dt { "Note" } dd { (warning) } }
                 }
             }

@@ -85,6 +85,7 @@ fn acts(who: &SignedIn, message: &MessageView) -> Markup {
         @if matches!(message.status, "queued" | "scheduled") {
             (ask_first("cancel", "Cancel", "Cancel this message?", "No provider has it yet. It will not be sent.", &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
         }
+        @if message.direction == "outbound" && message.held_reason.is_none() { a class="btn" href={ "/messages/new?like=" (message.id) } { "Send again" } }
         @if let Some(contact) = message.contact_id { a class="btn" href={ "/contacts/" (contact) } { "Contact" } }
     }
 }

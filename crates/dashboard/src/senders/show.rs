@@ -37,7 +37,7 @@ async fn senders(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                         @for sender in &senders {
                             tr {
                                 td { a class="to clip" href={ "/senders/" (sender.id) } { (words(&sender.name)) } @if sender.is_default { " " span class="tag" { "default" } } }
-                                td { @for own in &sender.connections { span class="row" { (health(&own.health)) span class="faint" { (channel(own.channel)) " · " (own.kind) } } } @if sender.connections.is_empty() { span class="faint" { "nothing connected" } } }
+                                td { @for own in &sender.connections { span class="row" { (health(&own.health)) span class="faint" { (channel(own.channel)) span class="w" { " · " (own.kind) } } } } @if sender.connections.is_empty() { span class="faint" { "nothing connected" } } }
                             }
                         }
                     }

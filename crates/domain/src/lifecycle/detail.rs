@@ -34,6 +34,9 @@ pub struct Detail {
     /// Number of SMS segments, if a route is SMS.
     #[serde(rename = "sg", default, skip_serializing_if = "Option::is_none")]
     pub segments: Option<u16>,
+    /// When it was to be sent, if not at once.
+    #[serde(rename = "sc", with = "crate::time::millis::option", default, skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<Timestamp>,
     /// When a provider first accepted it.
     #[serde(rename = "st", with = "crate::time::millis::option", default, skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<Timestamp>,

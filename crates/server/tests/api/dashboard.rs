@@ -239,7 +239,8 @@ async fn the_life_of_a_message_is_seen() {
             assert!(page.contains(words), "{words}: {page}");
         }
         let home = browser.page("/").await;
-        assert!(home.contains("What arrived") && home.contains("<td>US</td>") && home.contains("class=\"meter\""), "{home}");
+        assert!(home.contains("<th scope=\"row\">SMS, US</th>") && home.contains("Show as a table"), "{home}");
+        assert!(home.contains("<dt>Sent</dt><dd>1</dd>") && home.contains("<dt>Arrived</dt><dd>100.0 %</dd>"), "{home}");
         let list = browser.page("/messages").await;
         assert!(list.contains("+12125550003") && list.contains("Delivered"), "{list}");
         assert!(browser.page("/messages?status=failed").await.contains("Nothing matches"));

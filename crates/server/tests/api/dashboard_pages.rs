@@ -10,7 +10,7 @@ use crate::broadcasts::finish;
 use crate::dashboard::{Browser, person};
 
 /// Sends a file with fields before it, as a browser does.
-async fn upload(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)], name: &str, file: &str) -> TestResponse {
+pub(crate) async fn upload(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)], name: &str, file: &str) -> TestResponse {
     let mut body = String::new();
     for (field, value) in fields {
         body.push_str(&format!("--b\r\nContent-Disposition: form-data; name=\"{field}\"\r\n\r\n{value}\r\n"));

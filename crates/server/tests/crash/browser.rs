@@ -20,7 +20,7 @@ fn pictures() -> PathBuf {
     std::env::var_os("NUNCIO_TEST_PICTURES").map_or_else(beside, PathBuf::from)
 }
 
-// holds: pages.browser
+// holds: pages.browser, pages.tasks
 #[tokio::test]
 #[ignore = "heavy: needs Chromium and the npm peers"]
 async fn heavy_browser_walk() {

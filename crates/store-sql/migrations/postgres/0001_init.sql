@@ -463,6 +463,29 @@ CREATE TABLE country_metrics (
     PRIMARY KEY (tenant_id, channel, country)
 );
 
+-- Figures of an hour by channel and country. `spent` is in micros of a US dollar; `within_…` and `later` count delivery times, each
+-- time in one of them.
+CREATE TABLE traffic (
+    tenant_id   BIGINT NOT NULL,
+    hour        BIGINT NOT NULL,
+    channel     SMALLINT NOT NULL,
+    country     TEXT COLLATE "C" NOT NULL,
+    sent        BIGINT NOT NULL,
+    unconfirmed BIGINT NOT NULL,
+    delivered   BIGINT NOT NULL,
+    failed      BIGINT NOT NULL,
+    spent       BIGINT NOT NULL,
+    within_1s   BIGINT NOT NULL,
+    within_2s   BIGINT NOT NULL,
+    within_5s   BIGINT NOT NULL,
+    within_15s  BIGINT NOT NULL,
+    within_1m   BIGINT NOT NULL,
+    within_5m   BIGINT NOT NULL,
+    within_30m  BIGINT NOT NULL,
+    later       BIGINT NOT NULL,
+    PRIMARY KEY (tenant_id, hour, channel, country)
+);
+
 CREATE TABLE templates (
     tenant_id  BIGINT NOT NULL,
     id         UUID NOT NULL,

@@ -463,6 +463,29 @@ CREATE TABLE country_metrics (
     PRIMARY KEY (tenant_id, channel, country)
 ) STRICT, WITHOUT ROWID;
 
+-- Figures of an hour by channel and country. `spent` is in micros of a US dollar; `within_…` and `later` count delivery times, each
+-- time in one of them.
+CREATE TABLE traffic (
+    tenant_id   INTEGER NOT NULL,
+    hour        INTEGER NOT NULL,
+    channel     INTEGER NOT NULL,
+    country     TEXT NOT NULL,
+    sent        INTEGER NOT NULL,
+    unconfirmed INTEGER NOT NULL,
+    delivered   INTEGER NOT NULL,
+    failed      INTEGER NOT NULL,
+    spent       INTEGER NOT NULL,
+    within_1s   INTEGER NOT NULL,
+    within_2s   INTEGER NOT NULL,
+    within_5s   INTEGER NOT NULL,
+    within_15s  INTEGER NOT NULL,
+    within_1m   INTEGER NOT NULL,
+    within_5m   INTEGER NOT NULL,
+    within_30m  INTEGER NOT NULL,
+    later       INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, hour, channel, country)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE templates (
     tenant_id  INTEGER NOT NULL,
     id         BLOB NOT NULL,

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use nuncio_domain::AddressId;
 use nuncio_domain::broadcast::{Counts, Halt};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Applied, Change, Step, Wait};
+use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
 use nuncio_domain::message::{Message, Money};
+use nuncio_domain::{AddressId, Micros};
 use nuncio_store::{RawReceipt, Result, Transition, Transitioned};
 use uuid::Uuid;
 
@@ -71,14 +71,19 @@ impl TransitionBatch {
             other => other,
         };
         let state = &mut loaded.row.state;
+        let cost = |state: &State| state.detail.cost.map_or(0, |cost| cost.total().0);
+        let before = cost(state);
         let applied = state.apply(step, item.now, &mut loaded.changes);
+        let spent = Micros(cost(state).saturating_sub(before));
         loaded.touched |= applied == Applied::Yes || loaded.changes.len() > seen;
         let started = applied == Applied::Yes && matches!(item.step, Step::Start { .. }) && matches!(state.wait, Wait::Owned { .. });
         // A message starts once in a batch, and may be large.
         let fixed = if started { loaded.row.fixed.take() } else { None };
         let message = fixed.map(|fixed| Box::new(Message { state: state.clone(), ..Arc::unwrap_or_clone(fixed) }));
         Ok(Transitioned::Found {
+            id: item.id,
             applied,
+            spent,
             state: Box::new(state.clone()),
             changes: loaded.changes[seen..].to_vec(),
             address: AddressId::from_uuid(loaded.row.address),

@@ -6,7 +6,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::Db;
-use super::sql::Condition;
+use super::sql::{Condition, contains};
 use crate::agenda::AgendaRow;
 
 /// Ends a query that locks its rows until the transaction ends.
@@ -68,6 +68,21 @@ pub(super) fn contacts_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>
     query
 }
 
+/// The countries of the contacts behind addresses of a tenant, each with its address, looked up by their keys as above.
+pub(super) fn countries_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>) -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::new("SELECT a.id, a.country FROM unnest(");
+    query.push_bind(addresses.into_iter().collect::<Vec<_>>());
+    query.push(
+        r") AS u (id) CROSS JOIN LATERAL (
+            SELECT a.id, c.country
+            FROM addresses a
+            JOIN contacts c ON c.tenant_id = a.tenant_id AND c.id = a.contact_id
+            WHERE a.tenant_id = ",
+    );
+    query.push_bind(tenant).push(" AND a.id = u.id OFFSET 0) AS a");
+    query
+}
+
 /// Name keys with up to `limit` contacts of each, the oldest ones. By key, because the planner takes `= ANY` for a reason to read the whole
 /// table as long as it has no statistics.
 pub(super) fn contacts_named(tenant: i64, name_keys: &BTreeSet<String>, limit: u32) -> QueryBuilder<Db> {
@@ -116,6 +131,14 @@ pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, 
     Box::new(move |query| {
         query.push("CAST(CAST(").push(column).push(" AS JSON) -> '").push(member).push("' -> ").push_bind(key.clone());
         query.push(" AS TEXT) IN (").push_bind(text.clone()).push(", ").push_bind(value.clone()).push(")");
+    })
+}
+
+/// That the member `member` of `column` is a text with `part` in it, whatever the case of letters from A to Z.
+pub(super) fn json_contains(column: &'static str, member: &'static str, part: &str) -> Condition {
+    let pattern = contains(part);
+    Box::new(move |query| {
+        query.push("(CAST(").push(column).push(" AS JSON) ->> '").push(member).push(r#"') COLLATE "C" ILIKE "#).push_bind(pattern.clone());
     })
 }
 

@@ -31,6 +31,7 @@ pub const DISTRIBUTED: &[&str] = &[
     "erasures",
     "channel_metrics",
     "country_metrics",
+    "traffic",
     "suppressions",
     "webhooks",
     "webhook_cursors",

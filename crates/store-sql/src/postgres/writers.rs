@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nuncio_domain::Micros;
 use nuncio_domain::lifecycle::{Applied, Step, Wait};
 use nuncio_store::{Accepted, Result, StoreError, Transition, Transitioned};
 use parking_lot::Mutex;
@@ -152,7 +153,9 @@ impl ReadBack for Transition {
         };
         let ours = message.state.wait == (Wait::Owned { node }) && message.state.fence == fence + 1;
         Ok(ours.then(|| Transitioned::Found {
+            id: message.id,
             applied: Applied::Yes,
+            spent: Micros(0),
             state: Box::new(message.state.clone()),
             changes: Vec::new(),
             address: message.address,

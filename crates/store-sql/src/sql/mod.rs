@@ -29,7 +29,8 @@ mod reviews;
 mod routing;
 mod suppressions;
 mod templates;
+mod traffic;
 mod users;
 mod webhooks;
 
-pub(super) use query::Condition;
+pub(super) use query::{Condition, contains};

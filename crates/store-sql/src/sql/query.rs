@@ -150,6 +150,18 @@ where
     })
 }
 
+/// The pattern of `LIKE` for texts with `part` in them; a backslash escapes.
+pub(crate) fn contains(part: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in part.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern + "%"
+}
+
 /// The rows of a list that can be decoded. One corrupt row must not block the others of all tenants.
 pub(super) fn readable<T>(rows: impl Iterator<Item = Result<T>>) -> Vec<T> {
     rows.filter_map(|row| row.inspect_err(|error| tracing::error!(%error, "a row is passed over")).ok()).collect()

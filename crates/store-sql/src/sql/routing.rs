@@ -1,18 +1,23 @@
 //! What the choice of a channel rests on.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{AddressId, AddressKind, Channel, TenantId, Timestamp};
 use nuncio_store::{ChannelMetrics, CountryMetrics, MetricDelta, Result, RoutingRepo};
 
 use sqlx::QueryBuilder;
+use uuid::Uuid;
 
-use super::{Db, SqlTx};
+use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
 
 /// When a country has so many attempts, the old ones are halved: what was long ago says less and less.
 const MEMORY: i64 = 10_000;
+/// Addresses of one query.
+const LOOKED_UP: usize = 1_000;
 
 #[async_trait]
 impl RoutingRepo for SqlTx {
@@ -70,21 +75,18 @@ impl RoutingRepo for SqlTx {
     }
 
     async fn countries_of(&mut self, addresses: &[(TenantId, AddressId)]) -> Result<Vec<(TenantId, AddressId, String)>> {
-        let mut known = Vec::with_capacity(addresses.len());
+        let mut tenants: BTreeMap<i64, BTreeSet<Uuid>> = BTreeMap::new();
         for (tenant, address) in addresses {
-            let row: Option<(String,)> = sqlx::query_as(
-                r"
-                    SELECT c.country
-                    FROM addresses a
-                    JOIN contacts c ON c.tenant_id = a.tenant_id AND c.id = a.contact_id
-                    WHERE a.tenant_id = $1 AND a.id = $2",
-            )
-            .bind(tenant.0)
-            .bind(address.uuid())
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
-            known.extend(row.map(|(country,)| (*tenant, *address, country)));
+            tenants.entry(tenant.0).or_default().insert(address.uuid());
+        }
+        let mut known = Vec::with_capacity(addresses.len());
+        for (tenant, ids) in tenants {
+            let ids: Vec<Uuid> = ids.into_iter().collect();
+            for part in ids.chunks(LOOKED_UP) {
+                let rows: Vec<(Uuid, String)> =
+                    dialect::countries_of(tenant, part.iter().copied()).build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+                known.extend(rows.into_iter().map(|(id, country)| (TenantId(tenant), AddressId::from_uuid(id), country)));
+            }
         }
         Ok(known)
     }

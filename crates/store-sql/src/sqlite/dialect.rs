@@ -6,7 +6,7 @@ use sqlx::{Arguments as _, QueryBuilder};
 use uuid::Uuid;
 
 use super::Db;
-use super::sql::Condition;
+use super::sql::{Condition, contains};
 use crate::agenda::AgendaRow;
 
 /// There is one writer: every write transaction has locked everything.
@@ -70,6 +70,20 @@ pub(super) fn contacts_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>
     query
 }
 
+/// The countries of the contacts behind addresses of a tenant, each with its address.
+pub(super) fn countries_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>) -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::new(
+        r"
+            SELECT a.id, c.country
+            FROM addresses a
+            JOIN contacts c ON c.tenant_id = a.tenant_id AND c.id = a.contact_id
+            WHERE a.tenant_id = ",
+    );
+    query.push_bind(tenant);
+    push_in(&mut query, "a.id", addresses);
+    query
+}
+
 /// Name keys with up to `limit` contacts of each, the oldest ones. The keys come first, so that each is one look into the index.
 pub(super) fn contacts_named(tenant: i64, name_keys: &BTreeSet<String>, limit: u32) -> QueryBuilder<Db> {
     let mut query = with_keys(name_keys);
@@ -130,6 +144,14 @@ pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, 
     Box::new(move |query| {
         query.push("(").push(column).push(" -> ").push_bind(path.clone()).push(") IN (");
         query.push_bind(text.clone()).push(", ").push_bind(value.clone()).push(")");
+    })
+}
+
+/// That the member `member` of `column` is a text with `part` in it, whatever the case of letters from A to Z.
+pub(super) fn json_contains(column: &'static str, member: &'static str, part: &str) -> Condition {
+    let (path, pattern) = (format!("$.{member}"), contains(part));
+    Box::new(move |query| {
+        query.push("(").push(column).push(" ->> ").push_bind(path.clone()).push(") LIKE ").push_bind(pattern.clone()).push(r" ESCAPE '\'");
     })
 }
 

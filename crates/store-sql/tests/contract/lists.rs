@@ -45,6 +45,7 @@ fn inbound(h: &Harness, from: u32, provider: &str) -> NewInbound {
 pub(crate) async fn every_filter_filters(h: &Harness) {
     let mut voice = with_key(h.item(&phone(2)), "the key", 1);
     voice.message.state.route.channel = Channel::Voice;
+    voice.message.request_mut().text = Some("Your \"PARCEL\" is 100%_ \\ é".to_owned());
     let voice = h.accept(voice).await.id;
     let sending = h.sending(1).await.id;
     let sent = h.sent(2).await.id;
@@ -78,6 +79,11 @@ pub(crate) async fn every_filter_filters(h: &Harness) {
     assert_eq!(span(Some(born(sending)), Some(born(incoming)), Some(sent)).await, [sending], "goes on from a place");
     assert_eq!(span(Some(born(last)), None, None).await, [last]);
     assert_eq!(span(None, Some(born(sending)), None).await, [voice]);
+    let text = |part: &str| MessageFilter { text: Some(part.to_owned()), ..MessageFilter::default() };
+    for part in ["your \"parcel\"", "100%_", "\\ é", "É"] {
+        assert_eq!(list(h, text(part)).await, [voice; 1][..usize::from(part != "É")], "{part}");
+    }
+    assert!(list(h, text("1%_")).await.is_empty(), "signs of LIKE stand for themselves");
     let from = |from: &str| MessageFilter { from: Some(from.to_owned()), ..MessageFilter::default() };
     assert_eq!(list(h, from("+34600000000")).await.len(), 5, "what the make module sends from");
     assert!(list(h, from("+34600000001")).await.is_empty());
@@ -363,6 +369,11 @@ pub(crate) async fn what_is_due_comes_longest_due_first(h: &Harness) {
     assert_eq!((due[0].expires_at, due[0].bulk), (first.0.state.expires_at, false));
     let expired = ids(&tx.due_messages(&all, &skipped, first.0.state.expires_at, 9).await.unwrap());
     assert_eq!(expired[..2], [first.0.id, second.0.id], "what is over is over, whatever it waits for");
+    assert_eq!(ids(&tx.overdue_messages(h.world.tenant, third.1, 9).await.unwrap()), [first.0.id], "of one tenant, and due for longer");
+    let later = third.1.plus(std::time::Duration::from_secs(1));
+    assert_eq!(ids(&tx.overdue_messages(h.world.tenant, later, 9).await.unwrap()), [first.0.id, third.0.id]);
+    assert_eq!(ids(&tx.overdue_messages(h.world.tenant, later, 1).await.unwrap()), [first.0.id]);
+    assert_eq!(ids(&tx.overdue_messages(h.other.tenant, later, 9).await.unwrap()), [second.0.id]);
     let mut of_shards = Vec::new();
     for shard in &all {
         of_shards.extend(ids(&tx.due_messages(&[*shard], &[], third.1, 9).await.unwrap()));

@@ -33,6 +33,7 @@ mod retention;
 mod schema;
 mod suppressions;
 mod templates;
+mod traffic;
 mod transition;
 mod webhooks;
 
@@ -197,6 +198,9 @@ cases! {
             an_invitation_that_ended_is_expired,
             the_invitations_of_a_client_are_found,
             a_number_is_set_aside_while_its_invitation_is_open,
+        }
+        traffic {
+            hourly_figures_add_up_and_leave,
         }
         templates {
             a_template_comes_back_as_it_was,

@@ -19,6 +19,17 @@ const AGENDA_ROWS: usize = 16;
 /// Agenda rows that one look expands at most.
 const AGENDA_LOOK: usize = 4_096;
 
+/// Every shard.
+const SHARDS: [i16; 64] = {
+    let mut all = [0; 64];
+    let mut shard = 0;
+    while shard < 64 {
+        all[shard] = shard as i16;
+        shard += 1;
+    }
+    all
+};
+
 /// A row of the agenda, as it is read.
 #[derive(sqlx::FromRow)]
 struct AgendaRow {
@@ -70,6 +81,29 @@ pub(super) async fn due_messages(
         let live = guarded_by(tx, &rows).await?;
         found.extend(live.into_iter().filter(|row| row.due_at.is_some_and(|due| due <= now.millis()) && !rests(row)));
         if rows.len() < AGENDA_ROWS {
+            break;
+        }
+    }
+    found.sort_by_key(|row| row.due_at);
+    found.truncate(limit as usize);
+    Ok(found.into_iter().map(DueRow::decode).collect())
+}
+
+pub(super) async fn overdue_messages(tx: &mut SqlTx, tenant: TenantId, before: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
+    let mut query = QueryBuilder::<Db>::new(select!(
+        r"
+        WHERE due_at IS NOT NULL AND due_at < "
+    ));
+    query.push_bind(before.millis());
+    dialect::push_shards(&mut query, &SHARDS);
+    query.push(" AND connection_id IS NOT NULL AND tenant_id = ").push_bind(tenant.0);
+    query.push(" ORDER BY due_at, id LIMIT ").push_bind(i64::from(limit));
+    let rows: Vec<AgendaRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let mut found = Vec::new();
+    for part in rows.chunks(AGENDA_ROWS) {
+        let live = guarded_by(tx, part).await?;
+        found.extend(live.into_iter().filter(|row| row.wait == 1 && row.due_at.is_some_and(|due| due < before.millis())));
+        if found.len() >= limit as usize {
             break;
         }
     }

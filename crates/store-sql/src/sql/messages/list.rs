@@ -42,6 +42,7 @@ fn conditions(filter: &MessageFilter) -> Vec<Condition> {
     all.extend(filter.sender.map(|sender| is("m.sender_id", sender.uuid())));
     all.extend(filter.broadcast.map(|broadcast| part_of(broadcast)));
     all.extend(filter.metadata.iter().map(|(key, value)| dialect::json_entry("m.request", "metadata", key, value)));
+    all.extend(filter.text.as_deref().map(|part| dialect::json_contains("m.request", "text", part)));
     all
 }
 

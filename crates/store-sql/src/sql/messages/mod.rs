@@ -79,6 +79,10 @@ impl MessageRepo for SqlTx {
         agenda::due_messages(self, shards, skip, now, limit).await
     }
 
+    async fn overdue_messages(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
+        agenda::overdue_messages(self, tenant, before, limit).await
+    }
+
     async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>> {
         agenda::messages_owned_by(self, node, limit).await
     }

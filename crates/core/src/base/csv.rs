@@ -1,0 +1,79 @@
+//! CSV (RFC 4180): cells that spreadsheets read as text, and small files read whole.
+
+use csv_core::{ReadRecordResult, ReaderBuilder};
+use nuncio_domain::{Error, Result};
+
+/// A cell. Text that a spreadsheet would take for a formula begins with an apostrophe; numbers do not.
+pub(crate) fn quoted(cell: &str) -> String {
+    let number = cell.strip_prefix(['+', '-']).is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+    let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && !number;
+    let cell = if formula { format!("'{cell}") } else { cell.to_owned() };
+    if cell.contains([',', '"', '\n', '\r', ';']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+}
+
+/// The cell as it was before [`quoted`] made it harmless.
+pub(crate) fn unquoted(cell: &str) -> &str {
+    cell.strip_prefix('\'').filter(|rest| rest.starts_with(['=', '+', '-', '@', '\t', '\r'])).unwrap_or(cell)
+}
+
+/// The mark that parts most cells of the head line: `,`, `;` or a tab.
+pub(crate) fn delimiter(head: &[u8]) -> u8 {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let count = |mark: u8| line.iter().filter(|byte| **byte == mark).count();
+    [b',', b';', b'\t'].into_iter().rev().max_by_key(|mark| count(*mark)).unwrap_or(b',')
+}
+
+/// All records of a file, each with its line; empty ones are left out. Holds the file in memory a second time.
+pub(crate) fn records(file: &[u8]) -> Result<Vec<(u64, Vec<String>)>> {
+    let mut input = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
+    if std::str::from_utf8(input).is_err() {
+        return Err(Error::field("file", "is not UTF-8; save it as UTF-8"));
+    }
+    let mut reader = ReaderBuilder::new().delimiter(delimiter(input)).build();
+    let (mut fields, mut ends) = (vec![0; input.len() + 1], vec![0; 64]);
+    let (mut filled, mut ended, mut records) = (0, 0, Vec::new());
+    let mut line = 1;
+    loop {
+        let (result, read, wrote, more) = reader.read_record(input, &mut fields[filled..], &mut ends[ended..]);
+        input = &input[read..];
+        (filled, ended) = (filled + wrote, ended + more);
+        match result {
+            ReadRecordResult::InputEmpty => {}
+            ReadRecordResult::OutputFull => fields.resize(fields.len() * 2, 0),
+            ReadRecordResult::OutputEndsFull => ends.resize(ends.len() * 2, 0),
+            ReadRecordResult::End => return Ok(records),
+            ReadRecordResult::Record => {
+                let starts = std::iter::once(0).chain(ends[..ended].iter().copied());
+                let cell = |(start, end): (usize, &usize)| String::from_utf8_lossy(&fields[start..*end]).trim().to_owned();
+                let cells: Vec<String> = starts.zip(&ends[..ended]).map(cell).collect();
+                if cells.iter().any(|cell| !cell.is_empty()) {
+                    records.push((line, cells));
+                }
+                (filled, ended, line) = (0, 0, reader.line());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        let cells = ["+34600111222", "=1+1", "@SUM(A1)", "a,b", "say \"hi\"", "-5", "+34\n=1"].map(quoted);
+        assert_eq!(cells, ["+34600111222", "'=1+1", "'@SUM(A1)", "\"a,b\"", "\"say \"\"hi\"\"\"", "-5", "\"'+34\n=1\""]);
+        assert_eq!(["'=1+1", "'tis", "+34"].map(unquoted), ["=1+1", "'tis", "+34"]);
+    }
+
+    #[test]
+    fn a_file_is_read_with_its_lines() {
+        let read = records("\u{feff}name;phone\nAna;\"a;\nb\"\n\n;\nBo;2\n".as_bytes()).expect("UTF-8");
+        let cells = |texts: [&str; 2]| texts.map(str::to_owned).to_vec();
+        assert_eq!(read[0], (1, cells(["name", "phone"])));
+        assert_eq!(read[1], (2, cells(["Ana", "a;\nb"])));
+        assert_eq!((read.len(), &read[2].1), (3, &cells(["Bo", "2"])));
+        assert!(records(b"name\n\xff\n").is_err());
+        assert_eq!(records(b"").expect("nothing"), []);
+    }
+}

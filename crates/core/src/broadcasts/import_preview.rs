@@ -1,0 +1,89 @@
+//! What the columns of a file of recipients would become, from its first lines.
+
+use nuncio_domain::broadcast::Broadcast;
+use nuncio_domain::template::Template;
+use nuncio_domain::{Permission, Result};
+
+use super::import::renamed;
+use super::import_rows::{Columns, named};
+use super::{Broadcasts, ImportContacts, variables};
+use crate::base::csv::records;
+use crate::base::{Caller, parse_id};
+
+/// Bytes of a file that are looked at.
+pub const HEAD: usize = 64 * 1024;
+/// Rows that are shown.
+const ROWS: usize = 3;
+
+/// What a column becomes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ColumnUse {
+    /// Whom the message goes to.
+    Recipient,
+    /// The value of this variable.
+    Variable(String),
+    /// Nothing.
+    LeftOut,
+}
+
+/// One column of the file.
+#[derive(Clone, Debug)]
+pub struct PreviewedColumn {
+    /// Its name in the file.
+    pub name: String,
+    /// What it becomes.
+    pub becomes: ColumnUse,
+    /// Its first values.
+    pub values: Vec<String>,
+}
+
+/// What a file would become.
+#[derive(Clone, Debug)]
+pub struct ImportPreview {
+    /// The columns, in the order of the file.
+    pub columns: Vec<PreviewedColumn>,
+    /// Variables of the content that no column fills, and which have no value for all.
+    pub missing: Vec<String>,
+}
+
+impl Broadcasts<'_> {
+    /// Reads the beginning of a CSV file, of at most [`HEAD`] bytes, and writes nothing.
+    pub async fn preview_import(&self, caller: &Caller, id: &str, asked: &ImportContacts, head: &[u8]) -> Result<ImportPreview> {
+        caller.require(Permission::BroadcastsRead)?;
+        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let template = self.template_of(&broadcast).await?;
+        let columns = columns(&broadcast, template.as_ref(), asked)?;
+        // The last line may be cut off.
+        let end = if head.len() < HEAD { head.len() } else { head.iter().rposition(|byte| *byte == b'\n').unwrap_or(head.len()) };
+        let mut rows = records(&head[..end])?.into_iter().map(|(_, cells)| cells);
+        let named = uses(&columns, &rows.next().unwrap_or_default())?;
+        let rows: Vec<Vec<String>> = rows.take(ROWS).collect();
+        let filled = |name: &String| named.iter().any(|(_, becomes)| matches!(becomes, ColumnUse::Variable(variable) if variable == name));
+        let missing = columns.used.iter().filter(|name| !filled(name) && !broadcast.body.variables.contains_key(*name)).cloned().collect();
+        let column = |(at, (name, becomes)): (usize, (String, ColumnUse))| {
+            let values = rows.iter().filter_map(|row| row.get(at)).cloned().collect();
+            PreviewedColumn { name, becomes, values }
+        };
+        Ok(ImportPreview { columns: named.into_iter().enumerate().map(column).collect(), missing })
+    }
+}
+
+/// How columns are read for a broadcast.
+pub(super) fn columns(broadcast: &Broadcast, template: Option<&Template>, asked: &ImportContacts) -> Result<Columns> {
+    let used = match template {
+        Some(template) => template.content.variables.clone(),
+        None => variables::used(broadcast).into_iter().map(str::to_owned).collect(),
+    };
+    Ok(Columns { recipient: asked.recipient.clone(), renamed: renamed(asked.columns.as_deref())?, used })
+}
+
+/// The columns of a head line, and what becomes of each.
+fn uses(columns: &Columns, head: &[String]) -> Result<Vec<(String, ColumnUse)>> {
+    let names = named(columns, head.iter().map(String::as_str).collect())?;
+    let becomes = |at: usize, name: &str| match columns.variable(name) {
+        _ if at == names.recipient => ColumnUse::Recipient,
+        Some(variable) => ColumnUse::Variable(variable.to_owned()),
+        None => ColumnUse::LeftOut,
+    };
+    Ok(names.all.iter().enumerate().map(|(at, name)| (name.clone(), becomes(at, name))).collect())
+}

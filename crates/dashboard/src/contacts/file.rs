@@ -1,0 +1,97 @@
+//! Contacts as a CSV file, out and in.
+
+use axum::body::Body;
+use axum::extract::{Multipart, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use futures::{StreamExt as _, stream};
+use maud::{Markup, html};
+use nuncio_core::contacts::file::{ContactFile, HEAD, ImportedPeople, ROWS};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Error, Result};
+
+use super::people;
+use crate::App;
+use crate::broadcasts::{broken, short};
+use crate::components::{Faults, Field, figure};
+use crate::form::of_another_site;
+use crate::shell::{form_key, framed};
+use crate::signed::{Asked, Signed, foreign, is_form_key, refuse};
+
+/// Everybody, for a spreadsheet.
+pub(crate) async fn export(State(app): State<App>, Signed(who): Signed) -> Response {
+    let file = match app.core.contacts().file(&who.caller) {
+        Ok(file) => file,
+        Err(error) => return refuse(&who, "/contacts", &error),
+    };
+    let pieces =
+        stream::try_unfold(file, |mut file: ContactFile| async move { Ok::<_, Error>(file.next().await?.map(|lines| (lines, file))) });
+    let body = Body::from_stream(stream::iter([Ok(HEAD.to_owned())]).chain(pieces));
+    let name = "attachment; filename=\"contacts.csv\"";
+    ([(CONTENT_TYPE, "text/csv; charset=utf-8"), (CONTENT_DISPOSITION, name)], body).into_response()
+}
+
+/// The form that takes a file.
+pub(super) fn form(who: &SignedIn) -> Markup {
+    let countries = Field {
+        name: "countries",
+        label: "Countries of national numbers",
+        hint: "ES reads 600 111 222 as +34600111222.",
+        kind: "text",
+        value: "",
+        autocomplete: "off",
+        required: false,
+    };
+    html! {
+        section class="panel" {
+            header { h2 { "People from a file" } }
+            form class="body" method="post" enctype="multipart/form-data" action="/contacts" {
+                (form_key(who))
+                (countries.show(&Faults::default()))
+                div class="field" {
+                    label for="file" { "CSV file" }
+                    input class="in" id="file" name="file" type="file" accept=".csv,.tsv,.txt" required aria-describedby="file-hint";
+                    p class="hint" id="file-hint" { "The first line names the columns: name, phone, email, whatsapp, telegram, instagram. Others become metadata. At most " (figure(ROWS as u64)) " rows. Nobody gets a message." }
+                }
+                div class="row" { button class="btn" { "Add people" } }
+            }
+        }
+    }
+}
+
+/// Adds the people of a file. The fields stand before it, the form's key first of all.
+pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, asked: Asked, headers: HeaderMap, parts: Multipart) -> Response {
+    if of_another_site(&headers) {
+        return foreign(StatusCode::FORBIDDEN);
+    }
+    let (status, faults, imported) = match read(&app, &who, &headers, parts).await {
+        Ok(Some(imported)) => (StatusCode::OK, Faults::default(), Some(imported)),
+        Ok(None) => return foreign(StatusCode::FORBIDDEN),
+        Err(error) if error.code().status() == 400 => (StatusCode::BAD_REQUEST, Faults::of(&error), None),
+        Err(error) => return refuse(&who, "/contacts", &error),
+    };
+    match people(&app, &who, &asked, &faults, imported.as_ref()).await {
+        Ok(content) => framed(status, &who, "/contacts", "Contacts", &content),
+        Err(error) => refuse(&who, "/contacts", &error),
+    }
+}
+
+/// `None` when the form is of another page.
+async fn read(app: &App, who: &SignedIn, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<ImportedPeople>> {
+    let (mut countries, mut ours) = (Vec::new(), false);
+    while let Some(mut part) = parts.next_field().await.map_err(broken)? {
+        match part.name().unwrap_or_default().to_owned().as_str() {
+            "key" => ours = is_form_key(app, headers, &short(&mut part).await?),
+            "countries" => {
+                let text = short(&mut part).await?;
+                countries = text.split(',').map(|code| code.trim().to_uppercase()).filter(|code| !code.is_empty()).collect();
+            }
+            "file" if ours => {
+                return app.core.contacts().import(&who.caller, &part.bytes().await.map_err(broken)?, &countries).await.map(Some);
+            }
+            _ => {}
+        }
+    }
+    if ours { Err(Error::field("file", "is missing; choose a file")) } else { Ok(None) }
+}

@@ -1,0 +1,77 @@
+//! `/contacts/{id}/merge`: two contacts beside each other, and what they are as one.
+
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::contacts::{ContactView, MergeContacts, MergePreview};
+use nuncio_core::users::SignedIn;
+
+use super::name;
+use crate::App;
+use crate::components::{channel, head, time, words};
+use crate::shell::{form_key, shell};
+use crate::signed::{Asked, Signed, form, lead_to, refuse};
+
+/// Shows what merging `with` into the contact would make.
+pub(crate) async fn compare(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, asked: Asked) -> Response {
+    let with = asked.get("with").unwrap_or_default();
+    match app.core.contacts().preview_merge(&who.caller, &id, &with).await {
+        Ok(preview) => shell(&who, "/contacts", "Merge two contacts", &content(&who, &preview)),
+        Err(error) => refuse(&who, &format!("/contacts/{id}"), &error),
+    }
+}
+
+fn content(who: &SignedIn, preview: &MergePreview) -> Markup {
+    let (target, source) = (&preview.target, &preview.source);
+    html! {
+        (head(Some(("/contacts", "Contacts")), html! { "Are they one person?" }, html! { "Messages, opt-outs and figures of both go on with the one that stays." }, html! {
+            a class="btn" href={ "/contacts/" (source.id) "/merge?with=" (target.id) } { "The other way round" }
+        }))
+        div class="cols even" {
+            (person("Stays", target))
+            (person("Goes", source))
+            (person("Afterwards", &preview.merged))
+            section class="panel" {
+                form class="body" method="post" action={ "/contacts/" (target.id) "/merge" } {
+                    (form_key(who))
+                    input type="hidden" name="with" value=(source.id);
+                    p class="soft" { "This cannot be undone. The id of the one that goes leads to the one that stays." }
+                    div class="row" {
+                        button class="btn go" { "Merge them" }
+                        a class="btn" href={ "/contacts/" (target.id) } { "Keep both" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn person(title: &str, contact: &ContactView) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { (title) } }
+            div class="body" {
+                p { b { (words(&name(contact))) } }
+                dl class="facts" {
+                    dt { "Known since" } dd { (time(contact.created_at)) }
+                    @if let Some(country) = &contact.country_code { dt { "Country" } dd { (country) } }
+                    @for own in &contact.channels { dt { (channel(own.channel)) @if own.is_primary { " " span class="tag" { "primary" } } } dd { (words(&own.identifier)) } }
+                    @for (key, value) in &contact.metadata { dt { (words(key)) } dd { code { (value.to_string()) } } }
+                }
+            }
+        }
+    }
+}
+
+/// Merges two contacts.
+pub(crate) async fn merge(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let page = format!("/contacts/{id}");
+    match app.core.contacts().merge(&who.caller, &id, MergeContacts { source_contact_id: form.get("with") }).await {
+        Ok(_) => lead_to(&page),
+        Err(error) => refuse(&who, &page, &error),
+    }
+}

@@ -1,0 +1,105 @@
+//! `/contacts` and `/contacts/{id}`: who was written to and who wrote.
+
+mod file;
+mod merge;
+mod show;
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::contacts::file::ImportedPeople;
+use nuncio_core::contacts::{ContactView, ListContacts};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::Result;
+
+use crate::App;
+use crate::components::{Faults, channel, empty, figure, head, icon, pager, time, words};
+use crate::form::recipient;
+use crate::shell::shell;
+use crate::signed::{Asked, Signed, refuse};
+
+pub(crate) use file::{export, import};
+pub(crate) use merge::{compare, merge};
+pub(crate) use show::{act, show};
+
+/// Rows of a file that are shown with what is wrong.
+const SHOWN: usize = 20;
+
+pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
+    match people(&app, &who, &asked, &Faults::default(), None).await {
+        Ok(content) => shell(&who, "/contacts", "Contacts", &content),
+        Err(error) => refuse(&who, "/contacts", &error),
+    }
+}
+
+/// The list, after a file with what became of it.
+async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, imported: Option<&ImportedPeople>) -> Result<Markup> {
+    let sought = asked.get("q");
+    let mut list = ListContacts { cursor: asked.get("cursor"), ..ListContacts::default() };
+    match &sought {
+        Some(q) if q.contains('@') => list.email = Some(q.clone()),
+        Some(q) if recipient(q).starts_with('+') => list.phone_number = Some(recipient(q)),
+        q => list.name.clone_from(q),
+    }
+    let (contacts, next) = app.core.contacts().list(&who.caller, &list).await?;
+    Ok(html! {
+        (head(None, html! { "Contacts" }, html! { "Newest first" }, html! { a class="btn" href="#file" { "Add from a file" } a class="btn" href="/contacts.csv" { "Export as CSV" } }))
+        (faults.summary())
+        @if let Some(imported) = imported { (rows(imported)) }
+        section class="panel" aria-label="List" {
+            form class="filters" method="get" action="/contacts" {
+                div class="find" {
+                    label class="sr" for="f" { "Name, number or email address" }
+                    (icon("search"))
+                    input class="in" id="f" name="q" type="search" value=(sought.as_deref().unwrap_or_default()) placeholder="Name, number or email address";
+                }
+                button class="btn" { "Filter" }
+            }
+            @if contacts.is_empty() {
+                @if sought.is_some() { (empty("search", "Nothing matches", "Nobody has this name, number or address.", html! { a class="btn" href="/contacts" { "Clear the filter" } })) }
+                @else { (empty("person", "No contacts yet", "Whoever you write to, and whoever writes to you, shows here. A person keeps all their addresses.", html! {})) }
+            } @else {
+                table class="rows fix" {
+                    caption class="sr" { "Contacts, newest first" }
+                    thead { tr { th scope="col" class="w5" { "Name" } th scope="col" class="w" { "Channels" } th scope="col" class="w w2" { "Country" } th scope="col" class="num w3" { "Since" } } }
+                    tbody {
+                        @for contact in &contacts {
+                            tr {
+                                td { a class="to clip" href={ "/contacts/" (contact.id) } { (words(&name(contact))) @if contact.suggested_merge_with.is_some() { " " span class="tag" { "maybe twice" } } } }
+                                td class="w" { (contact.available_channels.iter().map(|name| channel(name)).collect::<Vec<_>>().join(", ")) }
+                                td class="w" { (contact.country_code.as_deref().unwrap_or("–")) }
+                                td class="num" { (time(contact.created_at)) }
+                            }
+                        }
+                    }
+                }
+                (pager(asked.older("/contacts", next)))
+            }
+        }
+        (file::form(who))
+    })
+}
+
+/// What became of the rows of a file.
+fn rows(imported: &ImportedPeople) -> Markup {
+    html! {
+        section class="panel" role="status" {
+            header { h2 { (figure(imported.added as u64)) " of " (figure(imported.rows as u64)) " people are new" } }
+            div class="body" { p class="soft" { "Known by an address: " (figure(imported.known as u64)) ". Wrong rows: " (figure(imported.errors.len() as u64)) "." } }
+            @if !imported.errors.is_empty() {
+                table class="fix" {
+                    caption class="sr" { "Rows that are wrong" }
+                    thead { tr { th scope="col" class="num w1" { "Line" } th scope="col" { "What is wrong" } } }
+                    tbody { @for (line, reason) in imported.errors.iter().take(SHOWN) { tr { td class="num" { (line) } td { (words(reason)) } } } }
+                }
+            }
+        }
+    }
+}
+
+/// The name of a contact, or an address.
+pub(crate) fn name(contact: &ContactView) -> String {
+    let named = contact.display_name.clone().or_else(|| contact.profile_name.clone());
+    let address = || contact.channels.first().map(|channel| channel.identifier.clone());
+    named.or_else(address).unwrap_or_else(|| contact.id.to_string())
+}

@@ -1,0 +1,160 @@
+//! `/contacts/{id}`: one person, with channels, consent and messages.
+
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::contacts::ContactView;
+use nuncio_core::contacts::suppressions::{CreateSuppression, ListSuppressions, SuppressionView};
+use nuncio_core::messages::ListContactMessages;
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Channel, Error, Result};
+
+use super::name;
+use crate::App;
+use crate::components::{ask_first, channel, empty, head, icon, state, time, value, words};
+use crate::messages::list::table;
+use crate::shell::{form_key, shell};
+use crate::signed::{Signed, form, lead_to, refuse};
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
+    match person(&app, &who, &id).await {
+        Ok((title, content)) => shell(&who, "/contacts", &title, &content),
+        Err(error) => refuse(&who, "/contacts", &error),
+    }
+}
+
+async fn person(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)> {
+    let contact = app.core.contacts().get(&who.caller, id).await?;
+    let asked = ListContactMessages { limit: Some(50), ..ListContactMessages::default() };
+    let messages = app.core.messages().list_of_contact(&who.caller, id, &asked).await?.0;
+    let title = name(&contact);
+    let write_to = contact.channels.first().map(|channel| channel.identifier.clone()).unwrap_or_default();
+    let write: String = url::form_urlencoded::byte_serialize(write_to.as_bytes()).collect();
+    let opt_outs = opt_outs(app, who, &contact).await?;
+    let content = html! {
+        (head(Some(("/contacts", "Contacts")), words(&title), html! { "Known since " (time(contact.created_at)) }, html! { a class="btn" href={ "/conversations/" (contact.id) } { "Conversation" } a class="btn go" href={ "/messages/new?to=" (write) } { "Write" } }))
+        @if let Some(other) = contact.suggested_merge_with { (suggestion(who, &contact, &other.to_string())) }
+        div class="aside" {
+            section class="panel" {
+                header { h2 { "Messages" } }
+                @if messages.is_empty() { (empty("msg", "No messages", "Nothing was sent to this person, and nothing came.", html! {})) } @else { (table(&messages)) }
+            }
+            div class="stack" {
+                section class="panel" {
+                    header { h2 { "Channels" } }
+                    div class="body" {
+                        @for own in &contact.channels {
+                            dl class="facts" {
+                                dt { (channel(own.channel)) @if own.is_primary { " " span class="tag" { "primary" } } }
+                                dd { (words(&own.identifier)) @if own.verified { " " (state("ok", "verified")) } }
+                                @if let Some(at) = own.last_inbound_at { dt { "Last wrote" } dd { (time(at)) } }
+                                dt { "Arrived" } dd { (own.metrics.success_count) " of " (own.metrics.total_attempts) }
+                            }
+                        }
+                    }
+                }
+                (consent(who, &contact, &opt_outs))
+                section class="panel" {
+                    header { h2 { "Details" } }
+                    div class="body" {
+                        dl class="facts" { @for (key, value) in &contact.metadata { dt { (words(key)) } dd { code { (value.to_string()) } } } }
+                        (value(&contact.id.to_string()))
+                    }
+                }
+            }
+        }
+    };
+    Ok((title, content))
+}
+
+/// Opt-outs and the like, of every identifier of a contact.
+async fn opt_outs(app: &App, who: &SignedIn, contact: &ContactView) -> Result<Vec<SuppressionView>> {
+    let mut found: Vec<SuppressionView> = Vec::new();
+    for (_, identifier) in identifiers(contact) {
+        let asked = ListSuppressions { identifier: Some(identifier.to_owned()), ..ListSuppressions::default() };
+        let new = app.core.suppressions().list(&who.caller, &asked).await?.0;
+        found.extend(new.into_iter().filter(|one| one.identifier == identifier));
+    }
+    found.dedup_by_key(|one| one.id);
+    Ok(found)
+}
+
+/// Each identifier once, with a channel of it.
+fn identifiers(contact: &ContactView) -> Vec<(&'static str, &str)> {
+    let mut found: Vec<(&'static str, &str)> = Vec::new();
+    for own in &contact.channels {
+        if !found.iter().any(|(_, known)| *known == own.identifier) {
+            found.push((own.channel, &own.identifier));
+        }
+    }
+    found
+}
+
+/// Whether messages may be sent, by address, and the switch for it.
+fn consent(who: &SignedIn, contact: &ContactView, opt_outs: &[SuppressionView]) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { "Consent" } }
+            div class="body" {
+                @for (by, identifier) in identifiers(contact) {
+                    @let of: Vec<_> = opt_outs.iter().filter(|one| one.identifier == identifier).collect();
+                    p { b { (words(identifier)) } }
+                    @if of.is_empty() { p { (state("ok", "May be contacted")) } }
+                    @for one in &of { p { (state("stop", "Not to be contacted")) " " span class="soft" { (one.reason.replace('_', " ")) @if let Some(by) = one.channel { " by " (channel(by)) } ", since " (time(one.created_at)) } } }
+                    div class="row" {
+                        @if of.is_empty() {
+                            form class="plain" method="post" action={ "/contacts/" (contact.id) } {
+                                (form_key(who))
+                                input type="hidden" name="channel" value=(by);
+                                input type="hidden" name="identifier" value=(identifier);
+                                button class="btn small" name="do" value="stop" { "Do not contact" }
+                            }
+                        }
+                        @for one in &of {
+                            (ask_first(&one.id.to_string(), "Contact again", &format!("Contact {identifier} again?"), "Messages to this address go out again. Do this only if they asked for it.",
+                                &format!("/suppressions/{}", one.id), form_key(who)))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Somebody who seems to be the same person.
+fn suggestion(who: &SignedIn, contact: &ContactView, other: &str) -> Markup {
+    html! {
+        div class="note" {
+            (icon("person"))
+            div { b { "There may be a second contact of the same person." } p { "They have the same name, or one has the other\u{2019}s address in its metadata." } }
+            form class="row" method="post" action={ "/contacts/" (contact.id) } {
+                (form_key(who))
+                a class="btn" href={ "/contacts/" (contact.id) "/merge?with=" (other) } { "Compare" }
+                button class="btn quiet" name="do" value="dismiss" { "Not the same" }
+            }
+        }
+    }
+}
+
+/// Takes back a suggestion, or stops messages to an address.
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let page = format!("/contacts/{id}");
+    let done = match form.get("do").as_str() {
+        "dismiss" => app.core.contacts().dismiss_merge_suggestion(&who.caller, &id).await,
+        "stop" => {
+            // Chat ids are of one channel; numbers and addresses are stopped on all of theirs.
+            let channel = Channel::parse(&form.get("channel")).filter(|channel| matches!(channel, Channel::Telegram | Channel::Instagram));
+            let command = CreateSuppression { identifier: form.get("identifier"), channel, sender_id: None, reason: None };
+            app.core.suppressions().create(&who.caller, command, None).await.map(drop)
+        }
+        _ => Err(Error::field("do", "is not something that can be done with a contact")),
+    };
+    match done {
+        Ok(()) => lead_to(&page),
+        Err(error) => refuse(&who, &page, &error),
+    }
+}

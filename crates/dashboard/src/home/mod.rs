@@ -1,0 +1,91 @@
+//! `/`: what needs somebody now, the figures, and for a new project the way to the first message.
+
+mod figures;
+mod needs;
+mod steps;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::messages::{ListMessages, MessageView};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Environment, Result};
+
+use crate::App;
+use crate::components::{channel, empty, head, made, message_state, time, words};
+use crate::shell::{Live, followed};
+use crate::signed::{Asked, Signed, refuse};
+use needs::Need;
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
+    match content(&app, &who, asked.get("span").as_deref()).await {
+        Ok((title, content)) => followed(StatusCode::OK, &who, "/", &title, &content, Some(Live::Calm)),
+        Err(error) => refuse(&who, "/", &error),
+    }
+}
+
+async fn content(app: &App, who: &SignedIn, span: Option<&str>) -> Result<(String, Markup)> {
+    let needs = needs::all(app, who).await?;
+    let newest = app.core.messages().list(&who.caller, &ListMessages { limit: Some(5), ..ListMessages::default() }).await?.0;
+    let title = match needs.len() {
+        0 => "Nothing needs you".to_owned(),
+        1 => "1 thing needs you".to_owned(),
+        count => format!("{count} things need you"),
+    };
+    // A page has one strong button: that of the first step, while it is there.
+    let begins = newest.is_empty() && who.session.environment == Environment::Test;
+    let acts = html! { a class="btn" href="/broadcasts/new" { "New broadcast" } a class=(if begins { "btn" } else { "btn go" }) href="/messages/new" { "New message" } };
+    let figures = figures::panels(app, who, span).await?;
+    let content = html! {
+        (head(None, html! { (title) }, html! { "As of " (made(app.core.ids().clock.now())) }, acts))
+        @if begins { (steps::first_steps(app, who)) }
+        (attention(&needs))
+        (figures)
+        @if !newest.is_empty() { (newest_messages(&newest)) }
+    };
+    Ok((title, content))
+}
+
+fn attention(needs: &[Need]) -> Markup {
+    html! {
+        @if needs.is_empty() {
+            section class="panel" {
+                (empty("check", "Nothing needs you", "No connection fails, nothing waits too long, no message and no broadcast waits for a decision, every webhook answers.", html! {}))
+            }
+        } @else {
+            section class="panel" aria-label="What needs you" {
+                ul class="attn" {
+                    @for need in needs {
+                        li {
+                            i class={ "dot " (need.shape) } {}
+                            div { h2 { (need.title) } p { (need.text) } }
+                            a class="btn" href=(need.href) { (need.act) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn newest_messages(messages: &[MessageView]) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { "Newest messages" } a href="/messages" { "All" } }
+            table class="rows fix" {
+                caption class="sr" { "Newest messages" }
+                tbody {
+                    @for message in messages {
+                        tr {
+                            td class="w3" { (message_state(message.status, message.held_reason.is_some())) }
+                            td { a class="to clip" href={ "/messages/" (message.id) } { (words(if message.to.is_empty() { message.from.as_deref().unwrap_or("–") } else { &message.to })) } }
+                            td class="w" { (channel(message.channel)) }
+                            td class="num" { (time(message.created_at)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What needs a person now, the worst first.
+
+use maud::{Markup, html};
+use nuncio_core::broadcasts::{BroadcastView, ListBroadcasts};
+use nuncio_core::messages::{MessageView, Overdue};
+use nuncio_core::senders::{ListSenders, SenderView};
+use nuncio_core::users::SignedIn;
+use nuncio_core::webhooks::ListDeliveries;
+use nuncio_domain::health::HealthState;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{Result, Timestamp};
+
+use crate::App;
+use crate::components::{age, channel, figure, words};
+
+/// Things of one kind that are shown.
+const SHOWN: u32 = 10;
+
+/// Something that needs a person.
+pub(super) struct Need {
+    pub(super) shape: &'static str,
+    pub(super) title: Markup,
+    pub(super) text: String,
+    pub(super) href: String,
+    pub(super) act: &'static str,
+}
+
+pub(super) async fn all(app: &App, who: &SignedIn) -> Result<Vec<Need>> {
+    let now = app.core.ids().clock.now();
+    let senders = app.core.senders().list(&who.caller, &ListSenders { limit: Some(100), ..ListSenders::default() }).await?.0;
+    let mut needs = failing(&senders);
+    needs.extend(app.core.messages().overdue(&who.caller).await?.iter().map(|overdue| waiting(overdue, &senders, now)));
+    needs.extend(held(&app.core.messages().held(&who.caller).await?));
+    let dead = ListDeliveries { status: Some("dead".to_owned()), limit: Some(SHOWN), ..ListDeliveries::default() };
+    let dead = app.core.webhooks().list_deliveries(&who.caller, &dead).await?.0;
+    if let Some(newest) = dead.first() {
+        let page = newest.sender_id.map_or_else(|| "/senders".to_owned(), |sender| format!("/senders/{sender}"));
+        needs.push(Need {
+            shape: "bad",
+            title: html! { "A webhook gave up on " @if dead.len() == 1 { "an event" } @else { (dead.len()) @if dead.len() >= SHOWN as usize { " events or more" } @else { " events" } } },
+            text: format!("{} got no good answer for two days.", newest.url),
+            href: newest.resource_id.as_ref().filter(|id| dead.len() == 1 && id.starts_with("msg_")).map_or(page, |id| format!("/messages/{id}")),
+            act: "See answers",
+        });
+    }
+    let waiting = ListBroadcasts { status: Some("escalated,rejected,paused".to_owned()), limit: Some(SHOWN), ..ListBroadcasts::default() };
+    needs.extend(app.core.broadcasts().list(&who.caller, &waiting).await?.0.into_iter().filter_map(broadcast));
+    Ok(needs)
+}
+
+fn failing(senders: &[SenderView]) -> Vec<Need> {
+    let mut needs = Vec::new();
+    for sender in senders {
+        needs.extend(sender.connections.iter().filter(|connection| connection.health.state != HealthState::Ok).map(|connection| Need {
+            shape: "bad",
+            title: html! { (channel(connection.channel)) " of " (words(&sender.name)) " fails" },
+            text: connection.health.reason.clone().unwrap_or_else(|| "What waits goes out by itself once it works again.".to_owned()),
+            href: format!("/senders/{}/channels/{}", sender.id, connection.channel),
+            act: "Open connection",
+        }));
+    }
+    needs
+}
+
+fn waiting(overdue: &Overdue, senders: &[SenderView], now: Timestamp) -> Need {
+    let of = senders.iter().find_map(|sender| Some((sender, sender.connections.iter().find(|one| one.id == overdue.connection)?)));
+    let oldest = age(now.since(overdue.oldest.created_at()));
+    Need {
+        shape: "held",
+        title: html! {
+            (figure(overdue.count as u64)) @if overdue.more { " or more" } @if overdue.count == 1 { " message waits" } @else { " messages wait" }
+            @if let Some((sender, connection)) = of { " for " (channel(connection.channel)) " of " (words(&sender.name)) }
+        },
+        text: format!(
+            "The one that waits longest was accepted {oldest} ago, and could have gone out {} ago.",
+            age(now.since(overdue.since))
+        ),
+        href: of.map_or_else(
+            || "/messages?status=queued,scheduled".to_owned(),
+            |(sender, connection)| format!("/senders/{}/channels/{}", sender.id, connection.channel),
+        ),
+        act: if of.is_some() { "Open connection" } else { "See messages" },
+    }
+}
+
+/// Held messages, by the reason.
+fn held(messages: &[MessageView]) -> Vec<Need> {
+    let reasons = [
+        ("unknown_outcome", "Their last attempt ended without an answer: they may have gone out."),
+        ("past_due", "They were to go out long ago, while no node was running."),
+        ("stale_database", "The database may be a restored copy: they may have gone out since."),
+    ];
+    let need = |(reason, text): (&str, &str)| {
+        let of: Vec<_> = messages.iter().filter(|message| message.held_reason == Some(reason)).collect();
+        let first = of.first()?;
+        Some(Need {
+            shape: "held",
+            title: html! { (of.len()) @if of.len() == 1 { " message waits" } @else { " messages wait" } " for your decision" },
+            text: text.to_owned(),
+            href: format!("/messages/{}", first.id),
+            act: "Decide",
+        })
+    };
+    reasons.into_iter().filter_map(need).collect()
+}
+
+fn broadcast(broadcast: BroadcastView) -> Option<Need> {
+    let page = format!("/broadcasts/{}", broadcast.id);
+    let (shape, title, href, act) = match broadcast.status {
+        "escalated" => ("held", " waits for a decision", "/reviews".to_owned(), "Decide"),
+        "rejected" => ("bad", " was refused by the review", page, "See why"),
+        // One that a person paused needs nobody.
+        _ if broadcast.halted_reason.is_some() => ("held", " was paused by its limits", page, "See why"),
+        _ => return None,
+    };
+    let text = broadcast.halted_reason.or(broadcast.review_result.map(|review| review.reasoning)).unwrap_or_default();
+    Some(Need { shape, title: html! { "Broadcast " (words(&broadcast.name)) (title) }, text, href, act })
+}

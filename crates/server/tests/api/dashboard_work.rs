@@ -1,0 +1,241 @@
+//! Daily work on the pages: figures and what needs somebody, finding messages, people as files, two contacts that are one.
+
+use std::time::Duration;
+
+use nuncio_domain::message::Cost;
+use nuncio_domain::price::{Price, Unit};
+use nuncio_domain::user::Role;
+use nuncio_domain::{Channel, Clock as _, Micros, Timestamp};
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::json;
+
+use crate::dashboard::person;
+use crate::dashboard_pages::upload;
+
+// holds: pages.home
+#[tokio::test]
+async fn home_draws_what_went_out_and_names_what_waits() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        assert!(!browser.page("/").await.contains("Last 24 hours"), "no figures before the first message");
+        let cost = Cost { fee: Micros(10_000), provider: Micros(40_000) };
+        let price =
+            Price { channel: Channel::Sms, country: "*".to_owned(), effective_from: Timestamp::from_millis(0), unit: Unit::Segment, cost };
+        let mut tx = app.store().begin().await.expect("a transaction");
+        tx.put_prices(None, &[price], false).await.expect("prices");
+        tx.commit().await.expect("committed");
+        for to in ["+34600111222", "+34600111223", "+12125550001"] {
+            app.send_message(json!({"to": to, "text": "hello"})).await;
+        }
+        app.send_message(json!({"to": "ada@example.org", "text": "hello", "subject": "Hello"})).await;
+        let later = app.clock.now().plus(Duration::from_secs(7_200)).to_string();
+        app.send_message(json!({"to": "+34600111224", "text": "hello", "scheduledAt": later})).await;
+        app.drain().await;
+        app.advance(Duration::from_secs(60)).await;
+        let home = browser.page("/").await;
+        for part in [
+            "<th scope=\"row\">SMS, ES</th>",
+            "<th scope=\"row\">SMS, US</th>",
+            "<th scope=\"row\">Email</th>",
+            "Sent, by hour",
+            "Spent, by hour",
+            "Show as a table",
+            "What arrived",
+            "Time to arrive",
+            "data-live=\"calm\"",
+        ] {
+            assert!(home.contains(part), "{part}: {home}");
+        }
+        assert!(!home.contains("over 30 min"), "{home}");
+        // A message that was scheduled counts from its time.
+        app.advance(Duration::from_secs(7_200)).await;
+        app.drain().await;
+        app.advance(Duration::from_secs(60)).await;
+        let home = browser.page("/?span=week").await;
+        assert!(home.contains("Sent, by 6 hours") && home.contains("Last 7 days") && !home.contains("over 30 min"), "{home}");
+        assert!(browser.page("/?span=month").await.contains("Sent, by day"));
+
+        // What waits is named with how long it has waited.
+        let unsent =
+            json!({"to": "+34600111225", "text": "hello", "scheduledAt": app.clock.now().plus(Duration::from_secs(600)).to_string()});
+        app.send_message(unsent).await;
+        app.clock.advance(Duration::from_secs(900));
+        let home = browser.page("/").await;
+        assert!(home.contains("1 message waits for SMS of") && home.contains("could have gone out 5 minutes ago"), "{home}");
+    }
+}
+
+// holds: pages.home
+#[tokio::test]
+async fn messages_of_which_nobody_knows_are_named_by_their_reason() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "op@example.net", Role::Operator).await;
+    app.send_message(json!({"to": "+12125550008", "text": "hello", "onUnknown": "hold"})).await;
+    app.drain().await;
+    let home = browser.page("/").await;
+    assert!(home.contains("1 message waits for your decision") && home.contains("ended without an answer"), "{home}");
+}
+
+// holds: pages.messages, messages.list.text
+#[tokio::test]
+async fn messages_are_found_by_what_is_known_of_them() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let browser = person(&app, "su@example.net", Role::Operator).await;
+        let parcel =
+            app.send_message(json!({"to": "+34600111222", "text": "Your Parcel is 50% there", "metadata": {"order": "1017"}})).await;
+        app.send_message(json!({"to": "+34600111223", "text": "Something else"})).await;
+        let finds = async |query: &str| {
+            let page = browser.page(&format!("/messages?{query}")).await;
+            (page.contains(&format!("/messages/{parcel}")), page.matches("class=\"to clip\"").count())
+        };
+        for query in [
+            "q=%2B34+600+111+222",
+            "q=%2B34600111222",
+            "q=parcel+is",
+            "q=50%25",
+            "q=order%3D1017",
+            "q=1017&in=metadata",
+            "q=PARCEL&in=text",
+        ] {
+            let found = if query == "q=1017&in=metadata" { (false, 0) } else { (true, 1) };
+            assert_eq!(finds(query).await, found, "{query}");
+        }
+        assert_eq!(finds("q=5_%25").await, (false, 0));
+        assert_eq!(finds("q=").await, (true, 2));
+        let listed = app.get("/v1/messages?text=PARCEL").await.expect(200).json();
+        assert_eq!((listed["items"].as_array().map(Vec::len), &listed["items"][0]["id"]), (Some(1), &json!(parcel)));
+        let long = "x".repeat(201);
+        app.get(&format!("/v1/messages?text={long}")).await.expect(400);
+        for (id, page) in [("con_x", "/contacts/con_x"), ("brd_x", "/broadcasts/brd_x")] {
+            assert_eq!(browser.get(&format!("/messages?q={id}")).await.expect(303).header("location"), page);
+        }
+    }
+}
+
+// holds: pages.composer
+#[tokio::test]
+async fn a_text_is_measured_and_shown_before_it_is_sent() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "op@example.net", Role::Operator).await;
+    let check = async |text: &str| {
+        browser
+            .submit("/messages/new", &[("to", "+34600111222"), ("channel", "sms"), ("text", text), ("do", "check")])
+            .await
+            .expect(200)
+            .text
+    };
+    let plain = check("Hello Ana").await;
+    assert!(plain.contains("9 of 160 characters.") && plain.contains("1 part") && plain.contains("No price is set"), "{plain}");
+    let foreign = check("Hello Ana 🙂, see you").await;
+    assert!(foreign.contains("</mark> makes it UCS-2.") && foreign.contains("It is character 11."), "{foreign}");
+    let long = check(&"x".repeat(161)).await;
+    assert!(long.contains("161 of 306 characters of 2 parts."), "{long}");
+    // Without a recipient the text is measured all the same.
+    let early = browser.submit("/messages/new", &[("to", ""), ("text", "Hello"), ("do", "check")]).await.expect(400);
+    assert!(early.text.contains("5 of 160 characters."), "{}", early.text);
+    let sent = browser.submit("/messages/new", &[("to", "+12125550001"), ("text", "Again?"), ("do", "send")]).await.expect(303);
+    app.drain().await;
+    let page = browser.page(sent.header("location")).await;
+    let id = sent.header("location").trim_start_matches("/messages/");
+    assert!(page.contains(&format!("/messages/new?like={id}")), "{page}");
+    let again = browser.page(&format!("/messages/new?like={id}")).await;
+    assert!(again.contains(">Again?</textarea>") && again.contains("value=\"+12125550001\""), "{again}");
+}
+
+// holds: pages.contacts
+#[tokio::test]
+async fn people_come_from_a_file_and_leave_as_one() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let key = browser.form_key().await;
+        app.send_message(json!({"to": "+34600111222", "text": "hello"})).await;
+        let file = "name;phone;email;plan\n=Ana;600 111 222;;gold\nBo;+34600111223;bo@example.org;\nCy;nonsense;;\nDi;;;\n";
+        upload(&browser, "/contacts", &[("key", "wrong")], "a.csv", file).await.expect(403);
+        let added = upload(&browser, "/contacts", &[("key", &key), ("countries", "es")], "a.csv", file).await.expect(200);
+        assert!(
+            added.text.contains("1 of 4 people are new") && added.text.contains("Known by an address: 1. Wrong rows: 2."),
+            "{}",
+            added.text
+        );
+        assert!(
+            added.text.contains("has no address") && added.text.contains("&quot;nonsense&quot; is not a phone number"),
+            "{}",
+            added.text
+        );
+        let wrong = upload(&browser, "/contacts", &[("key", &key)], "a.csv", "name\nAna\n").await.expect(400);
+        assert!(wrong.text.contains("has no column named phone"), "{}", wrong.text);
+        let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+        let foreign = viewer.form_key().await;
+        upload(&viewer, "/contacts", &[("key", &foreign)], "a.csv", "phone\n+34600111299\n").await.expect(403);
+
+        let csv = browser.get("/contacts.csv").await.expect(200);
+        assert_eq!(csv.header("content-type"), "text/csv; charset=utf-8");
+        assert!(csv.text.contains(",Bo,+34600111223,bo@example.org,,,,ES,"), "{}", csv.text);
+        assert!(csv.text.contains(",'=Ana,+34600111222,"), "a spreadsheet takes no name for a formula: {}", csv.text);
+        let again = upload(&browser, "/contacts", &[("key", &key)], "b.csv", &csv.text).await.expect(200);
+        assert!(again.text.contains("0 of 2 people are new"), "{}", again.text);
+    }
+}
+
+// holds: pages.contacts
+#[tokio::test]
+async fn two_contacts_are_compared_before_they_are_one() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "op@example.net", Role::Operator).await;
+    let make =
+        async |body: serde_json::Value| app.post("/v1/contacts", body).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+    let one = make(json!({"displayName": "Ana Ruiz", "channels": [{"channel": "sms", "identifier": "+34600111222"}]})).await;
+    let two =
+        make(json!({"displayName": "Ana Ruiz", "channels": [{"channel": "email", "identifier": "ana@example.org"}], "metadata": {"plan": "gold"}})).await;
+    let page = browser.page(&format!("/contacts/{one}")).await;
+    let compare = format!("/contacts/{one}/merge?with={two}");
+    assert!(page.contains("second contact of the same person") && page.contains(&compare), "{page}");
+    assert!(browser.page("/contacts").await.contains("maybe twice"));
+    let preview = browser.page(&compare).await;
+    let afterwards = preview.split("Afterwards").nth(1).expect("a preview");
+    assert!(afterwards.contains("+34600111222") && afterwards.contains("ana@example.org") && afterwards.contains("gold"), "{preview}");
+    browser.get(&format!("/contacts/{one}/merge?with={one}")).await.expect(400);
+
+    // Consent is of an address.
+    browser.submit(&format!("/contacts/{one}"), &[("do", "stop"), ("channel", "sms"), ("identifier", "+34600111222")]).await.expect(303);
+    let page = browser.page(&format!("/contacts/{one}")).await;
+    assert!(page.contains("Not to be contacted") && page.contains("Contact again"), "{page}");
+
+    let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+    viewer.submit(&format!("/contacts/{one}/merge"), &[("with", &two)]).await.expect(403);
+    browser.submit(&format!("/contacts/{one}/merge"), &[("with", &two)]).await.expect(303);
+    let merged = browser.page(&format!("/contacts/{one}")).await;
+    assert!(merged.contains("ana@example.org") && !merged.contains("second contact"), "{merged}");
+
+    let three = make(json!({"displayName": "Ana Ruiz", "channels": [{"channel": "telegram", "identifier": "12345"}]})).await;
+    assert!(browser.page(&format!("/contacts/{three}")).await.contains("second contact"));
+    browser.submit(&format!("/contacts/{three}"), &[("do", "dismiss")]).await.expect(303);
+    assert!(!browser.page(&format!("/contacts/{three}")).await.contains("second contact"));
+}
+
+// holds: pages.compose
+#[tokio::test]
+async fn a_broadcast_is_made_from_a_template_and_its_columns_are_looked_at() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "ma@example.net", Role::Operator).await;
+    let template = json!({"name": "opening", "language": "en", "body": "Hello {{1}}, we open at {{2}}."});
+    let template = app.post("/v1/templates", template).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+    assert!(browser.page(&format!("/broadcasts/new?template={template}")).await.contains("opening (en)"));
+    let write = [("name", "Spring"), ("channel", "sms"), ("text", ""), ("template", template.as_str()), ("once", "page-1")];
+    let path = browser.submit("/broadcasts/new", &write).await.expect(303).header("location").to_owned();
+    let key = browser.form_key().await;
+    let columns = format!("{path}/columns");
+    let file = "phone,vorname,2,notes\n+34600111222,Ana,nine,secret\n+34600111223,Bo,ten,\n";
+    upload(&browser, &columns, &[("key", "wrong")], "a.csv", file).await.expect(403);
+    let seen = upload(&browser, &columns, &[("key", &key)], "a.csv", file).await.expect(200).text;
+    assert!(seen.contains("The columns of your file") && seen.contains("Left out") && seen.contains("Ana, Bo"), "{seen}");
+    assert!(seen.contains("No column fills <code>{{1}}</code>"), "{seen}");
+    let seen = upload(&browser, &columns, &[("key", &key), ("columns", "vorname:1")], "a.csv", file).await.expect(200).text;
+    assert!(!seen.contains("No column fills") && seen.contains("0</b>") | seen.contains("0 so far"), "nothing was added: {seen}");
+    let added =
+        upload(&browser, &format!("{path}/recipients"), &[("key", &key), ("columns", "vorname:1")], "a.csv", file).await.expect(200).text;
+    assert!(added.contains("2 of 2 rows added") && added.contains("Hello Ana, we open at nine."), "{added}");
+}

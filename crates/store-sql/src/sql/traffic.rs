@@ -1,0 +1,132 @@
+//! Hourly figures.
+
+use async_trait::async_trait;
+use nuncio_domain::{Channel, TenantId, Timestamp};
+use nuncio_store::{HOUR, HourlyTraffic, Result, Traffic, TrafficRepo};
+
+use super::SqlTx;
+use crate::SqlxResult as _;
+use crate::row::corrupt;
+
+#[async_trait]
+impl TrafficRepo for SqlTx {
+    async fn add_traffic(&mut self, tenant: TenantId, row: &HourlyTraffic) -> Result<()> {
+        let figures = &row.figures;
+        let mut query = sqlx::query(
+            r"
+                INSERT INTO traffic AS t (
+                    tenant_id, hour, channel, country, sent, unconfirmed, delivered, failed, spent,
+                    within_1s, within_2s, within_5s, within_15s, within_1m, within_5m, within_30m, later
+                )
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+                ON CONFLICT (tenant_id, hour, channel, country) DO UPDATE SET
+                    sent = t.sent + excluded.sent,
+                    unconfirmed = t.unconfirmed + excluded.unconfirmed,
+                    delivered = t.delivered + excluded.delivered,
+                    failed = t.failed + excluded.failed,
+                    spent = t.spent + excluded.spent,
+                    within_1s = t.within_1s + excluded.within_1s,
+                    within_2s = t.within_2s + excluded.within_2s,
+                    within_5s = t.within_5s + excluded.within_5s,
+                    within_15s = t.within_15s + excluded.within_15s,
+                    within_1m = t.within_1m + excluded.within_1m,
+                    within_5m = t.within_5m + excluded.within_5m,
+                    within_30m = t.within_30m + excluded.within_30m,
+                    later = t.later + excluded.later",
+        )
+        .bind(tenant.0)
+        .bind(row.hour.millis())
+        .bind(row.channel.number())
+        .bind(&row.country);
+        for sum in [figures.sent, figures.unconfirmed, figures.delivered, figures.failed, figures.spent].into_iter().chain(figures.delays) {
+            query = query.bind(sum);
+        }
+        query.execute(self.conn()).await.or_end(self)?;
+        Ok(())
+    }
+
+    async fn traffic_by_time(&mut self, tenant: TenantId, since: Timestamp, span: i64) -> Result<Vec<(Timestamp, Channel, Traffic)>> {
+        let rows: Vec<(i64, i16, i64, i64, i64, i64, i64)> = sqlx::query_as(
+            r"
+                SELECT (hour - $2) / $3 * $3 + $2, channel,
+                    CAST(SUM(sent) AS BIGINT), CAST(SUM(unconfirmed) AS BIGINT), CAST(SUM(delivered) AS BIGINT),
+                    CAST(SUM(failed) AS BIGINT), CAST(SUM(spent) AS BIGINT)
+                FROM traffic
+                WHERE tenant_id = $1 AND hour >= $2
+                GROUP BY 1, 2
+                ORDER BY 1, 2",
+        )
+        .bind(tenant.0)
+        .bind(since.millis())
+        .bind(span * HOUR)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        rows.into_iter()
+            .map(|(at, number, sent, unconfirmed, delivered, failed, spent)| {
+                let figures = Traffic { sent, unconfirmed, delivered, failed, spent, ..Traffic::default() };
+                Ok((Timestamp::from_millis(at), channel(number)?, figures))
+            })
+            .collect()
+    }
+
+    async fn traffic_by_country(&mut self, tenant: TenantId, since: Timestamp) -> Result<Vec<(Channel, String, Traffic)>> {
+        type Row = (i16, String, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
+        let rows: Vec<Row> = sqlx::query_as(
+            r"
+                SELECT channel, country,
+                    CAST(SUM(sent) AS BIGINT), CAST(SUM(unconfirmed) AS BIGINT), CAST(SUM(delivered) AS BIGINT),
+                    CAST(SUM(failed) AS BIGINT), CAST(SUM(spent) AS BIGINT),
+                    CAST(SUM(within_1s) AS BIGINT), CAST(SUM(within_2s) AS BIGINT), CAST(SUM(within_5s) AS BIGINT),
+                    CAST(SUM(within_15s) AS BIGINT), CAST(SUM(within_1m) AS BIGINT), CAST(SUM(within_5m) AS BIGINT),
+                    CAST(SUM(within_30m) AS BIGINT), CAST(SUM(later) AS BIGINT)
+                FROM traffic
+                WHERE tenant_id = $1 AND hour >= $2
+                GROUP BY channel, country
+                ORDER BY channel, country",
+        )
+        .bind(tenant.0)
+        .bind(since.millis())
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        rows.into_iter()
+            .map(|(number, country, sent, unconfirmed, delivered, failed, spent, a, b, c, d, e, f, g, h)| {
+                let figures = Traffic { sent, unconfirmed, delivered, failed, spent, delays: [a, b, c, d, e, f, g, h] };
+                Ok((channel(number)?, country, figures))
+            })
+            .collect()
+    }
+
+    async fn forget_traffic(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
+        let rows: Vec<(i64, i16, String)> = sqlx::query_as(
+            r"
+                SELECT hour, channel, country
+                FROM traffic
+                WHERE tenant_id = $1 AND hour < $2
+                ORDER BY hour, channel, country
+                LIMIT $3",
+        )
+        .bind(tenant.0)
+        .bind(before.millis())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        for (hour, number, country) in &rows {
+            sqlx::query("DELETE FROM traffic WHERE tenant_id = $1 AND hour = $2 AND channel = $3 AND country = $4")
+                .bind(tenant.0)
+                .bind(hour)
+                .bind(number)
+                .bind(country)
+                .execute(self.conn())
+                .await
+                .or_end(self)?;
+        }
+        Ok(rows.len() as u64)
+    }
+}
+
+fn channel(number: i16) -> Result<Channel> {
+    Channel::from_number(number).ok_or_else(|| corrupt("traffic", format!("channel {number}")))
+}
