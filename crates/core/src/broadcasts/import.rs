@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::command::NewContact;
 use super::import_preview::columns;
 use super::import_rows::{Format, Row, Rows};
-use super::{Broadcasts, contacts, variables};
+use super::{Broadcasts, contacts};
 use crate::base::{Caller, Core, UseCase, parse_id};
 
 /// Bytes that are read at once.

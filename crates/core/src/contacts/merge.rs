@@ -29,7 +29,7 @@ pub struct MergePreview {
 impl Contacts<'_> {
     /// Shows what [`Self::merge`] would make of two contacts.
     pub async fn preview_merge(&self, caller: &Caller, target: &str, source: &str) -> Result<MergePreview> {
-        caller.require(Permission::ContactsRead)?;
+        caller.require(UseCase::GetContact)?;
         let target: ContactId = parse_id(target, "contact")?;
         let source: ContactId = parse_id(source, "contact")?;
         if source == target {
