@@ -58,6 +58,7 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("delete_sender_channel", Some(Permission::SendersWrite)),
     ("request_sender_channel_code", Some(Permission::SendersWrite)),
     ("verify_sender_channel", Some(Permission::SendersWrite)),
+    ("test_sender_channel", Some(Permission::SendersWrite)),
     ("get_sender_profile", Some(Permission::SendersRead)),
     ("update_sender_profile", Some(Permission::SendersWrite)),
     ("set_sender_profile_picture", Some(Permission::SendersWrite)),
@@ -109,6 +110,9 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("escalate_broadcast", Some(Permission::BroadcastsSend)),
     ("retry_broadcast_review", Some(Permission::BroadcastsSend)),
     ("get_me", None),
+    ("list_keys", Some(Permission::KeysRead)),
+    ("create_key", Some(Permission::KeysWrite)),
+    ("revoke_key", Some(Permission::KeysWrite)),
 ];
 
 /// Those that read from a provider: they wait for it, not for the database.

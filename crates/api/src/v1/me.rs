@@ -1,8 +1,8 @@
 //! `GET /v1/me`.
 
 use axum::extract::State;
-use nuncio_core::Core;
-use nuncio_domain::{Environment, KeyId, Permissions, ProjectId, TeamId};
+use nuncio_core::{Core, KeyView};
+use nuncio_domain::{Environment, ProjectId, TeamId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,7 +15,7 @@ use crate::reply::{Reply, Result};
 pub(crate) struct Me {
     project: Project,
     team: Team,
-    api_key: ApiKey,
+    api_key: KeyView,
     /// Whether the key opens the test environment.
     is_test_mode: bool,
 }
@@ -39,17 +39,6 @@ pub(crate) struct Team {
     name: String,
 }
 
-/// The API key of the request.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ApiKey {
-    #[schema(value_type = String)]
-    id: KeyId,
-    name: String,
-    /// What it may do; `*` is everything.
-    #[schema(value_type = Vec<String>)]
-    permissions: Permissions,
-}
-
 /// Show what the API key opens
 ///
 /// Its project and environment, and what it may do there. Every key may ask.
@@ -60,7 +49,7 @@ pub(crate) async fn get_me(State(core): State<Core>, Auth(caller): Auth) -> Resu
     Ok(Reply::ok(Me {
         project: Project { id: project.id, name: project.name.clone(), is_sub_account: false },
         team: Team { id: project.team, name: project.team_name.clone() },
-        api_key: ApiKey { id: caller.key, name: caller.key_name, permissions: caller.permissions },
+        api_key: KeyView::of(&caller),
         is_test_mode: caller.environment == Environment::Test,
     }))
 }

@@ -30,7 +30,7 @@ struct RecipientFile(String);
     post, path = "/v1/broadcasts/{id}/contacts/import", tag = "Broadcasts",
     params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk"), ImportContacts),
     request_body(description = "The file.", content((RecipientFile = "text/csv"), (RecipientFile = "application/x-ndjson"))),
-    responses((status = 201, description = "What became of the rows.", body = ImportedContacts)),
+    responses((status = 201, description = "How many rows were added, and why others were not.", body = ImportedContacts)),
 )]
 pub(crate) async fn import_broadcast_contacts(
     State(core): State<Core>,

@@ -22,8 +22,8 @@ pub(crate) async fn get_broadcast_progress(
 
 /// Get the statistics of a broadcast
 ///
-/// What became of its recipients by channel, country and reason, and how often its links were opened. All recipients are read: some
-/// seconds for a million. *Get the progress of a broadcast* is cheap.
+/// Results by channel, country and failure reason, and the clicks on its links. This reads all recipients: some seconds for a
+/// million. *Get the progress of a broadcast* is cheap.
 #[utoipa::path(
     get, path = "/v1/broadcasts/{id}/statistics", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
     responses((status = 200, description = "Its figures.", body = BroadcastStatistics)),

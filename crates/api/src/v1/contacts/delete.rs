@@ -10,7 +10,7 @@ use crate::reply::{NoContent, Result};
 /// Erase a contact
 ///
 /// Takes personal data out of everything that is kept: identifiers, names, the content of messages, attachments, events. Messages that
-/// were not sent yet are cancelled. Identifiers, statuses, times and costs of messages stay. Whoever had opted out stays suppressed.
+/// were not sent yet are cancelled. Identifiers, statuses, times and costs of messages stay. Opt-outs stay in force.
 #[utoipa::path(
     delete, path = "/v1/contacts/{id}", tag = "Contacts",
     params(("id" = String, Path, description = "The contact.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk")),

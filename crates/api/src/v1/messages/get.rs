@@ -10,7 +10,7 @@ use crate::reply::{Reply, Result};
 
 /// Get a message
 ///
-/// Where it stands, and what was tried so far.
+/// Its status, and its attempts so far.
 #[utoipa::path(
     get, path = "/v1/messages/{id}", tag = "Messages",
     params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),

@@ -23,7 +23,7 @@ pub(crate) struct StrayReceiptList {
 
 /// List the receipts of a message
 ///
-/// What its providers told of it, as they told it, oldest first; at most 100.
+/// The receipts as the providers wrote them, oldest first; at most 100.
 #[utoipa::path(
     get, path = "/v1/messages/{id}/receipts", tag = "Messages",
     params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),

@@ -15,7 +15,7 @@ use crate::reply::{NoContent, Result};
     params(("id" = String, Path, description = "The phone number.", example = "num_01hgw2bbg0e9tatjpp9vyrkcyk")),
     responses(
         (status = 204, description = "It was released."),
-        (status = 409, description = "The number is assigned to a sender or set aside for an invitation. Code: `conflict`.", body = ErrorBody),
+        (status = 409, description = "The number is assigned to a sender or reserved for an invitation. Code: `conflict`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn release_phone_number(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {

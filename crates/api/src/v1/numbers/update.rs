@@ -18,7 +18,7 @@ use crate::reply::{Reply, Result};
     params(("id" = String, Path, description = "The phone number.", example = "num_01hgw2bbg0e9tatjpp9vyrkcyk")),
     responses(
         (status = 200, description = "The phone number as it is now.", body = PhoneNumberBody),
-        (status = 409, description = "The number belongs to another sender or is set aside for an invitation. Code: `conflict`.", body = ErrorBody),
+        (status = 409, description = "The number belongs to another sender or is reserved for an invitation. Code: `conflict`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn update_phone_number(
