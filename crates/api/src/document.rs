@@ -25,7 +25,7 @@ use crate::state::App;
 use crate::v1;
 use crate::{error_schemas, event_schemas, examples, named_objects};
 
-const DESCRIPTION: &str = "Send messages over SMS, WhatsApp, Telegram, email, Instagram and voice, and learn what became of them.
+const DESCRIPTION: &str = "Send messages over SMS, WhatsApp, Telegram, email, Instagram and voice, and follow them.
 
 An API key opens one of a project's two environments, live or test, and sees nothing of the other. Fields and parameters that an operation \
 does not know are refused, unless the request says `Prefer: handling=lenient`. Enumerations in answers may grow.";
@@ -48,12 +48,12 @@ const HEADERS: &[(&str, Type, &str)] = &[
     (
         "X-Request-Id",
         Type::String,
-        "The request's id: the one it came with, if that has 1 to 128 letters, digits, dots, dashes and underscores, else a new one.",
+        "The request's id: yours, if it is 1 to 128 letters, digits, dots, dashes and underscores, otherwise a new one.",
     ),
-    ("X-RateLimit-Limit", Type::Integer, "Requests of this environment a minute, in the long run. Absent when there is no limit."),
+    ("X-RateLimit-Limit", Type::Integer, "Requests per minute of this environment. Absent without a limit."),
     ("X-RateLimit-Remaining", Type::Integer, "Requests that this environment may make right now."),
     ("X-RateLimit-Reset", Type::Integer, "When this environment has its full burst again, in Unix milliseconds."),
-    ("Retry-After", Type::Integer, "When to come back, in seconds."),
+    ("Retry-After", Type::Integer, "Seconds until a retry makes sense."),
     ("X-Should-Retry", Type::String, "`false`: the same request will fail again."),
     ("WWW-Authenticate", Type::String, "`Bearer`."),
 ];
@@ -118,17 +118,17 @@ fn base() -> OpenApi {
     let tags = [
         tag("Messages", "Sending messages and following them."),
         tag("Contacts", "People, and the identifiers that reach them."),
-        tag("Suppressions", "Recipients to whom nothing may be sent."),
-        tag("Introspection", "What can be told of a recipient without sending anything."),
+        tag("Suppressions", "Recipients that nothing is sent to."),
+        tag("Introspection", "What is known about a recipient, without sending anything."),
         tag("Senders", "The profiles that messages are sent by, and the provider accounts that carry their channels."),
         tag("Events", "What happened, in order."),
-        tag("Webhooks", "Where events are posted to, and what became of it."),
+        tag("Webhooks", "Where events are posted to, and the deliveries."),
         tag("Phone numbers", "Acquiring numbers, and assigning them to senders."),
-        tag("Invitations", "Having a client set up a sender by itself."),
+        tag("Invitations", "Links through which clients set up their own senders."),
         tag("Templates", "Texts with variables."),
         tag("Broadcasts", "One content for many recipients."),
-        tag("Sandbox", "Playing recipients, in the test environment."),
-        tag("Account", "What an API key opens."),
+        tag("Sandbox", "Simulating recipients, in the test environment."),
+        tag("Account", "API keys, and the balance."),
     ];
     let server = ServerBuilder::new().url("/").description(Some("The server that this document comes from.")).build();
     OpenApiBuilder::new().info(info.build()).servers(Some([server])).components(Some(components())).tags(Some(tags)).build()

@@ -23,7 +23,7 @@ pub mod webhooks;
 pub use base::{Caller, CodeRelay, Core, CoreDeps, Cursors, IdentifierHasher, Listed, UseCase, mail_tokens, rate};
 pub use contacts::{suppressions, unsubscribe};
 pub use inbound::{CallbackTarget, Called, ProviderAnswer};
-pub use keys::NewKey;
+pub use keys::{CreateApiKey, KeyView, ListKeys, NewKey};
 pub use nuncio_secrets::{Row, Sealer, SealerError};
 pub use projects::introspect;
 pub use senders::{EnterCode, InboundAddressView, PutConnection, SentCodeView};

@@ -59,6 +59,10 @@ permissions! {
     WebhooksRead = "webhooks:read";
     /// Change, test and replay webhooks.
     WebhooksWrite = "webhooks:write";
+    /// Read the names and permissions of API keys.
+    KeysRead = "keys:read";
+    /// Create and revoke API keys.
+    KeysWrite = "keys:write";
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -89,6 +93,12 @@ impl Permissions {
     #[must_use]
     pub const fn with(self, permission: Permission) -> Self {
         Self(self.0 | (1 << permission as u32))
+    }
+
+    /// What both sets allow.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     /// Parses permission names; an empty list, or one with `*`, means everything.

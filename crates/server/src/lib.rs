@@ -1,6 +1,7 @@
 //! The server: configuration, command line and wiring. The only crate that names concrete stores or providers.
 
 pub mod admin;
+mod answer;
 pub mod cli;
 pub mod client;
 pub mod config;

@@ -42,9 +42,9 @@ async fn show(server: &Server) -> anyhow::Result<()> {
     println!("nuncio is running at {base} (API documentation: {base}/docs)\n");
     println!("  live key  {}\n  test key  {}\n", keys.live, keys.test);
     if let Some(link) = crate::people::first_link(&server.node.core).await? {
-        println!("Open this link to own it and see everything in the browser:\n\n  {link}\n");
+        println!("Open this link to become its owner and see everything in the browser:\n\n  {link}\n");
     }
-    println!("A first message in the sandbox:\n");
+    println!("The first message, in the sandbox:\n");
     let world = World::new(base.parse()?, keys.test.clone())?;
     let body = json!({"to": "+34600111222", "text": "Hello from nuncio"});
     let sent = world.call(Method::POST, "/v1/messages", Some(&body)).await?;

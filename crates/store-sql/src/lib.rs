@@ -9,6 +9,7 @@
 mod agenda;
 mod batch;
 mod cache;
+mod copy;
 mod event_log;
 
 mod ledger_batch;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use nuncio_store::{Result, Store, StoreError};
 
+pub use copy::{Copied, Progress, copy};
 pub use postgres::{COPIED, DISTRIBUTED, PostgresStore, distribute};
 pub use sqlite::SqliteStore;
 

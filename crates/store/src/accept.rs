@@ -82,6 +82,8 @@ pub enum IdempotentOperation {
     AddBroadcastContacts,
     /// `POST /v1/sandbox/inbound`.
     PlayInbound,
+    /// `POST /v1/keys`.
+    CreateKey,
 }
 
 impl IdempotentOperation {
@@ -103,6 +105,7 @@ impl IdempotentOperation {
             Self::CreateSuppression => 10,
             Self::AddBroadcastContacts => 11,
             Self::PlayInbound => 12,
+            Self::CreateKey => 13,
         }
     }
 }

@@ -6,6 +6,7 @@ mod contacts;
 pub(crate) mod events;
 mod introspect;
 mod invitations;
+mod keys;
 mod me;
 pub(crate) mod messages;
 mod numbers;
@@ -27,6 +28,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(contacts::routes())
         .merge(suppressions::routes())
         .merge(introspect::routes())
+        .merge(keys::routes())
         .merge(senders::routes())
         .merge(events::routes())
         .merge(webhook::routes())

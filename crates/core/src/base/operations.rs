@@ -70,6 +70,7 @@ needs! {
     DeleteSenderChannel = "delete_sender_channel" needs SendersWrite,
     RequestSenderChannelCode = "request_sender_channel_code" needs SendersWrite,
     VerifySenderChannel = "verify_sender_channel" needs SendersWrite,
+    TestSenderChannel = "test_sender_channel" needs SendersWrite,
     GetSenderProfile = "get_sender_profile" needs SendersRead,
     UpdateSenderProfile = "update_sender_profile" needs SendersWrite,
     SetSenderProfilePicture = "set_sender_profile_picture" needs SendersWrite,
@@ -120,6 +121,9 @@ needs! {
     CancelBroadcast = "cancel_broadcast" needs BroadcastsSend,
     EscalateBroadcast = "escalate_broadcast" needs BroadcastsSend,
     RetryBroadcastReview = "retry_broadcast_review" needs BroadcastsSend,
+    ListKeys = "list_keys" needs KeysRead,
+    CreateKey = "create_key" needs KeysWrite,
+    RevokeKey = "revoke_key" needs KeysWrite,
 }
 
 impl From<UseCase> for Permission {

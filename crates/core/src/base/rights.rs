@@ -23,6 +23,7 @@ pub(crate) const TEMPLATE: Resource = Resource { name: "template", read: Permiss
 pub(crate) const INVITATION: Resource = Resource { name: "invitation", read: Permission::InvitationsRead };
 pub(crate) const SENDER: Resource = Resource { name: "sender", read: Permission::SendersRead };
 pub(crate) const PHONE_NUMBER: Resource = Resource { name: "phoneNumber", read: Permission::NumbersRead };
+pub(crate) const API_KEY: Resource = Resource { name: "apiKey", read: Permission::KeysRead };
 pub(crate) const WEBHOOK: Resource = Resource { name: "webhook", read: Permission::WebhooksRead };
 
 impl From<ResourceKind> for Resource {

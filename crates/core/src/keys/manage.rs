@@ -62,23 +62,28 @@ impl Keys<'_> {
         name: &str,
         permissions: Permissions,
     ) -> Result<NewKey> {
+        let new = self.prepare(tenant, environment, name, permissions)?;
+        let mut tx = self.inner.store.begin().await?;
+        tx.insert_key(&new.key, self.ids().clock.now()).await?;
+        tx.commit().await?;
+        self.inner.good_keys.note(new.key.hash, true);
+        Ok(new)
+    }
+
+    /// A key that is not stored yet.
+    pub(super) fn prepare(
+        &self,
+        tenant: TenantId,
+        environment: nuncio_domain::Environment,
+        name: &str,
+        permissions: Permissions,
+    ) -> Result<NewKey> {
         if let Some(fault) = line::check("name", name, 1, limits::KEY_NAME) {
             return Err(Error::invalid(vec![fault]));
         }
         let secret = key::generate(environment, &*self.ids().entropy);
-        let key = ApiKey {
-            tenant,
-            id: self.ids().next(),
-            name: name.to_owned(),
-            hash: key::hash(secret.expose()),
-            permissions,
-            revoked_at: None,
-        };
-        let mut tx = self.inner.store.begin().await?;
-        tx.insert_key(&key, self.ids().clock.now()).await?;
-        tx.commit().await?;
-        self.inner.good_keys.note(key.hash, true);
-        Ok(NewKey { key, secret })
+        let (id, hash) = (self.ids().next(), key::hash(secret.expose()));
+        Ok(NewKey { key: ApiKey { tenant, id, name: name.to_owned(), hash, permissions, revoked_at: None }, secret })
     }
 
     /// Returns all keys of an environment, including revoked ones.

@@ -1,7 +1,9 @@
 //! API keys.
 
+mod api;
 mod manage;
 
+pub use api::{CreateApiKey, KeyView, ListKeys};
 pub use manage::NewKey;
 
 crate::base::use_cases! {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nuncio_channel::{Account, Adapter};
 use nuncio_domain::config::{Connection, Throttle};
-use nuncio_domain::{Channel, Environment, Error, FieldError, Permission, Redacted, Result, SenderId, TenantId, Timestamp, limits};
+use nuncio_domain::{Channel, Environment, Error, FieldError, Redacted, Result, SenderId, TenantId, Timestamp, limits};
 use nuncio_secrets::Row;
 use nuncio_store::Tx;
 use serde::Deserialize;
@@ -103,9 +103,9 @@ impl Senders<'_> {
         Ok(())
     }
 
-    /// The same for a caller with permission to change senders.
+    /// `POST /v1/senders/{id}/channels/{channel}/test`: the same as [`Self::check_connection`], for a caller.
     pub async fn check_channel(&self, caller: &Caller, sender: &str, channel: &str) -> Result<Result<String, String>> {
-        caller.require(Permission::SendersWrite)?;
+        caller.require(UseCase::TestSenderChannel)?;
         let (sender, channel) = place(sender, channel)?;
         let found = {
             let mut tx = self.inner.store.read().await?;

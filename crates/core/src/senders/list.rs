@@ -5,7 +5,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Senders;
-use super::view::SenderView;
+use super::view::{ConnectionView, SenderView};
 use crate::base::{Caller, UseCase, list, list::Listed, parse_id};
 
 /// Query of `GET /v1/senders`.
@@ -43,6 +43,24 @@ impl Senders<'_> {
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<SenderView> {
         caller.require(UseCase::GetSender)?;
         self.view(caller.tenant, parse_id(id, "sender")?).await
+    }
+
+    /// All senders of an environment, for its operator.
+    pub async fn all(&self, tenant: TenantId) -> Result<Vec<SenderView>> {
+        let senders = self.tenant_config(tenant).await?.senders.clone();
+        let mut tx = self.inner.store.read().await?;
+        self.views(&mut *tx, tenant, senders).await
+    }
+
+    /// All connections of an environment, for its operator.
+    pub async fn all_connections(&self, tenant: TenantId) -> Result<Vec<ConnectionView>> {
+        let world = self.tenant_config(tenant).await?;
+        let mut tx = self.inner.store.read().await?;
+        let mut views = Vec::new();
+        for connection in &world.connections {
+            views.push(self.connection_view(&mut *tx, tenant, connection).await?);
+        }
+        Ok(views)
     }
 
     pub(super) async fn view(&self, tenant: TenantId, id: SenderId) -> Result<SenderView> {

@@ -19,23 +19,23 @@ const FILE: &str = "nuncio.toml";
 /// Asks, writes the settings, and sets and tries the first connection.
 pub(super) async fn run() -> anyhow::Result<()> {
     if Path::new(FILE).exists() {
-        bail!("{FILE} is there already; `nuncio config check` looks at it, and `nuncio connections set` adds a connection");
+        bail!("{FILE} already exists; `nuncio config check` checks it, and `nuncio connections set` adds a connection");
     }
-    say("An empty answer takes what stands in brackets.\n");
+    say("An empty answer uses the value in brackets.\n");
     let config = settings()?;
-    say(format!("\n{FILE} is written; docs/nuncio.sample.toml names every setting.\n"));
+    say(format!("\n{FILE} is written; the guide (/docs/guide) lists every setting.\n"));
     while let Some(set) = connection(&config)? {
         let Command::ConnectionsSet { sender, channel, .. } = &set else { break };
         let test = Command::ConnectionsTest { env: Environment::Live, sender: sender.clone(), channel: channel.clone() };
         match ask_installation(&config, set).await {
-            Err(error) => say(format!("\n{error:#}\n\nThat was not saved. Once more:\n")),
+            Err(error) => say(format!("\n{error:#}\n\nThis was not saved. Try again:\n")),
             Ok(saved) => {
-                say(format!("\n{saved}\ntrying it: {}", ask_installation(&config, test).await?));
+                say(format!("\n{saved}\ntest: {}", ask_installation(&config, test).await?));
                 break;
             }
         }
     }
-    say("\nNow run `nuncio serve`. It prints a link to begin with in the browser.");
+    say("\nNow run `nuncio serve`. It prints a link that makes you its owner in the browser.");
     Ok(())
 }
 
@@ -54,7 +54,7 @@ fn settings() -> anyhow::Result<Config> {
         }
     };
     set("server", "listen", ask("Address and port to listen on", &default.server.listen)?);
-    set("server", "public_url", ask("Where others reach it, such as https://messages.example.org", "")?);
+    set("server", "public_url", ask("Its public URL, such as https://messages.example.org", "")?);
     set("storage", "data", ask("Data folder", &default.storage.data.display().to_string())?);
     set("storage", "database", ask("PostgreSQL as postgres://user@host:5432/name, instead of the embedded database", "")?);
     std::fs::write(FILE, toml::to_string_pretty(&file)?).context(FILE)?;
@@ -71,7 +71,7 @@ fn connection(config: &Config) -> anyhow::Result<Option<Command>> {
     let registry = wiring::registry(config, Tokens::new(Redacted::new([0; 32])))?;
     let kinds = registry.iter().map(AdapterFactory::kind).filter(|kind| *kind != "sim").collect::<Vec<_>>().join(", ");
     let factory = loop {
-        let kind = ask(&format!("First connection, one of {kinds}; the sandbox works without"), "none")?;
+        let kind = ask(&format!("First connection, one of {kinds}; the sandbox needs none"), "none")?;
         match registry.get(&kind) {
             _ if kind == "none" => return Ok(None),
             Some(factory) if kind != "sim" => break factory,
@@ -125,7 +125,7 @@ fn ask(question: &str, default: &str) -> anyhow::Result<String> {
     std::io::stdout().flush()?;
     let mut line = String::new();
     if std::io::stdin().lock().read_line(&mut line)? == 0 {
-        bail!("the answers ended before the questions");
+        bail!("the input ended before the last question");
     }
     let answer = line.trim();
     Ok(if answer.is_empty() { default.to_owned() } else { answer.to_owned() })

@@ -1,28 +1,164 @@
-//! What several commands take.
+//! What commands have in common: where an installation or a node is, environments, and how values are read.
 
-use anyhow::Context as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
 use clap::ValueEnum;
+use nuncio_domain::{Environment, address};
+use serde_json::{Map, Value};
 
-/// What became of a message that is held.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Decision {
-    /// Send it (again).
-    Resend,
-    /// It went out.
-    Sent,
-    /// It did not; give up.
-    Failed,
+use crate::client::profile::{self, Access};
+use crate::config::Config;
+
+/// Where an installation keeps its files.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Installation {
+    /// Configuration file [default: nuncio.toml in the working folder, if it exists].
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Installation")]
+    pub(super) config: Option<PathBuf>,
+    /// Data folder [default: nuncio-data].
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Installation")]
+    pub(super) data: Option<PathBuf>,
+    /// PostgreSQL instead of the embedded database: postgres://user@host:5432/name.
+    #[arg(long, global = true, value_name = "URL", help_heading = "Installation")]
+    pub(super) database: Option<String>,
 }
 
-impl Decision {
-    /// Its name in the API.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Resend => "resend",
-            Self::Sent => "sent",
-            Self::Failed => "failed",
+impl Installation {
+    pub(super) fn load(&self) -> anyhow::Result<Config> {
+        let mut config = Config::load(self.config.as_deref(), std::env::vars())?;
+        if let Some(data) = &self.data {
+            config.storage.data.clone_from(data);
+        }
+        if let Some(database) = &self.database {
+            config.storage.database.clone_from(database);
+        }
+        Ok(config)
+    }
+}
+
+/// An installation, and where its server listens.
+#[derive(Debug, clap::Args)]
+pub(super) struct Node {
+    #[command(flatten)]
+    pub(super) at: Installation,
+    /// Address and port to listen on [default: 127.0.0.1:8025].
+    #[arg(long, value_name = "ADDR")]
+    pub(super) listen: Option<String>,
+}
+
+impl Node {
+    pub(super) fn load(&self) -> anyhow::Result<Config> {
+        let mut config = self.at.load()?;
+        if let Some(listen) = &self.listen {
+            config.server.listen.clone_from(listen);
+        }
+        Ok(config)
+    }
+}
+
+/// An installation that a command works on. Its server may be running or not.
+#[derive(Debug, clap::Args)]
+pub(super) struct Asked {
+    #[command(flatten)]
+    pub(super) at: Installation,
+    /// Print JSON, for scripts.
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+}
+
+/// A project of an installation.
+#[derive(Debug, clap::Args)]
+pub(super) struct InProject {
+    #[command(flatten)]
+    pub(super) asked: Asked,
+    /// ID or name of the project [default: the oldest].
+    #[arg(long, global = true, value_name = "PROJECT", help_heading = "Installation")]
+    pub(super) project: Option<String>,
+}
+
+/// A project of the installation here, or an environment of a node elsewhere.
+#[derive(Debug, clap::Args)]
+pub(super) struct Place {
+    #[command(flatten)]
+    pub(super) here: InProject,
+    /// Profile of `nuncio login`.
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Node elsewhere")]
+    profile: Option<String>,
+    /// URL of the node.
+    #[arg(long, global = true, value_name = "URL", help_heading = "Node elsewhere")]
+    server: Option<reqwest::Url>,
+    /// API key, instead of the profile's. Better in NUNCIO_API_KEY.
+    #[arg(long, global = true, value_name = "KEY", help_heading = "Node elsewhere")]
+    key: Option<String>,
+}
+
+pub(super) const PLACES: &str = "Works on the installation in this folder if there is one, else on the node of `nuncio login`.";
+
+impl Place {
+    /// How to reach the node elsewhere; `None` for the installation here.
+    ///
+    /// # Errors
+    ///
+    /// Reports options that name both.
+    pub(super) fn elsewhere(&self) -> anyhow::Result<Option<Access>> {
+        let at = &self.here.asked.at;
+        let is_here = at.config.is_some() || at.data.is_some() || at.database.is_some() || self.here.project.is_some();
+        let is_elsewhere = self.profile.is_some() || self.server.is_some() || self.key.is_some();
+        if is_here && is_elsewhere {
+            bail!(
+                "--config, --data, --database and --project name an installation here; --profile, --server and --key a node elsewhere. \
+                 Use one kind"
+            );
+        }
+        if is_here || (!is_elsewhere && (is_installed(at)? || !profile::is_known())) {
+            return Ok(None);
+        }
+        Access::new(self.profile.clone(), self.server.clone(), self.key.clone()).map(Some)
+    }
+}
+
+/// Whether there is an installation where the settings say.
+fn is_installed(at: &Installation) -> anyhow::Result<bool> {
+    let storage = at.load()?.storage;
+    Ok(Path::new("nuncio.toml").exists() || storage.data.exists() || !storage.database.is_empty())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Env {
+    Live,
+    Test,
+}
+
+impl From<Env> for Environment {
+    fn from(env: Env) -> Self {
+        match env {
+            Env::Live => Self::Live,
+            Env::Test => Self::Test,
         }
     }
+}
+
+/// The environment that a command changes where none is given.
+pub(super) fn or_live(env: Option<Env>) -> Environment {
+    env.map_or(Environment::Live, Into::into)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Switch {
+    On,
+    Off,
+}
+
+/// A phone number as a person typed it, in E.164. One that cannot be read stays, and is rejected with all other errors of the command.
+pub(super) fn typed(phone: String, country: Option<&String>) -> String {
+    address::typed_phone(&phone, country.as_slice()).unwrap_or(phone)
+}
+
+/// A country that has a numbering plan.
+pub(super) fn country(text: &str) -> Result<String, String> {
+    let code = text.to_uppercase();
+    if address::is_country(&code) { Ok(code) } else { Err("is not an ISO 3166-1 alpha-2 code such as ES".to_owned()) }
 }
 
 /// The text of a file, or of standard input.
@@ -31,4 +167,23 @@ pub(super) fn read(file: &str) -> anyhow::Result<String> {
         "-" => Ok(std::io::read_to_string(std::io::stdin())?),
         path => std::fs::read_to_string(path).with_context(|| path.to_owned()),
     }
+}
+
+/// The JSON object of a file, or of standard input.
+pub(super) fn read_object(file: &str) -> anyhow::Result<Map<String, Value>> {
+    serde_json::from_str(&read(file)?).with_context(|| format!("{file} must hold a JSON object"))
+}
+
+/// An object of what was given as name=value; with `from_files`, `name=@FILE` reads the value from a file.
+pub(super) fn pairs(given: &[String], from_files: bool) -> anyhow::Result<Map<String, Value>> {
+    let mut map = Map::new();
+    for text in given {
+        let (name, value) = text.split_once('=').with_context(|| format!("{text:?} must be written name=value"))?;
+        let value = match value.strip_prefix('@').filter(|_| from_files) {
+            Some(file) => read(file)?.trim_end().to_owned(),
+            None => value.to_owned(),
+        };
+        map.insert(name.to_owned(), value.into());
+    }
+    Ok(map)
 }

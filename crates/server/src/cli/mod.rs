@@ -1,18 +1,40 @@
 //! The command line.
 
 mod args;
+mod balance;
+mod broadcasts;
+mod connections;
+mod contacts;
+mod database;
+mod domains;
+mod events;
+mod held;
 mod init;
 mod input;
+mod installed;
+mod invitations;
+mod keys;
+mod messages;
+mod numbers;
+mod people;
+mod prices;
+mod projects;
 mod remote;
+mod reviews;
+mod senders;
+mod suppressions;
+mod templates;
+mod webhooks;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
 use nuncio_domain::line;
 
-use crate::admin::{self, CommandOutput, Request};
+use crate::admin::{self, Request};
+use crate::answer::CommandOutput;
 use crate::client::life::Outcome;
 use crate::client::{CallError, say};
 use crate::config::Config;
@@ -20,12 +42,14 @@ use crate::data::DataDir;
 use crate::table::terminal_width;
 use crate::wiring;
 use crate::{quickstart, serve};
-use args::{Action, Args, ConfigAction, DbAction, Installation, InstalledAction, Node};
+use args::{Action, Args, ConfigAction};
+use database::DbAction;
+use installed::InstalledAction;
 
 /// The server cannot be reached.
 const UNREACHABLE: u8 = 3;
-/// What was asked for is still under way.
-const UNDER_WAY: u8 = 4;
+/// What was asked for is still in progress.
+const IN_PROGRESS: u8 = 4;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
@@ -64,7 +88,7 @@ fn start(action: Action) -> anyhow::Result<ExitCode> {
             log(&Config::default(), QUIET);
             in_runtime(init::run())
         }
-        Action::Config { node, action } => config_command(&node, &action),
+        Action::Config { action } => config_command(&action),
         Action::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut command(), "nuncio", &mut script);
@@ -78,13 +102,13 @@ fn start(action: Action) -> anyhow::Result<ExitCode> {
         }
         Action::Remote(action) => {
             log(&Config::default(), QUIET);
-            Ok(match runtime()?.block_on(action.run())? {
-                Outcome::Sent => ExitCode::SUCCESS,
-                Outcome::Failed => ExitCode::FAILURE,
-                Outcome::UnderWay => UNDER_WAY.into(),
-            })
+            Ok(exit_code(runtime()?.block_on(action.run())?))
         }
         Action::Installed(action) => {
+            if let Some(access) = action.elsewhere()? {
+                log(&Config::default(), QUIET);
+                return Ok(exit_code(runtime()?.block_on(action.run_elsewhere(access))?));
+            }
             let config = action.at().0.at.load()?;
             log(&config, QUIET);
             runtime()?.block_on(installed(&config, action))
@@ -95,6 +119,14 @@ fn start(action: Action) -> anyhow::Result<ExitCode> {
 /// Commands log only what is wrong.
 const QUIET: &str = "warn";
 
+fn exit_code(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Sent => ExitCode::SUCCESS,
+        Outcome::Failed => ExitCode::FAILURE,
+        Outcome::UnderWay => IN_PROGRESS.into(),
+    }
+}
+
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
@@ -103,58 +135,37 @@ fn in_runtime(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Resul
     runtime()?.block_on(future).map(|()| ExitCode::SUCCESS)
 }
 
-impl Installation {
-    fn load(&self) -> anyhow::Result<Config> {
-        let mut config = Config::load(self.config.as_deref(), std::env::vars())?;
-        if let Some(data) = &self.data {
-            config.storage.data.clone_from(data);
-        }
-        if let Some(database) = &self.database {
-            config.storage.database.clone_from(database);
-        }
-        Ok(config)
-    }
-}
-
-impl Node {
-    fn load(&self) -> anyhow::Result<Config> {
-        let mut config = self.at.load()?;
-        if let Some(listen) = &self.listen {
-            config.server.listen.clone_from(listen);
-        }
-        Ok(config)
-    }
-}
-
 fn log(config: &Config, level: &str) {
     let filter = tracing_subscriber::EnvFilter::try_new(level).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     if config.log.format == "json" { builder.json().init() } else { builder.init() }
 }
 
-fn config_command(node: &Node, action: &ConfigAction) -> anyhow::Result<ExitCode> {
-    let config = node.load()?;
+fn config_command(action: &ConfigAction) -> anyhow::Result<ExitCode> {
     match action {
-        ConfigAction::Check => say("the configuration is good"),
-        ConfigAction::Show => say(toml::to_string_pretty(&redacted(&config))?.trim_end()),
+        ConfigAction::Check { node } => {
+            node.load()?;
+            say("the configuration is valid");
+        }
+        ConfigAction::Show { node } => say(toml::to_string_pretty(&redacted(&node.load()?))?.trim_end()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 async fn installed(config: &Config, action: InstalledAction) -> anyhow::Result<ExitCode> {
-    match action {
-        InstalledAction::Db { action: DbAction::Migrate, .. } => return migrate(config).await.map(|()| ExitCode::SUCCESS),
-        InstalledAction::Db { action: DbAction::Distribute, .. } => return distribute(config).await.map(|()| ExitCode::SUCCESS),
-        _ => {}
-    }
     let (asked, project) = action.at();
     let (json, project) = (asked.json, project.cloned());
-    let answer = perform(config, Request { project, command: action.into_command()? }).await?;
+    let answer = match action {
+        InstalledAction::Db { action: DbAction::Migrate, .. } => database::migrate(config).await?,
+        InstalledAction::Db { action: DbAction::Distribute, .. } => database::distribute(config).await?,
+        InstalledAction::Db { action: DbAction::Copy { to }, .. } => database::copy(config, &to).await?,
+        action => perform(config, Request { project, command: action.into_command()? }).await?,
+    };
     say(shown(&answer, json));
     Ok(if answer.bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// An answer as it is printed. Names and what providers said may hold anything; none of it may control the terminal.
+/// An answer as it is printed. Names and provider texts may contain anything; none of it may control the terminal.
 pub(crate) fn shown(answer: &CommandOutput, json: bool) -> String {
     match &answer.table {
         _ if json => line::escaped_json(&answer.json.to_string()).into_owned(),
@@ -191,33 +202,11 @@ async fn perform(config: &Config, request: Request) -> anyhow::Result<CommandOut
     answer
 }
 
-async fn migrate(config: &Config) -> anyhow::Result<()> {
-    let data = DataDir::open(&config.storage.data)?;
-    let _lock = match (config.storage.database.is_empty(), data.lock()?) {
-        (true, None) => {
-            bail!("a server works on this data folder; it brought the schema up to date when it started. To migrate by hand, stop it first")
-        }
-        (_, lock) => lock,
-    };
-    nuncio_store_sql::open(&data.target(&config.storage)).await?.close().await;
-    say("the schema is up to date");
-    Ok(())
-}
-
-async fn distribute(config: &Config) -> anyhow::Result<()> {
-    if config.storage.database.is_empty() {
-        bail!("storage.database: is empty; must be the postgres:// URL of a Citus coordinator");
-    }
-    nuncio_store_sql::distribute(&config.storage.database).await?;
-    say("the tables are spread over the cluster");
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Some names are older than the rule for them, and some texts are a provider's.
+    /// Some names are older than the rule for them, and some texts come from providers.
     #[test]
     fn nothing_that_is_printed_controls_the_terminal() {
         let name = "Shop\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}";
@@ -227,5 +216,40 @@ mod tests {
         let json = shown(&answer, true);
         assert!(json.bytes().all(|b| b.is_ascii_graphic()), "{json}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&json).expect("JSON"), answer.json);
+    }
+
+    fn parsed(line: &[&str]) -> Result<admin::Command, String> {
+        let args = Args::try_parse_from(["nuncio"].iter().chain(line)).map_err(|error| error.to_string())?;
+        let Action::Installed(action) = args.action else { return Err("another kind of command".to_owned()) };
+        action.into_command().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn phone_numbers_are_accepted_as_people_write_them() {
+        use admin::Command;
+        for (phone, country) in [("+34 600-111.222", None), ("0034 (600) 111222", None), ("600 111 222", Some("es"))] {
+            let with_country = |mut line: Vec<&'static str>| {
+                line.extend(country.into_iter().flat_map(|country| ["--country", country]));
+                parsed(&line)
+            };
+            let made = with_country(vec!["senders", "create", "--name", "x", "--phone-number", phone]);
+            assert!(matches!(&made, Ok(Command::SendersCreate { phone_number, .. }) if phone_number == "+34600111222"), "{made:?}");
+            let changed = with_country(vec!["senders", "update", "snd_1", "--phone-number", phone]);
+            assert!(matches!(&changed, Ok(Command::SendersUpdate { phone_number: Some(p), .. }) if p == "+34600111222"), "{changed:?}");
+            let added = with_country(vec!["numbers", "add", phone, "--capabilities", "sms"]);
+            assert!(matches!(&added, Ok(Command::NumbersAdd { number, .. }) if number.phone_number == "+34600111222"), "{added:?}");
+            let mut file = tempfile::NamedTempFile::new().expect("a file");
+            std::io::Write::write_all(&mut file, format!("phoneNumber,capabilities\n{phone},sms\n").as_bytes()).expect("written");
+            let mut line = vec!["numbers", "import", file.path().to_str().expect("a path")];
+            line.extend(country.into_iter().flat_map(|country| ["--country", country]));
+            let read = parsed(&line);
+            assert!(matches!(&read, Ok(Command::NumbersImport { numbers, .. }) if numbers[0].phone_number == "+34600111222"), "{read:?}");
+        }
+        assert!(parsed(&["numbers", "add", "600 111 222", "--capabilities", "sms", "--country", "XX"]).is_err());
+        let unread = parsed(&["numbers", "add", "600 111 222", "--capabilities", "sms"]);
+        assert!(
+            matches!(unread, Ok(Command::NumbersAdd { number, .. }) if number.phone_number == "600 111 222"),
+            "core says what is wrong"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The life of a message, line by line, as its own fields tell it.
+//! Follows a message, and shows its timeline line by line.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::{World, say, say_json};
 /// Between two looks at a message: short at first, for most are delivered at once.
 const LOOKS: [Duration; 4] = [Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(250), Duration::from_secs(1)];
 
-/// How a message stood when it was no longer watched.
+/// How following a message ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    /// It arrived, or a provider has it and may say no more.
+    /// It arrived, or a provider accepted it and may report no more.
     Sent,
     /// It will not arrive.
     Failed,
-    /// Nobody knows yet.
+    /// It is still in progress.
     UnderWay,
 }
 
@@ -35,10 +35,10 @@ pub(crate) async fn watch(world: &World, message: &Value, patience: Duration, js
     say(line::escaped(&headline(message)));
     let (seen, outcome) = look(world, id, patience, |line| say(line)).await?;
     if let Some(reason) = seen["routing"]["reason"].as_str() {
-        say(format!("  why there: {}", line::escaped(reason)));
+        say(format!("  route: {}", line::escaped(reason)));
     }
     if outcome == Outcome::UnderWay {
-        say(format!("  still {}; `nuncio messages follow {id}` goes on watching", text(&seen, "status")));
+        say(format!("  still {}; `nuncio messages follow {id}` continues", text(&seen, "status")));
     }
     Ok(outcome)
 }
@@ -54,7 +54,10 @@ async fn look(world: &World, id: &str, patience: Duration, mut tell: impl FnMut(
             }
         }
         let status = message["status"].as_str().unwrap_or_default();
+        // Of email and Telegram, a provider usually reports no more.
+        let is_last = matches!(message["channel"].as_str(), Some("email" | "telegram"));
         let outcome = match status {
+            "sent" if is_last => Outcome::Sent,
             "delivered" | "read" | "received" => Outcome::Sent,
             "failed" => Outcome::Failed,
             _ if started.elapsed() < patience => {
@@ -66,7 +69,7 @@ async fn look(world: &World, id: &str, patience: Duration, mut tell: impl FnMut(
         };
         return Ok((message, outcome));
     }
-    unreachable!("it is looked at for ever")
+    unreachable!("the loop ends by returning")
 }
 
 /// What happened to a message so far, the oldest first, each with its time of day (UTC).
@@ -78,7 +81,7 @@ pub(crate) fn lines(message: &Value) -> Vec<String> {
         }
     };
     let inbound = message["direction"] == "inbound";
-    step(&message["createdAt"], if inbound { "came in".to_owned() } else { "accepted: it is on disk".to_owned() });
+    step(&message["createdAt"], if inbound { "received".to_owned() } else { "accepted: stored".to_owned() });
     for attempt in message["attempts"].as_array().into_iter().flatten() {
         let by = format!("{} by {}", text(attempt, "channel"), text(attempt, "provider"));
         step(&attempt["startedAt"], format!("attempt: {by}"));
@@ -88,7 +91,7 @@ pub(crate) fn lines(message: &Value) -> Vec<String> {
             step(&attempt["finishedAt"], format!("attempt {}: {by}: {why}", text(attempt, "status")));
         }
     }
-    step(&message["sentAt"], "sent: the provider has it".to_owned());
+    step(&message["sentAt"], "sent: the provider accepted it".to_owned());
     step(&message["deliveredAt"], "delivered".to_owned());
     step(&message["readAt"], "read".to_owned());
     match text(message, "status") {
@@ -124,7 +127,7 @@ pub(crate) fn describe(message: &Value) -> String {
         ("from", &message["from"]),
         ("subject", &message["subject"]),
         ("text", &message["text"]),
-        ("why there", &message["routing"]["reason"]),
+        ("route", &message["routing"]["reason"]),
         ("broadcast", &message["broadcastId"]),
         ("contact", &message["contactId"]),
         ("provider's id", &message["providerMessageId"]),
@@ -138,7 +141,7 @@ pub(crate) fn describe(message: &Value) -> String {
         out.push(format!("  {:14}${cost}{segments}", "cost"));
     }
     if message["possibleDuplicate"] == true {
-        out.push("  it may have reached the recipient twice".to_owned());
+        out.push("  the recipient may have received it twice".to_owned());
     }
     let mut out: Vec<String> = out.iter().map(|text| line::escaped(text).into_owned()).collect();
     out.push(String::new());

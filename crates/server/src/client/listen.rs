@@ -19,10 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// Which events are followed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {
-    /// Events of these types alone, separated by commas, such as message.delivered,message.failed.
+    /// Only events of these types, separated by commas, such as message.delivered,message.failed.
     #[arg(long = "type", value_name = "TYPES")]
     pub(crate) types: Option<String>,
-    /// Events of this resource alone.
+    /// Only events of this resource.
     #[arg(long, value_name = "ID")]
     pub(crate) resource: Option<String>,
 }
@@ -74,10 +74,10 @@ pub(crate) struct Forward {
     /// The local program, such as http://127.0.0.1:3000/hooks.
     #[arg(long, value_name = "URL")]
     pub(crate) forward: Url,
-    /// The secret that events are signed with [default: a new one, which is shown].
+    /// The signing secret [default: a new one, which is shown].
     #[arg(long, value_name = "SECRET", env = "NUNCIO_WEBHOOK_SECRET", hide_env_values = true)]
     pub(crate) secret: Option<String>,
-    /// Hand over this many of the newest events first.
+    /// Forward this many of the newest events first.
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=100))]
     pub(crate) replay: u8,
     #[command(flatten)]

@@ -1,134 +1,18 @@
 //! Lists and single resources of the API, in tables and lines.
 
+use anyhow::Context as _;
 use nuncio_domain::line;
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::tables::Form::{self, Money, Text, Time, Yes};
+pub(crate) use super::tables::{
+    BROADCASTS, CONNECTIONS, CONTACTS, DELIVERIES, EVENTS, INVITATIONS, KEYS, Listed, MESSAGES, RECEIPTS, RECIPIENTS, SENDERS,
+    SUPPRESSIONS, TEMPLATES, WEBHOOKS,
+};
 use super::{CallError, World, say, say_json};
+use crate::answer::CommandOutput;
 use crate::table::{Table, terminal_width};
-
-/// How a column shows what its field holds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Form {
-    /// As it is; lists joined by commas.
-    Text,
-    /// A moment to the second, in UTC.
-    Time,
-    /// US dollars.
-    Money,
-}
-
-/// A column: its name, where its field is (a JSON pointer), and how it is shown.
-type Column = (&'static str, &'static str, Form);
-
-/// A kind of resource that is listed.
-#[derive(Debug)]
-pub(crate) struct Listed {
-    /// Its path.
-    pub(crate) path: &'static str,
-    columns: &'static [Column],
-    /// What to say when there is none.
-    none: &'static str,
-}
-
-use Form::{Money, Text, Time};
-
-/// Messages.
-pub(crate) const MESSAGES: Listed = Listed {
-    path: "/v1/messages",
-    columns: &[
-        ("ID", "/id", Text),
-        ("STATUS", "/status", Text),
-        ("CHANNEL", "/channel", Text),
-        ("TO", "/to", Text),
-        ("CREATED (UTC)", "/createdAt", Time),
-        ("COST", "/costTotal", Money),
-        ("TEXT", "/text", Text),
-    ],
-    none: "no messages; `nuncio send TO TEXT` sends one",
-};
-/// Contacts.
-pub(crate) const CONTACTS: Listed = Listed {
-    path: "/v1/contacts",
-    columns: &[
-        ("ID", "/id", Text),
-        ("NAME", "/displayName", Text),
-        ("PHONE", "/primaryPhone", Text),
-        ("CHANNELS", "/availableChannels", Text),
-        ("CREATED (UTC)", "/createdAt", Time),
-    ],
-    none: "no contacts; they come with the first message to or from somebody",
-};
-/// Broadcasts.
-pub(crate) const BROADCASTS: Listed = Listed {
-    path: "/v1/broadcasts",
-    columns: &[
-        ("ID", "/id", Text),
-        ("STATUS", "/status", Text),
-        ("CHANNEL", "/channel", Text),
-        ("NAME", "/name", Text),
-        ("RECIPIENTS", "/totalContacts", Text),
-        ("DELIVERED", "/deliveredCount", Text),
-        ("FAILED", "/failedCount", Text),
-        ("COST", "/actualCost", Money),
-    ],
-    none: "no broadcasts; `nuncio broadcasts create` makes one",
-};
-/// Templates.
-pub(crate) const TEMPLATES: Listed = Listed {
-    path: "/v1/templates",
-    columns: &[
-        ("ID", "/id", Text),
-        ("STATUS", "/status", Text),
-        ("NAME", "/name", Text),
-        ("LANGUAGE", "/language", Text),
-        ("BODY", "/body", Text),
-    ],
-    none: "no templates; `nuncio templates create FILE` makes one",
-};
-/// Invitations.
-pub(crate) const INVITATIONS: Listed = Listed {
-    path: "/v1/invitations",
-    columns: &[
-        ("ID", "/id", Text),
-        ("STATUS", "/status", Text),
-        ("CLIENT", "/clientName", Text),
-        ("EXPIRES (UTC)", "/expiresAt", Time),
-        ("LINK", "/url", Text),
-    ],
-    none: "no invitations; `nuncio invitations create` makes one",
-};
-/// Suppressions.
-pub(crate) const SUPPRESSIONS: Listed = Listed {
-    path: "/v1/suppressions",
-    columns: &[
-        ("ID", "/id", Text),
-        ("RECIPIENT", "/identifier", Text),
-        ("CHANNEL", "/channel", Text),
-        ("REASON", "/reason", Text),
-        ("SINCE (UTC)", "/createdAt", Time),
-    ],
-    none: "nobody is suppressed",
-};
-/// Deliveries of webhooks.
-pub(crate) const DELIVERIES: Listed = Listed {
-    path: "/v1/webhooks/deliveries",
-    columns: &[
-        ("ID", "/id", Text),
-        ("STATUS", "/status", Text),
-        ("EVENT", "/eventType", Text),
-        ("RESOURCE", "/resourceId", Text),
-        ("UPDATED (UTC)", "/updatedAt", Time),
-        ("URL", "/url", Text),
-    ],
-    none: "no deliveries; `nuncio webhooks set URL` sets where events go",
-};
-/// Events.
-pub(crate) const EVENTS: Listed = Listed {
-    path: "/v1/events",
-    columns: &[("ID", "/id", Text), ("TYPE", "/type", Text), ("TIME (UTC)", "/timestamp", Time), ("SENDER", "/senderId", Text)],
-    none: "no events yet",
-};
 
 /// The longest page of the API.
 const PAGE: usize = 100;
@@ -141,23 +25,73 @@ pub(crate) async fn list(
     limit: usize,
     json: bool,
 ) -> anyhow::Result<()> {
+    list_at(worlds, listed.path, listed, query, limit, json).await
+}
+
+/// The same at another path than the usual one.
+pub(crate) async fn list_at(
+    worlds: &[World],
+    path: &str,
+    listed: &Listed,
+    query: &[(&str, Option<&str>)],
+    limit: usize,
+    json: bool,
+) -> anyhow::Result<()> {
     let query: Vec<(&str, &str)> = query.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
     let mut items = Vec::new();
     for world in worlds {
-        let found = pages(world, listed.path, &query, limit).await?;
+        let found = pages(world, path, &query, limit).await?;
         items.extend(found.into_iter().map(|mut item| {
             item["environment"] = world.environment.as_str().into();
             item
         }));
     }
+    show_items(listed, items, worlds.len() > 1, json);
+    Ok(())
+}
+
+/// Shows what is listed below the resource with this id, such as the receipts of a message.
+pub(crate) async fn list_of(worlds: &[World], of: &Listed, id: &str, below: &str, listed: &Listed, json: bool) -> anyhow::Result<()> {
+    let (world, _) = find(worlds, of, id).await?;
+    list_at(std::slice::from_ref(world), &format!("{}/{id}{below}", of.path), listed, &[], usize::MAX, json).await
+}
+
+/// Shows items as a JSON array or as a table; `several` adds a column for their environment.
+pub(crate) fn show_items(listed: &Listed, items: Vec<Value>, several: bool, json: bool) {
     if json {
         say_json(&Value::Array(items));
     } else if items.is_empty() {
         say(listed.none);
     } else {
-        say(table(listed, &items, worlds.len() > 1).text(terminal_width()));
+        say(table(listed, &items, several).text(terminal_width()));
     }
-    Ok(())
+}
+
+/// All resources at a path of an environment.
+pub(crate) async fn all(world: &World, path: &str, query: &[(&str, &str)]) -> Result<Vec<Value>, CallError> {
+    pages(world, path, query, usize::MAX).await
+}
+
+/// A sender by its ID or name; the default sender when none is given.
+pub(crate) async fn sender(world: &World, wanted: Option<&str>) -> anyhow::Result<Value> {
+    let mut senders = all(world, "/v1/senders", &[]).await?.into_iter();
+    let found = match wanted {
+        Some(text) => senders.find(|sender| sender["id"] == text || sender["name"] == text),
+        None => senders.find(|sender| sender["isDefault"] == true),
+    };
+    let environment = world.environment.as_str();
+    found.with_context(|| match wanted {
+        Some(text) => format!("there is no sender {text:?} in the {environment} environment; see `nuncio senders list`"),
+        None => format!("the {environment} environment has no default sender; name one with --sender"),
+    })
+}
+
+impl Listed {
+    /// What an installation answers: the items, and their table.
+    pub(crate) fn answer(&self, items: Vec<Value>) -> CommandOutput {
+        let table = table(self, &items, false);
+        CommandOutput::list(items.into(), table, self.none)
+    }
 }
 
 async fn pages(world: &World, path: &str, query: &[(&str, &str)], limit: usize) -> Result<Vec<Value>, CallError> {
@@ -182,7 +116,7 @@ async fn pages(world: &World, path: &str, query: &[(&str, &str)], limit: usize) 
 }
 
 fn table(listed: &Listed, items: &[Value], several: bool) -> Table {
-    let mut head: Vec<&str> = if several { vec!["WORLD"] } else { Vec::new() };
+    let mut head: Vec<&str> = if several { vec!["ENV"] } else { Vec::new() };
     head.extend(listed.columns.iter().map(|(name, ..)| *name));
     let row = |item: &Value| {
         let world = several.then(|| shown(&item["environment"], Text));
@@ -196,6 +130,8 @@ fn shown(value: &Value, form: Form) -> String {
     match (value, form) {
         (Value::Null, _) => String::new(),
         (Value::String(text), Time) => format!("{} {}", text.get(..10).unwrap_or(text), text.get(11..19).unwrap_or_default()),
+        (Value::Bool(true), Yes) => "yes".to_owned(),
+        (Value::Bool(false), Yes) => String::new(),
         (Value::Number(number), Money) => format!("${number}"),
         (Value::String(text), _) => text.clone(),
         (Value::Array(items), _) => items.iter().map(|item| shown(item, form)).collect::<Vec<_>>().join(","),
@@ -274,7 +210,9 @@ pub(crate) fn unwrapped(mut answer: Value) -> Value {
 /// Prints what an answer is about: as JSON, or a line a field.
 pub(crate) fn print(answer: &Value, json: bool) {
     let answer = &unwrapped(answer.clone());
-    if json {
+    if answer.is_null() && json {
+        say_json(&Value::Object(Map::new()));
+    } else if json {
         say_json(answer);
     } else if answer.is_null() {
         say("done");
@@ -309,7 +247,8 @@ fn fields(value: &Value, depth: usize, out: &mut Vec<String>) {
     }
 }
 
-fn is_empty(value: &Value) -> bool {
+/// Whether a value says nothing.
+pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
@@ -332,14 +271,14 @@ mod tests {
     }
 
     #[test]
-    fn both_worlds_have_a_column() {
+    fn both_environments_have_a_column() {
         let items = [
             json!({"id": "sup_1", "environment": "live", "createdAt": "2026-01-31T09:30:00.000Z", "identifier": "+1", "reason": "manual"}),
         ];
         let text = console::strip_ansi_codes(&table(&SUPPRESSIONS, &items, true).text(None)).into_owned();
         assert_eq!(
             text,
-            "WORLD  ID     RECIPIENT  CHANNEL  REASON  SINCE (UTC)\nlive   sup_1  +1                  manual  2026-01-31 09:30:00"
+            "ENV   ID     RECIPIENT  CHANNEL  REASON  SINCE (UTC)\nlive  sup_1  +1                  manual  2026-01-31 09:30:00"
         );
     }
 }

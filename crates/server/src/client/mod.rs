@@ -8,6 +8,7 @@ pub(crate) mod lists;
 pub(crate) mod profile;
 pub(crate) mod send;
 mod stream;
+mod tables;
 
 use std::io::Write as _;
 use std::time::Duration;

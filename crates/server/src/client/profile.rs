@@ -18,18 +18,15 @@ const SERVER: &str = "http://127.0.0.1:8025";
 /// A node, and a key to it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Access {
-    /// Profile of `nuncio login` [default: the last one that was logged in].
-    #[arg(long, global = true, value_name = "NAME", env = "NUNCIO_PROFILE")]
+    /// Profile of `nuncio login` [default: that of the last login].
+    #[arg(long, global = true, value_name = "NAME", env = "NUNCIO_PROFILE", help_heading = "Node")]
     profile: Option<String>,
-    /// Where the node is [default: that of the profile, or http://127.0.0.1:8025].
-    #[arg(long, global = true, value_name = "URL", env = "NUNCIO_SERVER")]
+    /// URL of the node [default: that of the profile, or http://127.0.0.1:8025].
+    #[arg(long, global = true, value_name = "URL", env = "NUNCIO_SERVER", help_heading = "Node")]
     server: Option<Url>,
-    /// An API key instead of a profile's. Better in the environment than on the command line.
-    #[arg(long, global = true, value_name = "KEY", env = "NUNCIO_API_KEY", hide_env_values = true)]
+    /// API key, instead of the profile's. Better in the environment than on the command line.
+    #[arg(long, global = true, value_name = "KEY", env = "NUNCIO_API_KEY", hide_env_values = true, help_heading = "Node")]
     key: Option<String>,
-    /// Answer as JSON, for scripts.
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
 }
 
 /// Which environments of a node a command is about.
@@ -37,9 +34,12 @@ pub(crate) struct Access {
 pub(crate) struct Remote {
     #[command(flatten)]
     access: Access,
-    /// One environment alone [default: those that there are keys of].
+    /// Only this environment [default: each that there is a key for].
     #[arg(long, global = true, value_name = "live|test", value_parser = world)]
     env: Option<Environment>,
+    /// Print JSON, for scripts.
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 fn world(text: &str) -> Result<Environment, String> {
@@ -64,9 +64,14 @@ struct Profile {
 }
 
 impl Remote {
-    /// Whether to answer as JSON.
+    /// The environments that `access` opens, or one of them.
+    pub(crate) fn new(access: Access, env: Option<Environment>, json: bool) -> Self {
+        Self { access, env, json }
+    }
+
+    /// Whether to print JSON.
     pub(crate) fn json(&self) -> bool {
-        self.access.json
+        self.json
     }
 
     /// The environments that the command is about, live first: those that there are keys of and that were not left out.
@@ -98,7 +103,27 @@ impl Remote {
     }
 }
 
+/// Whether a profile was saved, or the environment names a profile or a key.
+pub(crate) fn is_known() -> bool {
+    ["NUNCIO_PROFILE", "NUNCIO_API_KEY"].iter().any(|name| variable(name).is_some()) || load().is_ok_and(|known| !known.profiles.is_empty())
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 impl Access {
+    /// What was given on the command line, completed from the environment variables.
+    pub(crate) fn new(profile: Option<String>, server: Option<Url>, key: Option<String>) -> anyhow::Result<Self> {
+        let server = match (server, variable("NUNCIO_SERVER")) {
+            (None, Some(text)) => Some(Url::parse(&text).with_context(|| format!("NUNCIO_SERVER: is {text:?}; must be a URL"))?),
+            (server, _) => server,
+        };
+        // A profile that was named goes before a key that happens to be in the environment.
+        let key = key.or_else(|| variable("NUNCIO_API_KEY").filter(|_| profile.is_none()));
+        Ok(Self { profile: profile.or_else(|| variable("NUNCIO_PROFILE")), server, key })
+    }
+
     fn keys(&self) -> anyhow::Result<(Url, Vec<String>)> {
         let server = || self.server.clone().map_or_else(|| Url::parse(SERVER), Ok);
         if let Some(key) = &self.key {
@@ -121,7 +146,7 @@ impl Access {
 fn quickstart() -> anyhow::Result<Vec<String>> {
     let path = Path::new("nuncio-data/quickstart.json");
     let text = std::fs::read_to_string(path).map_err(|_| {
-        anyhow::anyhow!("there is no API key; give one to `nuncio login`, or in NUNCIO_API_KEY. `nuncio keys create` makes one")
+        anyhow::anyhow!("there is no API key; give one to `nuncio login`, or in NUNCIO_API_KEY. `nuncio keys create` creates one")
     })?;
     let keys: BTreeMap<String, String> = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
     Ok(keys.into_values().collect())

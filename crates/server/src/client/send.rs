@@ -1,10 +1,10 @@
-//! `nuncio send`: one message on any channel, and its life.
+//! `nuncio send`: sends one message on any channel, and follows it.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_domain::line;
@@ -17,14 +17,14 @@ use super::{CallError, World, say, say_json};
 /// A message, as it is given on the command line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct NewMessage {
-    /// Phone number with its country code, email address, or chat id.
+    /// Phone number with its country code, email address, or chat ID.
     pub(crate) to: String,
     /// The text; - for standard input.
     pub(crate) text: Option<String>,
-    /// How to reach the recipient [default: what the sender has connected and the recipient can be reached by].
+    /// The channel [default: chosen from those that the sender has connected and that reach the recipient].
     #[arg(long)]
     pub(crate) channel: Option<String>,
-    /// The id of the sender [default: the default sender].
+    /// ID of the sender [default: the default sender].
     #[arg(long, value_name = "ID")]
     pub(crate) sender: Option<String>,
     /// Subject of an email.
@@ -36,7 +36,7 @@ pub(crate) struct NewMessage {
     /// A file to attach to an email. Repeatable.
     #[arg(long, value_name = "FILE")]
     pub(crate) attach: Vec<PathBuf>,
-    /// The id of a template.
+    /// ID of a template.
     #[arg(long, value_name = "ID")]
     pub(crate) template: Option<String>,
     /// A variable of the template, as name=value. Repeatable.
@@ -48,16 +48,16 @@ pub(crate) struct NewMessage {
     /// Your own data, as name=value. Repeatable.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) metadata: Vec<String>,
-    /// Sends at most one message per key, however often the command is repeated [default: a new one].
+    /// Send at most one message per key, however often the command is repeated [default: a new key].
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
     /// Further fields of the request as a JSON object, such as '{"validitySeconds": 300}'.
     #[arg(long, value_name = "JSON")]
     pub(crate) fields: Option<String>,
-    /// Show what would happen and what it would cost; send nothing.
+    /// Show the route and the cost, and send nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Seconds to wait for the message to be final; 0 does not wait.
+    /// Seconds to wait for the final status; 0 does not wait.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) wait: u64,
 }
@@ -102,7 +102,7 @@ impl NewMessage {
     }
 }
 
-/// Sends a message and shows its life, or what would become of it.
+/// Sends a message and follows it, or shows what would happen to it.
 ///
 /// # Errors
 ///
@@ -156,18 +156,18 @@ fn with_sender(request: reqwest::RequestBuilder, message: &NewMessage) -> reqwes
 fn verdict(plan: &Value) -> String {
     let text = |name: &str| plan[name].as_str().unwrap_or_default();
     let from = if text("from").is_empty() { String::new() } else { format!(" from {}", text("from")) };
-    let mut out = vec![format!("would go by {} to {}{from}", text("channel"), text("to"))];
-    out.push(format!("  why there: {}", plan["routing"]["reason"].as_str().unwrap_or_default()));
+    let mut out = vec![format!("would be sent by {} to {}{from}", text("channel"), text("to"))];
+    out.push(format!("  route:     {}", plan["routing"]["reason"].as_str().unwrap_or_default()));
     if let Some(segments) = plan["segments"].as_u64() {
         let forced = plan["forcedBy"]["character"].as_str().map_or_else(String::new, |c| format!(", because of {c:?}"));
         out.push(format!("  segments:  {segments} ({}{forced})", text("encoding")));
     }
     if let Some(cost) = plan["estimatedCost"]["costTotal"].as_f64() {
-        let affordable = if plan["affordable"] == false { ", more than there is" } else { "" };
+        let affordable = if plan["affordable"] == false { ", more than is available" } else { "" };
         out.push(format!("  cost:      ${cost}{affordable}"));
     }
     if plan["suppressed"] == true {
-        out.push("  it would fail: the recipient is suppressed".to_owned());
+        out.push("  would fail: the recipient is suppressed".to_owned());
     }
     for warning in plan["routing"]["warnings"].as_array().into_iter().flatten() {
         out.push(format!("  warning:   {}", warning.as_str().unwrap_or_default()));
@@ -189,7 +189,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
 pub(crate) fn pairs(given: &[String]) -> anyhow::Result<Value> {
     let mut map = Map::new();
     for text in given {
-        let Some((name, value)) = text.split_once('=') else { bail!("{text:?} must be written name=value") };
+        let (name, value) = text.split_once('=').with_context(|| format!("{text:?} must be written name=value"))?;
         map.insert(name.to_owned(), value.into());
     }
     Ok(map.into())

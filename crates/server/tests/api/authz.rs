@@ -100,6 +100,7 @@ const ROWS: &[Row] = &[
         Some("senders:write"),
     ),
     row("delete_sender_channel", "DELETE", "/v1/senders/{sender}/channels/sms", None, Some("senders:write")),
+    row("test_sender_channel", "POST", "/v1/senders/{sender}/channels/sms/test", None, Some("senders:write")),
     row("get_sender_profile", "GET", "/v1/senders/{sender}/profile", None, Some("senders:read")),
     row("update_sender_profile", "PATCH", "/v1/senders/{sender}/profile", Some(r#"{"about":"x"}"#), Some("senders:write")),
     row(
@@ -115,6 +116,9 @@ const ROWS: &[Row] = &[
     row("delete_webhook", "DELETE", "/v1/webhook", None, Some("webhooks:write")),
     row("test_webhook", "POST", "/v1/webhook/test", None, Some("webhooks:write")),
     row("rotate_webhook_secret", "POST", "/v1/webhook/secret", None, Some("webhooks:write")),
+    row("list_keys", "GET", "/v1/keys", None, Some("keys:read")),
+    row("create_key", "POST", "/v1/keys", Some(r#"{"name":"x"}"#), Some("keys:write")),
+    row("revoke_key", "DELETE", "/v1/keys/{key}", None, Some("keys:write")),
     row("get_balance", "GET", "/v1/balance", None, Some("messages:read")),
     row("list_phone_numbers", "GET", "/v1/phone-numbers", None, Some("numbers:read")),
     row("list_available_phone_numbers", "GET", "/v1/phone-numbers/available?countryCode=US", None, Some("numbers:read")),
@@ -209,6 +213,7 @@ async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
         ("phone", phone),
         ("source", text(&source["id"])),
         ("suppression", text(&suppression["id"])),
+        ("key", text(&app.post("/v1/keys", json!({"name": "x"})).await.expect(201).json()["id"])),
         ("template", template["id"].as_str().expect("an id").to_owned()),
     ];
     fixtures.extend(broadcast(app).await);

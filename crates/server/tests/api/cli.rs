@@ -13,32 +13,32 @@ use tokio::process::Command;
 
 /// What a command did.
 #[derive(Debug)]
-struct Ran {
-    code: i32,
-    out: String,
-    err: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Ran {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
     /// The same, if the command ended with this code.
-    fn expect(self, code: i32) -> Self {
+    pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:?}");
         self
     }
 }
 
 /// Somebody at a terminal, with a home folder of their own and a node that listens.
-struct Terminal {
-    home: tempfile::TempDir,
-    server: SocketAddr,
+pub(crate) struct Terminal {
+    pub(crate) home: tempfile::TempDir,
+    pub(crate) server: SocketAddr,
 }
 
 impl Terminal {
-    async fn beside(app: &TestApp) -> Self {
+    pub(crate) async fn beside(app: &TestApp) -> Self {
         Self { home: tempfile::tempdir().expect("a folder"), server: app.listen().await }
     }
 
@@ -61,11 +61,11 @@ impl Terminal {
         Ran { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
     }
 
-    async fn type_in(&self, arguments: &[&str]) -> Ran {
+    pub(crate) async fn type_in(&self, arguments: &[&str]) -> Ran {
         self.run(arguments, "").await
     }
 
-    async fn login(&self, key: &str) {
+    pub(crate) async fn login(&self, key: &str) {
         self.run(&["login"], key).await.expect(0);
     }
 }
@@ -92,11 +92,11 @@ async fn keys_are_kept_for_their_owner_alone() {
     let refused = terminal.type_in(&["send", "+34600111222", "hi"]).await.expect(1);
     assert!(refused.err.contains("say --env live or --env test"), "{refused:?}");
     let listed = terminal.type_in(&["messages", "list"]).await.expect(0);
-    assert!(listed.out.starts_with("WORLD  ID "), "{listed:?}");
+    assert!(listed.out.starts_with("ENV   ID "), "{listed:?}");
 
     app.request("DELETE", "/v1/webhook", None).await.expect(404);
     let gone = terminal.type_in(&["logout"]).await.expect(0);
-    assert_eq!(gone.out, "profile \"default\" is forgotten\n");
+    assert_eq!(gone.out, "profile \"default\" deleted\n");
     assert!(!std::fs::read_to_string(&file).expect("a file").contains("svc_"), "the keys are gone with it");
 }
 
@@ -222,7 +222,7 @@ async fn the_other_resources_are_made_shown_and_removed() {
     let suppressed = id(&run("suppressions add +34600111229 --json").await);
     assert!(run("suppressions list").await.out.contains("+34600111229"));
     run(&format!("suppressions remove {suppressed}")).await;
-    assert_eq!(run("suppressions list").await.out, "nobody is suppressed\n");
+    assert_eq!(run("suppressions list").await.out, "no suppressions\n");
 
     let invitation = id(&run("invitations create --client Acme --countries ES,MX --days 3 --json").await);
     assert!(run(&format!("invitations show {invitation}")).await.out.contains("allowedPhoneCountries: ES,MX"));
@@ -267,7 +267,7 @@ async fn a_few_questions_lead_to_a_connection_that_was_tried() {
          kannel\nsms\nhttp://127.0.0.1:1/sendsms\nme\n{secrets}timeout_seconds=1\n\n"
     );
     let done = terminal.run(&["init"], &answers).await.expect(0);
-    for said in ["\"pigeon\" is not one of instagram, kannel", "That was not saved", "kannel now carries sms", "trying it: failed: "] {
+    for said in ["\"pigeon\" is not one of instagram, kannel", "This was not saved", "kannel now carries sms", "test: failed: "] {
         assert!(done.out.contains(said), "{said}: {}", done.out);
     }
     let written = std::fs::read_to_string(&file).expect("a file");
@@ -275,7 +275,7 @@ async fn a_few_questions_lead_to_a_connection_that_was_tried() {
     let connections = terminal.type_in(&["connections", "list", "--json"]).await.expect(0).json();
     assert_eq!((&connections[0]["kind"], &connections[0]["settings"]["url"]), (&json!("kannel"), &json!("http://127.0.0.1:1/sendsms")));
     let again = terminal.run(&["init"], &answers).await.expect(1);
-    assert!(again.err.contains("nuncio.toml is there already"), "{again:?}");
+    assert!(again.err.contains("nuncio.toml already exists"), "{again:?}");
 }
 
 // holds: cli.projects

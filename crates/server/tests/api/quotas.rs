@@ -81,7 +81,7 @@ async fn lists_of_the_command_line_show_both_environments_and_say_which() {
         let count = |answer: &CommandOutput| answer.json.as_array().expect("a list").len();
         assert!(count(&test) > 0 && count(&both) == count(&test) + count(&live), "{both:?}");
         let table = both.table.as_ref().expect("a table");
-        assert_eq!((table.head[0].as_str(), table.rows.len()), ("WORLD", count(&both)));
+        assert_eq!((table.head[0].as_str(), table.rows.len()), ("ENV", count(&both)));
         for (row, item) in table.rows.iter().zip(both.json.as_array().expect("a list")) {
             assert_eq!(
                 (row[0].as_str(), row[1].as_str()),

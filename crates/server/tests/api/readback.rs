@@ -30,6 +30,7 @@ const REQUESTS: &[(&str, &str, &[&str])] = &[
     ("UpdateTemplate", "Template", &["whatsappCategory=category"]),
     ("SubmitTemplate", "Template", &[]),
     ("CreateInvitation", "Invitation", &["expiresInDays=expiresAt"]),
+    ("CreateApiKey", "ApiKey", &[]),
     ("CreateSuppression", "Suppression", &[]),
     ("PutWebhook", "Webhook", &[]),
     ("AcquirePhoneNumber", "PhoneNumber", &[]),

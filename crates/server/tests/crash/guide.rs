@@ -1,16 +1,16 @@
 //! The commands of the guide, run as a reader would run them.
 //!
 //! All `sh` blocks of a page run in order, in one shell and an empty folder. `sh,norun` marks a block that needs something that is not
-//! here; `sh,server` one command that keeps running, until the page ends.
+//! here; `sh,server` one command that keeps running, until the page ends. A page without one gets a server that `quickstart` started; `sh,postgres` one that needs the URL of an empty PostgreSQL
+//! database in `DATABASE_URL`.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nuncio_testkit::{repository, repository_file};
+use nuncio_testkit::{Backend, Database, repository, repository_file};
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -46,33 +46,41 @@ pub(crate) fn blocks(markdown: &str) -> Vec<Block> {
 }
 
 /// The script of a page; `None` if it has nothing to run.
-fn script(markdown: &str, address: &str) -> Option<String> {
+fn script(markdown: &str, address: &str, own_server: bool, has_postgres: bool) -> Option<String> {
     let mut script = "set -euo pipefail\nset -x\n".to_owned();
+    if own_server {
+        script.push_str(&server("nuncio quickstart", address));
+    }
     let mut any = false;
     for block in blocks(markdown).iter().filter(|block| ["sh", "bash"].contains(&block.language.as_str())) {
         let text = block.text.replace(ADDRESS, address);
         match block.tags.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["norun"] => continue,
-            [] => script.push_str(&text),
-            ["server"] => {
-                let command = text.trim();
-                let _ = write!(
-                    script,
-                    "{command} >server.log 2>&1 &\nserver=$!\ntrap 'kill $server; wait $server || true' EXIT\n\
-                     until curl -sf http://{address}/readyz >/dev/null; do kill -0 $server || {{ cat server.log; exit 1; }}; sleep 0.1; done\n",
-                );
-                if command.contains("quickstart") {
-                    script.push_str(
-                        "until grep -q 'Send the next one' server.log; do sleep 0.1; done\n\
-                         export KEY=$(sed -n 's/^ *test key *//p' server.log)\n",
-                    );
-                }
+            ["postgres"] if !has_postgres => {
+                eprintln!("SKIPPED a block: NUNCIO_TEST_PG is not set");
+                continue;
             }
-            tags => panic!("a block is marked {tags:?}; must be norun or server"),
+            [] | ["postgres"] => script.push_str(&text),
+            ["server"] => script.push_str(&server(text.trim(), address)),
+            tags => panic!("a block is marked {tags:?}; must be norun, server or postgres"),
         }
         any = true;
     }
     any.then_some(script)
+}
+
+/// Starts a server, and waits until it can be used. After `quickstart`, its test key is in `KEY`.
+fn server(command: &str, address: &str) -> String {
+    let mut script = format!(
+        "{command} >server.log 2>&1 &\nserver=$!\ntrap 'kill $server; wait $server || true' EXIT\n\
+         until curl -sf http://{address}/readyz >/dev/null; do kill -0 $server || {{ cat server.log; exit 1; }}; sleep 0.1; done\n",
+    );
+    if command.contains("quickstart") {
+        script.push_str(
+            "until grep -q 'Send the next one' server.log; do sleep 0.1; done\nexport KEY=$(sed -n 's/^ *test key *//p' server.log)\n",
+        );
+    }
+    script
 }
 
 async fn run(page: &Path) {
@@ -80,7 +88,10 @@ async fn run(page: &Path) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address").to_string();
     drop(listener);
-    let Some(script) = script(&markdown, &address) else { return };
+    let postgres = Backend::all().contains(&Backend::Postgres);
+    let own_server = !["start", "operate"].iter().any(|folder| page.parent().is_some_and(|parent| parent.ends_with(folder)));
+    let Some(script) = script(&markdown, &address, own_server, postgres) else { return };
+    let database = if postgres && script.contains("DATABASE_URL") { Some(Database::make(Backend::Postgres).await) } else { None };
     let folder = tempfile::tempdir().expect("a folder");
     let mut path = Path::new(env!("CARGO_BIN_EXE_nuncio")).parent().expect("a folder").as_os_str().to_owned();
     path.push(":");
@@ -89,6 +100,7 @@ async fn run(page: &Path) {
     command.arg("-c").arg(&script).current_dir(folder.path()).env_clear().env("PATH", path);
     command.env("NUNCIO__SERVER__LISTEN", &address).env("NUNCIO__LOG__LEVEL", "warn");
     command.env("NUNCIO_SERVER", format!("http://{address}"));
+    command.envs(database.as_ref().map(|database| ("DATABASE_URL", database.url())));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let child = command.spawn().expect("bash runs");
     let group = child.id().expect("it runs");
@@ -105,14 +117,59 @@ async fn run(page: &Path) {
 #[tokio::test]
 #[ignore = "heavy: needs bash, curl and sqlite3"]
 async fn heavy_guide_commands() {
-    for folder in ["start", "operate"] {
-        let pages = std::fs::read_dir(repository().join("docs/guide/src").join(folder)).expect("a folder");
-        let mut pages: Vec<_> = pages.map(|entry| entry.expect("an entry").path()).collect();
-        pages.sort();
-        for page in pages {
+    for page in pages() {
+        // The commands of that page make clients, which have tests of their own.
+        if !page.ends_with("api/clients.md") {
             run(&page).await;
         }
     }
+}
+
+/// Every page of the guide.
+fn pages() -> Vec<PathBuf> {
+    let (mut folders, mut pages) = (vec![repository().join("docs/guide/src")], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                pages.push(path);
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// What is shown as JSON is JSON, what is shown of `nuncio.toml` is accepted, and each block is of a language that a test runs or reads.
+#[test]
+fn guide_blocks_are_what_they_say() {
+    let mut seen = 0;
+    for page in pages() {
+        for Block { language, tags, text } in blocks(&std::fs::read_to_string(&page).expect("a page")) {
+            let at = format!("{}: {text}", page.display());
+            match language.as_str() {
+                "json" => {
+                    serde_json::from_str::<serde_json::Value>(&text).unwrap_or_else(|error| panic!("{error}: {at}"));
+                }
+                "toml" if !text.contains("{{#include") => {
+                    let file = tempfile::NamedTempFile::new().expect("a file");
+                    std::fs::write(file.path(), &text).expect("written");
+                    nuncio::config::Config::load(Some(file.path()), std::iter::empty()).unwrap_or_else(|error| panic!("{error}: {at}"));
+                }
+                "sh" => assert!(matches!(tags.as_slice(), [] | [_]), "{at}"),
+                "python" | "typescript" | "go" | "rust" => {
+                    assert!(page.ends_with("verify.md") || page.ends_with("clients.md"), "no test runs this. {at}");
+                }
+                // Files of other programs, and drawings.
+                "toml" | "ini" | "nginx" | "text" | "" => {}
+                other => panic!("{other} is a language that no test knows. {at}"),
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 60, "{seen}");
 }
 
 /// The secret of the requests below, and another.
@@ -291,6 +348,6 @@ fn guide_blocks_are_found_in_lists_too() {
     let found: Vec<_> = blocks(page).into_iter().map(|b| (b.language, b.tags, b.text)).collect();
     assert_eq!(found[0], ("sh".to_owned(), vec![], "cat <<X\n  y\nX\n".to_owned()));
     assert_eq!((found[1].1.as_slice(), found[2].0.as_str()), (["norun".to_owned()].as_slice(), "toml"));
-    assert!(script(page, "x").is_some_and(|script| script.contains("cat <<X") && !script.contains("\nno\n")));
-    assert!(script("# Nothing\n", "x").is_none());
+    assert!(script(page, "x", false, false).is_some_and(|script| script.contains("cat <<X") && !script.contains("\nno\n")));
+    assert!(script("# Nothing\n", "x", false, false).is_none());
 }

@@ -56,7 +56,7 @@ impl PostgresStore {
 }
 
 /// Brings the schema up to date, on a connection without time limits: a large table takes its time, and so does another node that is at it.
-async fn migrate(options: &PgConnectOptions) -> Result<()> {
+pub(crate) async fn migrate(options: &PgConnectOptions) -> Result<()> {
     let unlimited = ["lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"].map(|limit| (limit, "0"));
     // The schema is one long statement, which the log would show as a slow one.
     let options = options.clone().options(unlimited).disable_statement_logging();
@@ -66,7 +66,7 @@ async fn migrate(options: &PgConnectOptions) -> Result<()> {
     Ok(())
 }
 
-async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
+pub(crate) async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
     let options = PgConnectOptions::from_str(url)
         .map_err(|_| StoreError::Unavailable("the database URL must be like postgres://user@host:5432/name".to_owned()))?;
     // Neither a paused node nor a lost connection may block others with a lock that it holds.
@@ -92,7 +92,7 @@ async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
 }
 
 /// A 202 promises that the message is stored: a server that confirms before it syncs cannot be used.
-async fn refuse_unsafe(pool: &PgPool) -> Result<()> {
+pub(crate) async fn refuse_unsafe(pool: &PgPool) -> Result<()> {
     for setting in ["fsync", "full_page_writes"] {
         let (value,): (String,) = sqlx::query_as("SELECT current_setting($1)").bind(setting).fetch_one(pool).await.store()?;
         if value != "on" {

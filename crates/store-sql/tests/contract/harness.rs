@@ -3,7 +3,6 @@
 use std::io::Write as _;
 use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
@@ -14,8 +13,9 @@ use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Channel, ConnectionId, Redacted, SenderId, TenantId, Timestamp};
 use nuncio_store::{MessageFilter, Position, Store, Tx};
 use nuncio_store_sql::{Target, open, open_unmigrated};
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+use crate::rows::{postgres_rows, sqlite_rows};
 
 /// When everything begins.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -24,8 +24,6 @@ pub(crate) const NODE: NodeId = NodeId(1);
 
 /// Has the server record the statements of the store.
 const RECORDED: &str = "?options=-c%20pg_stat_statements.track%3Dtop";
-/// Keeps those out that look around the store.
-const UNRECORDED: (&str, &str) = ("pg_stat_statements.track", "none");
 const PREFIX: &str = "nuncio_contract_";
 static DATABASES: AtomicUsize = AtomicUsize::new(0);
 static FINISHED: AtomicUsize = AtomicUsize::new(0);
@@ -116,7 +114,7 @@ fn skip(name: &str) {
     }
 }
 
-fn database(name: &str) -> String {
+pub(crate) fn database(name: &str) -> String {
     let url = server().unwrap();
     let (base, _) = url.rsplit_once('/').unwrap();
     format!("{base}/{name}")
@@ -127,6 +125,10 @@ async fn admin(sql: String) {
     let mut conn = PgConnection::connect(&server().unwrap()).await.unwrap();
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
     conn.close().await.unwrap();
+}
+
+pub(crate) async fn drop_database(name: &str) {
+    admin(format!("DROP DATABASE {name} WITH (FORCE)")).await;
 }
 
 /// Drops what test processes that are gone left behind; their databases bear their number.
@@ -275,13 +277,7 @@ impl Harness {
     pub(crate) async fn sql(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         match &self.target {
             Target::Sqlite(path) => sqlite_rows(path, sql),
-            Target::Postgres(url) => {
-                let options = PgConnectOptions::from_str(url.expose()).unwrap().options([UNRECORDED]);
-                let mut conn = PgConnection::connect_with(&options).await.unwrap();
-                let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut conn).await.unwrap();
-                conn.close().await.unwrap();
-                rows.iter().map(|row| (0..row.len()).map(|n| row.try_get_unchecked(n).unwrap()).collect()).collect()
-            }
+            Target::Postgres(url) => postgres_rows(url.expose(), sql).await,
         }
     }
 
@@ -385,27 +381,4 @@ impl Harness {
             Backend::Postgres => format!("'{}'", id.uuid()),
         }
     }
-}
-
-pub(crate) fn sqlite_rows(path: &std::path::Path, sql: &str) -> Vec<Vec<Option<String>>> {
-    use rusqlite::types::ValueRef;
-    let conn = rusqlite::Connection::open(path).unwrap();
-    conn.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
-    let mut answer = Vec::new();
-    let mut batch = rusqlite::Batch::new(&conn, sql);
-    while let Some(mut statement) = rusqlite::fallible_iterator::FallibleIterator::next(&mut batch).unwrap() {
-        let columns = statement.column_count();
-        let mut rows = statement.query([]).unwrap();
-        while let Some(row) = rows.next().unwrap() {
-            let text = |n| match row.get_ref(n).unwrap() {
-                ValueRef::Null => None,
-                ValueRef::Integer(i) => Some(i.to_string()),
-                ValueRef::Real(r) => Some(r.to_string()),
-                ValueRef::Text(t) => Some(String::from_utf8_lossy(t).into_owned()),
-                ValueRef::Blob(b) => Some(format!("{b:02x?}")),
-            };
-            answer.push((0..columns).map(text).collect());
-        }
-    }
-    answer
 }

@@ -9,6 +9,7 @@ mod broadcasts;
 mod budget;
 mod cluster;
 mod contacts;
+mod copy;
 mod coverage;
 mod directory;
 mod erasure;
@@ -30,6 +31,7 @@ mod reassembly;
 mod receipts;
 mod recipients;
 mod retention;
+mod rows;
 mod schema;
 mod suppressions;
 mod templates;
@@ -262,6 +264,9 @@ cases! {
         }
     }
     postgres {
+        copy {
+            an_embedded_database_is_copied_whole,
+        }
         events {
             positions_follow_the_order_of_commits,
         }

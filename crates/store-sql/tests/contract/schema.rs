@@ -74,7 +74,7 @@ pub(crate) async fn both_databases_have_one_schema(h: &Harness) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("nuncio.db");
     open(&Target::Sqlite(path.clone())).await.unwrap().close().await;
-    let rows = |sql| crate::harness::sqlite_rows(&path, sql);
+    let rows = |sql| crate::rows::sqlite_rows(&path, sql);
     let sqlite = Schema::from_rows(rows(SQLITE_COLUMNS), rows(SQLITE_INDEXES));
     let postgres = Schema::of(h).await;
     assert!(postgres.tables().len() > 10, "{:?}", postgres.tables());

@@ -9,7 +9,7 @@ use crate::reply::{Reply, Result};
 
 /// Pause a broadcast
 ///
-/// Nobody more is handed over. What was handed over already, a few hundred messages at most, still goes out.
+/// Only attempts in flight are completed. Messages that no provider has yet return to the broadcast, and are sent after a resume.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/pause", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
@@ -20,7 +20,7 @@ pub(crate) async fn pause_broadcast(Call(core, caller): Call, Path(id): Path<Str
 
 /// Resume a broadcast
 ///
-/// Goes on where it was paused.
+/// Continues where it was paused.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/resume", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
@@ -31,7 +31,7 @@ pub(crate) async fn resume_broadcast(Call(core, caller): Call, Path(id): Path<St
 
 /// Cancel a broadcast
 ///
-/// Whoever was not handed over is skipped, and messages that no provider has yet are cancelled.
+/// Recipients without a message are skipped, and messages that no provider has yet are cancelled.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/cancel", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),

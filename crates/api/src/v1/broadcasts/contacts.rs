@@ -17,11 +17,11 @@ page! {
 /// Add recipients to a broadcast
 ///
 /// While it is a draft, at most 1000 a call. Recipients that it has already are counted and left out; those that cannot be reached by
-/// its channel, or lack a variable of its template, are told in `errors`.
+/// its channel, or lack a variable of its template, are listed in `errors`.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/contacts", tag = "Broadcasts", request_body = AddBroadcastContacts, params(("id" = BroadcastId, Path, description = "The broadcast."), IdempotencyKey),
     responses(
-        (status = 201, description = "What became of them.", body = AddedContacts),
+        (status = 201, description = "How many were added, and why others were not.", body = AddedContacts),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = BroadcastConflict),
     ),
 )]
@@ -42,7 +42,7 @@ pub(crate) async fn add_broadcast_contacts(
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/contacts/select", tag = "Broadcasts", request_body = SelectContacts,
     params(("id" = BroadcastId, Path, description = "The broadcast.")),
-    responses((status = 201, description = "What became of them.", body = SelectedContacts)),
+    responses((status = 201, description = "How many were added, and why others were not.", body = SelectedContacts)),
 )]
 pub(crate) async fn select_broadcast_contacts(
     Call(core, caller): Call,

@@ -24,7 +24,7 @@ repeated! {
             ("send" = (operation_id = "send_broadcast", parameters(("id" = "$response.body#/broadcast/id")))),
         )),
         (status = 400, description = "The request is wrong, or there is no default sender. Code: `sender_not_configured`.", body = ErrorBody),
-        (status = 404, description = "There is no such sender or template in this environment. Code: `not_found`.", body = ErrorBody),
+        (status = 404, description = "No such sender or template in this environment. Code: `not_found`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = BroadcastConflict),
     ),
 )]

@@ -28,7 +28,7 @@ struct RecipientFile(String);
     post, path = "/v1/broadcasts/{id}/contacts/import", tag = "Broadcasts",
     params(("id" = BroadcastId, Path, description = "The broadcast."), ImportContacts),
     request_body(description = "The file.", content((RecipientFile = "text/csv"), (RecipientFile = "application/x-ndjson"))),
-    responses((status = 201, description = "What became of the rows.", body = ImportedContacts)),
+    responses((status = 201, description = "How many rows were added, and why others were not.", body = ImportedContacts)),
 )]
 pub(crate) async fn import_broadcast_contacts(
     Call(core, caller): Call,

@@ -17,8 +17,8 @@ pub(crate) async fn get_broadcast_progress(Call(core, caller): Call, Path(id): P
 
 /// Get the statistics of a broadcast
 ///
-/// What became of its recipients by channel, country and reason, and how often its links were opened. All recipients are read: some
-/// seconds for a million. *Get the progress of a broadcast* is cheap.
+/// Results by channel, country and failure reason, and the clicks on its links. This reads all recipients: some seconds for a
+/// million. *Get the progress of a broadcast* is cheap.
 #[utoipa::path(
     get, path = "/v1/broadcasts/{id}/statistics", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "Its figures.", body = BroadcastStatistics)),

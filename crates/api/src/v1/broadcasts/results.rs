@@ -35,7 +35,7 @@ pub(crate) struct ResultsQuery {
 
 /// Export the results of a broadcast
 ///
-/// All recipients with what became of them, newest first, as one stream of any length.
+/// All recipients with their results, newest first, as one stream of any length.
 #[utoipa::path(
     get, path = "/v1/broadcasts/{id}/results", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast."), ResultsQuery),
     responses((status = 200, description = "The recipients.", headers(("Content-Disposition" = String, description = "A name for the file.")), content((String = "text/csv"), (String = "application/x-ndjson")))),

@@ -13,7 +13,7 @@ repeated! {
 
 /// Create a contact
 ///
-/// An identifier belongs to one contact, across sms, whatsapp and voice. Whoever was written to or wrote is a contact already: an
+/// An identifier belongs to one contact, across sms, whatsapp and voice. Everyone you wrote to, or who wrote to you, is a contact already: an
 /// identifier that is taken answers 400 `duplicate_identifier` with `details.contactId`.
 #[utoipa::path(
     post, path = "/v1/contacts", tag = "Contacts", request_body = CreateContact, params(IdempotencyKey),

@@ -9,7 +9,7 @@ use crate::reply::{NoContent, Result};
 /// Erase a contact
 ///
 /// Takes personal data out of everything that is kept: identifiers, names, the content of messages, attachments, events. Messages that
-/// were not sent yet are cancelled. Identifiers, statuses, times and costs of messages stay. Whoever had opted out stays suppressed.
+/// were not sent yet are cancelled. Identifiers, statuses, times and costs of messages stay. Opt-outs stay in force.
 #[utoipa::path(
     delete, path = "/v1/contacts/{id}", tag = "Contacts",
     params(("id" = ContactId, Path, description = "The contact.")),

@@ -8,7 +8,7 @@ use crate::reply::{Reply, Result};
 
 /// Get a contact
 ///
-/// A contact that was merged is answered with the one that it became part of; `mergedFrom` is then the identifier that was asked for.
+/// For a contact that was merged into another, this returns the other, with the requested id in `mergedFrom`.
 #[utoipa::path(
     get, path = "/v1/contacts/{id}", tag = "Contacts",
     params(("id" = ContactId, Path, description = "The contact.")),

@@ -10,7 +10,7 @@ use crate::reply::{Reply, Result};
 /// Merge another contact into this one
 ///
 /// All channels and messages of the source come to the target, with their metrics. The target keeps its fields and takes what it lacks
-/// from the source. The source leaves the lists; asking for it answers the target. Repeating the same merge changes nothing.
+/// from the source. The source leaves the lists; reading it returns the target. Repeating the same merge changes nothing.
 #[utoipa::path(
     post, path = "/v1/contacts/{id}/merge", tag = "Contacts", request_body = MergeContacts,
     params(("id" = ContactId, Path, description = "The contact that stays.")),

@@ -9,7 +9,7 @@ use crate::v1::messages::MessagePage;
 
 /// Read a conversation
 ///
-/// What was sent to a contact and what came from it, by all its channels, newest first. A contact that was merged into another one answers
+/// The messages to and from a contact on all its channels, newest first. A contact that was merged into another returns
 /// with the messages of that one.
 #[utoipa::path(
     get, path = "/v1/contacts/{id}/messages", tag = "Contacts",

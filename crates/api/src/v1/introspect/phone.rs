@@ -7,7 +7,7 @@ use crate::reply::{Reply, Result};
 
 /// Look at a phone number
 ///
-/// Tells what the numbering plans and this environment's contacts know. Nobody is asked, and nothing is sent.
+/// Uses the numbering plans and this environment's contacts. No provider is asked, and nothing is sent.
 #[utoipa::path(
     post, path = "/v1/introspect/phone", tag = "Introspection", request_body = IntrospectPhone,
     responses((status = 200, description = "What is known of the number.", body = PhoneIntrospection)),

@@ -14,8 +14,8 @@ repeated! {
 
 /// Create an invitation
 ///
-/// Makes a link behind which a client sets up a sender: it gives name and email address, and proves its phone number by a code, or
-/// takes the number that you set aside. nuncio does not send the link; you do. The body may be left out.
+/// Creates a link through which a client sets up a sender: the client enters name and email address, and proves their phone number by a code,
+/// or uses the number that you reserved. nuncio does not send the link; you do. The body can be left out.
 #[utoipa::path(
     post, path = "/v1/invitations", tag = "Invitations", request_body = CreateInvitation, params(IdempotencyKey),
     responses(
@@ -23,7 +23,7 @@ repeated! {
             ("get" = (operation_id = "get_invitation", parameters(("id" = "$response.body#/invitation/id")))),
             ("cancel" = (operation_id = "cancel_invitation", parameters(("id" = "$response.body#/invitation/id")))),
         )),
-        (status = 404, description = "There is no such phone number in this environment. Code: `not_found`.", body = ErrorBody),
+        (status = 404, description = "No such phone number in this environment. Code: `not_found`.", body = ErrorBody),
         (status = 409, description = "The number belongs to a sender or to another invitation, or the idempotency key was used before. Codes: `conflict`, `idempotency_conflict`, `idempotency_key_reused`.", body = InvitationConflict),
     ),
 )]

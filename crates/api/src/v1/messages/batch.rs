@@ -123,11 +123,11 @@ fn log(app: &App, error: &Error) {
 
 /// Send several messages
 ///
-/// Each message is accepted or refused by itself, as by `POST /v1/messages`; the results stand in the order of the messages. A batch has no
+/// Each message is accepted or rejected by itself, as by `POST /v1/messages`; the results are in the order of the messages. A batch has no
 /// idempotency key: each message may have its own `idempotencyKey`.
 #[utoipa::path(
     post, path = "/v1/messages/batch", tag = "Messages", request_body = Documented, params(ServiceSender),
-    responses((status = 200, description = "What became of each message.", body = Results)),
+    responses((status = 200, description = "A result for each message.", body = Results)),
 )]
 pub(crate) async fn send_messages(
     State(app): State<App>,

@@ -8,7 +8,7 @@ use crate::reply::{Reply, Result};
 
 /// Cancel a message
 ///
-/// Stops a message that was not handed to a provider yet. One that was answers 400 with the status it has.
+/// Cancels a message that no provider has yet. Any other answers 400 with its status.
 #[utoipa::path(
     post, path = "/v1/messages/{id}/cancel", tag = "Messages",
     params(("id" = MessageId, Path, description = "The message.")),

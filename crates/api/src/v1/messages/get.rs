@@ -14,7 +14,7 @@ named! {
 
 /// Get a message
 ///
-/// Where it stands, and what was tried so far.
+/// Its status, and its attempts so far.
 #[utoipa::path(
     get, path = "/v1/messages/{id}", tag = "Messages",
     params(("id" = MessageId, Path, description = "The message.")),

@@ -22,7 +22,7 @@ pub(crate) struct StrayReceiptList {
 
 /// List the receipts of a message
 ///
-/// What its providers told of it, as they told it, oldest first; at most 100.
+/// The receipts as the providers wrote them, oldest first; at most 100.
 #[utoipa::path(
     get, path = "/v1/messages/{id}/receipts", tag = "Messages",
     params(("id" = MessageId, Path, description = "The message.")),

@@ -17,7 +17,7 @@ use crate::reply::{Reply, Result};
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SendQuery {
-    /// Only tells what would happen. Nothing is written or sent.
+    /// Only return what would happen. Nothing is stored or sent.
     dry_run: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct MessageConflict {
 
 /// Send a message
 ///
-/// When this answers 202, the message is on disk and will be sent, or fail with a reason, whatever happens to the server.
+/// A 202 means that the message is stored, and will be sent or fail with a reason, whatever happens to the server.
 /// A repeated idempotency key sends nothing: the answer is 409 with the original message.
 #[utoipa::path(
     post, path = "/v1/messages", tag = "Messages", request_body = SendMessage,
@@ -57,7 +57,7 @@ pub(crate) struct MessageConflict {
         (status = 200, description = "With `dryRun`: what would happen.", body = PlanBody),
         (status = 400, description = "The request is wrong, or the message cannot go out this way. Codes: `whatsapp_window_closed`, `window_closed`, `sender_not_configured`, `template_not_approved`.", body = ErrorBody),
         (status = 402, description = "The message may cost more than is available. Code: `insufficient_balance`.", body = crate::error_schemas::ErrorBody),
-        (status = 404, description = "There is no such sender or template in this environment. Code: `not_found`.", body = crate::error_schemas::ErrorBody),
+        (status = 404, description = "No such sender or template in this environment. Code: `not_found`.", body = crate::error_schemas::ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
         (status = 507, description = "The environment's storage quota leaves no room for the message. Code: `storage_quota_exceeded`.", body = crate::error_schemas::ErrorBody),
     ),

@@ -16,7 +16,7 @@ pub(crate) struct AvailablePhoneNumbers {
 
 /// Look for phone numbers
 ///
-/// Numbers of the inventory that nobody holds. There are no pages: look for something narrower.
+/// Available numbers of the inventory. There are no pages: narrow the search instead.
 #[utoipa::path(
     get, path = "/v1/phone-numbers/available", tag = "Phone numbers", params(ListAvailable),
     responses((status = 200, description = "Numbers that can be acquired.", body = AvailablePhoneNumbers)),

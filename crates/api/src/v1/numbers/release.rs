@@ -14,7 +14,7 @@ use crate::reply::{NoContent, Result};
     params(("id" = PhoneNumberId, Path, description = "The phone number.")),
     responses(
         (status = 204, description = "It was released."),
-        (status = 409, description = "The number is assigned to a sender or set aside for an invitation. Code: `conflict`.", body = ErrorBody),
+        (status = 409, description = "The number is assigned to a sender or reserved for an invitation. Code: `conflict`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn release_phone_number(Call(core, caller): Call, Path(id): Path<String>) -> Result<NoContent> {

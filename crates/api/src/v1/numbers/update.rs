@@ -17,7 +17,7 @@ use crate::reply::{Reply, Result};
     params(("id" = PhoneNumberId, Path, description = "The phone number.")),
     responses(
         (status = 200, description = "The phone number as it is now.", body = PhoneNumberBody),
-        (status = 409, description = "The number belongs to another sender or is set aside for an invitation. Code: `conflict`.", body = ErrorBody),
+        (status = 409, description = "The number belongs to another sender or is reserved for an invitation. Code: `conflict`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn update_phone_number(

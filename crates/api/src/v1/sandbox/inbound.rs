@@ -16,7 +16,7 @@ use crate::v1::messages::{MessageBody, MessageConflict};
     responses(
         (status = 202, description = "The inbound message, or the message that was read.", body = MessageBody),
         (status = 400, description = "The request is wrong, or no sender has the channel. Codes: `invalid_request`, `sender_not_configured`.", body = ErrorBody),
-        (status = 404, description = "There is no such message in this environment. Code: `not_found`.", body = ErrorBody),
+        (status = 404, description = "No such message in this environment. Code: `not_found`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
     ),
 )]

@@ -3,14 +3,16 @@
 use nuncio_core::senders::ConnectionView;
 use nuncio_core::{EnterCode, InboundAddressView, PutConnection, SentCodeView};
 use nuncio_domain::{Channel, SenderId};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::error_schemas::ErrorBody;
-use crate::extract::{Body, Call, Path};
+use crate::extract::{Body, Call, NoBody, Path};
 use crate::reply::{NoContent, Reply, Result};
 
 /// Get the provider account of a channel
 ///
-/// Without its secrets, which nobody can read again.
+/// Without its secrets, which cannot be read.
 #[utoipa::path(
     get, path = "/v1/senders/{id}/channels/{channel}", tag = "Senders",
     params(
@@ -67,6 +69,38 @@ pub(crate) async fn put_sender_channel(
 pub(crate) async fn delete_sender_channel(Call(core, caller): Call, Path((id, channel)): Path<(String, String)>) -> Result<NoContent> {
     core.senders().delete_channel(&caller, &id, &channel).await?;
     Ok(NoContent)
+}
+
+/// The result of a test of a provider account.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ConnectionTest {
+    /// Whether the provider accepted the login.
+    ok: bool,
+    /// What the provider answered, or what is wrong.
+    message: String,
+}
+
+/// Test the provider account of a channel
+///
+/// Connects to the provider and logs in, without sending a message.
+#[utoipa::path(
+    post, path = "/v1/senders/{id}/channels/{channel}/test", tag = "Senders",
+    params(
+        ("id" = SenderId, Path, description = "The sender."),
+        ("channel" = Channel, Path, description = "The channel."),
+    ),
+    responses((status = 200, description = "The result, also when the provider refused the login.", body = ConnectionTest)),
+)]
+pub(crate) async fn test_sender_channel(
+    Call(core, caller): Call,
+    Path((id, channel)): Path<(String, String)>,
+    _: NoBody,
+) -> Result<Reply<ConnectionTest>> {
+    let (ok, message) = match core.senders().check_channel(&caller, &id, &channel).await? {
+        Ok(message) => (true, message),
+        Err(message) => (false, message),
+    };
+    Ok(Reply::ok(ConnectionTest { ok, message }))
 }
 
 /// Mail a code to the inbound address

@@ -20,7 +20,7 @@ repeated! {
     responses(
         (status = 201, description = "The suppression.", body = SuppressionView),
         (status = 200, description = "The suppression, which was there before.", body = SuppressionView),
-        (status = 404, description = "There is no such sender in this environment. Code: `not_found`.", body = ErrorBody),
+        (status = 404, description = "No such sender in this environment. Code: `not_found`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = SuppressionConflict),
     ),
 )]

@@ -12,7 +12,7 @@ page! {
 
 /// List suppressions
 ///
-/// Newest first. With `identifier` also those of somebody who was erased.
+/// Newest first. With `identifier`, also those of an erased person.
 #[utoipa::path(
     get, path = "/v1/suppressions", tag = "Suppressions", params(ListSuppressions),
     responses((status = 200, description = "A page of suppressions.", body = SuppressionPage)),

@@ -9,7 +9,7 @@ use crate::reply::{Reply, Result};
 
 /// Submit a template
 ///
-/// Hands it in to the WhatsApp account of a sender. What WhatsApp decides is told by the event `template.status_changed`.
+/// Submits it to the WhatsApp account of a sender. The decision arrives as the event `template.status_changed`.
 #[utoipa::path(
     post, path = "/v1/templates/{id}/submit", tag = "Templates", request_body = SubmitTemplate,
     params(("id" = TemplateId, Path, description = "The template.")),

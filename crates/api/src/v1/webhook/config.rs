@@ -7,7 +7,7 @@ use crate::reply::{NoContent, Reply, Result};
 
 /// Get the webhook of the environment
 ///
-/// The one for events that no sender has to do with. Each sender has one of its own.
+/// The environment's own webhook, for events without a sender. Each sender has a separate one.
 #[utoipa::path(
     get, path = "/v1/webhook", tag = "Webhooks",
     responses(

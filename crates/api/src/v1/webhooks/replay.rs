@@ -8,7 +8,7 @@ use crate::reply::{Reply, Result};
 
 /// Make a webhook delivery again
 ///
-/// Whatever became of it: the event is posted once more, with the same id, and tried as if it had never been.
+/// Whatever its status: the event is posted again, with the same id and a full series of retries.
 #[utoipa::path(
     post, path = "/v1/webhooks/deliveries/{id}/replay", tag = "Webhooks", params(("id" = DeliveryId, Path, description = "The delivery.")),
     responses((status = 202, description = "The delivery, about to be made.", body = DeliveryBody)),

@@ -1,0 +1,137 @@
+//! `/v1/keys`: API keys, managed with an API key.
+
+use nuncio_domain::config::ApiKey;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::page::Page;
+use nuncio_domain::{Error, ErrorCode, KeyId, Permission, Permissions, Redacted, Result, Timestamp, limits};
+use nuncio_store::IdempotentOperation;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::Keys;
+use crate::base::{Caller, UseCase, idempotency, list, list::Listed, parse_id, rights};
+
+/// An API key.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ApiKey)]
+pub struct KeyView {
+    /// Its identifier.
+    pub id: KeyId,
+    /// Its name.
+    pub name: String,
+    /// What it may do; `*` is everything.
+    pub permissions: Permissions,
+    /// The key itself. Only the response that creates it has this field; the server keeps a hash.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
+    #[schema(value_type = Option<String>, example = "<API_KEY>")]
+    pub key: Option<Redacted<String>>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was revoked; absent while it is valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+}
+
+fn exposed<S: serde::Serializer>(key: &Option<Redacted<String>>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    key.as_ref().map(Redacted::expose).serialize(serializer)
+}
+
+impl KeyView {
+    /// The key of the caller.
+    pub fn of(caller: &Caller) -> Self {
+        let Caller { key: id, ref key_name, permissions, .. } = *caller;
+        Self { id, name: key_name.clone(), permissions, key: None, created_at: id.created_at(), revoked_at: None }
+    }
+
+    /// A stored key, with the key itself if it was just created.
+    pub fn new(key: ApiKey, secret: Option<Redacted<String>>) -> Self {
+        let ApiKey { id, name, permissions, revoked_at, .. } = key;
+        Self { id, name, permissions, key: secret, created_at: id.created_at(), revoked_at }
+    }
+}
+
+/// An API key to create.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateApiKey {
+    /// What the key is for.
+    #[schema(min_length = 1, max_length = 100)]
+    pub name: String,
+    /// What it may do, such as `messages:send`; `*` is everything. A key cannot allow more than the key that creates it. The same as that
+    /// one when absent or empty.
+    #[serde(default)]
+    #[schema(max_items = 64)]
+    pub permissions: Option<Vec<String>>,
+}
+
+/// The query of `GET /v1/keys`.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub struct ListKeys {
+    /// Created at or after this moment.
+    #[param(format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(format = DateTime)]
+    pub until: Option<String>,
+    /// Page size; 50 when absent.
+    #[param(minimum = 1, maximum = 100)]
+    pub limit: Option<u32>,
+    /// Where to continue: the `nextCursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+impl Keys<'_> {
+    /// `GET /v1/keys`: a page, and the cursor of the next one.
+    pub async fn page(&self, caller: &Caller, asked: &ListKeys) -> Result<Listed<KeyView>> {
+        caller.require(UseCase::ListKeys)?;
+        let mut errors = Vec::new();
+        let part = list::asked!(asked, &mut errors);
+        let listing = self.listing(caller.tenant, "keys", &part, errors)?;
+        let mut keys = self.list(caller.tenant).await?;
+        keys.retain(|key| listing.page.admits(key.id.uuid()));
+        keys.sort_by_key(|key| std::cmp::Reverse(key.id.uuid()));
+        let page = Page::from_rows(keys, listing.page.limit, |key| key.id.uuid());
+        let items = page.items.into_iter().map(|key| KeyView::new(key, None)).collect();
+        Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
+    }
+
+    /// `POST /v1/keys`: creates a key of the caller's environment. It never allows more than the caller's own key.
+    pub async fn issue(&self, caller: &Caller, asked: CreateApiKey, idempotency_key: Option<&str>) -> Result<KeyView> {
+        caller.require(UseCase::CreateKey)?;
+        let guard = self.guard(caller.tenant, IdempotentOperation::CreateKey, idempotency::key(None, idempotency_key)?, &asked);
+        let permissions = match asked.permissions.filter(|names| !names.is_empty()) {
+            None => caller.permissions,
+            Some(names) => {
+                Permissions::parse(names.iter().map(String::as_str)).map_err(|error| Error::field("permissions", error.to_string()))?
+            }
+        };
+        if let Some(missing) = Permission::ALL.iter().find(|each| permissions.allows(**each) && !caller.permissions.allows(**each)) {
+            let message = format!("a key cannot allow more than the key that creates it, which lacks {}", missing.as_str());
+            return Err(Error::new(ErrorCode::Forbidden, message).with("requiredPermission", missing.as_str().into()));
+        }
+        let new = self.prepare(caller.tenant, caller.environment, &asked.name, permissions.and(caller.permissions))?;
+        let now = self.ids().clock.now();
+        let mut tx = self.inner.store.begin().await?;
+        let repeat =
+            idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), new.key.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let Some(idempotency::Repeat { original, same_request }) = repeat {
+            drop(tx);
+            let keys = self.list(caller.tenant).await?;
+            let original = keys.into_iter().find(|key| key.id.uuid() == original).map(|key| KeyView::new(key, None));
+            return Err(idempotency::repeat(caller, rights::API_KEY, original.as_ref(), same_request));
+        }
+        tx.insert_key(&new.key, now).await?;
+        tx.commit().await?;
+        self.inner.good_keys.note(new.key.hash, true);
+        Ok(KeyView::new(new.key, Some(new.secret)))
+    }
+
+    /// `DELETE /v1/keys/{id}`: revokes a key, also the caller's own. Every node refuses it within a second.
+    pub async fn withdraw(&self, caller: &Caller, id: &str) -> Result<()> {
+        caller.require(UseCase::RevokeKey)?;
+        self.revoke(caller.tenant, parse_id(id, "API key")?).await.map(|_| ())
+    }
+}

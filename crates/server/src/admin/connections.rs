@@ -1,0 +1,69 @@
+//! `nuncio connections`.
+
+use nuncio_core::{Core, PutConnection};
+use nuncio_domain::{Channel, Error, Redacted, Result, TenantId};
+use serde_json::{Map, Value, json};
+
+use super::senders;
+use crate::answer::CommandOutput;
+use crate::client::lists::CONNECTIONS;
+
+/// Lists the connections of an environment, without secrets.
+pub(super) async fn list(core: &Core, tenant: TenantId) -> Result<CommandOutput> {
+    let connections = core.senders().all_connections(tenant).await?;
+    let items = connections.iter().map(serde_json::to_value).collect::<Result<_, _>>().map_err(Error::internal)?;
+    Ok(CONNECTIONS.answer(items))
+}
+
+/// Sets the provider account of a channel. It may lead into the operator's own network.
+pub(super) async fn set(
+    core: &Core,
+    tenant: TenantId,
+    (sender, channel): (Option<&str>, &str),
+    kind: String,
+    (settings, secrets): (Map<String, Value>, Map<String, Value>),
+) -> Result<CommandOutput> {
+    let world = core.tenant_config(tenant).await?;
+    let (sender, channel) = (senders::find(&world, sender)?, read_channel(channel)?);
+    let throttle = world.connection(sender.id, channel).and_then(|connection| connection.throttle);
+    let put = PutConnection { kind, settings, secrets: Redacted::new(secrets), throttle };
+    let (connection, _) = core.senders().put_connection(tenant, sender.id, channel, put, true).await?;
+    let text = format!(
+        "{} now carries {channel} of sender {} ({}); test it with `nuncio connections test --channel {channel}`",
+        connection.kind, sender.name, sender.id
+    );
+    let shown = core.senders().all_connections(tenant).await?.into_iter().find(|each| each.id == connection.id);
+    Ok(CommandOutput::new(serde_json::to_value(shown).map_err(Error::internal)?, text))
+}
+
+/// Removes the provider account of a channel.
+pub(super) async fn remove(core: &Core, tenant: TenantId, sender: Option<&str>, channel: &str) -> Result<CommandOutput> {
+    let world = core.tenant_config(tenant).await?;
+    core.senders().delete_connection(tenant, senders::find(&world, sender)?.id, read_channel(channel)?).await?;
+    Ok(CommandOutput::new(json!({}), "removed"))
+}
+
+/// Verifies the inbound address of a connection, without a code.
+pub(super) async fn verify(core: &Core, tenant: TenantId, sender: Option<&str>, channel: &str) -> Result<CommandOutput> {
+    let world = core.tenant_config(tenant).await?;
+    let inbound = core.senders().vouch(tenant, senders::find(&world, sender)?.id, read_channel(channel)?).await?;
+    let text = format!("{} is verified: email to it arrives", inbound.address);
+    Ok(CommandOutput::new(json!(inbound), text))
+}
+
+/// Connects to the provider and logs in.
+pub(super) async fn test(core: &Core, tenant: TenantId, sender: Option<&str>, channel: &str) -> Result<CommandOutput> {
+    let world = core.tenant_config(tenant).await?;
+    let (sender, channel) = (senders::find(&world, sender)?, read_channel(channel)?);
+    let connection = world.connection(sender.id, channel).ok_or_else(|| Error::not_found("connection"))?;
+    Ok(match core.senders().check_connection(tenant, connection).await? {
+        Ok(text) => CommandOutput::new(json!({"ok": true, "message": text}), format!("ok: {text}")),
+        Err(text) => CommandOutput { bad: true, ..CommandOutput::new(json!({"ok": false, "message": text}), format!("failed: {text}")) },
+    })
+}
+
+/// A channel by its name.
+fn read_channel(text: &str) -> Result<Channel> {
+    let known = Channel::ALL.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ");
+    Channel::parse(text).ok_or_else(|| Error::field("channel", format!("{text:?} is not one of {known}")))
+}

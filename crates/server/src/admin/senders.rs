@@ -1,0 +1,77 @@
+//! `nuncio senders`.
+
+use nuncio_core::Core;
+use nuncio_core::senders::{CreateSender, SenderView, UpdateSender};
+use nuncio_domain::config::{Project, Sender, TenantConfig};
+use nuncio_domain::{Environment, Error, Result, SenderId, TenantId};
+use serde_json::json;
+
+use crate::answer::CommandOutput;
+use crate::client::lists::SENDERS;
+
+/// Lists the senders of an environment.
+pub(super) async fn list(core: &Core, tenant: TenantId) -> Result<CommandOutput> {
+    let senders = core.senders().all(tenant).await?;
+    let items = senders.iter().map(serde_json::to_value).collect::<Result<_, _>>().map_err(Error::internal)?;
+    Ok(SENDERS.answer(items))
+}
+
+/// Creates a sender.
+pub(super) async fn create(
+    core: &Core,
+    project: &Project,
+    env: Environment,
+    name: String,
+    phone_number: String,
+    default: bool,
+) -> Result<CommandOutput> {
+    let command = CreateSender { name, phone_number: Some(phone_number), set_as_default: Some(default), ..CreateSender::default() };
+    one(&core.senders().make(project.tenant(env), env, command).await?)
+}
+
+/// Changes a sender. What is absent stays.
+pub(super) async fn update(
+    core: &Core,
+    tenant: TenantId,
+    id: &str,
+    name: Option<String>,
+    phone_number: Option<String>,
+    default: bool,
+) -> Result<CommandOutput> {
+    let change =
+        UpdateSender { name, phone_number: phone_number.map(Some), set_as_default: default.then_some(true), ..UpdateSender::default() };
+    one(&core.senders().change(tenant, sender_id(id)?, change).await?)
+}
+
+/// Copies a sender to the environment `to`.
+pub(super) async fn copy(core: &Core, project: &Project, id: &str, to: Environment) -> Result<CommandOutput> {
+    one(&core.senders().copy(project, sender_id(id)?, to).await?)
+}
+
+/// Deletes a sender.
+pub(super) async fn delete(core: &Core, tenant: TenantId, id: &str) -> Result<CommandOutput> {
+    core.senders().remove(tenant, sender_id(id)?).await?;
+    Ok(CommandOutput::new(json!({}), "deleted; its messages stay readable"))
+}
+
+fn one(sender: &SenderView) -> Result<CommandOutput> {
+    let json = serde_json::to_value(sender).map_err(Error::internal)?;
+    let mut text = format!("{}  {}", sender.id, sender.name);
+    if let Some(secret) = sender.webhook.as_ref().and_then(|webhook| webhook.secret.as_ref()) {
+        text.push_str(&format!("\n\nIts webhook is signed with {}. This is the only time that the secret is shown.", secret.expose()));
+    }
+    Ok(CommandOutput::new(json, text))
+}
+
+fn sender_id(text: &str) -> Result<SenderId> {
+    text.parse().map_err(|_| Error::not_found("sender"))
+}
+
+/// The sender with this ID or name; the default sender when none is given.
+pub(super) fn find<'a>(world: &'a TenantConfig, wanted: Option<&str>) -> Result<&'a Sender> {
+    let found = match wanted {
+        None => world.default_sender(),
+        Some(text) => world.senders.iter().find(|s| s.name == text || s.id.to_string() == text),
+    };
+    found.ok_or_else(|| Error::not_found("sender"))
+}

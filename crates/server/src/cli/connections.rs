@@ -1,0 +1,174 @@
+//! `nuncio connections`, on an installation or on a node elsewhere.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use clap::Subcommand;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::input::{Env, or_live, pairs};
+use crate::admin::Command;
+use crate::client::life::Outcome;
+use crate::client::lists::{self, CONNECTIONS};
+use crate::client::profile::{Access, Remote};
+use crate::client::{World, say, say_json};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConnectionsAction {
+    /// List connections, without their secrets.
+    List {
+        /// Only this environment [default: both].
+        #[arg(long)]
+        env: Option<Env>,
+    },
+    /// Set the provider account of a sender's channel, replacing the present one.
+    Set {
+        #[command(flatten)]
+        of: Which,
+        /// The kind of provider, such as smtp.
+        #[arg(long)]
+        kind: String,
+        /// A setting, as name=value. Repeatable.
+        #[arg(long = "setting", value_name = "NAME=VALUE")]
+        settings: Vec<String>,
+        /// A secret, as name=value, or name=@FILE to read it from a file (@- for standard input). Repeatable.
+        #[arg(long = "secret", value_name = "NAME=VALUE")]
+        secrets: Vec<String>,
+    },
+    /// Remove the provider account of a sender's channel.
+    Remove {
+        #[command(flatten)]
+        of: Which,
+    },
+    /// Verify the inbound address of a sender's email connection, so that email to it arrives. On a node elsewhere, a code is emailed to
+    /// the address, and asked for.
+    Verify {
+        /// The environment [default: live; on a node elsewhere, the one that there is a key for].
+        #[arg(long)]
+        env: Option<Env>,
+        /// ID or name of the sender [default: the default sender].
+        #[arg(long)]
+        sender: Option<String>,
+        /// The channel.
+        #[arg(long, default_value = "email")]
+        channel: String,
+    },
+    /// Connect to the provider and log in, without sending a message.
+    Test {
+        #[command(flatten)]
+        of: Which,
+    },
+}
+
+/// Which connection.
+#[derive(Debug, clap::Args)]
+pub(super) struct Which {
+    /// The environment [default: live; on a node elsewhere, the one that there is a key for].
+    #[arg(long)]
+    env: Option<Env>,
+    /// ID or name of the sender [default: the default sender].
+    #[arg(long)]
+    sender: Option<String>,
+    /// The channel.
+    #[arg(long)]
+    channel: String,
+}
+
+impl ConnectionsAction {
+    /// What the command asks of the installation.
+    pub(super) fn into_command(self) -> anyhow::Result<Command> {
+        Ok(match self {
+            Self::List { env } => Command::ConnectionsList { env: env.map(Into::into) },
+            Self::Remove { of: Which { env, sender, channel } } => Command::ConnectionsRemove { env: or_live(env), sender, channel },
+            Self::Verify { env, sender, channel } => Command::ConnectionsVerify { env: or_live(env), sender, channel },
+            Self::Test { of: Which { env, sender, channel } } => Command::ConnectionsTest { env: or_live(env), sender, channel },
+            Self::Set { of: Which { env, sender, channel }, kind, settings, secrets } => {
+                let (settings, secrets) = (pairs(&settings, false)?, pairs(&secrets, true)?);
+                Command::ConnectionsSet { env: or_live(env), sender, channel, kind, settings, secrets }
+            }
+        })
+    }
+
+    /// Runs the command on a node elsewhere.
+    pub(super) async fn run(self, access: Access, json: bool) -> anyhow::Result<Outcome> {
+        let at = |env: Option<Env>| Remote::new(access, env.map(Into::into), json);
+        match self {
+            Self::List { env } => list(&at(env).worlds()?, json).await?,
+            Self::Set { of, kind, settings, secrets } => {
+                let (world, path) = of.find(&at(of.env)).await?;
+                let mut body = json!({"kind": kind, "settings": pairs(&settings, false)?, "secrets": pairs(&secrets, true)?});
+                match world.get(&path, &[]).await {
+                    Ok(mut before) => body["throttle"] = before["throttle"].take(),
+                    Err(error) if error.is_not_found() => {}
+                    Err(error) => return Err(error.into()),
+                }
+                lists::print(&world.call(Method::PUT, &path, Some(&body)).await?, json);
+            }
+            Self::Remove { of } => {
+                let (world, path) = of.find(&at(of.env)).await?;
+                lists::print(&world.call(Method::DELETE, &path, None).await?, json);
+            }
+            Self::Verify { env, sender, channel } => {
+                let of = Which { env, sender, channel };
+                let (world, path) = of.find(&at(env)).await?;
+                let sent = world.call(Method::POST, &format!("{path}/verification"), None).await?;
+                if sent["status"] == "verified" {
+                    lists::print(&sent, json);
+                    return Ok(Outcome::Sent);
+                }
+                let code = ask_for_code()?;
+                lists::print(&world.call(Method::POST, &format!("{path}/verify"), Some(&json!({"code": code}))).await?, json);
+            }
+            Self::Test { of } => {
+                let (world, path) = of.find(&at(of.env)).await?;
+                let tested = world.call(Method::POST, &format!("{path}/test"), None).await?;
+                let ok = tested["ok"] == true;
+                let text = tested["message"].as_str().unwrap_or_default();
+                if json {
+                    say_json(&tested)
+                } else {
+                    say(format!("{}: {text}", if ok { "ok" } else { "failed" }))
+                }
+                return Ok(if ok { Outcome::Sent } else { Outcome::Failed });
+            }
+        }
+        Ok(Outcome::Sent)
+    }
+}
+
+impl Which {
+    /// The environment, and the path of the connection there.
+    async fn find(&self, at: &Remote) -> anyhow::Result<(World, String)> {
+        let world = at.world()?;
+        let sender = lists::sender(&world, self.sender.as_deref()).await?;
+        let path = format!("/v1/senders/{}/channels/{}", sender["id"].as_str().unwrap_or_default(), self.channel);
+        Ok((world, path))
+    }
+}
+
+/// The connections of all senders.
+async fn list(worlds: &[World], json: bool) -> anyhow::Result<()> {
+    let mut items = Vec::new();
+    for world in worlds {
+        for sender in lists::all(world, "/v1/senders", &[]).await? {
+            let id = sender["id"].as_str().unwrap_or_default();
+            for channel in sender["channels"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                let mut connection = world.get(&format!("/v1/senders/{id}/channels/{channel}"), &[]).await?;
+                connection["environment"] = world.environment.as_str().into();
+                items.push(connection);
+            }
+        }
+    }
+    lists::show_items(&CONNECTIONS, items, worlds.len() > 1, json);
+    Ok(())
+}
+
+fn ask_for_code() -> anyhow::Result<String> {
+    if std::io::stdin().is_terminal() {
+        eprint!("Code from the email: ");
+        std::io::stderr().flush()?;
+    }
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(line.trim().to_owned())
+}

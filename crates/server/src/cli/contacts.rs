@@ -1,0 +1,178 @@
+//! `nuncio contacts`.
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use crate::client::lists::{self, Act, CONTACTS, MESSAGES};
+use crate::client::profile::Remote;
+use crate::client::send::pairs;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ContactsAction {
+    /// List contacts, newest first.
+    List {
+        /// Only the one with this phone number.
+        #[arg(long)]
+        phone: Option<String>,
+        /// Only the one with this email address.
+        #[arg(long)]
+        email: Option<String>,
+        /// Only those whose name contains this.
+        #[arg(long)]
+        name: Option<String>,
+        /// The most to list per environment.
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
+    /// Show a contact.
+    Show {
+        /// The contact.
+        id: String,
+    },
+    /// List the messages to and from a contact, newest first.
+    Messages {
+        /// The contact.
+        id: String,
+    },
+    /// Create a contact.
+    Create {
+        /// How to reach them, as channel=identifier, such as sms=+34600111222. Repeatable.
+        #[arg(long = "channel", value_name = "CHANNEL=ID", required = true)]
+        channels: Vec<String>,
+        /// Their name.
+        #[arg(long)]
+        name: Option<String>,
+        /// Your own data, as name=value. Repeatable.
+        #[arg(long, value_name = "NAME=VALUE")]
+        metadata: Vec<String>,
+    },
+    /// Change a contact. What is left out stays.
+    Update {
+        /// The contact.
+        id: String,
+        /// Their name; "" for none.
+        #[arg(long)]
+        name: Option<String>,
+        /// The channel to prefer; none for no preference.
+        #[arg(long)]
+        default_channel: Option<String>,
+        /// Your own data, as name=value, replacing all of it. Repeatable.
+        #[arg(long, value_name = "NAME=VALUE")]
+        metadata: Vec<String>,
+    },
+    /// Add a channel to a contact.
+    AddChannel {
+        /// The contact.
+        id: String,
+        /// The channel, as channel=identifier, such as email=ana@example.org.
+        #[arg(value_name = "CHANNEL=ID")]
+        channel: String,
+        /// Your name for it.
+        #[arg(long)]
+        label: Option<String>,
+        /// Make it the primary one of its type.
+        #[arg(long)]
+        primary: bool,
+    },
+    /// Remove a channel from a contact.
+    RemoveChannel {
+        /// The contact.
+        id: String,
+        /// The channel's ID, which `show` lists.
+        channel: String,
+    },
+    /// Make a channel the primary one of its type.
+    Primary {
+        /// The contact.
+        id: String,
+        /// The channel's ID, which `show` lists.
+        channel: String,
+    },
+    /// Merge a contact into another.
+    Merge {
+        /// The contact that stays.
+        id: String,
+        /// The contact that becomes part of it.
+        other: String,
+    },
+    /// Dismiss the suggestion to merge a contact with another.
+    KeepApart {
+        /// The contact.
+        id: String,
+    },
+    /// Erase a contact, with the messages to and from them.
+    Delete {
+        /// The contact.
+        id: String,
+    },
+}
+
+impl ContactsAction {
+    pub(super) async fn run(self, at: &Remote) -> anyhow::Result<()> {
+        let (worlds, json) = (at.worlds()?, at.json());
+        let act = async |id: &str, act: Act<'_>| lists::act(&worlds, &CONTACTS, id, act, json).await;
+        match self {
+            Self::List { phone, email, name, limit } => {
+                let query = [("phoneNumber", phone.as_deref()), ("email", email.as_deref()), ("name", name.as_deref())];
+                lists::list(&worlds, &CONTACTS, &query, limit, json).await
+            }
+            Self::Show { id } => lists::show(&worlds, &CONTACTS, &id, json).await,
+            Self::Messages { id } => lists::list_of(&worlds, &CONTACTS, &id, "/messages", &MESSAGES, json).await,
+            Self::Create { channels, name, metadata } => {
+                let channels = channels.iter().map(|text| channel(text)).collect::<anyhow::Result<Vec<_>>>()?;
+                let mut body = json!({"channels": channels, "metadata": pairs(&metadata)?});
+                if let Some(name) = name {
+                    body["displayName"] = name.into();
+                }
+                lists::print(&at.world()?.call(Method::POST, "/v1/contacts", Some(&body)).await?, json);
+                Ok(())
+            }
+            Self::Update { id, name, default_channel, metadata } => {
+                let body = changes(name, default_channel, &metadata)?;
+                act(&id, Act { method: Method::PATCH, path: "", body: Some(&body) }).await
+            }
+            Self::AddChannel { id, channel: text, label, primary } => {
+                let mut body = channel(&text)?;
+                if let Some(label) = label {
+                    body["label"] = label.into();
+                }
+                if primary {
+                    body["isPrimary"] = true.into();
+                }
+                act(&id, Act::post("/channels", Some(&body))).await
+            }
+            Self::RemoveChannel { id, channel } => {
+                act(&id, Act { method: Method::DELETE, path: &format!("/channels/{channel}"), body: None }).await
+            }
+            Self::Primary { id, channel } => act(&id, Act::post(&format!("/channels/{channel}/primary"), None)).await,
+            Self::Merge { id, other } => act(&id, Act::post("/merge", Some(&json!({"sourceContactId": other})))).await,
+            Self::KeepApart { id } => act(&id, Act { method: Method::DELETE, path: "/merge-suggestion", body: None }).await,
+            Self::Delete { id } => act(&id, Act::delete()).await,
+        }
+    }
+}
+
+/// The body of a request that changes a contact.
+fn changes(name: Option<String>, default_channel: Option<String>, metadata: &[String]) -> anyhow::Result<Value> {
+    let mut body = Map::new();
+    if let Some(name) = name {
+        body.insert("displayName".to_owned(), name.into());
+    }
+    if let Some(channel) = default_channel {
+        body.insert("defaultChannel".to_owned(), if channel == "none" { Value::Null } else { channel.into() });
+    }
+    if !metadata.is_empty() {
+        body.insert("metadata".to_owned(), pairs(metadata)?);
+    }
+    if body.is_empty() {
+        bail!("nothing to change: give --name, --default-channel or --metadata");
+    }
+    Ok(body.into())
+}
+
+fn channel(text: &str) -> anyhow::Result<Value> {
+    let (channel, identifier) = text.split_once('=').with_context(|| format!("{text:?} must be written channel=identifier"))?;
+    Ok(json!({"channel": channel, "identifier": identifier}))
+}

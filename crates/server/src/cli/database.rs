@@ -1,0 +1,80 @@
+//! `nuncio db`.
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::answer::CommandOutput;
+use crate::config::Config;
+use crate::data::DataDir;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DbAction {
+    /// Bring the schema up to date.
+    Migrate,
+    /// Show the size of each table. Of the embedded database, this reads the whole file.
+    Size,
+    /// Copy the embedded database to an empty PostgreSQL database. The server must be stopped.
+    Copy {
+        /// The PostgreSQL database: postgres://user@host:5432/name.
+        #[arg(long, value_name = "URL")]
+        to: String,
+    },
+    /// Bring the schema up to date and distribute its tables over a Citus cluster.
+    Distribute,
+}
+
+/// Brings the schema up to date.
+pub(super) async fn migrate(config: &Config) -> anyhow::Result<CommandOutput> {
+    let data = DataDir::open(&config.storage.data)?;
+    let _lock = match (config.storage.database.is_empty(), data.lock()?) {
+        (true, None) => {
+            bail!("a server uses this data folder, and brought the schema up to date when it started; to migrate by hand, stop it first")
+        }
+        (_, lock) => lock,
+    };
+    nuncio_store_sql::open(&data.target(&config.storage)).await?.close().await;
+    Ok(CommandOutput::new(json!({"migrated": true}), "the schema is up to date"))
+}
+
+/// Distributes the tables over a cluster.
+pub(super) async fn distribute(config: &Config) -> anyhow::Result<CommandOutput> {
+    if config.storage.database.is_empty() {
+        bail!("storage.database: is empty; must be the postgres:// URL of a Citus coordinator");
+    }
+    nuncio_store_sql::distribute(&config.storage.database).await?;
+    Ok(CommandOutput::new(json!({"distributed": true}), "the tables are distributed over the cluster"))
+}
+
+/// Copies the embedded database to PostgreSQL.
+pub(super) async fn copy(config: &Config, to: &str) -> anyhow::Result<CommandOutput> {
+    if !config.storage.database.is_empty() {
+        bail!("storage.database: is set, so this installation is not on the embedded database; run this before you set it");
+    }
+    let data = DataDir::open(&config.storage.data)?;
+    let file = data.file("nuncio.db");
+    if !file.exists() {
+        bail!("{}: there is no database to copy; say where it is with --data", file.display());
+    }
+    let Some(_lock) = data.lock()? else { bail!("a server uses this data folder; stop it first, so that it accepts nothing meanwhile") };
+    // The newest schema, and what the last run left in the write-ahead log.
+    nuncio_store_sql::open(&data.target(&config.storage)).await?.close().await;
+    let bar = ProgressBar::no_length().with_style(ProgressStyle::with_template("{bar:40} {percent}% {human_pos}/{human_len} rows {msg}")?);
+    let shown = bar.clone();
+    let copied = nuncio_store_sql::copy(&file, to, move |progress| {
+        shown.set_length(progress.rows);
+        shown.set_position(progress.copied);
+        shown.set_message(progress.table.to_owned());
+    })
+    .await;
+    bar.finish_and_clear();
+    let copied = copied.context("nothing was copied")?;
+    let text = format!(
+        "{} rows of {} tables copied. Set storage.database, keep {} (every node needs it), and start the server",
+        copied.rows,
+        copied.tables,
+        data.key_file().display()
+    );
+    Ok(CommandOutput::new(json!({"rows": copied.rows, "tables": copied.tables}), text))
+}

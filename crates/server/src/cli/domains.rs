@@ -1,0 +1,32 @@
+//! `nuncio domains`.
+
+use clap::Subcommand;
+
+use crate::admin::Command;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DomainsAction {
+    /// List domains and their projects.
+    List,
+    /// Assign a domain to the project (see --project): its live connections receive email to addresses of the domain. Subdomains are not
+    /// included.
+    Add {
+        /// The domain, such as example.org.
+        domain: String,
+    },
+    /// Withdraw a domain. Email to addresses that were claimed through it no longer arrives.
+    Remove {
+        /// The domain.
+        domain: String,
+    },
+}
+
+impl From<DomainsAction> for Command {
+    fn from(action: DomainsAction) -> Self {
+        match action {
+            DomainsAction::List => Self::DomainsList,
+            DomainsAction::Add { domain } => Self::DomainsAdd { domain },
+            DomainsAction::Remove { domain } => Self::DomainsRemove { domain },
+        }
+    }
+}

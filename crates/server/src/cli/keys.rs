@@ -1,0 +1,69 @@
+//! `nuncio keys`, on an installation or on a node elsewhere.
+
+use clap::Subcommand;
+use reqwest::Method;
+use serde_json::json;
+
+use super::input::Env;
+use crate::admin::{Command, keys::created};
+use crate::client::lists::{self, KEYS};
+use crate::client::profile::{Access, Remote};
+use crate::client::{say, say_json};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum KeysAction {
+    /// Create a key. It is shown once.
+    Create {
+        /// What the key is for.
+        #[arg(long)]
+        name: String,
+        /// The environment that it opens.
+        #[arg(long)]
+        env: Env,
+        /// What it may do, separated by commas, such as messages:send,messages:read [default: everything, or what the key of a node
+        /// elsewhere may do].
+        #[arg(long, value_delimiter = ',')]
+        permissions: Vec<String>,
+    },
+    /// List keys.
+    List {
+        /// Only this environment [default: both].
+        #[arg(long)]
+        env: Option<Env>,
+    },
+    /// Revoke a key permanently.
+    Revoke {
+        /// The key's ID (key_…), not the key.
+        id: String,
+    },
+}
+
+impl From<KeysAction> for Command {
+    fn from(action: KeysAction) -> Self {
+        match action {
+            KeysAction::Create { name, env, permissions } => Self::KeysCreate { name, env: env.into(), permissions },
+            KeysAction::List { env } => Self::KeysList { env: env.map(Into::into) },
+            KeysAction::Revoke { id } => Self::KeysRevoke { id },
+        }
+    }
+}
+
+impl KeysAction {
+    /// Runs the command on a node elsewhere.
+    pub(super) async fn run(self, access: Access, json: bool) -> anyhow::Result<()> {
+        match self {
+            Self::Create { name, env, permissions } => {
+                let world = Remote::new(access, Some(env.into()), json).world()?;
+                let mut key = world.call(Method::POST, "/v1/keys", Some(&json!({"name": name, "permissions": permissions}))).await?;
+                key["environment"] = world.environment.as_str().into();
+                if json { say_json(&key) } else { say(created(&key)) }
+            }
+            Self::List { env } => {
+                let worlds = Remote::new(access, env.map(Into::into), json).worlds()?;
+                lists::list(&worlds, &KEYS, &[], usize::MAX, json).await?;
+            }
+            Self::Revoke { id } => lists::remove(&Remote::new(access, None, json).worlds()?, &format!("/v1/keys/{id}"), json).await?,
+        }
+        Ok(())
+    }
+}

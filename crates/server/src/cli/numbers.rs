@@ -1,0 +1,79 @@
+//! `nuncio numbers`: the inventory of phone numbers.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use nuncio_core::numbers::ImportedNumber;
+
+use super::input::{Env, country, typed};
+use crate::admin::Command;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum NumbersAction {
+    /// List the inventory, and who holds each number.
+    List {
+        /// Only this environment [default: both].
+        #[arg(long)]
+        env: Option<Env>,
+    },
+    /// Import numbers from a CSV file with the columns phoneNumber, capabilities, monthlyPrice, monthlyCost, upfrontCost, isFreeNumber.
+    /// Known numbers get the new capabilities and prices.
+    Import {
+        /// A CSV file with a header line.
+        file: PathBuf,
+        /// The country of numbers written without its code, such as ES.
+        #[arg(long, value_parser = country)]
+        country: Option<String>,
+        /// The environment.
+        #[arg(long, default_value = "live")]
+        env: Env,
+    },
+    /// Add one number.
+    Add {
+        /// With the country code, such as "+34 600 111 222", or as dialled in --country.
+        phone_number: String,
+        /// The country of the phone number, such as ES.
+        #[arg(long, value_parser = country)]
+        country: Option<String>,
+        /// The environment.
+        #[arg(long, default_value = "live")]
+        env: Env,
+        /// sms, voice, mms; several joined by commas.
+        #[arg(long)]
+        capabilities: String,
+        /// What its holder pays per month, in US dollars.
+        #[arg(long, default_value = "0")]
+        monthly_price: String,
+        /// What you pay per month.
+        #[arg(long, default_value = "0")]
+        monthly_cost: String,
+        /// What its holder pays once.
+        #[arg(long, default_value = "0")]
+        upfront_cost: String,
+        /// Charge its holder nothing.
+        #[arg(long)]
+        free: bool,
+    },
+}
+
+impl NumbersAction {
+    pub(super) fn into_command(self) -> anyhow::Result<Command> {
+        Ok(match self {
+            Self::List { env } => Command::NumbersList { env: env.map(Into::into) },
+            Self::Import { file, country, env } => {
+                let mut numbers = crate::inventory::read(&std::fs::read(&file).with_context(|| file.display().to_string())?)?;
+                for number in &mut numbers {
+                    number.phone_number = typed(std::mem::take(&mut number.phone_number), country.as_ref());
+                }
+                Command::NumbersImport { env: env.into(), numbers }
+            }
+            Self::Add { phone_number, country, env, capabilities, monthly_price, monthly_cost, upfront_cost, free } => {
+                let is_free_number = free.to_string();
+                let phone_number = typed(phone_number, country.as_ref());
+                let number = ImportedNumber { phone_number, capabilities, monthly_price, monthly_cost, upfront_cost, is_free_number };
+                Command::NumbersAdd { env: env.into(), number }
+            }
+        })
+    }
+}

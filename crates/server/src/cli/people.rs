@@ -1,0 +1,43 @@
+//! `nuncio people`: who may sign in to the dashboard.
+
+use clap::Subcommand;
+
+use crate::admin::Command;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PeopleAction {
+    /// List who may sign in.
+    List,
+    /// Show the link that makes its first visitor the owner.
+    Link,
+    /// Add a person. Prints their password once.
+    Add {
+        /// Their email address.
+        email: String,
+        /// viewer (reads), operator (sends and changes) or owner (also manages keys and people).
+        #[arg(long, default_value = "operator")]
+        role: String,
+    },
+    /// Give a person a new password, which is printed once, and end their sessions.
+    Password {
+        /// Their email address.
+        email: String,
+    },
+    /// Remove a person and end their sessions.
+    Remove {
+        /// Their email address.
+        email: String,
+    },
+}
+
+impl From<PeopleAction> for Command {
+    fn from(action: PeopleAction) -> Self {
+        match action {
+            PeopleAction::List => Self::PeopleList,
+            PeopleAction::Link => Self::PeopleLink,
+            PeopleAction::Add { email, role } => Self::PeopleAdd { email, role },
+            PeopleAction::Password { email } => Self::PeoplePassword { email },
+            PeopleAction::Remove { email } => Self::PeopleRemove { email },
+        }
+    }
+}

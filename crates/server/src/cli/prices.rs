@@ -1,0 +1,37 @@
+//! `nuncio prices`.
+
+use clap::Subcommand;
+
+use super::input::read;
+use crate::admin::Command;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PricesAction {
+    /// Import a CSV file with the columns channel,country,unit,provider,fee,effective_from, in US dollars per segment, message or minute.
+    /// A line replaces the price of the same channel, country and date.
+    Import {
+        /// The file; - for standard input.
+        file: String,
+        /// For this project only; such prices take precedence over the general ones.
+        #[arg(long)]
+        own: bool,
+        /// Delete prices not in the file.
+        #[arg(long)]
+        replace: bool,
+    },
+    /// List prices.
+    List {
+        /// Only those of the project.
+        #[arg(long)]
+        own: bool,
+    },
+}
+
+impl PricesAction {
+    pub(super) fn into_command(self) -> anyhow::Result<Command> {
+        Ok(match self {
+            Self::Import { file, own, replace } => Command::PricesImport { csv: read(&file)?, own, replace },
+            Self::List { own } => Command::PricesList { own },
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! `nuncio senders`, on an installation or on a node elsewhere.
+
+use anyhow::bail;
+use clap::Subcommand;
+use nuncio_domain::Environment;
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::input::{Env, country, or_live, typed};
+use crate::admin::Command;
+use crate::client::lists::{self, Act, SENDERS};
+use crate::client::profile::{Access, Remote};
+use crate::client::{CallError, World};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SendersAction {
+    /// List senders.
+    List {
+        /// Only this environment [default: both].
+        #[arg(long)]
+        env: Option<Env>,
+    },
+    /// Create a sender.
+    Create {
+        /// The environment [default: live; on a node elsewhere, the one that there is a key for].
+        #[arg(long)]
+        env: Option<Env>,
+        /// Its name.
+        #[arg(long)]
+        name: String,
+        /// Its phone number: with the country code, such as "+34 600 111 222", or as dialled in --country.
+        #[arg(long, default_value = "")]
+        phone_number: String,
+        /// The country of the phone number, such as ES.
+        #[arg(long, value_parser = country)]
+        country: Option<String>,
+        /// Use it for messages that name no sender.
+        #[arg(long)]
+        default: bool,
+    },
+    /// Change a sender. What is left out stays.
+    Update {
+        /// The sender's ID.
+        id: String,
+        /// The environment [default: live; on a node elsewhere, the one that has the sender].
+        #[arg(long)]
+        env: Option<Env>,
+        /// Its new name.
+        #[arg(long)]
+        name: Option<String>,
+        /// Its new phone number.
+        #[arg(long)]
+        phone_number: Option<String>,
+        /// The country of the phone number, such as ES.
+        #[arg(long, value_parser = country)]
+        country: Option<String>,
+        /// Use it for messages that name no sender.
+        #[arg(long)]
+        default: bool,
+    },
+    /// Copy a sender to the project's other environment. Provider accounts are not copied.
+    Copy {
+        /// The ID of the sender to copy.
+        id: String,
+        /// The environment to create the copy in.
+        #[arg(long)]
+        to: Env,
+    },
+    /// Delete a sender that is not the default and has nothing left to send. Its messages stay readable.
+    Delete {
+        /// The sender's ID.
+        id: String,
+        /// The environment [default: live; on a node elsewhere, the one that has the sender].
+        #[arg(long)]
+        env: Option<Env>,
+    },
+}
+
+impl From<SendersAction> for Command {
+    fn from(action: SendersAction) -> Self {
+        match action {
+            SendersAction::List { env } => Self::SendersList { env: env.map(Into::into) },
+            SendersAction::Create { env, name, phone_number, country, default } => {
+                Self::SendersCreate { env: or_live(env), name, phone_number: typed(phone_number, country.as_ref()), default }
+            }
+            SendersAction::Update { id, env, name, phone_number, country, default } => {
+                let phone_number = phone_number.map(|phone| typed(phone, country.as_ref()));
+                Self::SendersUpdate { env: or_live(env), id, name, phone_number, default }
+            }
+            SendersAction::Copy { id, to } => Self::SendersCopy { id, to: to.into() },
+            SendersAction::Delete { id, env } => Self::SendersDelete { env: or_live(env), id },
+        }
+    }
+}
+
+impl SendersAction {
+    /// Runs the command on a node elsewhere.
+    pub(super) async fn run(self, access: Access, json: bool) -> anyhow::Result<()> {
+        let at = |env: Option<Env>| Remote::new(access, env.map(Into::into), json);
+        match self {
+            Self::List { env } => lists::list(&at(env).worlds()?, &SENDERS, &[], usize::MAX, json).await,
+            Self::Create { env, name, phone_number, country, default } => {
+                let body = body(Some(name), Some(typed(phone_number, country.as_ref())), default);
+                lists::print(&at(env).world()?.call(Method::POST, "/v1/senders", Some(&body)).await?, json);
+                Ok(())
+            }
+            Self::Update { id, env, name, phone_number, country, default } => {
+                let body = body(name, phone_number.map(|phone| typed(phone, country.as_ref())), default);
+                let act = Act { method: Method::PATCH, path: "", body: Some(&body) };
+                lists::act(&at(env).worlds()?, &SENDERS, &id, act, json).await
+            }
+            Self::Copy { id, to } => {
+                lists::print(&copy(&at(None).worlds()?, &id, to.into()).await?, json);
+                Ok(())
+            }
+            Self::Delete { id, env } => lists::act(&at(env).worlds()?, &SENDERS, &id, Act::delete(), json).await,
+        }
+    }
+}
+
+/// Creates a sender in the environment `to` like one of the other: name, number, limits, webhook and profile.
+async fn copy(worlds: &[World], id: &str, to: Environment) -> anyhow::Result<Value> {
+    let Some(target) = worlds.iter().find(|world| world.environment == to) else {
+        bail!("there is no key to the {} environment; `nuncio login` adds one", to.as_str());
+    };
+    let from: Vec<World> = worlds.iter().filter(|world| world.environment != to).cloned().collect();
+    let (source, sender) = lists::find(&from, &SENDERS, id).await?;
+    let webhook = &sender["webhook"];
+    let given = json!({"name": sender["name"], "phoneNumber": sender["phoneNumber"],
+        "emailReceivingEnabled": sender["emailReceivingEnabled"],
+        "allowedCountries": sender["allowedCountries"], "dailySpendLimit": sender["dailySpendLimit"], "webhookUrl": webhook["url"],
+        "webhookEvents": webhook["events"]});
+    let made = target.call(Method::POST, "/v1/senders", Some(&present(&given))).await?;
+    let path = format!("/v1/senders/{}", made["id"].as_str().unwrap_or_default());
+    if webhook["active"] == false {
+        target.call(Method::PATCH, &path, Some(&json!({"webhookActive": false}))).await?;
+    }
+    let profile = match source.get(&format!("/v1/senders/{id}/profile"), &[]).await {
+        Ok(profile) => lists::unwrapped(profile),
+        Err(CallError::Refused { .. }) => Value::Null, // a sender without WhatsApp has none
+        Err(error) => return Err(error.into()),
+    };
+    let fields = ["about", "address", "description", "email", "vertical", "websites"].map(|name| (name.to_owned(), profile[name].clone()));
+    let profile = present(&Value::Object(fields.into_iter().collect()));
+    if profile.as_object().is_some_and(|profile| !profile.is_empty()) {
+        target.call(Method::PATCH, &format!("{path}/profile"), Some(&profile)).await?;
+    }
+    Ok(made)
+}
+
+/// The members that hold something.
+fn present(object: &Value) -> Value {
+    let members = object.as_object().into_iter().flatten().filter(|(_, value)| !lists::is_empty(value));
+    Value::Object(members.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+/// The body of a request that creates or changes a sender.
+fn body(name: Option<String>, phone_number: Option<String>, default: bool) -> Value {
+    let mut body = Map::new();
+    let given =
+        [("name", name.map(Value::from)), ("phoneNumber", phone_number.map(Value::from)), ("setAsDefault", default.then_some(true.into()))];
+    body.extend(given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    body.into()
+}

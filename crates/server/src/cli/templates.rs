@@ -1,0 +1,67 @@
+//! `nuncio templates`.
+
+use clap::Subcommand;
+use reqwest::Method;
+
+use super::input::read_object;
+use crate::client::lists::{self, Act, TEMPLATES};
+use crate::client::profile::Remote;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TemplatesAction {
+    /// List templates, newest first.
+    List {
+        /// The most to list per environment.
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
+    /// Show a template.
+    Show {
+        /// The template.
+        id: String,
+    },
+    /// Create a template.
+    Create {
+        /// A file with the JSON body of the request; - for standard input.
+        file: String,
+    },
+    /// Change a template that is not with the provider. What is left out stays.
+    Update {
+        /// The template.
+        id: String,
+        /// A file with the JSON body of the request; - for standard input.
+        file: String,
+    },
+    /// Submit a template to the provider for approval.
+    Submit {
+        /// The template.
+        id: String,
+    },
+    /// Delete a template.
+    Delete {
+        /// The template.
+        id: String,
+    },
+}
+
+impl TemplatesAction {
+    pub(super) async fn run(self, at: &Remote) -> anyhow::Result<()> {
+        let (worlds, json) = (at.worlds()?, at.json());
+        match self {
+            Self::List { limit } => lists::list(&worlds, &TEMPLATES, &[], limit, json).await,
+            Self::Show { id } => lists::show(&worlds, &TEMPLATES, &id, json).await,
+            Self::Create { file } => {
+                let body = read_object(&file)?.into();
+                lists::print(&at.world()?.call(Method::POST, "/v1/templates", Some(&body)).await?, json);
+                Ok(())
+            }
+            Self::Update { id, file } => {
+                let body = read_object(&file)?.into();
+                let act = Act { method: Method::PATCH, path: "", body: Some(&body) };
+                lists::act(&worlds, &TEMPLATES, &id, act, json).await
+            }
+            Self::Submit { id } => lists::act(&worlds, &TEMPLATES, &id, Act::post("/submit", None), json).await,
+            Self::Delete { id } => lists::act(&worlds, &TEMPLATES, &id, Act::delete(), json).await,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The tables of resources: their columns.
+
+/// How a column shows what its field holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    /// As it is; lists joined by commas.
+    Text,
+    /// A moment to the second, in UTC.
+    Time,
+    /// US dollars.
+    Money,
+    /// `yes`, or nothing.
+    Yes,
+}
+
+/// A column: its name, where its field is (a JSON pointer), and how it is shown.
+pub(crate) type Column = (&'static str, &'static str, Form);
+
+/// A kind of resource that is listed.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    /// Its path.
+    pub(crate) path: &'static str,
+    pub(crate) columns: &'static [Column],
+    /// What to say when there is none.
+    pub(crate) none: &'static str,
+}
+
+use Form::{Money, Text, Time, Yes};
+
+/// Messages.
+pub(crate) const MESSAGES: Listed = Listed {
+    path: "/v1/messages",
+    columns: &[
+        ("ID", "/id", Text),
+        ("STATUS", "/status", Text),
+        ("CHANNEL", "/channel", Text),
+        ("TO", "/to", Text),
+        ("CREATED (UTC)", "/createdAt", Time),
+        ("COST", "/costTotal", Money),
+        ("TEXT", "/text", Text),
+    ],
+    none: "no messages; `nuncio send TO TEXT` sends one",
+};
+/// Contacts.
+pub(crate) const CONTACTS: Listed = Listed {
+    path: "/v1/contacts",
+    columns: &[
+        ("ID", "/id", Text),
+        ("NAME", "/displayName", Text),
+        ("PHONE", "/primaryPhone", Text),
+        ("CHANNELS", "/availableChannels", Text),
+        ("CREATED (UTC)", "/createdAt", Time),
+    ],
+    none: "no contacts; the first message to or from a person creates one",
+};
+/// Broadcasts.
+pub(crate) const BROADCASTS: Listed = Listed {
+    path: "/v1/broadcasts",
+    columns: &[
+        ("ID", "/id", Text),
+        ("STATUS", "/status", Text),
+        ("CHANNEL", "/channel", Text),
+        ("NAME", "/name", Text),
+        ("RECIPIENTS", "/totalContacts", Text),
+        ("DELIVERED", "/deliveredCount", Text),
+        ("FAILED", "/failedCount", Text),
+        ("COST", "/actualCost", Money),
+    ],
+    none: "no broadcasts; `nuncio broadcasts create` creates one",
+};
+/// Templates.
+pub(crate) const TEMPLATES: Listed = Listed {
+    path: "/v1/templates",
+    columns: &[
+        ("ID", "/id", Text),
+        ("STATUS", "/status", Text),
+        ("NAME", "/name", Text),
+        ("LANGUAGE", "/language", Text),
+        ("BODY", "/body", Text),
+    ],
+    none: "no templates; `nuncio templates create FILE` creates one",
+};
+/// Invitations.
+pub(crate) const INVITATIONS: Listed = Listed {
+    path: "/v1/invitations",
+    columns: &[
+        ("ID", "/id", Text),
+        ("STATUS", "/status", Text),
+        ("CLIENT", "/clientName", Text),
+        ("EXPIRES (UTC)", "/expiresAt", Time),
+        ("LINK", "/url", Text),
+    ],
+    none: "no invitations; `nuncio invitations create` creates one",
+};
+/// Suppressions.
+pub(crate) const SUPPRESSIONS: Listed = Listed {
+    path: "/v1/suppressions",
+    columns: &[
+        ("ID", "/id", Text),
+        ("RECIPIENT", "/identifier", Text),
+        ("CHANNEL", "/channel", Text),
+        ("REASON", "/reason", Text),
+        ("SINCE (UTC)", "/createdAt", Time),
+    ],
+    none: "no suppressions",
+};
+/// Deliveries of webhooks.
+pub(crate) const DELIVERIES: Listed = Listed {
+    path: "/v1/webhooks/deliveries",
+    columns: &[
+        ("ID", "/id", Text),
+        ("STATUS", "/status", Text),
+        ("EVENT", "/eventType", Text),
+        ("RESOURCE", "/resourceId", Text),
+        ("UPDATED (UTC)", "/updatedAt", Time),
+        ("URL", "/url", Text),
+    ],
+    none: "no deliveries; `nuncio webhooks set URL` sets where events go",
+};
+/// Events.
+pub(crate) const EVENTS: Listed = Listed {
+    path: "/v1/events",
+    columns: &[("ID", "/id", Text), ("TYPE", "/type", Text), ("TIME (UTC)", "/timestamp", Time), ("SENDER", "/senderId", Text)],
+    none: "no events yet",
+};
+
+/// The original receipts of a message.
+pub(crate) const RECEIPTS: Listed = Listed {
+    path: "",
+    columns: &[("RECEIVED (UTC)", "/receivedAt", Time), ("PROVIDER ID", "/providerMessageId", Text), ("RECEIPT", "/raw", Text)],
+    none: "no receipts yet",
+};
+/// Recipients of a broadcast.
+pub(crate) const RECIPIENTS: Listed = Listed {
+    path: "",
+    columns: &[
+        ("ID", "/id", Text),
+        ("STATUS", "/status", Text),
+        ("RECIPIENT", "/recipient", Text),
+        ("MESSAGE", "/messageId", Text),
+        ("ERROR", "/errorCode", Text),
+        ("COST", "/cost", Money),
+    ],
+    none: "no recipients; `nuncio broadcasts import` adds some",
+};
+/// Webhooks.
+pub(crate) const WEBHOOKS: Listed = Listed {
+    path: "/v1/webhook",
+    columns: &[("SENDER", "/sender", Text), ("ACTIVE", "/active", Yes), ("URL", "/url", Text), ("EVENTS", "/events", Text)],
+    none: "no webhooks; `nuncio webhooks set URL` sets one",
+};
+/// API keys.
+pub(crate) const KEYS: Listed = Listed {
+    path: "/v1/keys",
+    columns: &[
+        ("ID", "/id", Text),
+        ("NAME", "/name", Text),
+        ("PERMISSIONS", "/permissions", Text),
+        ("CREATED (UTC)", "/createdAt", Time),
+        ("REVOKED (UTC)", "/revokedAt", Time),
+    ],
+    none: "no keys; `nuncio keys create` creates one",
+};
+/// Senders.
+pub(crate) const SENDERS: Listed = Listed {
+    path: "/v1/senders",
+    columns: &[
+        ("ID", "/id", Text),
+        ("NAME", "/name", Text),
+        ("PHONE NUMBER", "/phoneNumber", Text),
+        ("DEFAULT", "/isDefault", Yes),
+        ("CHANNELS", "/channels", Text),
+    ],
+    none: "no senders; `nuncio senders create` creates one",
+};
+/// Connections.
+pub(crate) const CONNECTIONS: Listed = Listed {
+    path: "",
+    columns: &[
+        ("ID", "/id", Text),
+        ("CHANNEL", "/channel", Text),
+        ("KIND", "/kind", Text),
+        ("SENDER", "/senderId", Text),
+        ("STATE", "/health/state", Text),
+    ],
+    none: "no connections; `nuncio connections set` sets one",
+};

@@ -1,0 +1,207 @@
+//! Commands that work on an installation and on a node elsewhere, and what is the same in both.
+
+use nuncio_domain::Environment;
+use nuncio_testkit::{Backend, Database, TestApp};
+use serde_json::{Value, json};
+
+use crate::cli::{Ran, Terminal};
+
+async fn run(terminal: &Terminal, line: &str) -> Ran {
+    terminal.type_in(&line.split(' ').collect::<Vec<_>>()).await
+}
+
+fn id(answer: &Ran) -> String {
+    answer.json()["id"].as_str().expect("an id").to_owned()
+}
+
+// holds: cli.places
+#[tokio::test]
+async fn senders_connections_and_keys_are_managed_on_a_node_elsewhere() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.test_key).await;
+    terminal.login(&app.key(Environment::Live, &["*"]).await).await;
+
+    let made = run(&terminal, "keys create --name shop --env test --permissions messages:send").await.expect(0);
+    let key = made.out.lines().next().expect("a key").to_owned();
+    assert!(key.starts_with("svc_test_") && made.out.contains("the only time"), "{made:?}");
+    let listed = run(&terminal, "keys list --env test --json").await.expect(0).json();
+    assert!(listed[0]["name"] == "shop" && listed[0]["environment"] == "test", "{listed}");
+    run(&terminal, &format!("keys revoke {}", listed[0]["id"].as_str().expect("an id"))).await.expect(0);
+
+    let refused = run(&terminal, "senders create --name Desk").await.expect(1);
+    assert!(refused.err.contains("say --env live or --env test"), "{refused:?}");
+    let desk = id(&terminal
+        .type_in(&["senders", "create", "--name", "Desk", "--phone-number", "+34 600 111 222", "--env", "live", "--json"])
+        .await
+        .expect(0));
+    run(&terminal, &format!("senders update {desk} --name Front-desk")).await.expect(0);
+    let senders = run(&terminal, "senders list").await.expect(0);
+    assert!(senders.out.starts_with("ENV ") && senders.out.contains("Front-desk") && senders.out.contains("+34600111222"), "{senders:?}");
+
+    let set = "connections set --env live --sender Front-desk --channel email --kind smtp --setting host=127.0.0.1 --setting port=1 \
+               --setting tls=none --setting from=a@example.org";
+    run(&terminal, set).await.expect(0);
+    let tested = run(&terminal, "connections test --env live --sender Front-desk --channel email").await.expect(1);
+    assert!(tested.out.starts_with("failed: "), "{tested:?}");
+    let listed = run(&terminal, "connections list --env live --json").await.expect(0).json();
+    assert_eq!(
+        (&listed[0]["kind"], &listed[0]["settings"]["host"], &listed[0]["senderId"]),
+        (&json!("smtp"), &json!("127.0.0.1"), &json!(desk))
+    );
+    run(&terminal, "connections remove --env live --sender Front-desk --channel email").await.expect(0);
+    let copied = run(&terminal, &format!("senders copy {desk} --to test --json")).await.expect(0).json();
+    assert_eq!((&copied["name"], &copied["phoneNumber"]), (&json!("Front-desk"), &json!("+34600111222")));
+    run(&terminal, &format!("senders delete {desk}")).await.expect(0);
+    assert!(!terminal.home.path().join("nuncio-data").exists(), "none of this made an installation here");
+}
+
+// holds: cli.places
+#[tokio::test]
+async fn an_installation_here_goes_before_a_profile_and_answers_in_the_same_shape() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.test_key).await;
+    let names = |list: &Value| list[0].as_object().expect("an item").keys().cloned().collect::<Vec<_>>();
+    let elsewhere = [
+        run(&terminal, "keys list --json").await.expect(0).json(),
+        run(&terminal, "senders list --json").await.expect(0).json(),
+        run(&terminal, "connections list --json").await.expect(0).json(),
+    ];
+    run(&terminal, "projects create here").await.expect(0);
+    run(&terminal, "keys create --name local --env test").await.expect(0);
+    run(&terminal, "senders create --name Local --env test").await.expect(0);
+    let keys = run(&terminal, "keys list --json").await.expect(0).json();
+    assert_eq!(keys[0]["name"], "local", "{keys}");
+    let here = [
+        keys,
+        run(&terminal, "senders list --env test --json").await.expect(0).json(),
+        run(&terminal, "connections list --env test --json").await.expect(0).json(),
+    ];
+    for (here, elsewhere) in here.iter().zip(&elsewhere) {
+        assert_eq!(names(here), names(elsewhere));
+    }
+    let asked = run(&terminal, &format!("keys list --json --server http://{}", terminal.server)).await.expect(0).json();
+    assert_ne!(asked[0]["name"], "local", "an option names the node");
+    let both = run(&terminal, "keys list --data nuncio-data --profile default").await.expect(1);
+    assert!(both.err.contains("Use one kind"), "{both:?}");
+}
+
+// holds: cli.resources
+#[tokio::test]
+async fn contacts_templates_and_broadcasts_are_edited() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.test_key).await;
+    let done = async |line: &str| run(&terminal, line).await.expect(0);
+
+    let ana = id(&done("contacts create --channel sms=+34600111222 --name Ana --json").await);
+    done(&format!("contacts add-channel {ana} email=ana@example.org --label work --json")).await;
+    done(&format!("contacts update {ana} --name Ana-María --default-channel email --metadata plan=pro")).await;
+    let shown = done(&format!("contacts show {ana} --json")).await.json();
+    assert_eq!(
+        (&shown["displayName"], &shown["defaultChannel"], &shown["metadata"]["plan"]),
+        (&json!("Ana-María"), &json!("email"), &json!("pro"))
+    );
+    let email = shown["channels"].as_array().expect("channels").iter().find(|each| each["identifier"] == "ana@example.org").expect("it");
+    done(&format!("contacts remove-channel {ana} {}", email["id"].as_str().expect("an id"))).await;
+    done("send +34600111222 hi --wait 0").await;
+    assert!(done(&format!("contacts messages {ana}")).await.out.contains("+34600111222"));
+    assert!(run(&terminal, &format!("contacts update {ana}")).await.expect(1).err.contains("nothing to change"));
+
+    std::fs::write(terminal.home.path().join("t.json"), r#"{"name": "hello", "language": "en", "body": "Hello {{1}}"}"#).expect("a file");
+    let template = id(&done("templates create t.json --json").await);
+    std::fs::write(terminal.home.path().join("u.json"), r#"{"body": "Good day {{1}}"}"#).expect("a file");
+    assert!(done(&format!("templates update {template} u.json")).await.out.contains("Good day"));
+
+    let spring = id(&done("broadcasts create --name spring --channel sms --text hello --json").await);
+    assert!(done(&format!("broadcasts update {spring} --name summer --text bye")).await.out.contains("name: summer"));
+    assert!(done(&format!("broadcasts select {spring} --metadata plan=pro")).await.out.contains("added: 1"));
+    let recipients = done(&format!("broadcasts recipients {spring} --json")).await.json();
+    assert_eq!(recipients[0]["recipient"], "+34600111222", "{recipients}");
+    done(&format!("broadcasts remove-recipient {spring} {}", recipients[0]["id"].as_str().expect("an id"))).await;
+    done(&format!("broadcasts delete {spring}")).await;
+    run(&terminal, &format!("broadcasts show {spring}")).await.expect(1);
+
+    let first = done("webhooks set https://example.com/hooks").await;
+    let rotated = done("webhooks rotate --expire-old now").await;
+    assert!(first.out.contains("whsec_") && rotated.out.contains("whsec_"), "{rotated:?}");
+    done("webhooks disable").await;
+    assert!(done("webhooks show").await.out.contains("active: false"));
+    done("webhooks enable").await;
+    done("webhooks set https://example.com/own --own --events template.status_changed").await;
+    done("webhooks disable --own").await;
+    let listed = done("webhooks list --json").await.json();
+    assert_eq!(
+        (&listed[0]["active"], &listed[1]["active"], &listed[1]["url"]),
+        (&json!(true), &json!(false), &json!("https://example.com/own"))
+    );
+}
+
+// holds: cli.tables
+#[tokio::test]
+async fn tables_look_like_this() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    let done = async |line: &str| run(&terminal, line).await.expect(0).out;
+    terminal.login(&app.test_key).await;
+    let mut out = Vec::new();
+    for line in [
+        "messages list",
+        "contacts list",
+        "broadcasts list",
+        "templates list",
+        "invitations list",
+        "suppressions list",
+        "webhooks list",
+        "webhooks deliveries",
+    ] {
+        out.push(format!("$ nuncio {line}\n{}", done(line).await));
+    }
+    done("send +34600111222 hello --wait 0").await;
+    done("send +15005550001 nobody --wait 0").await;
+    app.drain().await;
+    done("contacts create --channel sms=+34600111223 --name Ana").await;
+    done("suppressions add +34600111229").await;
+    done("invitations create --client Acme").await;
+    done("broadcasts create --name spring --channel sms --text hello").await;
+    done("webhooks set https://example.com/hooks").await;
+    terminal.login(&app.key(Environment::Live, &["*"]).await).await;
+    for line in [
+        "messages list",
+        "contacts list --env test",
+        "broadcasts list",
+        "suppressions list",
+        "webhooks list",
+        "senders list",
+        "connections list",
+        "keys list",
+    ] {
+        out.push(format!("$ nuncio {line}\n{}", done(line).await));
+    }
+    insta::assert_snapshot!(out.join("\n"));
+}
+
+// holds: cli.copy
+#[tokio::test]
+async fn an_installation_moves_to_postgresql() {
+    if !Backend::all().contains(&Backend::Postgres) {
+        return;
+    }
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    let refused = run(&terminal, "db copy --to postgres://127.0.0.1:1/x --data nowhere").await.expect(1);
+    assert!(refused.err.contains("there is no database to copy"), "{refused:?}");
+    run(&terminal, "projects create acme").await.expect(0);
+    run(&terminal, "senders create --name Desk").await.expect(0);
+    let before = run(&terminal, "keys create --name shop --env live --json").await.expect(0).json();
+    let database = Database::make(Backend::Postgres).await;
+    let copied = run(&terminal, &format!("db copy --to {} --json", database.url())).await.expect(0).json();
+    assert!(copied["rows"].as_u64().is_some_and(|rows| rows > 5), "{copied}");
+    let there = run(&terminal, &format!("keys list --json --database {}", database.url())).await.expect(0).json();
+    assert_eq!(there[0]["id"], before["id"]);
+    let senders = run(&terminal, &format!("senders list --env live --json --database {}", database.url())).await.expect(0).json();
+    assert!(senders.as_array().is_some_and(|all| all.iter().any(|sender| sender["name"] == "Desk")), "{senders}");
+    let again = run(&terminal, &format!("db copy --to {}", database.url())).await.expect(1);
+    assert!(again.err.contains("is not empty"), "{again:?}");
+}
