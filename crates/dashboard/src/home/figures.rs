@@ -162,7 +162,7 @@ fn spending(range: &Range, traffic: &TrafficView, total: &Traffic) -> Markup {
 }
 
 /// Channels and countries with the most messages, and how many are left out.
-fn largest<'a>(traffic: &'a TrafficView, size: impl Fn(&Traffic) -> i64) -> (Vec<(String, &'a Traffic)>, usize) {
+fn largest(traffic: &TrafficView, size: impl Fn(&Traffic) -> i64) -> (Vec<(String, &Traffic)>, usize) {
     let mut rows: Vec<_> = traffic.by_country.iter().filter(|(_, _, figures)| size(figures) > 0).collect();
     rows.sort_by_key(|(_, _, figures)| std::cmp::Reverse(size(figures)));
     let left = rows.len().saturating_sub(ROWS);
