@@ -1,7 +1,6 @@
 //! `GET /v1/me`.
 
-use nuncio_core::KeyView;
-use nuncio_domain::{Environment, ProjectId, TeamId};
+use nuncio_domain::{Environment, KeyId, Permissions, ProjectId, TeamId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,7 +13,7 @@ use crate::reply::{Reply, Result};
 pub(crate) struct Me {
     project: Project,
     team: Team,
-    api_key: KeyView,
+    api_key: RequestKey,
     /// Whether the key opens the test environment.
     is_test_mode: bool,
 }
@@ -36,6 +35,15 @@ pub(crate) struct Team {
     name: String,
 }
 
+/// The API key of the request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RequestKey {
+    id: KeyId,
+    name: String,
+    /// What it may do; `*` is everything.
+    permissions: Permissions,
+}
+
 /// Show what the API key opens
 ///
 /// Its project and environment, and what it may do there. Every key may ask.
@@ -46,7 +54,7 @@ pub(crate) async fn get_me(Call(core, caller): Call) -> Result<Reply<Me>> {
     Ok(Reply::ok(Me {
         project: Project { id: project.id, name: project.name.clone(), is_sub_account: false },
         team: Team { id: project.team, name: project.team_name.clone() },
-        api_key: KeyView::of(&caller),
+        api_key: RequestKey { id: caller.key, name: caller.key_name, permissions: caller.permissions },
         is_test_mode: caller.environment == Environment::Test,
     }))
 }

@@ -38,12 +38,6 @@ fn exposed<S: serde::Serializer>(key: &Option<Redacted<String>>, serializer: S) 
 }
 
 impl KeyView {
-    /// The key of the caller.
-    pub fn of(caller: &Caller) -> Self {
-        let Caller { key: id, ref key_name, permissions, .. } = *caller;
-        Self { id, name: key_name.clone(), permissions, key: None, created_at: id.created_at(), revoked_at: None }
-    }
-
     /// A stored key, with the key itself if it was just created.
     pub fn new(key: ApiKey, secret: Option<Redacted<String>>) -> Self {
         let ApiKey { id, name, permissions, revoked_at, .. } = key;

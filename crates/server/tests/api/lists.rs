@@ -59,6 +59,7 @@ async fn furnish(app: &TestApp) -> Furnished {
     app.post("/v1/templates", json!({"name": "t", "language": "en", "body": "x"})).await.expect(201);
     app.post("/v1/suppressions", json!({"identifier": "+34600999999"})).await.expect(201);
     app.post("/v1/invitations", json!({})).await.expect(201);
+    app.post("/v1/keys", json!({"name": "x"})).await.expect(201);
     let number = crate::authz::stock(app).await;
     app.post("/v1/phone-numbers", json!({"phoneNumber": number})).await.expect(201);
     let made = app.post("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x"})).await.expect(201).json();

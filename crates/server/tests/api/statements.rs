@@ -12,11 +12,13 @@ async fn counting() -> Option<TestApp> {
     Some(TestApp::with(backend, Options { counts_statements: true, ..Options::default() }).await)
 }
 
-/// Contacts of which two each have the same name, so that merging them is suggested.
+/// Contacts of which two each have the same name, one by phone and one by email, so that merging them is suggested.
 async fn pairs(app: &TestApp, range: std::ops::Range<u32>) {
     for number in range {
-        let (name, phone) = (format!("Ada {}", number / 2), format!("+3460011{number:04}"));
-        create(app, json!({"displayName": name, "channels": [{"channel": "sms", "identifier": phone}]})).await;
+        let name = format!("Ada {}", number / 2);
+        let (channel, identifier) =
+            if number % 2 == 0 { ("sms", format!("+3460011{number:04}")) } else { ("email", format!("ada{number}@example.org")) };
+        create(app, json!({"displayName": name, "channels": [{"channel": channel, "identifier": identifier}]})).await;
     }
 }
 
@@ -39,10 +41,15 @@ async fn an_inbound_message_looks_up_no_configuration_and_no_contact() {
     write(&app, Channel::Sms, "+34600111222", "first", None).await;
     let ran = app.statements(write(&app, Channel::Sms, "+34600111223", "second", None)).await;
     assert!(!ran.is_empty());
-    for table in ["senders", "connections", "prices", "environments", "contacts", "addresses"] {
-        let reads = |statement: &&String| statement.starts_with("SELECT") && statement.contains(&format!("FROM {table} "));
+    for table in ["senders", "connections", "prices", "worlds", "contacts"] {
+        let reads = |statement: &&String| statement.starts_with("SELECT") && first_table(statement) == Some(table);
         assert_eq!(ran.keys().find(reads), None, "reads {table}");
     }
+}
+
+fn first_table(statement: &str) -> Option<&str> {
+    let (_, rest) = statement.split_once("FROM ")?;
+    rest.split_whitespace().next()
 }
 
 #[tokio::test]
