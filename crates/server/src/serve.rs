@@ -68,7 +68,7 @@ impl Server {
         let state = ApiState { core: node.core.clone(), metrics: Arc::new(move || metrics.render()), limits };
         let (stop, stopped) = watch::channel(false);
         let limits = http::Limits::new(&config.server, system::raise_open_files());
-        let http = tokio::spawn(http::serve(listener, router(state)?, limits, stopped));
+        let http = tokio::spawn(http::serve(listener, wiring::router(state), limits, stopped));
         let patience = Duration::from_secs(config.server.shutdown_seconds);
         Ok(Self { node, address, data, stop, http, loops, socket, mail_listener, patience, _lock: lock })
     }
@@ -99,16 +99,6 @@ impl Server {
         self.node.core.store().close().await;
         Ok(())
     }
-}
-
-/// Builds the routes, and loads the patterns of phone numbers, in a thread of its own: the allocator returns what that leaves behind to the
-/// system when the thread ends, and an idle server is smaller by it.
-fn router(state: ApiState) -> anyhow::Result<axum::Router> {
-    let build = || {
-        nuncio_domain::address::phone_facts("+34600111222");
-        wiring::router(state)
-    };
-    std::thread::spawn(build).join().map_err(|_| anyhow::anyhow!("the routes could not be built"))
 }
 
 fn serve_admin(node: &Node, data: &DataDir) -> JoinHandle<()> {

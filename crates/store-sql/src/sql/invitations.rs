@@ -182,7 +182,7 @@ impl InvitationRepo for SqlTx {
             }) as Condition
         });
         let streams = vec![of_tenant(tenant.0, |_| {})];
-        let list = List { columns: columns!(), table: "invitations", id: "id", streams, filter };
+        let list = List { joined: None, columns: columns!(), table: "invitations", id: "id", streams, filter };
         let page = self.page(list, page, |row: &InvitationRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(InvitationRow::decode).collect::<Result<_>>()?, next: page.next })
     }

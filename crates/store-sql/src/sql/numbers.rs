@@ -198,7 +198,7 @@ impl NumberRepo for SqlTx {
             query.push(" AND id IS NOT NULL");
         });
         let filter = any_of("status", statuses.iter().map(|s| s.number()));
-        let list = List { columns: columns!(), table: "phone_numbers", id: "id", streams: vec![held], filter };
+        let list = List { joined: None, columns: columns!(), table: "phone_numbers", id: "id", streams: vec![held], filter };
         let page = self.page(list, page, |row: &NumberRow| row.id.unwrap_or_default()).await?;
         Ok(Page { items: page.items.into_iter().map(NumberRow::held).collect::<Result<_>>()?, next: page.next })
     }

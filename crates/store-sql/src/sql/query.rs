@@ -20,6 +20,9 @@ pub(super) struct List<'a> {
     pub(super) table: &'static str,
     /// The id column.
     pub(super) id: &'static str,
+    /// The same id in a joined table. PostgreSQL does not carry a span of ids over a join, and may read the whole joined table for a rare
+    /// value.
+    pub(super) joined: Option<&'static str>,
     /// The rows of the list as indexes serve them: each in the order of the id, none in two of them.
     pub(super) streams: Vec<Condition>,
     /// What no index serves.
@@ -71,6 +74,9 @@ impl List<'_> {
         }
         if let Some(oldest) = page.oldest {
             query.push(" AND ").push(self.id).push(" >= ").push_bind(oldest);
+        }
+        if let Some((joined, oldest)) = self.joined.zip(page.oldest) {
+            query.push(" AND ").push(joined).push(" >= ").push_bind(oldest);
         }
         if let Some(filter) = &self.filter {
             query.push(" AND ");

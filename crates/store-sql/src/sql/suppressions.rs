@@ -51,7 +51,7 @@ impl SuppressionRepo for SqlTx {
             }
             query.push(if of.is_empty() { "" } else { ")" });
         })];
-        let list = List { columns: COLUMNS, table: "suppressions", id: "id", streams, filter: None };
+        let list = List { joined: None, columns: COLUMNS, table: "suppressions", id: "id", streams, filter: None };
         let page = self.page(list, page, |row: &SuppressionRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(SuppressionRow::decode).collect::<Result<_>>()?, next: page.next })
     }

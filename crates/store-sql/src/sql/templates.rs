@@ -80,7 +80,7 @@ impl TemplateRepo for SqlTx {
 
     async fn list_templates(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Template>> {
         let streams = vec![of_tenant(tenant.0, |_| {})];
-        let list = List { columns: COLUMNS, table: "templates", id: "id", streams, filter: None };
+        let list = List { joined: None, columns: COLUMNS, table: "templates", id: "id", streams, filter: None };
         let page = self.page(list, page, |row: &TemplateRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(TemplateRow::decode).collect::<Result<_>>()?, next: page.next })
     }

@@ -163,7 +163,7 @@ impl BroadcastRepo for SqlTx {
             query.push("b.tenant_id = ").push_bind(tenant.0);
         });
         let columns = columns("CAST(NULL AS TEXT)");
-        let list = List { columns: &columns, table: "broadcasts b", id: "b.id", streams, filter: None };
+        let list = List { joined: None, columns: &columns, table: "broadcasts b", id: "b.id", streams, filter: None };
         let page = self.page(list, page, |row: &BroadcastRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(BroadcastRow::decode).collect::<Result<_>>()?, next: page.next })
     }

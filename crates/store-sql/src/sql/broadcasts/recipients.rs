@@ -158,7 +158,7 @@ impl BroadcastRecipientRepo for SqlTx {
         let columns = "c.id, c.kind, c.recipient, c.message_id, c.outcome, c.variables, c.failure, c.processed_at, \
                        s.status, s.channel, s.detail, s.updated_at AS changed_at";
         let table = "broadcast_contacts c LEFT JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id";
-        let page = self.page(List { columns, table, id: "c.id", streams, filter }, page, |row: &ContactRow| row.id).await?;
+        let page = self.page(List { joined: None, columns, table, id: "c.id", streams, filter }, page, |row: &ContactRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 

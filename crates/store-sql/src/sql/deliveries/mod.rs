@@ -217,7 +217,7 @@ impl DeliveryRepo for SqlTx {
                 query.push(")");
             }));
         }
-        let list = List { columns: COLUMNS, table: "deliveries", id: "id", streams, filter: all(conditions) };
+        let list = List { joined: None, columns: COLUMNS, table: "deliveries", id: "id", streams, filter: all(conditions) };
         let Page { items, next } = self.page(list, page, |row: &DeliveryRow| row.id).await?;
         Ok(Page { items: items.into_iter().map(DeliveryRow::decode).collect::<Result<_>>()?, next })
     }

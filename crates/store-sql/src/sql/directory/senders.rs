@@ -111,7 +111,7 @@ pub(super) async fn find(tx: &mut SqlTx, tenant: TenantId, ids: &[SenderId]) -> 
 
 pub(super) async fn list(tx: &mut SqlTx, tenant: TenantId, page: PageRequest) -> Result<Page<Sender>> {
     let streams = vec![of_tenant(tenant.0, |_| {})];
-    let list = List { columns: columns!(), table: "senders", id: "id", streams, filter: None };
+    let list = List { joined: None, columns: columns!(), table: "senders", id: "id", streams, filter: None };
     let page = tx.page(list, page, |row: &SenderRow| row.id).await?;
     Ok(Page { items: page.items.into_iter().map(SenderRow::decode).collect::<Result<_>>()?, next: page.next })
 }

@@ -24,6 +24,7 @@ pub(super) async fn list_messages(tx: &mut SqlTx, tenant: TenantId, filter: &Mes
         columns: COLUMNS,
         table: if rare { FLAGGED } else { MESSAGES },
         id: if rare { "f.id" } else { "m.id" },
+        joined: Some("s.id"),
         streams: message_streams(tx, tenant, filter).await?,
         filter: all(conditions(filter)),
     };

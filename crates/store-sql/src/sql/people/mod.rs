@@ -73,7 +73,7 @@ impl ContactRepo for SqlTx {
         for (key, value) in &filter.metadata {
             conditions.push(dialect::json_entry("detail", "m", key, value));
         }
-        let list = List { columns: columns!(), table: "contacts", id: "id", streams, filter: all(conditions) };
+        let list = List { joined: None, columns: columns!(), table: "contacts", id: "id", streams, filter: all(conditions) };
         let page = self.page(list, page, |row: &ContactRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
     }
