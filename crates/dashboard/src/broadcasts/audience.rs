@@ -29,14 +29,8 @@ pub(crate) async fn upload(
     if of_another_site(&headers) {
         return foreign(StatusCode::FORBIDDEN);
     }
-    let said = match read(&app, &who, &id, &headers, parts).await {
-        Ok(Some(imported)) => Said { imported: Some(imported), ..Said::default() },
-        Ok(None) => return foreign(StatusCode::FORBIDDEN),
-        Err(error) if error.code().status() == 400 => Said { faults: Faults::of(&error), ..Said::default() },
-        Err(error) => return refuse(&who, &format!("/broadcasts/{id}"), &error),
-    };
-    let status = if said.imported.is_some() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-    page(&app, &who, &id, status, &said).await
+    let imported = read(&app, &who, &id, &headers, parts).await;
+    shown(&app, &who, &id, imported.map(|found| found.map(|imported| Said { imported: Some(imported), ..Said::default() }))).await
 }
 
 /// Shows what the columns of a file would become, and adds nothing.
@@ -50,14 +44,19 @@ pub(crate) async fn look(
     if of_another_site(&headers) {
         return foreign(StatusCode::FORBIDDEN);
     }
-    let said = match read_head(&app, &who, &id, &headers, parts).await {
-        Ok(Some(previewed)) => Said { previewed: Some(previewed), ..Said::default() },
+    let previewed = read_head(&app, &who, &id, &headers, parts).await;
+    shown(&app, &who, &id, previewed.map(|found| found.map(|previewed| Said { previewed: Some(previewed), ..Said::default() }))).await
+}
+
+/// The page after a file was read; `None` if the form's key was wrong.
+async fn shown(app: &App, who: &SignedIn, id: &str, outcome: Result<Option<Said>>) -> Response {
+    let (status, said) = match outcome {
+        Ok(Some(said)) => (StatusCode::OK, said),
         Ok(None) => return foreign(StatusCode::FORBIDDEN),
-        Err(error) if error.code().status() == 400 => Said { faults: Faults::of(&error), ..Said::default() },
-        Err(error) => return refuse(&who, &format!("/broadcasts/{id}"), &error),
+        Err(error) if error.code().status() == 400 => (StatusCode::BAD_REQUEST, Said { faults: Faults::of(&error), ..Said::default() }),
+        Err(error) => return refuse(who, &format!("/broadcasts/{id}"), &error),
     };
-    let status = if said.previewed.is_some() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-    page(&app, &who, &id, status, &said).await
+    page(app, who, id, status, &said).await
 }
 
 /// The fields before a file.
