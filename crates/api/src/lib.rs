@@ -27,7 +27,7 @@ mod v1;
 mod wire;
 
 pub use document::{openapi, operation_id};
-pub use operations::OPERATIONS;
+pub use operations::{NOT_AUDITED, OPERATIONS};
 pub use shell::Spare;
 pub use state::{ApiLimits, ApiState};
 pub use wire::Pace;

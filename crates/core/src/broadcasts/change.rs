@@ -11,7 +11,7 @@ use super::Broadcasts;
 use super::links;
 use super::money::{self, Estimate};
 use super::view::BroadcastView;
-use crate::base::idempotency;
+use crate::base::{Change, idempotency};
 
 /// How often a change that lost a race is made again.
 const TRIES: usize = 5;
@@ -88,11 +88,30 @@ impl Broadcasts<'_> {
                 money::reserve(&mut *tx, &broadcast, estimate, now).await?;
             }
             money::release(&mut *tx, tenant, id, rest, now).await?;
+            let change = Change::new("broadcast", verb(action), id);
+            let change = change.from(&BroadcastView::whole(&before)).to(&BroadcastView::whole(&broadcast));
+            change.record(&mut *tx, tenant).await?;
             tx.commit().await?;
             self.inner.dispatch.logs().changed(tenant);
             return Ok(broadcast);
         }
         Err(Error::unavailable("the broadcast keeps changing; try again"))
+    }
+}
+
+/// What the audit log calls an operation of a person.
+const fn verb(operation: BroadcastAction) -> &'static str {
+    match operation {
+        BroadcastAction::Send => "send",
+        BroadcastAction::RetryReview => "retry_review",
+        BroadcastAction::Escalate => "escalate",
+        BroadcastAction::Approve { .. } => "approve",
+        BroadcastAction::Refuse => "refuse",
+        BroadcastAction::Schedule => "schedule",
+        BroadcastAction::Pause => "pause",
+        BroadcastAction::Resume => "resume",
+        BroadcastAction::Cancel => "cancel",
+        _ => "update",
     }
 }
 

@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::command::NewContact;
 use super::import_rows::{Columns, Format, Row, Rows};
 use super::{Broadcasts, contacts, variables};
-use crate::base::{Caller, Core, parse_id};
+use crate::base::{Caller, Change, Core, parse_id};
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 * 1024;
@@ -237,6 +237,10 @@ impl Import {
         progress.invalid += count.rows - count.duplicates - new.len() as u64;
         if let Some(name) = &self.name {
             tx.put_broadcast_import(tenant, self.id, name, &progress).await?;
+        }
+        if self.progress.rows == self.resumed_after {
+            // One entry for a request, not for each of its transactions.
+            Change::new("broadcast", "import_recipients", self.id).record(&mut *tx, tenant).await?;
         }
         tx.commit().await?;
         self.progress = progress;

@@ -13,7 +13,7 @@ use super::command::MergeContacts;
 use super::read::{people, views};
 use super::view::{ContactView, Person};
 use super::{CHANNELS, gone, merged};
-use crate::base::{Caller, parse_id};
+use crate::base::{Caller, Change, parse_id};
 
 impl Contacts<'_> {
     /// `POST /v1/contacts/{id}/merge`, in one transaction. An identifier has a single address row, so moving the addresses moves messages,
@@ -55,6 +55,7 @@ impl Contacts<'_> {
         let occurrence = Occurrence { kind: EventType::ContactMerged, sender: None, data };
         let event = NewEvent { kind: ResourceKind::Contact, resource: target.uuid(), sequence, occurrences: vec![occurrence] };
         tx.insert_event(tenant, &event, self.ids().clock.now()).await?;
+        Change::new("contact", "merge", target).to(&json!({"mergedFrom": source})).record(&mut *tx, tenant).await?;
         tx.commit().await?;
         Ok(view)
     }

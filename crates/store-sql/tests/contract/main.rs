@@ -4,6 +4,7 @@
 //! given and taken databases (`scripts/postgres.sh start` prints one); without it that half is skipped, and says so.
 
 mod accept;
+mod audit;
 mod bounds;
 mod broadcasts;
 mod budget;
@@ -197,6 +198,9 @@ cases! {
             an_invitation_that_ended_is_expired,
             the_invitations_of_a_client_are_found,
             a_number_is_set_aside_while_its_invitation_is_open,
+        }
+        audit {
+            what_was_changed_is_listed,
         }
         templates {
             a_template_comes_back_as_it_was,
