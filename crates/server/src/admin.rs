@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use nuncio_core::numbers::ImportedNumber;
 use nuncio_core::senders::{CreateSender, SenderView, UpdateSender};
-use nuncio_core::{Core, PutConnection};
+use nuncio_core::{Act, Core, PutConnection};
 use nuncio_domain::broadcast::ReviewPolicy;
 use nuncio_domain::config::{Connection, Project, Sender, TenantConfig};
 use nuncio_domain::lifecycle::Resolution;
@@ -198,6 +198,10 @@ pub enum Command {
     PeoplePassword {
         email: String,
     },
+    /// Switch a user's second factor off.
+    PeopleResetFactor {
+        email: String,
+    },
     /// Remove a person.
     PeopleRemove {
         email: String,
@@ -288,6 +292,10 @@ fn merged(lists: Vec<(Environment, CommandOutput)>) -> CommandOutput {
 }
 
 pub async fn run(core: &Core, request: Request) -> Result<CommandOutput> {
+    Act::command_line(core.ids().clone()).run(Box::pin(carry_out(core, request))).await
+}
+
+async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
     let project = project(core, request.project.as_deref()).await?;
     match request.command {
         Command::ProjectsList => projects_list(core).await,
@@ -379,6 +387,7 @@ pub async fn run(core: &Core, request: Request) -> Result<CommandOutput> {
         Command::PeopleLink => people::link(core).await,
         Command::PeopleAdd { email, role } => people::add(core, &project, &email, &role).await,
         Command::PeoplePassword { email } => people::new_password(core, &email).await,
+        Command::PeopleResetFactor { email } => people::reset_factor(core, &email).await,
         Command::PeopleRemove { email } => people::remove(core, &email).await,
         Command::ReviewsList => crate::reviews::list(core, &project).await,
         Command::ReviewsDecide { id, approve, reason } => crate::reviews::decide(core, &project, &id, approve, reason.as_deref()).await,
