@@ -65,8 +65,9 @@ async fn prepare(app: &TestApp, operation: &str, fixtures: &mut Vec<(&'static st
             put("channel", other.expect("another one")["id"].as_str().expect("an id").to_owned());
         }
         "dismiss_merge_suggestion" => {
-            for n in 1..3 {
-                let channels = json!([{"channel": "sms", "identifier": format!("+3462000010{n}")}]);
+            // Of one name, and with identifiers of different kinds.
+            for (channel, identifier) in [("sms", "+34620000101"), ("telegram", "4712")] {
+                let channels = json!([{"channel": channel, "identifier": identifier}]);
                 let made = app.post("/v1/contacts", json!({"displayName": "One And The Same", "channels": channels})).await.expect(201);
                 put("contact", made.json()["id"].as_str().expect("an id").to_owned());
             }

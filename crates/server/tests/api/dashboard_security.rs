@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::audit::log;
 use crate::broadcasts::{act, add, draft, finish};
 use crate::dashboard::{Browser, PASSWORD, person};
+use crate::dashboard_pages::upload;
 
 /// The paths of the dashboard that take this method.
 fn routes(method: &str) -> Vec<String> {
@@ -43,6 +44,13 @@ const FOR_ALL: &[&str] = &["/invite/{token}", "/unsubscribe/{token}", "/begin/{t
 /// Forms about oneself, which a viewer may send too.
 const ABOUT_ONESELF: &[&str] = &["/sign-out", "/world", "/settings/account"];
 
+/// Forms with a file: where they are, and a file of which they would take people.
+const WITH_FILES: &[(&str, &str)] = &[
+    ("/contacts", "name,phone\r\nAda,+34600999222\r\n"),
+    ("/broadcasts/{id}/recipients", "phone\r\n+34600999222\r\n"),
+    ("/broadcasts/{id}/columns", "phone\r\n+34600999222\r\n"),
+];
+
 /// Fields that would do something behind each form.
 const FIELDS: &[(&str, &str)] = &[
     ("to", "+34600111222"),
@@ -75,11 +83,20 @@ async fn no_form_works_without_its_key_nor_for_a_viewer() {
     for route in forms.iter().filter(|route| !FOR_ALL.contains(&route.as_str())) {
         let path = filled(&app, route).await;
         let before = log(&app, app.project.live).await.len() + log(&app, app.project.test).await.len();
-        let foreign = owner.send(&path, FIELDS).await;
+        let file = WITH_FILES.iter().find(|(known, _)| known == route).map(|(_, file)| *file);
+        let foreign = match file {
+            Some(file) => upload(&owner, &path, &[], "people.csv", file).await,
+            None => owner.send(&path, FIELDS).await,
+        };
         if foreign.status != 403 {
             wrong.push(format!("{route} without a key: {}", foreign.status));
         }
-        if !ABOUT_ONESELF.contains(&route.as_str()) {
+        if let Some(file) = file {
+            let refused = upload(&viewer, &path, &[("key", &viewer.form_key().await)], "people.csv", file).await;
+            if refused.status != 403 {
+                wrong.push(format!("{route} with a file by a viewer: {}", refused.status));
+            }
+        } else if !ABOUT_ONESELF.contains(&route.as_str()) {
             for verb in ["send", "approve", "delete", "cancel", "resolve", "test", "rotate", "submit", ""] {
                 let fields: Vec<_> = FIELDS.iter().copied().filter(|(name, _)| *name != "do").chain([("do", verb)]).collect();
                 let refused = viewer.submit(&path, &fields).await;
@@ -94,6 +111,14 @@ async fn no_form_works_without_its_key_nor_for_a_viewer() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+    // The same by a person who may is a change, and recorded.
+    for (route, file) in &WITH_FILES[..2] {
+        let path = filled(&app, route).await;
+        let made = log(&app, app.project.test).await.len();
+        let taken = upload(&owner, &path, &[("key", &owner.form_key().await)], "people.csv", file).await.expect(200);
+        let entries = log(&app, app.project.test).await;
+        assert_eq!(entries.len(), made + 1, "{route}: {}", taken.text);
+    }
 }
 
 // holds: pages.hostile, pages.csp
@@ -121,6 +146,11 @@ async fn no_page_runs_what_somebody_wrote() {
             let answer = owner.get(&format!("{path}{query}")).await;
             let policy = answer.header("content-security-policy");
             assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{route}: {policy}");
+            assert_eq!(answer.header("x-content-type-options"), "nosniff", "{route}");
+            if answer.header("content-type").starts_with("text/csv") {
+                assert!(answer.header("content-disposition").starts_with("attachment"), "{route}: a file is saved, not shown");
+                continue;
+            }
             assert!(!answer.text.contains("<script>alert") && !answer.text.contains("<img"), "{route}{query}: {}", answer.text);
             assert!(!answer.text.contains(" style=\"") && !answer.text.contains(" onclick"), "{route}: something is inline");
             shown += answer.text.matches("&lt;script&gt;alert(1)").count();
