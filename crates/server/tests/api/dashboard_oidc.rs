@@ -11,8 +11,8 @@ use nuncio_domain::Redacted;
 use nuncio_domain::user::Role;
 use nuncio_testkit::{Backend, Options, TestApp, TestResponse};
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 use url::Url;
 
 use crate::audit::log;
@@ -24,6 +24,8 @@ const HERE: &str = "https://nuncio.example";
 struct Provider {
     issuer: String,
     _process: Child,
+    /// It ends when what it says has nowhere to go.
+    _output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Provider {
@@ -38,7 +40,7 @@ impl Provider {
         loop {
             let line = lines.next_line().await.expect("a line").expect("the provider has begun");
             if let Ok(Value::Object(begun)) = serde_json::from_str(&line) {
-                return Self { issuer: begun["issuer"].as_str().expect("an issuer").to_owned(), _process: process };
+                return Self { issuer: begun["issuer"].as_str().expect("an issuer").to_owned(), _process: process, _output: lines };
             }
         }
     }
