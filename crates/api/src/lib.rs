@@ -28,7 +28,7 @@ mod v1;
 mod wire;
 
 pub use document::openapi;
-pub use operations::operation_id;
+pub use operations::{NOT_AUDITED, operation_id};
 pub use shell::Spare;
 pub use state::{ApiLimits, ApiState};
 pub use wire::Pace;

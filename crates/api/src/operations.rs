@@ -32,6 +32,19 @@ pub(crate) fn permission(handler: &str) -> Option<Permission> {
 /// Those that read from a provider: they wait for it, not for the database.
 pub(crate) const READ_FROM_PROVIDERS: &[&str] = &["get_sender_profile"];
 
+/// Those that are not GET and leave no entry in the audit log, since no configuration changes: messages are sent, or something is worked out.
+pub const NOT_AUDITED: &[&str] = &[
+    "send_message",
+    "send_messages",
+    "react_to_message",
+    "play_inbound",
+    "test_sender_channel",
+    "test_broadcast",
+    "introspect_phone",
+    "introspect_email",
+    "preview_broadcast",
+];
+
 /// What the shell must know of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Operation {
@@ -41,6 +54,8 @@ pub(crate) struct Operation {
     pub(crate) has_query: bool,
     /// Whether it is a read that the database answers, and so takes a place among the reads of its environment.
     pub(crate) reads_database: bool,
+    /// Whether what it changes is recorded in the audit log.
+    pub(crate) is_audited: bool,
 }
 
 /// The operations by path template and method.
@@ -75,7 +90,8 @@ fn known(method: &Method, documented: &Documented) -> Option<Operation> {
     let (id, permission) = handlers().find(|(handler, _)| operation_id(handler) == id)?;
     let has_query = documented.parameters.iter().flatten().any(|p| matches!(p, RefOr::T(p) if p.parameter_in == ParameterIn::Query));
     let reads_database = method == Method::GET && !READ_FROM_PROVIDERS.contains(&id);
-    Some(Operation { id, permission, has_query, reads_database })
+    let is_audited = method != Method::GET && !NOT_AUDITED.contains(&id);
+    Some(Operation { id, permission, has_query, reads_database, is_audited })
 }
 
 fn by_method(item: &PathItem) -> Vec<(Method, &Documented)> {

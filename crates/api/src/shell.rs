@@ -16,8 +16,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
-use nuncio_core::Caller;
 use nuncio_core::rate::{Taken, subscriber};
+use nuncio_core::{Act, Caller};
 use nuncio_domain::{Error, ErrorCode, FieldError, Ids, limits};
 
 use crate::budget::{ANSWER_COPIES, Lease, OVERHEAD, Owner};
@@ -76,6 +76,10 @@ pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Ne
         Err(error) => Err(error),
     };
     let (mut response, lease, unread) = match admitted {
+        // The way of a message stays as it is: only what changes configuration is watched.
+        Ok((owner, _place)) if operation.is_some_and(|operation| operation.is_audited) => {
+            Box::pin(watched(&app, owner, request, next)).await
+        }
         Ok((owner, _place)) => carry(&app, owner, request, next).await,
         Err(error) => (error.into_response(), None, Some(request.into_body())),
     };
@@ -111,6 +115,15 @@ async fn place(app: &App, owner: Owner, operation: Option<Operation>) -> Result<
     match (owner, operation) {
         (Owner::World(tenant), Some(Operation { reads_database: true, .. })) => app.reads.place(tenant).await.map(Some),
         _ => Ok(None),
+    }
+}
+
+/// The same with its changes in the audit log.
+async fn watched(app: &App, owner: Owner, request: Request, next: Next) -> (Response, Option<Lease>, Option<Body>) {
+    let from = address(&request);
+    match request.extensions().get::<Caller>() {
+        Some(caller) => Act::key(caller, from, app.core.ids().clone()).run(carry(app, owner, request, next)).await,
+        None => carry(app, owner, request, next).await,
     }
 }
 

@@ -11,22 +11,32 @@ use crate::components::{Faults, Field, ask_first, head, time};
 use crate::shell::{form_key, framed};
 use crate::sign_in::begin_session;
 use crate::signed::{Signed, form, lead_to, refuse};
-use crate::{App, address};
+use crate::{App, address, factor};
 
-const PLACE: &str = "/settings/account";
+pub(crate) const PLACE: &str = "/settings/account";
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
-    page(&app, &who, StatusCode::OK, &Faults::default()).await
+    page(&app, &who, StatusCode::OK, &Faults::default(), false).await
 }
 
-async fn page(app: &App, who: &SignedIn, status: StatusCode, faults: &Faults) -> Response {
-    match app.core.users().browsers(who).await {
-        Ok(browsers) => framed(status, who, PLACE, "Your account", &content(who, &browsers, faults)),
+/// The page. The faults are those of the second factor, or of the password.
+pub(crate) async fn page(app: &App, who: &SignedIn, status: StatusCode, faults: &Faults, of_factor: bool) -> Response {
+    let found = async {
+        let browsers = app.core.users().browsers(who).await?;
+        Ok((browsers, app.core.users().factor_state(who)?))
+    };
+    match found.await {
+        Ok((browsers, factor)) => {
+            let none = Faults::default();
+            let (factor_faults, faults) = if of_factor { (faults, &none) } else { (&none, faults) };
+            let factor = factor::section(who, &factor, factor_faults);
+            framed(status, who, PLACE, "Your account", &content(who, &browsers, &factor, faults))
+        }
         Err(error) => refuse(who, "/", &error),
     }
 }
 
-fn content(who: &SignedIn, browsers: &[Browser], faults: &Faults) -> Markup {
+fn content(who: &SignedIn, browsers: &[Browser], factor: &Markup, faults: &Faults) -> Markup {
     html! {
         (head(None, html! { "Your account" }, html! { (who.user.email) ", " (who.user.role.as_str()) " of " (who.project.name) }, html! {}))
         section class="panel" {
@@ -50,6 +60,7 @@ fn content(who: &SignedIn, browsers: &[Browser], faults: &Faults) -> Markup {
                 }
             }
         }
+        (factor)
         (password(who, faults))
     }
 }
@@ -72,7 +83,7 @@ fn password(who: &SignedIn, faults: &Faults) -> Markup {
     }
 }
 
-/// Signs another browser out, or changes the password.
+/// Signs another browser out, changes the second factor, or the password.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
     let slow_down = app.tries.take(address(&request), app.core.ids().clock.monotonic()).is_some_and(|taken| taken.wait.is_some());
     let form = match form(&app, request).await {
@@ -86,12 +97,19 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Re
             Err(error) => refuse(&who, PLACE, &error),
         };
     }
+    if !form.get("factor").is_empty() {
+        return if slow_down { refuse(&who, PLACE, &too_many()) } else { factor::act(&app, &who, &form).await };
+    }
     let (current, new) = (Redacted::new(form.get("current")), Redacted::new(form.get("password")));
     match change(&app, &who, slow_down, &current, &new).await {
         Ok(cookie) => begin_session(&app, &cookie, PLACE),
-        Err(error) if error.code().status() == 400 => page(&app, &who, StatusCode::BAD_REQUEST, &Faults::of(&error)).await,
+        Err(error) if error.code().status() == 400 => page(&app, &who, StatusCode::BAD_REQUEST, &Faults::of(&error), false).await,
         Err(error) => refuse(&who, PLACE, &error),
     }
+}
+
+fn too_many() -> Error {
+    Error::new(ErrorCode::RateLimitExceeded, "too many tries; wait a minute, then try again")
 }
 
 /// Whoever found a browser that is signed in cannot try one password after the other.
@@ -103,7 +121,7 @@ async fn change(
     new: &Redacted<String>,
 ) -> Result<Redacted<String>> {
     if slow_down {
-        return Err(Error::new(ErrorCode::RateLimitExceeded, "too many tries; wait a minute, then try again"));
+        return Err(too_many());
     }
     app.core.users().change_password(who, current, new).await
 }

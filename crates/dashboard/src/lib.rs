@@ -4,11 +4,13 @@
 
 mod account;
 mod assets;
+mod audit;
 mod broadcasts;
 mod charts;
 mod components;
 mod contacts;
 mod conversations;
+mod factor;
 mod form;
 mod headers;
 mod home;
@@ -19,6 +21,7 @@ mod link;
 mod messages;
 mod money;
 mod numbers;
+mod oidc;
 mod page;
 mod people;
 mod refused;
@@ -37,7 +40,7 @@ use axum::extract::{ConnectInfo, Request};
 use axum::routing::{get, post};
 use nuncio_core::Core;
 use nuncio_core::rate::{Buckets, Quota, subscriber};
-use nuncio_domain::limits;
+use nuncio_domain::{UserId, limits};
 
 /// The state behind every page.
 #[derive(Clone, Debug)]
@@ -47,18 +50,25 @@ struct App {
     guesses: Arc<Buckets<IpAddr>>,
     /// Tries to sign in that addresses have left.
     tries: Arc<Buckets<IpAddr>>,
+    /// Codes of a second factor that people have left, from whatever address.
+    codes: Arc<Buckets<UserId>>,
 }
 
 /// Tries to sign in that an address has a minute.
 const TRIES: u32 = 10;
+/// Codes of a second factor that may be tried for a person a minute, and at once: a million of them take two years.
+const CODES: (u32, u32) = (1, 5);
 
 /// The routes of all pages.
 ///
 /// Serve them with `ConnectInfo<SocketAddr>`: guesses are counted per address. Without one they all count together.
 pub fn router(core: Core) -> axum::Router {
     let buckets = |per_minute| Arc::new(Buckets::new(Quota::new(per_minute, per_minute)));
-    let app = App { core, guesses: buckets(limits::GUESSES), tries: buckets(TRIES) };
-    guests().merge(people_pages()).layer(axum::middleware::map_response(headers::protect)).merge(assets::routes()).with_state(app)
+    let app =
+        App { core, guesses: buckets(limits::GUESSES), tries: buckets(TRIES), codes: Arc::new(Buckets::new(Quota::new(CODES.0, CODES.1))) };
+    let watched = axum::middleware::from_fn_with_state(app.clone(), audit::watch);
+    let pages = guests().merge(people_pages()).layer(watched).layer(axum::middleware::map_response(headers::protect));
+    pages.merge(assets::routes()).with_state(app)
 }
 
 /// Pages for whoever has their address.
@@ -69,6 +79,8 @@ fn guests() -> axum::Router<App> {
         .route("/l/{token}", get(link::follow))
         .route("/begin/{token}", get(sign_in::begin).post(sign_in::own))
         .route("/sign-in", get(sign_in::show).post(sign_in::act))
+        .route("/sign-in/oidc", get(oidc::begin))
+        .route("/sign-in/oidc/back", get(oidc::back))
 }
 
 /// Pages for people who are signed in.
@@ -111,6 +123,7 @@ fn people_pages() -> axum::Router<App> {
         .route("/developers/keys", get(keys::show).post(keys::create))
         .route("/developers/keys/{id}", post(keys::revoke))
         .route("/settings/account", get(account::show).post(account::act))
+        .route("/settings/audit", get(audit::show))
         .route("/settings/people", get(people::show).post(people::act))
 }
 

@@ -39,9 +39,13 @@ async fn content(app: &App, who: &SignedIn, email: &str, faults: &Faults) -> Res
                     @for person in &people {
                         tr {
                             td { (person.email) @if person.id == who.user.id { " " span class="faint" { "you" } } }
-                            td { (person.role.as_str()) }
+                            td { (person.role.as_str()) @if app.core.users().has_factor(person)? { " " span class="faint" { "second factor" } } }
                             td class="num" {
                                 @if owner && person.id != who.user.id {
+                                    @if app.core.users().has_factor(person)? {
+                                        (ask_first(&format!("f-{}", person.id), "Reset factor", &format!("Reset the second factor of {}?", person.email), "They sign in with their password alone until they set it up again. Make sure that it is they who ask.", PLACE,
+                                            html! { (form_key(who)) input type="hidden" name="reset" value=(person.email); }))
+                                    }
                                     (ask_first(&person.id.to_string(), "Remove", &format!("Remove {}?", person.email), "They are signed out everywhere at once.", PLACE,
                                         html! { (form_key(who)) input type="hidden" name="remove" value=(person.email); }))
                                 }
@@ -96,6 +100,11 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Re
         if !removed.is_empty() {
             let of_project = app.core.users().list(who.project.id).await?.iter().any(|person| person.email == removed);
             return if of_project { app.core.users().remove(&removed).await } else { Err(Error::not_found("person")) };
+        }
+        let reset = form.get("reset");
+        if !reset.is_empty() {
+            let of_project = app.core.users().list(who.project.id).await?.iter().any(|person| person.email == reset);
+            return if of_project { app.core.users().reset_factor(&reset).await } else { Err(Error::not_found("person")) };
         }
         let role = Role::parse(&form.get("role")).ok_or_else(|| Error::field("role", "is viewer, operator or owner"))?;
         let new = NewUser { email: email.clone(), password: Redacted::new(form.get("password")) };

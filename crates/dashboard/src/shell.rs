@@ -5,6 +5,7 @@ use axum::response::Response;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Environment;
+use nuncio_domain::user::Role;
 
 use crate::assets::SPRITE;
 use crate::components::{icon, words};
@@ -28,6 +29,8 @@ const SET_UP: [(&str, &str, &str); 5] = [
 ];
 const PROJECT: [(&str, &str, &str); 3] =
     [("/developers/keys", "key", "Developers"), ("/money", "coin", "Money"), ("/settings/people", "gear", "People")];
+/// What only operators and owners see.
+const OPERATORS: [(&str, &str, &str); 1] = [("/settings/audit", "doc", "Audit log")];
 
 /// The hidden field that every form of a session carries.
 pub(crate) fn form_key(who: &SignedIn) -> Markup {
@@ -107,7 +110,11 @@ fn navigation(who: &SignedIn, place: &str, test: bool) -> Markup {
             }
             (entries(&WORK, place))
             div { h2 { "Set up" } (entries(&SET_UP, place)) }
-            div { h2 { "Project" } (entries(&PROJECT, place)) }
+            div {
+                h2 { "Project" }
+                (entries(&PROJECT, place))
+                @if who.user.role > Role::Viewer { (entries(&OPERATORS, place)) }
+            }
             div { h2 { "Help" } ul { li { a href="/docs/guide" { (icon("doc")) "Guide" } } li { a href="/docs" { (icon("link")) "API reference" } } } }
             div class="me" {
                 a href="/settings/account" title={ "Your account, " (who.user.email) } aria-current=[(place == "/settings/account").then_some("page")] { (who.user.email) }

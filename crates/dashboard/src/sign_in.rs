@@ -5,8 +5,9 @@ use axum::http::header::{RETRY_AFTER, SET_COOKIE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use maud::{Markup, html};
-use nuncio_core::users::{NewUser, SignIn};
+use nuncio_core::users::{NewUser, SignIn, SignInStep};
 use nuncio_domain::{Environment, Error, ErrorCode, Redacted};
+use url::form_urlencoded;
 
 use crate::components::{Faults, Field, icon};
 use crate::form::Form;
@@ -26,12 +27,12 @@ pub(crate) async fn show(State(app): State<App>, asked: Asked) -> Response {
                 p { "Open the link that " code { "nuncio serve" } " printed when it started. It begins with " code { "/begin/" } "." }
             },
         ),
-        Ok(None) => guest(StatusCode::OK, "Sign in", &form_to_sign_in("", &asked.get("to").unwrap_or_default(), None)),
+        Ok(None) => guest(StatusCode::OK, "Sign in", &form_to_sign_in(&app, "", &asked.get("to").unwrap_or_default(), None)),
         Err(error) => failed("looking for people", &error),
     }
 }
 
-fn form_to_sign_in(email: &str, to: &str, wrong: Option<&str>) -> Markup {
+fn form_to_sign_in(app: &App, email: &str, to: &str, wrong: Option<&str>) -> Markup {
     let field = |name, label, kind, value, autocomplete| Field { name, label, hint: "", kind, value, autocomplete, required: true };
     html! {
         h1 { "Sign in" }
@@ -41,6 +42,10 @@ fn form_to_sign_in(email: &str, to: &str, wrong: Option<&str>) -> Markup {
             (field("email", "Email address", "email", email, "username").show(&Faults::default()))
             (field("password", "Password", "password", "", "current-password").show(&Faults::default()))
             button class="btn go wide" { "Sign in" }
+        }
+        @if let Some(name) = app.core.users().oidc_name() {
+            @let to: String = form_urlencoded::byte_serialize(own_page(to).as_bytes()).collect();
+            a class="btn wide" href={ "/sign-in/oidc?to=" (to) } { "Sign in with " (name) }
         }
         p class="hint" { "Forgot it? Whoever runs this server sets a new one with " code { "nuncio people password" } "." }
     }
@@ -56,17 +61,68 @@ pub(crate) async fn act(State(app): State<App>, request: Request) -> Response {
     };
     let (email, to) = (form.get("email"), form.get("to"));
     if let Some(wait) = slow_down {
-        let content = form_to_sign_in(&email, &to, Some("Too many tries. Wait a minute, then try again."));
+        let content = form_to_sign_in(&app, &email, &to, Some("Too many tries. Wait a minute, then try again."));
         let mut response = guest(StatusCode::TOO_MANY_REQUESTS, "Sign in", &content);
         response.headers_mut().insert(RETRY_AFTER, wait.as_secs().max(1).into());
         return response;
     }
+    let ticket = form.get("ticket");
+    if !ticket.is_empty() {
+        return second_step(&app, &ticket, &form.get("code"), &to).await;
+    }
     let entered = SignIn { email: email.clone(), password: Redacted::new(form.get("password")) };
     match app.core.users().sign_in(&entered).await {
-        Ok(cookie) => begin_session(&app, &cookie, own_page(&to)),
-        Err(error) if error.code() == ErrorCode::Unauthorized => {
-            guest(StatusCode::UNAUTHORIZED, "Sign in", &form_to_sign_in(&email, &to, Some("The email address or the password is wrong.")))
+        Ok(SignInStep::Done(cookie)) => begin_session(&app, &cookie, own_page(&to)),
+        Ok(SignInStep::SecondStep(ticket)) => guest(StatusCode::OK, "Sign in", &form_for_code(ticket.expose(), &to, None)),
+        Err(error) if error.code() == ErrorCode::Unauthorized => guest(
+            StatusCode::UNAUTHORIZED,
+            "Sign in",
+            &form_to_sign_in(&app, &email, &to, Some("The email address or the password is wrong.")),
+        ),
+        Err(error) => failed("signing in", &error),
+    }
+}
+
+pub(crate) fn form_for_code(ticket: &str, to: &str, wrong: Option<&str>) -> Markup {
+    let field = Field {
+        name: "code",
+        label: "Code",
+        hint: "The six digits that your app shows, or a recovery code.",
+        kind: "text",
+        value: "",
+        autocomplete: "one-time-code",
+        required: true,
+    };
+    html! {
+        h1 { "Enter your code" }
+        @if let Some(wrong) = wrong { div class="note bad" role="alert" { (icon("alert")) div { b { (wrong) } } } }
+        form class="stack" method="post" action="/sign-in" {
+            input type="hidden" name="ticket" value=(ticket);
+            input type="hidden" name="to" value=(own_page(to));
+            (field.show(&Faults::default()))
+            button class="btn go wide" { "Sign in" }
         }
+        p class="hint" { "Lost both? An owner resets your second factor on " i { "People" } "." }
+    }
+}
+
+/// The second step of signing in. Tries are counted for the person, from whatever address.
+async fn second_step(app: &App, ticket: &str, code: &str, to: &str) -> Response {
+    let again = |status, wrong| guest(status, "Sign in", &form_for_code(ticket, to, Some(wrong)));
+    let now = app.core.ids().clock.monotonic();
+    let holder = match app.core.users().ticket_holder(ticket).await {
+        Ok(holder) => holder,
+        Err(error) if error.code() == ErrorCode::Unauthorized => {
+            return guest(StatusCode::UNAUTHORIZED, "Sign in", &form_to_sign_in(app, "", to, Some("That took too long. Sign in again.")));
+        }
+        Err(error) => return failed("signing in", &error),
+    };
+    if app.codes.take(holder.id, now).is_some_and(|taken| taken.wait.is_some()) {
+        return again(StatusCode::TOO_MANY_REQUESTS, "Too many codes. Wait a few minutes, then try again.");
+    }
+    match app.core.users().second_step(&holder, code).await {
+        Ok(cookie) => begin_session(app, &cookie, own_page(to)),
+        Err(error) if error.code().status() == 400 => again(StatusCode::UNAUTHORIZED, "This code is not good. Wait for the next one."),
         Err(error) => failed("signing in", &error),
     }
 }

@@ -201,6 +201,8 @@ ids! {
     UserId = "usr";
     /// A webhook delivery.
     DeliveryId = "dlv";
+    /// An entry of the audit log.
+    AuditEntryId = "aud";
 }
 
 #[cfg(test)]

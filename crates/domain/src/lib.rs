@@ -4,6 +4,7 @@
 //! compiles in seconds.
 
 pub mod address;
+pub mod audit;
 pub mod authentication;
 mod base64_text;
 pub mod broadcast;
@@ -48,8 +49,8 @@ pub use channel::{Channel, MessageType, RequestedChannel};
 pub use ctx::{Clock, Entropy, Ids};
 pub use error::{Error, ErrorCode, FieldError, Result};
 pub use id::{
-    AddressId, AttachmentId, BroadcastContactId, BroadcastId, ConnectionId, ContactChannelId, ContactId, DeliveryId, EventId, InvitationId,
-    KeyId, MessageId, PhoneNumberId, ProjectId, ReceiptId, SenderId, SuppressionId, TeamId, TemplateId, UserId,
+    AddressId, AttachmentId, AuditEntryId, BroadcastContactId, BroadcastId, ConnectionId, ContactChannelId, ContactId, DeliveryId, EventId,
+    InvitationId, KeyId, MessageId, PhoneNumberId, ProjectId, ReceiptId, SenderId, SuppressionId, TeamId, TemplateId, UserId,
 };
 pub use money::Micros;
 pub use permission::{Permission, Permissions};

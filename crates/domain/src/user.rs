@@ -66,6 +66,10 @@ pub struct User {
     pub role: Role,
     /// Argon2id hash of the password, in PHC string format.
     pub password: Redacted<String>,
+    /// What the second factor is made of, sealed; `None` for somebody who signs in with the password alone.
+    pub factor: Option<Redacted<Vec<u8>>>,
+    /// Grows with each change and each use of the second factor.
+    pub factor_version: i64,
 }
 
 /// A signed-in browser.

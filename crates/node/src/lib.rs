@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use nuncio_channel::{EventSink, Registry, Services};
 use nuncio_core::broadcasts::Reviewer;
+use nuncio_core::users::Oidc;
 use nuncio_core::{CodeRelay, Core};
 use nuncio_dispatch::{Dispatch, DispatchConfig, Gate, Tracker, each_minute};
 use nuncio_domain::Ids;
@@ -44,6 +45,8 @@ pub struct NodeDeps {
     pub public_url: String,
     /// Sends the codes that verify inbound email addresses; without it, codes cannot be sent.
     pub code_relay: Option<CodeRelay>,
+    /// Verifies users who sign in through an OpenID provider.
+    pub oidc: Option<Oidc>,
     /// External reviewer of broadcasts, in addition to the built-in review.
     pub reviewer: Option<Reviewer>,
 }
@@ -94,7 +97,7 @@ impl Node {
     ///
     /// If the system has no usable root certificates.
     pub fn new(parts: NodeDeps, config: DispatchConfig) -> anyhow::Result<Self> {
-        let NodeDeps { store, registry, sealer, ids, public_url, code_relay, reviewer } = parts;
+        let NodeDeps { store, registry, sealer, ids, public_url, code_relay, oidc, reviewer } = parts;
         let net = nuncio_net::Client::new(config.guard.clone())?;
         let tracker = Tracker::default();
         let (events, jobs) = events::queue(tracker.clone(), ids.clone());
@@ -119,6 +122,7 @@ impl Node {
             sealer: sealer.clone(),
             public_url,
             code_relay,
+            oidc,
             reviewer,
         });
         let shared = Arc::new(Shared {

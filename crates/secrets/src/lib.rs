@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
-use nuncio_domain::{ConnectionId, Entropy, InvitationId, Redacted, SenderId, TenantId};
+use nuncio_domain::{ConnectionId, Entropy, InvitationId, Redacted, SenderId, TenantId, UserId};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -102,6 +102,8 @@ pub enum Row {
     Webhook(TenantId, Option<SenderId>),
     /// Token of an invitation.
     Invitation(TenantId, InvitationId),
+    /// The second factor of a person.
+    Factor(UserId),
 }
 
 impl fmt::Display for Row {
@@ -111,6 +113,7 @@ impl fmt::Display for Row {
             Self::Webhook(tenant, Some(sender)) => write!(f, "webhooks/{}/{sender}", tenant.0),
             Self::Webhook(tenant, None) => write!(f, "webhooks/{}", tenant.0),
             Self::Invitation(tenant, id) => write!(f, "invitations/{}/{id}", tenant.0),
+            Self::Factor(user) => write!(f, "factors/{user}"),
         }
     }
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use nuncio_channel_sip::Ports;
 use nuncio_core::CodeRelay;
 use nuncio_core::broadcasts::Reviewer;
-use nuncio_domain::limits;
+use nuncio_core::users::{Oidc, OidcSettings};
+use nuncio_domain::user::Role;
+use nuncio_domain::{Redacted, limits};
 use nuncio_net::GuardPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,6 +32,8 @@ pub struct Config {
     pub email: EmailConfig,
     /// The review of broadcasts.
     pub review: ReviewConfig,
+    /// Pages for people.
+    pub dashboard: DashboardConfig,
     /// Ports of this server for calls over SIP trunks.
     pub sip: SipConfig,
     /// What URLs that users give may lead to.
@@ -269,6 +273,77 @@ impl ReviewConfig {
     }
 }
 
+/// Pages for people.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DashboardConfig {
+    /// Signing in by an OpenID provider, beside passwords.
+    pub oidc: OidcConfig,
+}
+
+/// Signing in by an OpenID provider, beside passwords.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OidcConfig {
+    /// The provider's issuer, such as `https://accounts.example.org`; empty for none. Register `<server.public_url>/sign-in/oidc/back` there. It
+    /// may be in a private network.
+    pub issuer: String,
+    /// What the button on the page says that one signs in with.
+    pub name: String,
+    /// The id of this installation there.
+    pub client_id: String,
+    /// Its secret; empty for a public client.
+    pub client_secret: String,
+    /// Domains, separated by commas: who has a verified email address of one of them is made a person of the oldest project at the first
+    /// sign-in. People who were added before sign in with whatever address they were added by.
+    pub allowed_domains: String,
+    /// The same for single email addresses.
+    pub allowed_emails: String,
+    /// What these become: `viewer`, `operator` or `owner`.
+    pub role: String,
+}
+
+impl Default for OidcConfig {
+    fn default() -> Self {
+        let none = String::new;
+        Self {
+            issuer: none(),
+            name: "OpenID".to_owned(),
+            client_id: none(),
+            client_secret: none(),
+            allowed_domains: none(),
+            allowed_emails: none(),
+            role: "viewer".to_owned(),
+        }
+    }
+}
+
+impl OidcConfig {
+    /// The provider; the error names the setting.
+    pub fn provider(&self) -> Result<Option<Oidc>, String> {
+        let role = Role::parse(&self.role);
+        let role = role.ok_or_else(|| format!("dashboard.oidc.role: is {:?}; must be viewer, operator or owner", self.role))?;
+        if self.issuer.is_empty() {
+            return Ok(None);
+        }
+        if self.client_id.is_empty() {
+            return Err("dashboard.oidc.client_id: is empty; must be the id that the provider gave".to_owned());
+        }
+        let list = |text: &str| text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+        let (domains, emails) = (list(&self.allowed_domains), list(&self.allowed_emails));
+        if let Some(wrong) = domains.iter().find(|domain| domain.contains('@') || !domain.contains('.')) {
+            return Err(format!("dashboard.oidc.allowed_domains: {wrong:?} is not a domain such as example.org"));
+        }
+        if let Some(wrong) = emails.iter().find(|email| !email.contains('@')) {
+            return Err(format!("dashboard.oidc.allowed_emails: {wrong:?} is not an email address"));
+        }
+        let (client_id, client_secret) = (self.client_id.clone(), Redacted::new(self.client_secret.clone()));
+        let settings =
+            OidcSettings { name: self.name.clone(), issuer: self.issuer.clone(), client_id, client_secret, domains, emails, role };
+        Oidc::new(settings).map(Some).map_err(|error| format!("dashboard.oidc.issuer: {error}"))
+    }
+}
+
 /// Ports of this server for calls over SIP trunks, which all connections share.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
@@ -407,6 +482,7 @@ impl Config {
         problems.extend(self.email.name_servers().err());
         problems.extend(self.email.code_relay().err());
         problems.extend(self.review.reviewer().err());
+        problems.extend(self.dashboard.oidc.provider().err());
         if self.email.authserv_id.contains(|c: char| c.is_whitespace() || c == ';') {
             problems.push(format!("email.authserv_id: {:?} is not a name such as mx.example.org, or empty", self.email.authserv_id));
         }
@@ -476,7 +552,9 @@ fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<St
         (Value::Number(number), Value::Number(_)) if number.is_u64() => {}
         (Value::Bool(_), Value::Bool(_)) | (Value::String(_), Value::String(_)) => {}
         // The value may be a misplaced secret.
-        (given, default) if path.starts_with("storage") => problems.push(format!("{path}: must be {}, not {}", kind(default), kind(given))),
+        (given, default) if path.starts_with("storage") || path.starts_with("dashboard") => {
+            problems.push(format!("{path}: must be {}, not {}", kind(default), kind(given)))
+        }
         (given, default) => problems.push(format!("{path}: must be {}, not {given}", kind(default))),
     }
 }
@@ -508,7 +586,12 @@ mod tests {
     #[test]
     fn secrets_in_the_wrong_form_are_not_shown() {
         let default = serde_json::to_value(Config::default()).unwrap_or_default();
-        for text in ["[storage]\nencryption_keys = [\"hush\"]\n", "storage = \"hush\"\n", "[storage.database]\nurl = \"hush\"\n"] {
+        for text in [
+            "[storage]\nencryption_keys = [\"hush\"]\n",
+            "storage = \"hush\"\n",
+            "[storage.database]\nurl = \"hush\"\n",
+            "[dashboard.oidc]\nclient_secret = [\"hush\"]\n",
+        ] {
             let mut value: Value = toml::from_str(text).unwrap_or_default();
             let mut problems = Vec::new();
             compare(&mut value, &default, "", &mut problems);

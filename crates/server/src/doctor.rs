@@ -2,9 +2,9 @@
 
 use nuncio_core::Core;
 use nuncio_domain::config::Project;
-use nuncio_domain::lifecycle::{Resolution, Step, Wait};
+use nuncio_domain::lifecycle::{Resolution, Wait};
 use nuncio_domain::{Environment, Error, MessageId, Result, TenantId};
-use nuncio_store::{DueMessage, Transition, Transitioned};
+use nuncio_store::DueMessage;
 use serde_json::json;
 
 use crate::admin::CommandOutput;
@@ -88,10 +88,7 @@ pub(crate) async fn resolve(core: &Core, project: &Project, id: Option<&str>, al
     };
     let mut resolved = 0;
     for (tenant, id) in targets {
-        let transition = Transition::new(tenant, id, Step::Resolve { action }, core.ids().clock.now());
-        if let Transitioned::Found { applied: nuncio_domain::lifecycle::Applied::Yes, .. } = core.store().transition(transition).await? {
-            resolved += 1;
-        }
+        resolved += u32::from(core.messages().resolve_held(tenant, id, action).await?);
     }
     if resolved == 0 && !all {
         return Err(Error::not_found("held message"));

@@ -52,6 +52,13 @@ pub(crate) async fn new_password(core: &Core, email: &str) -> Result<CommandOutp
     Ok(shown(email, &password))
 }
 
+/// Switches a user's second factor off.
+pub(crate) async fn reset_factor(core: &Core, email: &str) -> Result<CommandOutput> {
+    core.users().reset_factor(email).await?;
+    let text = format!("{email} signs in with the password alone until a new second factor is set up");
+    Ok(CommandOutput::new(json!({"email": email, "secondFactor": false}), text))
+}
+
 /// Deletes a user.
 pub(crate) async fn remove(core: &Core, email: &str) -> Result<CommandOutput> {
     core.users().remove(email).await?;

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 
 mod accept;
 mod addresses;
+mod audit;
 mod broadcasts;
 mod contacts;
 mod deliveries;
@@ -41,6 +42,7 @@ mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, IdempotentOperation};
 pub use addresses::{AddressRepo, ChannelMetrics, MetricDelta, MetricRow, NewInbound, Suppression};
+pub use audit::AuditRepo;
 pub use broadcasts::{
     BroadcastLink, BroadcastLinkRepo, BroadcastRecipientRepo, BroadcastRepo, DueBroadcast, ImportProgress, LinkClicks, NewBroadcastContact,
     RecipientScan,
@@ -139,6 +141,7 @@ pub trait Tx:
     + BroadcastRecipientRepo
     + BroadcastLinkRepo
     + UserRepo
+    + AuditRepo
     + Send
 {
     async fn commit(self: Box<Self>) -> Result<()>;

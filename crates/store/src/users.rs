@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use nuncio_domain::user::{Session, User};
-use nuncio_domain::{Environment, ProjectId, Timestamp, UserId};
+use nuncio_domain::{Environment, ProjectId, Redacted, Timestamp, UserId};
 
 use crate::error::Result;
 
@@ -13,6 +13,12 @@ pub trait UserRepo {
 
     /// Returns the user with this email address.
     async fn find_user(&mut self, email: &str) -> Result<Option<User>>;
+
+    /// Returns the user with this id.
+    async fn find_user_by_id(&mut self, id: UserId) -> Result<Option<User>>;
+
+    /// Replaces the second factor of a user if its version is still `version`, and raises that. Returns whether it did.
+    async fn put_factor(&mut self, id: UserId, version: i64, factor: Option<&Redacted<Vec<u8>>>) -> Result<bool>;
 
     /// Lists the users of a project, oldest first.
     async fn list_users(&mut self, project: ProjectId) -> Result<Vec<User>>;

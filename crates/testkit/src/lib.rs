@@ -27,6 +27,7 @@ use http_body_util::BodyExt as _;
 use nuncio_api::{ApiLimits, ApiState, Pace};
 use nuncio_channel::Registry;
 use nuncio_core::broadcasts::Reviewer;
+use nuncio_core::users::Oidc;
 use nuncio_core::{CodeRelay, PutConnection, Row, Sealer};
 use nuncio_dispatch::DispatchConfig;
 use nuncio_domain::config::Project;
@@ -81,6 +82,8 @@ pub struct Options {
     pub registry: Registry,
     /// Sends codes that verify inbound email addresses.
     pub code_relay: Option<CodeRelay>,
+    /// Verifies users who sign in through an OpenID provider.
+    pub oidc: Option<Oidc>,
     /// External reviewer of broadcasts, in addition to the built-in review.
     pub reviewer: Option<Reviewer>,
     /// Whether [`TestApp::statements`] is asked; takes PostgreSQL.
@@ -99,6 +102,7 @@ impl Default for Options {
             registry: nuncio::wiring::registry(&config, nuncio_core::mail_tokens(&sealer())).expect("a way out"),
             dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
             code_relay: None,
+            oidc: None,
             reviewer: None,
             counts_statements: false,
         }
@@ -368,6 +372,7 @@ async fn boot(database: &Database, ids: &Ids, options: &Options, faults: &Arc<Fa
         ids: ids.clone(),
         public_url,
         code_relay: options.code_relay.clone(),
+        oidc: options.oidc.clone(),
         reviewer: options.reviewer.clone(),
     };
     let node = Node::new(parts, options.dispatch.clone()).expect("a node");

@@ -1,5 +1,6 @@
 //! The basis of all use cases: the store with its caches, dispatch, and rules shared by all resources.
 
+pub(crate) mod audit;
 pub(crate) mod cache;
 mod configuration;
 pub(crate) mod csv;
@@ -26,6 +27,8 @@ use nuncio_secrets::{Row, Sealer};
 use nuncio_store::Store;
 use serde_json::{Map, Value};
 
+pub use audit::Act;
+pub(crate) use audit::Change;
 use cache::Cache;
 use configuration::Books as PriceBooks;
 pub(crate) use configuration::SIM;
@@ -68,6 +71,8 @@ pub(crate) struct Inner {
     pub(crate) countries: Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
     /// Relay for the codes that verify inbound addresses.
     pub(crate) code_relay: Option<CodeRelay>,
+    /// Verifies users who sign in through an OpenID provider.
+    pub(crate) oidc: Option<crate::users::Oidc>,
     /// External reviewer of broadcasts, in addition to the built-in review.
     pub(crate) reviewer: Option<crate::review::Reviewer>,
     /// Whether this node is stopping, so that streams end.
@@ -137,13 +142,15 @@ pub struct CoreDeps {
     pub public_url: String,
     /// Sends the codes that verify inbound email addresses.
     pub code_relay: Option<CodeRelay>,
+    /// Verifies users who sign in through an OpenID provider.
+    pub oidc: Option<crate::users::Oidc>,
     /// External reviewer of broadcasts, in addition to the built-in review.
     pub reviewer: Option<crate::review::Reviewer>,
 }
 
 impl Core {
     pub fn new(parts: CoreDeps) -> Self {
-        let CoreDeps { store, dispatch, net, registry, services, sealer, public_url, code_relay, reviewer } = parts;
+        let CoreDeps { store, dispatch, net, registry, services, sealer, public_url, code_relay, oidc, reviewer } = parts;
         let cursors = Cursors::new(sealer.derive(b"cursors"));
         let marks = IdentifierHasher::new(&sealer);
         let tokens = mail_tokens(&sealer);
@@ -166,6 +173,7 @@ impl Core {
             prices: parking_lot::RwLock::default(),
             countries: Cache::default(),
             code_relay,
+            oidc,
             reviewer,
             closing: std::sync::atomic::AtomicBool::new(false),
         };

@@ -8,12 +8,13 @@ use nuncio_domain::ledger::{Balance, Purpose, Transfer};
 use nuncio_domain::{Error, ErrorCode, Micros, Result, SenderId, TenantId, Timestamp};
 use nuncio_store::{Transferred, Tx};
 use serde::Serialize;
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Billing;
-use crate::base::{Caller, UseCase};
+use crate::base::{Caller, Change, UseCase};
 
 /// The balance of an environment in US dollars.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
@@ -134,6 +135,10 @@ impl Billing<'_> {
             Transferred::Short(balance) => return Err(insufficient(balance, transfer.amount)),
         };
         let balance = tx.find_balance(tenant).await?;
+        if done {
+            let after = json!({"amount": amount.to_string(), "reference": reference});
+            Change::new("balance", "add", "balance").to(&after).record(&mut *tx, tenant).await?;
+        }
         tx.commit().await?;
         Ok((done, balance))
     }
@@ -142,6 +147,7 @@ impl Billing<'_> {
     pub async fn limit_balance(&self, tenant: TenantId, limited: bool) -> Result<Balance> {
         let mut tx = self.inner.store.begin().await?;
         tx.limit_balance(tenant, limited).await?;
+        Change::new("balance", "limit", "balance").to(&json!({"limited": limited})).record(&mut *tx, tenant).await?;
         let balance = tx.find_balance(tenant).await?;
         tx.commit().await?;
         Ok(balance)

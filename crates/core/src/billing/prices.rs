@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use nuncio_domain::message::Cost;
 use nuncio_domain::price::{ANYWHERE, Price, Unit};
 use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, Timestamp};
+use serde_json::json;
 
 use super::Billing;
+use crate::base::Change;
 
 /// Columns of a price file, in any order. The last one is optional.
 const COLUMNS: [&str; 6] = ["channel", "country", "unit", "provider", "fee", "effective_from"];
@@ -24,6 +26,11 @@ impl Billing<'_> {
         let prices = parse(csv)?;
         let mut tx = self.inner.store.begin().await?;
         tx.put_prices(project, &prices, replace).await?;
+        // The general list belongs to no project; it is in the log of all of them.
+        for of in tx.list_projects().await?.iter().filter(|of| project.is_none_or(|project| project == of.id)) {
+            let after = json!({"prices": prices.len(), "own": project.is_some(), "replace": replace});
+            Change::new("prices", "import", "prices").to(&after).record_of(&mut *tx, of).await?;
+        }
         tx.commit().await?;
         self.inner.tenant_configs.clear();
         Ok(prices.len())

@@ -10,13 +10,13 @@ use nuncio_domain::{
 };
 use nuncio_store::{ContactFilter, NewBroadcastContact};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::command::NewContact;
 use super::contacts::RefusedContact;
 use super::{Broadcasts, contacts};
-use crate::base::{Caller, UseCase, parse_id};
+use crate::base::{Caller, Change, UseCase, parse_id};
 use crate::contacts::{CHANNELS, Person, people};
 
 /// Contacts that are read, and written as recipients, at once.
@@ -91,6 +91,7 @@ impl Broadcasts<'_> {
                 drop(tx);
                 return Err(self.no_draft(caller, id).await);
             };
+            Change::new("broadcast", "select_recipients", id).to(&json!({"recipients": added})).record(&mut *tx, caller.tenant).await?;
             tx.commit().await?;
             selected.added += added;
             selected.duplicates += new.len() as u64 - added;

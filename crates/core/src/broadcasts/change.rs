@@ -12,6 +12,7 @@ use super::content::fingerprint;
 use super::links;
 use super::money::{self, Estimate};
 use super::view::BroadcastView;
+use crate::base::Change;
 
 /// How often a change that lost a race is made again.
 const TRIES: usize = 5;
@@ -81,11 +82,30 @@ impl Broadcasts<'_> {
                 money::reserve(&mut *tx, &broadcast, estimate, now).await?;
             }
             money::release(&mut *tx, tenant, id, rest, now).await?;
+            let change = Change::new("broadcast", verb(action), id);
+            let change = change.from(&BroadcastView::whole(&before)).to(&BroadcastView::whole(&broadcast));
+            change.record(&mut *tx, tenant).await?;
             tx.commit().await?;
             self.inner.dispatch.logs().changed(tenant);
             return Ok(broadcast);
         }
         Err(Error::unavailable("the broadcast keeps changing; try again"))
+    }
+}
+
+/// What the audit log calls an operation of a person.
+const fn verb(operation: BroadcastAction) -> &'static str {
+    match operation {
+        BroadcastAction::Send => "send",
+        BroadcastAction::RetryReview => "retry_review",
+        BroadcastAction::Escalate => "escalate",
+        BroadcastAction::Approve { .. } => "approve",
+        BroadcastAction::Refuse => "refuse",
+        BroadcastAction::Schedule => "schedule",
+        BroadcastAction::Pause => "pause",
+        BroadcastAction::Resume => "resume",
+        BroadcastAction::Cancel => "cancel",
+        _ => "update",
     }
 }
 

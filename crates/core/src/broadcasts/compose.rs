@@ -15,7 +15,7 @@ use super::composer::command;
 use super::contacts;
 use super::money::Class;
 use super::view::BroadcastView;
-use crate::base::{Caller, UseCase, parse_id};
+use crate::base::{Caller, Change, UseCase, parse_id};
 use crate::messages::{MessageView, Plan, SendOptions};
 
 /// Whose message is shown. Without both: that of the first recipient.
@@ -175,8 +175,10 @@ impl Broadcasts<'_> {
         self.check(&draft).await?;
         let mut tx = self.inner.store.begin().await?;
         tx.insert_broadcast(&draft).await?;
+        let view = BroadcastView::whole(&draft);
+        Change::new("broadcast", "clone", draft.id).to(&view).record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
-        Ok(BroadcastView::whole(&draft))
+        Ok(view)
     }
 
     /// What a broadcast would do if it were sent now. Every recipient is looked at.

@@ -10,6 +10,7 @@ use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Recipient, RequestedChannel, Result, limits};
 use nuncio_store::{IdempotentOperation, NewBroadcastContact};
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
 
 use super::Broadcasts;
@@ -17,7 +18,7 @@ use super::command::{AddBroadcastContacts, ListBroadcastContacts, NewContact};
 use super::view::{BroadcastContactView, BroadcastView};
 use crate::base::idempotency::{self, Repeat};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, UseCase, parse_id, rights};
+use crate::base::{Caller, Change, UseCase, parse_id, rights};
 use crate::templates::render;
 
 /// Outcome of recipients that were to be added.
@@ -96,6 +97,7 @@ impl Broadcasts<'_> {
             drop(tx);
             return Err(self.no_draft(caller, id).await);
         };
+        Change::new("broadcast", "add_recipients", id).to(&json!({"recipients": added})).record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
         outcome.added = added;
         outcome.duplicates += new.len() as u64 - added;
@@ -128,6 +130,9 @@ impl Broadcasts<'_> {
             Ok(contact) => tx.delete_broadcast_contact(caller.tenant, id, *contact).await?,
             Err(_) => Some(false),
         };
+        if deleted == Some(true) {
+            Change::new("broadcast", "remove_recipient", id).record(&mut *tx, caller.tenant).await?;
+        }
         tx.commit().await?;
         match deleted {
             Some(true) => Ok(()),

@@ -15,7 +15,7 @@ use super::command::NewContact;
 use super::import_preview::columns;
 use super::import_rows::{Format, Row, Rows};
 use super::{Broadcasts, contacts};
-use crate::base::{Caller, Core, UseCase, parse_id};
+use crate::base::{Caller, Change, Core, UseCase, parse_id};
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 * 1024;
@@ -234,6 +234,10 @@ impl Import {
         progress.invalid += count.rows - count.duplicates - new.len() as u64;
         if let Some(name) = &self.name {
             tx.put_broadcast_import(tenant, self.id, name, &progress).await?;
+        }
+        if self.progress.rows == self.resumed_after {
+            // One entry for a request, not for each of its transactions.
+            Change::new("broadcast", "import_recipients", self.id).record(&mut *tx, tenant).await?;
         }
         tx.commit().await?;
         self.progress = progress;

@@ -11,7 +11,7 @@ use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
 use super::{check, content};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, UseCase, idempotency, parse_id, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, parse_id, rights};
 
 /// Recipients that are deleted with a draft in one transaction.
 const DELETED: u32 = 2_000;
@@ -72,8 +72,10 @@ impl Broadcasts<'_> {
             return Err(idempotency::repeat(caller, rights::BROADCAST, original.as_ref().map(BroadcastView::whole).as_ref(), same_request));
         }
         tx.insert_broadcast(&broadcast).await?;
+        let view = BroadcastView::whole(&broadcast);
+        Change::new("broadcast", "create", broadcast.id).to(&view).record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
-        Ok(BroadcastView::whole(&broadcast))
+        Ok(view)
     }
 
     pub(super) async fn check(&self, broadcast: &Broadcast) -> Result<()> {
@@ -151,6 +153,9 @@ impl Broadcasts<'_> {
             if deleted.is_none() {
                 drop(tx);
                 return Err(self.no_draft(caller, id).await);
+            }
+            if deleted == Some(true) {
+                Change::new("broadcast", "delete", id).record(&mut *tx, caller.tenant).await?;
             }
             tx.commit().await?;
             if deleted == Some(true) {

@@ -14,6 +14,7 @@ use super::contacts::merged;
 use super::content;
 use super::content::fingerprint;
 use super::run;
+use crate::base::Change;
 use crate::review::{self, Subject};
 
 /// Of how many recipients the values of variables are looked at.
@@ -104,7 +105,9 @@ impl Broadcasts<'_> {
         }
         policy.allowed_domains.iter_mut().for_each(|domain| domain.make_ascii_lowercase());
         let mut tx = self.inner.store.begin().await?;
+        let before = tx.review_policy(tenant).await?;
         tx.put_review_policy(tenant, &policy).await?;
+        Change::new("review_policy", "update", "review policy").from(&before).to(&policy).record(&mut *tx, tenant).await?;
         tx.commit().await?;
         Ok(policy)
     }

@@ -7,14 +7,14 @@ use nuncio_domain::contact::{ChannelEntry, Contact, ContactDetail};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{Channel, ContactChannelId, ContactId, Error, ErrorCode, FieldError, Recipient, Result, TenantId, Timestamp, limits};
 use nuncio_store::{Address, IdempotentOperation, Tx};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Contacts;
 use super::command::{ContactChannelIn, CreateContact, UpdateContact};
 use super::read::{self, people, view};
 use super::view::ContactView;
 use super::{CHANNELS, lock};
-use crate::base::{Caller, FieldErrors, UseCase, check_metadata, idempotency, parse_id, rights};
+use crate::base::{Caller, Change, FieldErrors, UseCase, check_metadata, idempotency, parse_id, rights};
 
 /// A parsed channel of a request.
 #[derive(Clone, Debug)]
@@ -68,6 +68,9 @@ impl Contacts<'_> {
             }
         }
         tx.insert_contact(caller.tenant, &contact).await?;
+        if let Some(view) = view(&mut *tx, caller.tenant, contact.id).await? {
+            Change::new("contact", "create", contact.id).to(&view).record(&mut *tx, caller.tenant).await?;
+        }
         tx.commit().await?;
         self.current(caller.tenant, contact.id).await
     }
@@ -85,6 +88,7 @@ impl Contacts<'_> {
         }
         let mut tx = self.inner.store.begin().await?;
         let mut contact = lock(&mut *tx, caller.tenant, id).await?;
+        let before = contact.clone();
         let UpdateContact { display_name, default_channel, metadata } = command;
         if let Some(Some(channel)) = default_channel {
             let person = people(&mut *tx, caller.tenant, vec![contact.clone()]).await?;
@@ -104,6 +108,8 @@ impl Contacts<'_> {
             contact.detail.metadata = metadata;
         }
         self.touch(&mut *tx, caller.tenant, &mut contact).await?;
+        let change = Change::new("contact", "update", id).from(&shown(&before.detail)).to(&shown(&contact.detail));
+        change.record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
         self.current(caller.tenant, id).await
     }
@@ -119,6 +125,7 @@ impl Contacts<'_> {
         let Some(mut person) = found.pop() else { return Ok(()) };
         person.contact.detail.dismissed.push(suggested);
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
+        Change::new("contact", "dismiss_suggestion", id).record(&mut *tx, caller.tenant).await?;
         Ok(tx.commit().await?)
     }
 
@@ -154,6 +161,11 @@ impl Contacts<'_> {
         let mark = self.marked(tenant, recipient);
         Ok(tx.rename_suppressions(tenant, &mark, &recipient.identifier).await?)
     }
+}
+
+/// Returns the members that the audit log compares.
+fn shown(detail: &ContactDetail) -> Value {
+    json!({"displayName": detail.display_name, "defaultChannel": detail.default_channel, "metadata": detail.metadata})
 }
 
 /// Returns `400 duplicate_identifier`, naming the owner.

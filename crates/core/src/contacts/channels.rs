@@ -4,6 +4,7 @@ use nuncio_domain::contact::ChannelEntry;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{ContactChannelId, ContactId, Error, ErrorCode, Result, TenantId, Timestamp, limits};
 use nuncio_store::{Address, IdempotentOperation, Tx};
+use serde_json::json;
 
 use super::Contacts;
 use super::change::{duplicate, read_channel};
@@ -11,7 +12,7 @@ use super::command::{AddChannel, UpdateContactChannel};
 use super::lock;
 use super::read::people;
 use super::view::{ContactChannelView, Person, PersonChannel};
-use crate::base::{Caller, FieldErrors, UseCase, check_metadata, idempotency, parse_id, rights};
+use crate::base::{Caller, Change, FieldErrors, UseCase, check_metadata, idempotency, parse_id, rights};
 
 impl Contacts<'_> {
     /// `POST /v1/contacts/{id}/channels`.
@@ -60,6 +61,8 @@ impl Contacts<'_> {
             person.contact.detail.primaries.insert(channel, channel_id);
         }
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
+        let change = Change::new("contact", "add_channel", id).to(&json!({"channelId": channel_id, "channel": channel}));
+        change.record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
         self.channel_now(caller.tenant, id, channel_id).await
     }
@@ -98,6 +101,8 @@ impl Contacts<'_> {
         pin(&mut *tx, caller.tenant, &person, found.address, now).await?;
         tx.put_channel_entry(caller.tenant, found.address.id, &entry).await?;
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
+        let change = Change::new("contact", "update_channel", id).to(&json!({"channelId": channel, "verified": entry.verified}));
+        change.record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
         self.channel_now(caller.tenant, id, channel).await
     }
@@ -131,6 +136,8 @@ impl Contacts<'_> {
             person.contact.detail.primaries.remove(&kind);
         }
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
+        let change = Change::new("contact", "remove_channel", id).from(&json!({"channelId": channel, "channel": kind}));
+        change.record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
         if alone {
             let mut tx = self.inner.store.begin().await?;
@@ -151,6 +158,8 @@ impl Contacts<'_> {
         if person.primary(kind) != Some(channel) {
             person.contact.detail.primaries.insert(kind, channel);
             self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
+            let change = Change::new("contact", "make_channel_primary", id).to(&json!({"channelId": channel, "channel": kind}));
+            change.record(&mut *tx, caller.tenant).await?;
             tx.commit().await?;
         }
         self.channel_now(caller.tenant, id, channel).await

@@ -16,7 +16,7 @@ use nuncio_store::{Erasure, Store, Transition, Tx};
 
 use super::Contacts;
 use super::lock;
-use crate::base::{Caller, UseCase, parse_id};
+use crate::base::{Caller, Change, UseCase, parse_id};
 
 /// Messages per step.
 const STEP: u32 = 100;
@@ -48,9 +48,10 @@ impl Contacts<'_> {
         }
         let merged = tx.merged_from(tenant, id).await?;
         tx.delete_contact(tenant, id).await?;
-        for id in merged.into_iter().chain([id]) {
-            tx.erase_events(tenant, ResourceKind::Contact, id.uuid()).await?;
+        for gone in merged.into_iter().chain([id]) {
+            tx.erase_events(tenant, ResourceKind::Contact, gone.uuid()).await?;
         }
+        Change::new("contact", "erase", id).record(&mut *tx, tenant).await?;
         tx.commit().await?;
         let mut steps = STEPS;
         for erasure in &erasures {

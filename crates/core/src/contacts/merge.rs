@@ -13,7 +13,7 @@ use super::command::MergeContacts;
 use super::read::{people, views};
 use super::view::{ContactView, Person};
 use super::{CHANNELS, gone, merged};
-use crate::base::{Caller, UseCase, parse_id};
+use crate::base::{Caller, Change, UseCase, parse_id};
 
 /// Two contacts, and what they would be as one.
 #[derive(Clone, Debug)]
@@ -86,6 +86,7 @@ impl Contacts<'_> {
         let occurrence = Occurrence { kind: EventType::ContactMerged, sender: None, data };
         let event = NewEvent { kind: ResourceKind::Contact, resource: target.uuid(), sequence, occurrences: vec![occurrence] };
         tx.insert_event(tenant, &event, self.ids().clock.now()).await?;
+        Change::new("contact", "merge", target).to(&json!({"mergedFrom": source})).record(&mut *tx, tenant).await?;
         tx.commit().await?;
         Ok(view)
     }

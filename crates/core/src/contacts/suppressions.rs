@@ -12,7 +12,7 @@ use serde_json::{Map, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Suppressions;
-use crate::base::{Caller, UseCase, idempotency, is_mark, list, list::Listed, parse_id, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, is_mark, list, list::Listed, parse_id, rights};
 use crate::contacts;
 
 /// A recipient to whom nothing is sent.
@@ -153,8 +153,10 @@ impl Suppressions<'_> {
         if suppression.reason == SuppressionReason::OptOut {
             publish_opt_out(&mut *tx, tenant, &suppression, now).await?;
         }
+        let view = SuppressionView::from(&suppression);
+        Change::new("suppression", "create", suppression.id).to(&view).record(&mut *tx, tenant).await?;
         tx.commit().await?;
-        Ok(Suppressed::Made(SuppressionView::from(&suppression)))
+        Ok(Suppressed::Made(view))
     }
 
     /// `DELETE /v1/suppressions/{id}`.
@@ -162,9 +164,10 @@ impl Suppressions<'_> {
         caller.require(UseCase::DeleteSuppression)?;
         let id = parse_id(id, "suppression")?;
         let mut tx = self.inner.store.begin().await?;
-        if !tx.delete_suppression(caller.tenant, id).await? {
-            return Err(Error::not_found("suppression"));
-        }
+        let found = tx.find_suppression(caller.tenant, id).await?.ok_or_else(|| Error::not_found("suppression"))?;
+        tx.delete_suppression(caller.tenant, id).await?;
+        let change = Change::new("suppression", "delete", id).from(&SuppressionView::from(&found));
+        change.record(&mut *tx, caller.tenant).await?;
         Ok(tx.commit().await?)
     }
 

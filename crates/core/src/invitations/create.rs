@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 
 use super::Invitations;
 use super::view::{InvitationView, TOKEN};
-use crate::base::{Caller, UseCase, idempotency, list, parse_id, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, list, parse_id, rights};
 use crate::numbers;
 
 /// 32 bytes in base64.
@@ -77,8 +77,10 @@ impl Invitations<'_> {
             reserve_number(&mut *tx, caller.tenant, number, now).await?;
         }
         tx.insert_invitation(caller.tenant, &invitation).await?;
+        let view = self.view(caller.tenant, &invitation);
+        Change::new("invitation", "create", invitation.id).to(&view).record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
-        Ok(self.view(caller.tenant, &invitation))
+        Ok(view)
     }
 
     fn plan(&self, tenant: TenantId, asked: CreateInvitation, now: Timestamp) -> Result<Invitation> {

@@ -9,11 +9,13 @@ use nuncio_domain::{
     Environment, Error, FieldError, InvitationId, PhoneNumberId, Redacted, Result, SenderId, TenantId, Timestamp, address, limits, line,
 };
 use nuncio_store::Tx;
+use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
 use super::Invitations;
 use super::create::hash;
 use super::status;
+use crate::base::Change;
 use crate::numbers;
 
 /// An invitation as its client sees it.
@@ -206,6 +208,8 @@ impl Invitations<'_> {
             held.tx.update_number(tenant, number).await?;
         }
         held.invitation.sender = Some(sender.id);
+        let change = Change::new("invitation", "complete", id).to(&json!({"senderId": sender.id})).by_guest(id);
+        change.record(&mut *held.tx, tenant).await?;
         held.invitation.completed_at = Some(held.now);
         held.change(InvitationStatus::Completed).await?;
         self.forget_config(tenant);

@@ -3,12 +3,13 @@
 use nuncio_domain::invitation::InvitationStatus;
 use nuncio_domain::{Error, InvitationId, Result, TenantId};
 use serde::Deserialize;
+use serde_json::json;
 use utoipa::IntoParams;
 
 use super::Invitations;
 use super::status;
 use super::view::InvitationView;
-use crate::base::{Caller, UseCase, list, list::Listed, parse_id};
+use crate::base::{Caller, Change, UseCase, list, list::Listed, parse_id};
 
 /// Query of `GET /v1/invitations`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -69,6 +70,9 @@ impl Invitations<'_> {
             return Err(Error::wrong_state("only an open invitation can be cancelled", current.as_str(), &open));
         }
         status::change(&mut *tx, caller.tenant, &mut invitation, InvitationStatus::Cancelled, now).await?;
+        let shown = |status: InvitationStatus| json!({"status": status.as_str()});
+        let change = Change::new("invitation", "cancel", id).from(&shown(current)).to(&shown(InvitationStatus::Cancelled));
+        change.record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
         Ok(self.view(caller.tenant, &invitation))
     }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Keys;
-use crate::base::{Caller, UseCase, idempotency, list, list::Listed, parse_id, rights};
+use super::manage::shown;
+use crate::base::{Caller, Change, UseCase, idempotency, list, list::Listed, parse_id, rights};
 
 /// An API key.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -118,6 +119,7 @@ impl Keys<'_> {
             return Err(idempotency::repeat(caller, rights::API_KEY, original.as_ref(), same_request));
         }
         tx.insert_key(&new.key, now).await?;
+        Change::new("api_key", "create", new.key.id).to(&shown(&new.key)).record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
         self.inner.good_keys.note(new.key.hash, true);
         Ok(KeyView::new(new.key, Some(new.secret)))

@@ -3,9 +3,10 @@
 use nuncio_domain::config::ApiKey;
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::{Error, ErrorCode, KeyId, Permissions, Redacted, Result, TenantId, key, limits, line};
+use serde_json::{Value, json};
 
 use super::Keys;
-use crate::base::Caller;
+use crate::base::{Caller, Change};
 
 /// A newly created key.
 #[derive(Debug)]
@@ -65,6 +66,7 @@ impl Keys<'_> {
         let new = self.prepare(tenant, environment, name, permissions)?;
         let mut tx = self.inner.store.begin().await?;
         tx.insert_key(&new.key, self.ids().clock.now()).await?;
+        Change::new("api_key", "create", new.key.id).to(&shown(&new.key)).record(&mut *tx, tenant).await?;
         tx.commit().await?;
         self.inner.good_keys.note(new.key.hash, true);
         Ok(new)
@@ -98,11 +100,18 @@ impl Keys<'_> {
         let keys = tx.list_keys(tenant).await?;
         let Some(key) = keys.into_iter().find(|key| key.id == id) else { return Err(Error::not_found("API key")) };
         let revoked = tx.revoke_key(tenant, id, self.ids().clock.now()).await?;
+        if revoked {
+            Change::new("api_key", "revoke", id).from(&shown(&key)).record(&mut *tx, tenant).await?;
+        }
         tx.commit().await?;
         self.inner.keys.forget(&key.hash);
         self.inner.good_keys.note(key.hash, false);
         Ok(revoked)
     }
+}
+
+pub(super) fn shown(key: &ApiKey) -> Value {
+    json!({"name": key.name, "permissions": key.permissions})
 }
 
 fn unauthorized() -> Error {

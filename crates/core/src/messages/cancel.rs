@@ -2,19 +2,20 @@
 
 use nuncio_domain::lifecycle::{Applied, Resolution, State, Step, Wait};
 use nuncio_domain::message::Status;
-use nuncio_domain::{Error, MessageId, Result};
+use nuncio_domain::{Error, ErrorCode, MessageId, Result, TenantId};
 use nuncio_store::{Transition, Transitioned};
+use serde_json::json;
 
 use super::Messages;
 use super::view::MessageView;
-use crate::base::{Caller, UseCase, parse_id};
+use crate::base::{Caller, Change, UseCase, parse_id};
 
 impl Messages<'_> {
     /// Cancels a message that was not sent to a provider yet.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<MessageView> {
         caller.require(UseCase::CancelMessage)?;
         let id = parse_id(id, "message")?;
-        let (applied, state) = self.step(caller, id, Step::Cancel).await?;
+        let (applied, state) = self.step(caller.tenant, id, Step::Cancel).await?;
         if applied == Applied::Lost {
             let message = match state.wait {
                 Wait::Owned { .. } => "an attempt is in flight, so the message can no longer be cancelled",
@@ -22,6 +23,7 @@ impl Messages<'_> {
             };
             return Err(Error::wrong_state(message, state.status.as_str(), &["scheduled", "queued", "sending"]));
         }
+        self.record_apart(Change::new("message", "cancel", id), caller.tenant).await?;
         self.view(caller, id).await
     }
 
@@ -29,7 +31,7 @@ impl Messages<'_> {
     pub async fn resolve(&self, caller: &Caller, id: &str, action: Resolution) -> Result<MessageView> {
         caller.require(UseCase::ResolveMessage)?;
         let id = parse_id(id, "message")?;
-        let (applied, state) = self.step(caller, id, Step::Resolve { action }).await?;
+        let (applied, state) = self.decided(caller.tenant, id, action).await?;
         if applied == Applied::Lost {
             let message = "only a held message (one with a heldReason) can be resolved";
             return Err(Error::wrong_state(message, state.status.as_str(), &[Status::Scheduled.as_str(), Status::Sending.as_str()]));
@@ -39,10 +41,27 @@ impl Messages<'_> {
         self.view(caller, id).await
     }
 
-    async fn step(&self, caller: &Caller, id: MessageId, step: Step) -> Result<(Applied, State)> {
-        let transition = Transition::new(caller.tenant, id, step, self.ids().clock.now());
+    /// The same by the operator; `false` when it is not held, or not there.
+    pub async fn resolve_held(&self, tenant: TenantId, id: MessageId, action: Resolution) -> Result<bool> {
+        match self.decided(tenant, id, action).await {
+            Ok((applied, _)) => Ok(applied == Applied::Yes),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn decided(&self, tenant: TenantId, id: MessageId, action: Resolution) -> Result<(Applied, State)> {
+        let (applied, state) = self.step(tenant, id, Step::Resolve { action }).await?;
+        if applied == Applied::Yes {
+            self.record_apart(Change::new("message", "resolve", id).to(&json!({"action": action})), tenant).await?;
+        }
+        Ok((applied, state))
+    }
+
+    async fn step(&self, tenant: TenantId, id: MessageId, step: Step) -> Result<(Applied, State)> {
+        let transition = Transition::new(tenant, id, step, self.ids().clock.now());
         let transitioned = self.inner.store.transition(transition).await?;
-        self.inner.dispatch.count_decision(caller.tenant, &transitioned);
+        self.inner.dispatch.count_decision(tenant, &transitioned);
         match transitioned {
             Transitioned::Found { applied, state, .. } => Ok((applied, *state)),
             Transitioned::Missing => Err(Error::not_found("message")),

@@ -11,7 +11,7 @@ use super::Numbers;
 use super::charge::charge;
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::base::{Caller, UseCase, idempotency, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, rights};
 
 /// A number to acquire.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -65,9 +65,11 @@ impl Numbers<'_> {
         if !tx.acquire_number(caller.tenant, &number).await? {
             return Err(taken(&number.phone_number));
         }
+        let view = PhoneNumberView::from(number.clone());
+        Change::new("phone_number", "acquire", id).to(&view).record(&mut *tx, caller.tenant).await?;
         charge(&mut *tx, caller.tenant, &number, price, now, now).await?;
         tx.commit().await?;
-        Ok(number.into())
+        Ok(view)
     }
 
     /// Returns the 409 of a repeat. The number may have been released since.

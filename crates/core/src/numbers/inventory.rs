@@ -4,8 +4,10 @@ use nuncio_domain::number::{Capabilities, Capability, InventoryNumber, NumberPri
 use nuncio_domain::{Error, FieldError, Micros, PhoneNumberId, Result, TenantId, Timestamp, address};
 use nuncio_store::Tx;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::Numbers;
+use crate::base::Change;
 
 /// Numbers per transaction.
 const CHUNK: usize = 200;
@@ -57,6 +59,7 @@ impl Numbers<'_> {
             for number in chunk {
                 tx.put_inventory_number(tenant, number, now).await?;
             }
+            Change::new("inventory", "import", "inventory").to(&json!({"numbers": chunk.len()})).record(&mut *tx, tenant).await?;
             tx.commit().await?;
         }
         Ok(numbers.len())

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::Numbers;
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::base::{Caller, UseCase, parse_id, patch};
+use crate::base::{Caller, Change, UseCase, parse_id, patch};
 
 /// Changes of a number; absent fields stay unchanged.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -49,6 +49,7 @@ impl Numbers<'_> {
             None => self.inner.store.begin().await?,
         };
         let mut number = tx.lock_number(caller.tenant, id).await?.ok_or_else(|| Error::not_found("phone number"))?;
+        let before = PhoneNumberView::from(number.clone());
         if let Some(name) = asked.name {
             number.name = name.filter(|name| !name.is_empty());
         }
@@ -59,8 +60,10 @@ impl Numbers<'_> {
         }
         number.updated_at = now;
         tx.update_number(caller.tenant, &number).await?;
+        let view = PhoneNumberView::from(number);
+        Change::new("phone_number", "update", id).from(&before).to(&view).record(&mut *tx, caller.tenant).await?;
         self.commit_change(caller.tenant, tx).await?;
-        Ok(number.into())
+        Ok(view)
     }
 
     /// Returns a number to the inventory. Fails if a sender or an open invitation uses it.
@@ -75,6 +78,7 @@ impl Numbers<'_> {
         }
         refuse_reserved(&mut *tx, caller.tenant, &number, now).await?;
         tx.release_number(caller.tenant, id, now).await?;
+        Change::new("phone_number", "release", id).from(&PhoneNumberView::from(number)).record(&mut *tx, caller.tenant).await?;
         Ok(tx.commit().await?)
     }
 }

@@ -3,7 +3,10 @@
 use nuncio_domain::config::{Project, Sender};
 use nuncio_domain::{Environment, Error, Result, TenantId, limits, line};
 
+use serde_json::json;
+
 use super::Projects;
+use crate::base::Change;
 use crate::numbers;
 
 impl Projects<'_> {
@@ -29,6 +32,8 @@ impl Projects<'_> {
         }
         let mut tx = self.inner.store.begin().await?;
         tx.rename_project(project.id, name).await?;
+        let change = Change::new("project", "update", project.id).from(&json!({"name": project.name})).to(&json!({"name": name}));
+        change.record_of(&mut *tx, project).await?;
         Ok(tx.commit().await?)
     }
 
@@ -58,6 +63,7 @@ impl Projects<'_> {
                 numbers::stock_sandbox(&mut *tx, tenant, now).await?;
             }
         }
+        Change::new("project", "create", project.id).to(&json!({"name": name})).record_of(&mut *tx, &project).await?;
         tx.commit().await?;
         self.check_keys().await?;
         if let Some(sender) = simulated {

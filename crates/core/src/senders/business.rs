@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Senders;
-use crate::base::{Caller, UseCase, parse_id, patch::given};
+use crate::base::{Caller, Change, UseCase, parse_id, patch::given};
 
 /// Timeout for fetching a picture.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -217,7 +217,7 @@ impl Senders<'_> {
             if kept.as_ref().is_some_and(|kept| kept.account == account && !kept.unsent) {
                 return Ok(account);
             }
-            if self.keep(tenant, &connection, kept.as_ref(), &account).await? {
+            if self.keep(tenant, &connection, kept.as_ref(), &account, ask).await? {
                 return Ok(account);
             }
         }
@@ -225,7 +225,14 @@ impl Senders<'_> {
     }
 
     /// Stores a response, unless what the call was based on has changed.
-    async fn keep(&self, tenant: TenantId, asked: &Connection, before: Option<&KeptAccount>, account: &BusinessAccount) -> Result<bool> {
+    async fn keep(
+        &self,
+        tenant: TenantId,
+        asked: &Connection,
+        before: Option<&KeptAccount>,
+        account: &BusinessAccount,
+        ask: &Ask,
+    ) -> Result<bool> {
         let sender = asked.sender;
         let mut tx = self.change_config(tenant).await?;
         let connections = tx.connections_of_senders(tenant, &[sender]).await?;
@@ -237,6 +244,12 @@ impl Senders<'_> {
         let version = before.map_or(0, |kept| kept.version) + 1;
         let kept = KeptAccount { sender, version, account: account.clone(), unsent: false, updated_at: self.ids().clock.now() };
         tx.put_account(tenant, &kept).await?;
+        if !matches!(ask, Ask::Get) {
+            let shown = |account: &BusinessAccount| ProfileView::from(account.profile.clone());
+            let change = Change::new("sender", "update_profile", sender).to(&shown(account));
+            let change = if let Some(before) = before { change.from(&shown(&before.account)) } else { change };
+            change.record(&mut *tx, tenant).await?;
+        }
         self.commit_change(tenant, tx).await?;
         Ok(true)
     }

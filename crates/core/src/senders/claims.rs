@@ -9,9 +9,11 @@ use nuncio_domain::mailbox::{Proof, Status};
 use nuncio_domain::{Channel, ConnectionId, Error, ErrorCode, ProjectId, Result, SenderId, TenantId};
 use nuncio_store::{InboundAddress, MailDomain, Tx};
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
 
 use super::Senders;
+use crate::base::Change;
 
 /// The inbound address of a connection, and whether email for it is accepted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -123,6 +125,8 @@ impl Senders<'_> {
                 format!("another connection set up by the operator receives email for {}; remove that one first", inbound.address);
             return Err(Error::new(ErrorCode::Conflict, message));
         }
+        let change = Change::new("connection", "verify_address", connection.id);
+        change.to(&json!({"address": inbound.address, "by": "operator"})).record(&mut *tx, tenant).await?;
         self.commit_change(tenant, tx).await?;
         Ok(InboundAddress { is_claimed: true, ..inbound }.into())
     }
@@ -142,6 +146,7 @@ impl Senders<'_> {
                 revoke(&mut *tx, &mailbox).await?;
             }
         }
+        Change::new("mail_domain", "create", domain).record_of(&mut *tx, project).await?;
         tx.commit().await?;
         self.claim_mailboxes().await
     }
@@ -149,8 +154,12 @@ impl Senders<'_> {
     /// Removes a domain's assignment, and the claims based on it.
     pub async fn remove_mail_domain(&self, domain: &str) -> Result<()> {
         let mut tx = self.inner.store.begin().await?;
+        let owner = tx.find_mail_domain(domain).await?;
         if !tx.delete_mail_domain(domain).await? {
             return Err(Error::not_found("domain"));
+        }
+        if let Some(project) = tx.list_projects().await?.iter().find(|project| Some(project.id) == owner) {
+            Change::new("mail_domain", "delete", domain).record_of(&mut *tx, project).await?;
         }
         for mailbox in tx.mailboxes_of_domain(domain).await? {
             if mailbox.proof == Proof::Domain {

@@ -9,12 +9,12 @@ use nuncio_domain::{Channel, Environment, Error, FieldError, Redacted, Result, S
 use nuncio_secrets::Row;
 use nuncio_store::Tx;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::ConnectionView;
 use super::Senders;
-use crate::base::{Caller, SIM, UseCase, parse_id, patch::or_default};
+use crate::base::{Caller, Change, SIM, UseCase, parse_id, patch::or_default};
 
 /// A provider account to set up.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -77,12 +77,20 @@ impl Senders<'_> {
         tx.find_senders(tenant, &[sender]).await?.pop().ok_or_else(|| Error::not_found("sender"))?;
         self.check_kind(environment, channel, &put.kind)?;
         let before = connection_of(&mut *tx, tenant, sender, channel).await?;
+        let given: Vec<String> = put.secrets.expose().keys().cloned().collect();
         let (connection, mailbox) = self.connection((tenant, sender, channel), before.as_ref(), put, trusted)?;
         tx.put_connection(tenant, &connection).await?;
         self.claim_new(&mut *tx, (tenant, project), &connection, mailbox.as_deref()).await?;
         if channel == Channel::Whatsapp {
             forget_account(&mut *tx, tenant, sender).await?;
         }
+        let change = Change::new("connection", if before.is_none() { "create" } else { "update" }, connection.id);
+        let change = if let Some(before) = &before { change.from(&shown(before)) } else { change };
+        let mut after = shown(&connection);
+        if !given.is_empty() {
+            after["secretsGiven"] = given.into();
+        }
+        change.to(&after).record(&mut *tx, tenant).await?;
         self.commit_change(tenant, tx).await?;
         if channel == Channel::Whatsapp {
             self.query_new_account(tenant, sender).await;
@@ -98,6 +106,7 @@ impl Senders<'_> {
         if channel == Channel::Whatsapp {
             forget_account(&mut *tx, tenant, sender).await?;
         }
+        Change::new("connection", "delete", gone.id).from(&shown(&gone)).record(&mut *tx, tenant).await?;
         self.commit_change(tenant, tx).await?;
         self.inner.dispatch.removed(gone.id);
         Ok(())
@@ -216,6 +225,12 @@ async fn forget_account(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId) -> 
         tx.delete_account(tenant, sender).await?;
     }
     Ok(())
+}
+
+/// What the audit log shows of a connection.
+fn shown(connection: &Connection) -> Value {
+    let Connection { sender, channel, kind, settings, throttle, .. } = connection;
+    json!({"senderId": sender, "channel": channel, "kind": kind, "settings": settings, "throttle": throttle})
 }
 
 fn check_throttle(throttle: Option<Throttle>, errors: &mut Vec<FieldError>) {

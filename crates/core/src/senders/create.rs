@@ -11,7 +11,7 @@ use super::Senders;
 use super::change::WebhookFate;
 use super::command::{CreateSender, UpdateSender};
 use super::view::SenderView;
-use crate::base::{Caller, UseCase, idempotency, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, rights};
 use crate::numbers::refuse_other_holder;
 
 impl Senders<'_> {
@@ -84,6 +84,7 @@ impl Senders<'_> {
         }
         let told = secret.is_some();
         let view = self.one_view(&mut *tx, tenant, sender, secret).await?;
+        Change::new("sender", "create", view.id).to(&view).record(&mut *tx, tenant).await?;
         if told {
             self.webhooks().commit(tenant, tx).await?;
         } else {

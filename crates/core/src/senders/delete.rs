@@ -7,7 +7,7 @@ use nuncio_domain::{Error, ErrorCode, Result, SenderId, TenantId};
 use nuncio_store::Tx;
 
 use super::Senders;
-use crate::base::{Caller, UseCase, parse_id};
+use crate::base::{Caller, Change, UseCase, parse_id};
 use crate::webhooks::drop_waiting;
 
 /// More than the clocks of two nodes can differ.
@@ -29,8 +29,11 @@ impl Senders<'_> {
         not_busy(tx.has_queued_messages(tenant, id, None).await?)?;
         drop(tx);
         let mut tx = self.change_config(tenant).await?;
-        removable(&find(&mut *tx, tenant, id).await?)?;
+        let sender = find(&mut *tx, tenant, id).await?;
+        removable(&sender)?;
         not_busy(tx.has_queued_messages(tenant, id, Some(since)).await?)?;
+        let view = self.one_view(&mut *tx, tenant, sender, None).await?;
+        Change::new("sender", "delete", id).from(&view).record(&mut *tx, tenant).await?;
         self.removed(&mut *tx, tenant, id).await?;
         tx.delete_sender(tenant, id).await?;
         self.webhooks().commit(tenant, tx).await?;

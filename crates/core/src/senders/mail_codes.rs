@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 use super::Senders;
 use super::claims::{Claimed, InboundAddressView, domain_of, inbound_of, take, taken};
 use super::connections::place;
-use crate::base::{Caller, CodeRelay};
+use crate::base::{Caller, Change, CodeRelay};
 
 /// A code sent by email.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -85,6 +85,8 @@ impl Senders<'_> {
             sent_at: now,
         };
         tx.put_mail_code(caller.tenant, &code).await?;
+        let change = Change::new("connection", "request_code", connection.id).to(&json!({"address": address}));
+        change.record(&mut *tx, caller.tenant).await?;
         self.commit_change(caller.tenant, tx).await?;
         self.mail_code(caller.tenant, &connection, relay, &address, &digits).await?;
         Ok(SentCodeView { address, status: Inbound::Pending.as_str(), expires_at: Some(now.plus(limits::MAIL_CODE_TTL)) })
@@ -125,6 +127,10 @@ impl Senders<'_> {
         let owner = tx.find_mail_domain(domain_of(&inbound.address)).await?;
         let is_taken =
             owner.is_some_and(|owner| owner != project) || !take(&mut *tx, (tenant, connection.id), &inbound.address, Proof::Code).await?;
+        if !is_taken {
+            let change = Change::new("connection", "verify_address", connection.id);
+            change.to(&json!({"address": inbound.address, "by": "code"})).record(&mut *tx, tenant).await?;
+        }
         self.commit_change(tenant, tx).await?;
         if is_taken {
             return Err(taken(&inbound.address));

@@ -6,7 +6,7 @@ use super::Senders;
 use super::change::WebhookFate;
 use super::command::UpdateSender;
 use super::view::SenderView;
-use crate::base::{Caller, UseCase, parse_id};
+use crate::base::{Caller, Change, UseCase, parse_id};
 use crate::numbers::refuse_other_holder;
 use crate::webhooks::drop_waiting;
 
@@ -26,6 +26,7 @@ impl Senders<'_> {
         let found = tx.find_senders(tenant, &[id]).await?.pop();
         let mut sender = found.ok_or_else(|| Error::not_found("sender"))?;
         let borne = sender.phone_number.clone();
+        let shown = self.one_view(&mut *tx, tenant, sender.clone(), None).await?;
         let before = tx.find_webhook(tenant, Some(id)).await?;
         let mut errors = Vec::new();
         change.apply(&mut sender, &mut errors);
@@ -51,6 +52,7 @@ impl Senders<'_> {
             }
         }
         let view = self.one_view(&mut *tx, tenant, sender, secret).await?;
+        Change::new("sender", "update", id).from(&shown).to(&view).record(&mut *tx, tenant).await?;
         if stays {
             self.commit_change(tenant, tx).await?;
         } else {

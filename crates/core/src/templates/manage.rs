@@ -9,7 +9,7 @@ use super::Templates;
 use super::check;
 use super::command::{CreateTemplate, ListTemplates};
 use super::view::TemplateView;
-use crate::base::{Caller, UseCase, idempotency, list, list::Listed, parse_id, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, list, list::Listed, parse_id, rights};
 
 impl Templates<'_> {
     /// Creates a template. Returns all errors at once.
@@ -50,8 +50,10 @@ impl Templates<'_> {
             let message = format!("there is a template named {:?} in language {}; delete it first", template.name, template.language);
             return Err(Error::new(ErrorCode::Conflict, message));
         }
+        let view = TemplateView::from(&template);
+        Change::new("template", "create", template.id).to(&view).record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
-        Ok(TemplateView::from(&template))
+        Ok(view)
     }
 
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<TemplateView> {
@@ -74,9 +76,10 @@ impl Templates<'_> {
         caller.require(UseCase::DeleteTemplate)?;
         let id = parse_id(id, "template")?;
         let mut tx = self.inner.store.begin().await?;
-        let deleted = tx.delete_template(caller.tenant, id).await?;
-        tx.commit().await?;
-        if deleted { Ok(()) } else { Err(Error::not_found("template")) }
+        let template = tx.find_template(caller.tenant, id).await?.ok_or_else(|| Error::not_found("template"))?;
+        tx.delete_template(caller.tenant, id).await?;
+        Change::new("template", "delete", id).from(&TemplateView::from(&template)).record(&mut *tx, caller.tenant).await?;
+        Ok(tx.commit().await?)
     }
 
     pub(crate) async fn find(&self, tenant: TenantId, id: TemplateId) -> Result<Template> {

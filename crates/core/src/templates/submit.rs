@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::Templates;
 use super::command::SubmitTemplate;
 use super::view::TemplateView;
-use crate::base::{Caller, UseCase, parse_id};
+use crate::base::{Caller, Change, UseCase, parse_id};
 
 /// Delay before a submitted template is first polled, and interval after that.
 const FIRST_LOOK: Duration = Duration::from_secs(60);
@@ -211,6 +211,9 @@ pub(super) async fn change(
         if template.status != before.status {
             tx.insert_event(tenant, &event(&template, before.status), now).await?;
         }
+        let verb = if template.content.revision == before.content.revision { "submit" } else { "update" };
+        let change = Change::new("template", verb, id).from(&TemplateView::from(&before)).to(&TemplateView::from(&template));
+        change.record(&mut *tx, tenant).await?;
         tx.commit().await?;
         return Ok(Some(template));
     }

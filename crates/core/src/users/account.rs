@@ -4,6 +4,7 @@ use nuncio_domain::user::Session;
 use nuncio_domain::{Error, Redacted, Result, Timestamp};
 
 use super::{SignedIn, Users, password};
+use crate::base::Change;
 
 /// A browser that is signed in.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,6 +38,7 @@ impl Users<'_> {
         let sessions = tx.list_sessions(who.user.id, self.ids().clock.now()).await?;
         let session = sessions.iter().find(|session| id(session) == browser).ok_or_else(|| Error::not_found("browser"))?;
         tx.delete_session(&session.hash).await?;
+        Change::new("person", "sign_out_browser", &who.user.email).record_of(&mut *tx, &who.project).await?;
         Ok(tx.commit().await?)
     }
 

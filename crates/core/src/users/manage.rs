@@ -5,9 +5,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_domain::config::Project;
 use nuncio_domain::user::{Role, User};
 use nuncio_domain::{Error, ErrorCode, FieldError, ProjectId, Redacted, Result, limits, line};
+use nuncio_store::Tx;
+use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
 use super::{Users, password, sign_in_address};
+use crate::base::Change;
 
 /// A person to make.
 #[derive(Clone, Debug)]
@@ -51,6 +54,7 @@ impl Users<'_> {
         }
         tx.insert_user(&user, self.ids().clock.now()).await?;
         tx.rename_project(oldest.id, project).await?;
+        Change::new("person", "create", &user.email).to(&shown(&user)).by(&user.email).record_of(&mut *tx, &oldest).await?;
         tx.commit().await?;
         self.open_session(&user).await
     }
@@ -62,6 +66,7 @@ impl Users<'_> {
         if !tx.insert_user(&user, self.ids().clock.now()).await? {
             return Err(Error::field("email", "is already in use"));
         }
+        Change::new("person", "create", &user.email).to(&shown(&user)).record_of(&mut *tx, project).await?;
         tx.commit().await?;
         Ok(user)
     }
@@ -75,6 +80,8 @@ impl Users<'_> {
         let hashed = password::hash(password.expose(), &*self.ids().entropy).await?;
         let mut tx = self.inner.store.begin().await?;
         let user = tx.find_user(&email).await?.ok_or_else(|| Error::not_found("person"))?;
+        let project = project_of(&mut *tx, &user).await?;
+        Change::new("person", "change_password", &user.email).record_of(&mut *tx, &project).await?;
         tx.update_user(&User { password: hashed, ..user }).await?;
         Ok(tx.commit().await?)
     }
@@ -88,6 +95,8 @@ impl Users<'_> {
         if user.role == Role::Owner && owners == 1 {
             return Err(Error::new(ErrorCode::InvalidRequest, format!("{email} is the only owner of the project; make another one first")));
         }
+        let project = project_of(&mut *tx, &user).await?;
+        Change::new("person", "delete", &user.email).from(&shown(&user)).record_of(&mut *tx, &project).await?;
         tx.delete_user(user.id).await?;
         Ok(tx.commit().await?)
     }
@@ -105,6 +114,17 @@ impl Users<'_> {
             return Err(Error::invalid(faults));
         }
         let password = password::hash(new.password.expose(), &*self.ids().entropy).await?;
-        Ok(User { id: self.ids().next(), project, email: email.unwrap_or_default(), role, password })
+        Ok(User { id: self.ids().next(), project, email: email.unwrap_or_default(), role, password, factor: None, factor_version: 0 })
     }
+}
+
+/// What the audit log shows of a person.
+pub(super) fn shown(user: &User) -> Value {
+    json!({"role": user.role.as_str()})
+}
+
+/// The project of a person.
+pub(super) async fn project_of(tx: &mut dyn Tx, user: &User) -> Result<Project> {
+    let found = tx.list_projects().await?.into_iter().find(|project| project.id == user.project);
+    found.ok_or_else(|| Error::not_found("project"))
 }

@@ -1,15 +1,22 @@
 //! People who sign in to the dashboard: the first one, signing in and out, and what their role allows.
 
 mod account;
+mod audit;
+mod factor;
 mod manage;
+mod oidc;
 mod password;
 mod sign_in;
+mod totp;
 
 use nuncio_domain::address::{self, InvalidRecipient};
 
 pub use account::Browser;
+pub use audit::{AuditEntryView, ListAudit};
+pub use factor::{FactorState, PendingFactor};
 pub use manage::NewUser;
-pub use sign_in::{SignIn, SignedIn};
+pub use oidc::{Oidc, OidcBegun, OidcSettings};
+pub use sign_in::{SignIn, SignInStep, SignedIn};
 
 /// The address that someone signs in with. Capitals do not count, whatever mail servers make of them.
 fn sign_in_address(text: &str) -> Result<String, InvalidRecipient> {

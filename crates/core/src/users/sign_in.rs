@@ -12,8 +12,9 @@ use nuncio_secrets::mac;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+use super::manage::project_of;
 use super::{Users, password, sign_in_address};
-use crate::base::Caller;
+use crate::base::{Caller, Change};
 
 /// For how long a browser stays signed in.
 const SESSION: Duration = Duration::from_secs(14 * 86_400);
@@ -26,6 +27,15 @@ pub struct SignIn {
     /// Their email address.
     pub email: String,
     pub password: Redacted<String>,
+}
+
+/// What comes after the password.
+#[derive(Clone, Debug)]
+pub enum SignInStep {
+    /// Nothing: this is the cookie.
+    Done(Redacted<String>),
+    /// A code. The second step brings this with it.
+    SecondStep(Redacted<String>),
 }
 
 /// Who is signed in.
@@ -42,16 +52,19 @@ pub struct SignedIn {
 }
 
 impl Users<'_> {
-    /// Signs someone in. The value of the cookie is shown to nobody else. `401 unauthorized` for a wrong address or password, which of
+    /// Signs someone in. `401 unauthorized` for a wrong address or password, which of
     /// both is not said.
-    pub async fn sign_in(&self, entered: &SignIn) -> Result<Redacted<String>> {
+    pub async fn sign_in(&self, entered: &SignIn) -> Result<SignInStep> {
         let email = sign_in_address(&entered.email).unwrap_or_default();
         let user = self.inner.store.read().await?.find_user(&email).await?;
         if !password::is(entered.password.expose(), user.as_ref().map(|user| &user.password)).await? {
             return Err(Error::new(ErrorCode::Unauthorized, "the email address or the password is wrong"));
         }
         let user = user.ok_or_else(|| Error::new(ErrorCode::Unauthorized, "the email address or the password is wrong"))?;
-        self.open_session(&user).await
+        if self.has_factor(&user)? {
+            return Ok(SignInStep::SecondStep(self.ticket(&user)));
+        }
+        self.open_session(&user).await.map(SignInStep::Done)
     }
 
     pub(super) async fn open_session(&self, user: &User) -> Result<Redacted<String>> {
@@ -64,6 +77,8 @@ impl Users<'_> {
         let mut tx = self.inner.store.begin().await?;
         tx.purge_sessions(now, PURGED).await?;
         tx.insert_session(&session).await?;
+        let project = project_of(&mut *tx, user).await?;
+        Change::new("person", "sign_in", &user.email).by(&user.email).record_of(&mut *tx, &project).await?;
         tx.commit().await?;
         Ok(Redacted::new(cookie))
     }
@@ -105,6 +120,7 @@ impl Users<'_> {
     pub async fn sign_out(&self, signed_in: &SignedIn) -> Result<()> {
         let mut tx = self.inner.store.begin().await?;
         tx.delete_session(&signed_in.session.hash).await?;
+        Change::new("person", "sign_out", &signed_in.user.email).record_of(&mut *tx, &signed_in.project).await?;
         Ok(tx.commit().await?)
     }
 }

@@ -6,12 +6,12 @@ use nuncio_domain::{Error, ErrorCode, FieldError, Permission, Redacted, Result, 
 use nuncio_secrets::Row;
 use nuncio_store::{Store, Tx};
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::Webhooks;
 use super::{changed, sign};
-use crate::base::{Caller, Core, UseCase, parse_id};
+use crate::base::{Caller, Change, Core, UseCase, parse_id};
 
 /// The webhook of an environment, for events that belong to no sender.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -116,8 +116,12 @@ impl Webhooks<'_> {
         let mut tx = self.change_config(caller.tenant).await?;
         let before = tx.find_webhook(caller.tenant, None).await?;
         let is_new = before.is_none();
+        let shown = before.as_ref().map(|webhook| WebhookView::new(webhook, None));
         let (webhook, secret) = self.changed(caller.tenant, None, before, change)?;
         tx.put_webhook(caller.tenant, &webhook).await?;
+        let entry = Change::new("webhook", if is_new { "create" } else { "update" }, "webhook").to(&WebhookView::new(&webhook, None));
+        let entry = if let Some(shown) = &shown { entry.from(shown) } else { entry };
+        entry.record(&mut *tx, caller.tenant).await?;
         self.commit(caller.tenant, tx).await?;
         if !webhook.active {
             drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await?;
@@ -129,9 +133,10 @@ impl Webhooks<'_> {
     pub async fn delete(&self, caller: &Caller) -> Result<()> {
         caller.require(UseCase::DeleteWebhook)?;
         let mut tx = self.change_config(caller.tenant).await?;
-        if !tx.delete_webhook(caller.tenant, None).await? {
-            return Err(Error::not_found("webhook"));
-        }
+        let gone = tx.find_webhook(caller.tenant, None).await?.ok_or_else(|| Error::not_found("webhook"))?;
+        tx.delete_webhook(caller.tenant, None).await?;
+        let change = Change::new("webhook", "delete", "webhook").from(&WebhookView::new(&gone, None));
+        change.record(&mut *tx, caller.tenant).await?;
         self.commit(caller.tenant, tx).await?;
         Ok(drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await?)
     }
@@ -171,6 +176,9 @@ impl Webhooks<'_> {
         webhook.previous_until = secrets.previous.as_ref().map(|_| now.plus(limits::SECRET_OVERLAP));
         webhook.updated_at = now;
         tx.put_webhook(tenant, &webhook).await?;
+        let of = sender.map_or_else(|| "webhook".to_owned(), |sender| sender.to_string());
+        let after = json!({"oldSecret": if expire == ExpireOld::Now { "expired" } else { "signs for 24 hours" }});
+        Change::new("webhook", "rotate_secret", of).to(&after).record(&mut *tx, tenant).await?;
         self.commit(tenant, tx).await?;
         Ok(Redacted::new(secrets.current))
     }

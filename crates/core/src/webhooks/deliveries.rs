@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::Webhooks;
 use crate::base::list::{Listed, asked, words};
-use crate::base::{Caller, UseCase, list, parse_id};
+use crate::base::{Caller, Change, UseCase, list, parse_id};
 use crate::webhooks::events::Event;
 
 /// An event on its way to a webhook.
@@ -208,6 +208,7 @@ impl Webhooks<'_> {
             return Err(Error::wrong_state("the webhook that it was for is not active", "inactive", &["active"]));
         }
         tx.replay_delivery(caller.tenant, id, self.ids().clock.now()).await?;
+        Change::new("delivery", "replay", id).record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
         self.inner.dispatch.logs().changed(caller.tenant);
         self.delivery(caller, id).await
@@ -237,6 +238,8 @@ impl Webhooks<'_> {
         let occurrence = Occurrence { kind: EventType::WebhookTest, sender, data };
         let event = NewEvent { kind: ResourceKind::Webhook, resource, sequence: 1, occurrences: vec![occurrence] };
         tx.insert_event(caller.tenant, &event, now).await?;
+        let of = sender.map_or_else(|| "webhook".to_owned(), |sender| sender.to_string());
+        Change::new("webhook", "test", of).record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
         let mut tx = self.inner.store.read().await?;
         let entry = tx.find_log_entry(caller.tenant, ResourceKind::Webhook, resource, 1).await?;

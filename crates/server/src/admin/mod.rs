@@ -10,8 +10,8 @@ mod senders;
 mod socket;
 mod storage;
 
-use nuncio_core::Core;
 use nuncio_core::numbers::ImportedNumber;
+use nuncio_core::{Act, Core};
 use nuncio_domain::broadcast::ReviewPolicy;
 use nuncio_domain::config::Project;
 use nuncio_domain::lifecycle::Resolution;
@@ -41,27 +41,60 @@ pub enum Command {
     /// Show all projects.
     ProjectsList,
     /// Make a project.
-    ProjectsCreate { name: String },
+    ProjectsCreate {
+        name: String,
+    },
     /// Give the project another name.
-    ProjectsRename { name: String },
+    ProjectsRename {
+        name: String,
+    },
     /// Make an API key.
-    KeysCreate { name: String, env: Environment, permissions: Vec<String> },
+    KeysCreate {
+        name: String,
+        env: Environment,
+        permissions: Vec<String>,
+    },
     /// Show all keys of a world.
-    KeysList { env: Option<Environment> },
+    KeysList {
+        env: Option<Environment>,
+    },
     /// Revoke a key.
-    KeysRevoke { id: String },
+    KeysRevoke {
+        id: String,
+    },
     /// Show all senders of a world.
-    SendersList { env: Option<Environment> },
+    SendersList {
+        env: Option<Environment>,
+    },
     /// Make a sender.
-    SendersCreate { env: Environment, name: String, phone_number: String, default: bool },
+    SendersCreate {
+        env: Environment,
+        name: String,
+        phone_number: String,
+        default: bool,
+    },
     /// Change a sender.
-    SendersUpdate { env: Environment, id: String, name: Option<String>, phone_number: Option<String>, default: bool },
+    SendersUpdate {
+        env: Environment,
+        id: String,
+        name: Option<String>,
+        phone_number: Option<String>,
+        default: bool,
+    },
     /// Make a sender like one of the other world.
-    SendersCopy { id: String, to: Environment },
+    SendersCopy {
+        id: String,
+        to: Environment,
+    },
     /// Remove a sender.
-    SendersDelete { env: Environment, id: String },
+    SendersDelete {
+        env: Environment,
+        id: String,
+    },
     /// Show all connections of a world.
-    ConnectionsList { env: Option<Environment> },
+    ConnectionsList {
+        env: Option<Environment>,
+    },
     /// Set the provider account of a channel.
     ConnectionsSet {
         env: Environment,
@@ -72,41 +105,89 @@ pub enum Command {
         secrets: Map<String, Value>,
     },
     /// Remove the provider account of a channel.
-    ConnectionsRemove { env: Environment, sender: Option<String>, channel: String },
+    ConnectionsRemove {
+        env: Environment,
+        sender: Option<String>,
+        channel: String,
+    },
     /// Vouch for the inbound address of a connection.
-    ConnectionsVerify { env: Environment, sender: Option<String>, channel: String },
+    ConnectionsVerify {
+        env: Environment,
+        sender: Option<String>,
+        channel: String,
+    },
     /// Show the domains of all projects.
     DomainsList,
     /// Give a domain to the project.
-    DomainsAdd { domain: String },
+    DomainsAdd {
+        domain: String,
+    },
     /// Take a domain back.
-    DomainsRemove { domain: String },
+    DomainsRemove {
+        domain: String,
+    },
     /// Reach for the provider and log in.
-    ConnectionsTest { env: Environment, sender: Option<String>, channel: String },
+    ConnectionsTest {
+        env: Environment,
+        sender: Option<String>,
+        channel: String,
+    },
     /// Show the inventory of phone numbers of a world.
-    NumbersList { env: Option<Environment> },
+    NumbersList {
+        env: Option<Environment>,
+    },
     /// Enter many numbers.
-    NumbersImport { env: Environment, numbers: Vec<ImportedNumber> },
+    NumbersImport {
+        env: Environment,
+        numbers: Vec<ImportedNumber>,
+    },
     /// Enter one number.
-    NumbersAdd { env: Environment, number: ImportedNumber },
+    NumbersAdd {
+        env: Environment,
+        number: ImportedNumber,
+    },
     /// Show messages that wait for a person.
     HeldList,
     /// Decide about held messages.
-    HeldResolve { id: Option<String>, all: bool, action: Resolution },
+    HeldResolve {
+        id: Option<String>,
+        all: bool,
+        action: Resolution,
+    },
     /// Take over a price file.
-    PricesImport { csv: String, own: bool, replace: bool },
+    PricesImport {
+        csv: String,
+        own: bool,
+        replace: bool,
+    },
     /// Show the price list.
-    PricesList { own: bool },
+    PricesList {
+        own: bool,
+    },
     /// Show what is on the accounts of a world.
-    BalanceShow { env: Environment },
+    BalanceShow {
+        env: Environment,
+    },
     /// Put money in, or take some out.
-    BalanceAdd { env: Environment, amount: String, reference: Option<String> },
+    BalanceAdd {
+        env: Environment,
+        amount: String,
+        reference: Option<String>,
+    },
     /// Switch the limit to what is available on or off.
-    BalanceLimit { env: Environment, on: bool },
+    BalanceLimit {
+        env: Environment,
+        on: bool,
+    },
     /// Show how much a world stores, and how much it may.
-    StorageShow { env: Option<Environment> },
+    StorageShow {
+        env: Option<Environment>,
+    },
     /// Set how many bytes of messages a world may store; none for no limit.
-    StorageLimit { env: Environment, max_bytes: Option<i64> },
+    StorageLimit {
+        env: Environment,
+        max_bytes: Option<i64>,
+    },
     /// Show what takes the room in the database.
     DbSize,
     /// Show who may sign in to the dashboard.
@@ -114,15 +195,29 @@ pub enum Command {
     /// Show the link of the first person.
     PeopleLink,
     /// Add a person.
-    PeopleAdd { email: String, role: String },
+    PeopleAdd {
+        email: String,
+        role: String,
+    },
     /// Give a person a new password.
-    PeoplePassword { email: String },
+    PeoplePassword {
+        email: String,
+    },
     /// Remove a person.
-    PeopleRemove { email: String },
+    PeopleResetFactor {
+        email: String,
+    },
+    PeopleRemove {
+        email: String,
+    },
     /// Show broadcasts that wait for a person's review.
     ReviewsList,
     /// Decide about one of them.
-    ReviewsDecide { id: String, approve: bool, reason: Option<String> },
+    ReviewsDecide {
+        id: String,
+        approve: bool,
+        reason: Option<String>,
+    },
     /// Show what is asked of the content of broadcasts, after changing what is given.
     ReviewsPolicy {
         env: Option<Environment>,
@@ -131,7 +226,9 @@ pub enum Command {
         allowed_domains: Option<Vec<String>>,
     },
     /// Show every text that a person decided about.
-    ReviewsExport { env: Option<Environment> },
+    ReviewsExport {
+        env: Option<Environment>,
+    },
     /// Look for what is wrong.
     Doctor,
 }
@@ -149,6 +246,10 @@ macro_rules! listed {
 
 /// Runs a command.
 pub async fn run(core: &Core, request: Request) -> Result<CommandOutput> {
+    Act::command_line(core.ids().clone()).run(Box::pin(carry_out(core, request))).await
+}
+
+async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
     let project = project(core, request.project.as_deref()).await?;
     match request.command {
         Command::ProjectsList => projects_list(core).await,
@@ -209,6 +310,7 @@ pub async fn run(core: &Core, request: Request) -> Result<CommandOutput> {
         Command::PeopleLink => people::link(core).await,
         Command::PeopleAdd { email, role } => people::add(core, &project, &email, &role).await,
         Command::PeoplePassword { email } => people::new_password(core, &email).await,
+        Command::PeopleResetFactor { email } => people::reset_factor(core, &email).await,
         Command::PeopleRemove { email } => people::remove(core, &email).await,
         Command::ReviewsList => crate::reviews::list(core, &project).await,
         Command::ReviewsDecide { id, approve, reason } => crate::reviews::decide(core, &project, &id, approve, reason.as_deref()).await,

@@ -23,6 +23,11 @@ pub(super) enum PeopleAction {
         /// Their email address.
         email: String,
     },
+    /// Switch off the second factor of a person who lost it.
+    ResetFactor {
+        /// Their email address.
+        email: String,
+    },
     /// Remove a person and end their sessions.
     Remove {
         /// Their email address.
@@ -37,6 +42,7 @@ impl From<PeopleAction> for Command {
             PeopleAction::Link => Self::PeopleLink,
             PeopleAction::Add { email, role } => Self::PeopleAdd { email, role },
             PeopleAction::Password { email } => Self::PeoplePassword { email },
+            PeopleAction::ResetFactor { email } => Self::PeopleResetFactor { email },
             PeopleAction::Remove { email } => Self::PeopleRemove { email },
         }
     }

@@ -6,9 +6,9 @@ use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 /// One operation, and how to call it. A word in braces is the fixture of that name.
-struct Row {
-    operation: &'static str,
-    method: &'static str,
+pub(crate) struct Row {
+    pub(crate) operation: &'static str,
+    pub(crate) method: &'static str,
     path: &'static str,
     body: Option<&'static str>,
     permission: Option<&'static str>,
@@ -31,7 +31,7 @@ const ALSO: &[(&str, &str)] = &[
     ("rotate_sender_webhook_secret", "senders:write"),
 ];
 
-const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     row("send_message", "POST", "/v1/messages", Some(r#"{"to":"+34600111222","text":"x"}"#), Some("messages:send")),
     row("send_messages", "POST", "/v1/messages/batch", Some(r#"{"messages":[{"to":"+34600111222","text":"x"}]}"#), Some("messages:send")),
     row("list_messages", "GET", "/v1/messages", None, Some("messages:read")),
@@ -176,7 +176,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// What the paths speak of, made in the test world.
-async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
+pub(crate) async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
     let message = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
     let made = app.post("/v1/senders", json!({"name": "fixture"})).await.expect(201).json();
     let sender = made["id"].as_str().expect("an id").to_owned();
@@ -239,7 +239,7 @@ async fn broadcast(app: &TestApp) -> Vec<(&'static str, String)> {
     vec![("broadcast", id), ("broadcastContact", contact)]
 }
 
-async fn call(app: &TestApp, row: &Row, fixtures: &[(&str, String)], key: Option<&str>) -> (u16, Value) {
+pub(crate) async fn call(app: &TestApp, row: &Row, fixtures: &[(&str, String)], key: Option<&str>) -> (u16, Value) {
     let fill = |text: &str| fixtures.iter().fold(text.to_owned(), |text, (name, id)| text.replace(&format!("{{{name}}}"), id));
     let auth = key.map(|k| format!("Bearer {k}"));
     let headers: Vec<(&str, &str)> = auth.iter().map(|a| ("authorization", a.as_str())).collect();

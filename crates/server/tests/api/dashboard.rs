@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::broadcasts::{act, add, draft, finish};
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
-const PASSWORD: &str = "correct horse battery";
+pub(crate) const PASSWORD: &str = "correct horse battery";
 
 /// A browser: keeps its cookie, and sends the key of forms.
 pub(crate) struct Browser<'a> {
@@ -38,7 +38,7 @@ impl<'a> Browser<'a> {
     }
 
     /// Sends a form as it stands.
-    async fn send(&self, path: &str, fields: &[(&str, &str)]) -> TestResponse {
+    pub(crate) async fn send(&self, path: &str, fields: &[(&str, &str)]) -> TestResponse {
         let mut body = url::form_urlencoded::Serializer::new(String::new());
         body.extend_pairs(fields);
         self.app.raw("POST", path, &[("cookie", &self.cookie), FORM], body.finish().into_bytes()).await
@@ -57,13 +57,13 @@ impl<'a> Browser<'a> {
         self.send(path, &fields).await
     }
 
-    async fn sign_in(&mut self, email: &str, password: &str) -> TestResponse {
+    pub(crate) async fn sign_in(&mut self, email: &str, password: &str) -> TestResponse {
         let answer = self.send("/sign-in", &[("email", email), ("password", password), ("to", "/messages")]).await;
         self.remember(&answer);
         answer
     }
 
-    fn remember(&mut self, answer: &TestResponse) {
+    pub(crate) fn remember(&mut self, answer: &TestResponse) {
         let line = answer.header("set-cookie");
         if !line.is_empty() {
             assert!(line.contains("HttpOnly") && line.contains("SameSite=Lax"), "{line}");

@@ -1,6 +1,7 @@
 //! The HTTP API, tested as a whole: requests go through the real router, dispatch runs by a clock that the test holds.
 
 mod attachments;
+mod audit;
 mod authz;
 mod batch;
 mod bounds;
@@ -22,7 +23,11 @@ mod contacts_fields;
 mod contacts_merge;
 mod contract;
 mod dashboard;
+mod dashboard_audit;
+mod dashboard_factor;
+mod dashboard_oidc;
 mod dashboard_pages;
+mod dashboard_security;
 mod dashboard_work;
 mod dispatch;
 mod edge;

@@ -1,6 +1,7 @@
 //! Senders: made, changed, listed, removed, copied.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nuncio::admin::{Command, CommandOutput, Request, run};
 use nuncio_domain::Environment;
@@ -143,7 +144,7 @@ async fn a_patch_changes_what_it_names_and_null_clears_what_can_be_cleared() {
         let body = json!({"name": "Shop", "phoneNumber": "+34600111222", "webhookUrl": "https://example.com/a", "webhookEvents": ["message.sent"],
             "allowedCountries": ["ES"], "dailySpendLimit": 1});
         let made = make(&app, body).await;
-        app.clock.advance(std::time::Duration::from_secs(1));
+        app.clock.advance(Duration::from_secs(1));
         let renamed = patch(&app, &made, json!({"name": "Store"})).await.expect(200).json();
         assert_ne!(renamed["updatedAt"], made["updatedAt"]);
         let mut expected = made.clone();
@@ -209,6 +210,7 @@ async fn pages_show_each_sender_once_and_no_other_world() {
     let app = TestApp::start().await;
     for n in 0..4 {
         make(&app, json!({"name": format!("s{n}")})).await;
+        app.clock.advance(Duration::from_millis(1)); // ids of one millisecond have no order
     }
     live(&app, "POST", "/v1/senders", Some(json!({"name": "elsewhere"}))).await.expect(201);
     let (mut names, mut cursor) = (Vec::new(), String::new());
@@ -318,7 +320,7 @@ async fn a_sender_goes_only_when_nothing_needs_it() {
         for _ in 0..2 {
             let refused = app.request("DELETE", &path(&made), None).await.expect(400).json();
             assert_eq!(refused["details"]["reason"], "queued_messages");
-            app.advance(std::time::Duration::from_secs(300)).await; // long ago, or just now: it counts
+            app.advance(Duration::from_secs(300)).await; // long ago, or just now: it counts
         }
         app.request("POST", &format!("/v1/messages/{message}/cancel"), None).await.expect(200);
         let answer = app.request("DELETE", &path(&made), None).await.expect(204);

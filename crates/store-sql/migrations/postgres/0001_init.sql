@@ -703,14 +703,16 @@ CREATE TABLE mail_codes (
     PRIMARY KEY (tenant_id, address)
 );
 
--- People who sign in to the dashboard. A password is a hash.
+-- People who sign in to the dashboard. A password is a hash; `factor` is sealed.
 CREATE TABLE users (
-    id         UUID NOT NULL PRIMARY KEY,
-    project_id UUID NOT NULL REFERENCES projects (id),
-    email      TEXT COLLATE "C" NOT NULL UNIQUE,
-    role       SMALLINT NOT NULL,
-    password   TEXT COLLATE "C" NOT NULL,
-    created_at BIGINT NOT NULL
+    id             UUID NOT NULL PRIMARY KEY,
+    project_id     UUID NOT NULL REFERENCES projects (id),
+    email          TEXT COLLATE "C" NOT NULL UNIQUE,
+    role           SMALLINT NOT NULL,
+    password       TEXT COLLATE "C" NOT NULL,
+    factor         BYTEA,
+    factor_version BIGINT NOT NULL,
+    created_at     BIGINT NOT NULL
 );
 
 -- Browsers that are signed in, by the hash of their cookie.
@@ -724,3 +726,23 @@ CREATE TABLE sessions (
 
 CREATE INDEX sessions_user_idx ON sessions (user_id);
 CREATE INDEX sessions_expired_idx ON sessions (expires_at);
+
+-- Who changed what; rows are only added. `actor`: an email address, the id of an API key or invitation, or `command line`. `before` and
+-- `after`: JSON of the members that changed, without secrets, contents of messages and personal data of contacts.
+CREATE TABLE audit_log (
+    tenant_id   BIGINT NOT NULL,
+    id          UUID NOT NULL,
+    actor_kind  SMALLINT NOT NULL,
+    actor       TEXT COLLATE "C" NOT NULL,
+    actor_label TEXT COLLATE "C" NOT NULL,
+    origin      TEXT COLLATE "C" NOT NULL,
+    kind        TEXT COLLATE "C" NOT NULL,
+    verb        TEXT COLLATE "C" NOT NULL,
+    resource    TEXT COLLATE "C" NOT NULL,
+    before      TEXT COLLATE "C",
+    after       TEXT COLLATE "C",
+    PRIMARY KEY (tenant_id, id)
+);
+
+CREATE INDEX audit_log_actor_idx ON audit_log (tenant_id, actor, id);
+CREATE INDEX audit_log_resource_idx ON audit_log (tenant_id, resource, id);

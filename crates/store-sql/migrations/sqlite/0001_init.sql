@@ -703,14 +703,16 @@ CREATE TABLE mail_codes (
     PRIMARY KEY (tenant_id, address)
 ) STRICT, WITHOUT ROWID;
 
--- People who sign in to the dashboard. A password is a hash.
+-- People who sign in to the dashboard. A password is a hash; `factor` is sealed.
 CREATE TABLE users (
-    id         BLOB NOT NULL PRIMARY KEY,
-    project_id BLOB NOT NULL REFERENCES projects (id),
-    email      TEXT NOT NULL UNIQUE,
-    role       INTEGER NOT NULL,
-    password   TEXT NOT NULL,
-    created_at INTEGER NOT NULL
+    id             BLOB NOT NULL PRIMARY KEY,
+    project_id     BLOB NOT NULL REFERENCES projects (id),
+    email          TEXT NOT NULL UNIQUE,
+    role           INTEGER NOT NULL,
+    password       TEXT NOT NULL,
+    factor         BLOB,
+    factor_version INTEGER NOT NULL,
+    created_at     INTEGER NOT NULL
 ) STRICT;
 
 -- Browsers that are signed in, by the hash of their cookie.
@@ -724,3 +726,23 @@ CREATE TABLE sessions (
 
 CREATE INDEX sessions_user_idx ON sessions (user_id);
 CREATE INDEX sessions_expired_idx ON sessions (expires_at);
+
+-- Who changed what; rows are only added. `actor`: an email address, the id of an API key or invitation, or `command line`. `before` and
+-- `after`: JSON of the members that changed, without secrets, contents of messages and personal data of contacts.
+CREATE TABLE audit_log (
+    tenant_id   INTEGER NOT NULL,
+    id          BLOB NOT NULL,
+    actor_kind  INTEGER NOT NULL,
+    actor       TEXT NOT NULL,
+    actor_label TEXT NOT NULL,
+    origin      TEXT NOT NULL,
+    kind        TEXT NOT NULL,
+    verb        TEXT NOT NULL,
+    resource    TEXT NOT NULL,
+    before      TEXT,
+    after       TEXT,
+    PRIMARY KEY (tenant_id, id)
+) STRICT;
+
+CREATE INDEX audit_log_actor_idx ON audit_log (tenant_id, actor, id);
+CREATE INDEX audit_log_resource_idx ON audit_log (tenant_id, resource, id);

@@ -56,6 +56,7 @@ pub const DISTRIBUTED: &[&str] = &[
     "balances",
     "storage_quotas",
     "review_policies",
+    "audit_log",
 ];
 
 /// Brings the schema up to date and spreads its tables. Tables that are spread already stay as they are. Fails without the extension.

@@ -4,6 +4,7 @@
 
 use super::{Db, SqlTx, dialect};
 
+mod audit;
 mod broadcasts;
 mod contacts;
 mod deliveries;

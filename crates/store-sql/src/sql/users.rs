@@ -12,15 +12,17 @@ use super::directory::environment;
 use crate::SqlxResult as _;
 use crate::row::corrupt;
 
-type UserRow = (Uuid, Uuid, String, i16, String);
+type UserRow = (Uuid, Uuid, String, i16, String, Option<Vec<u8>>, i64);
 
-fn user((id, project, email, role, password): UserRow) -> Result<User> {
+fn user((id, project, email, role, password, factor, factor_version): UserRow) -> Result<User> {
     Ok(User {
         id: UserId::from_uuid(id),
         project: ProjectId::from_uuid(project),
         email,
         role: Role::from_number(role).ok_or_else(|| corrupt("users", format!("role {role}")))?,
         password: Redacted::new(password),
+        factor: factor.map(Redacted::new),
+        factor_version,
     })
 }
 
@@ -34,8 +36,8 @@ impl UserRepo for SqlTx {
     async fn insert_user(&mut self, user: &User, now: Timestamp) -> Result<bool> {
         let done = sqlx::query(
             r"
-                INSERT INTO users (id, project_id, email, role, password, created_at)
-                VALUES ($1, $2, $3, $4, $5, $6)
+                INSERT INTO users (id, project_id, email, role, password, factor, factor_version, created_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                 ON CONFLICT (email) DO NOTHING",
         )
         .bind(user.id.uuid())
@@ -43,6 +45,8 @@ impl UserRepo for SqlTx {
         .bind(&user.email)
         .bind(user.role.number())
         .bind(user.password.expose())
+        .bind(user.factor.as_ref().map(Redacted::expose))
+        .bind(user.factor_version)
         .bind(now.millis())
         .execute(self.conn())
         .await
@@ -51,21 +55,44 @@ impl UserRepo for SqlTx {
     }
 
     async fn find_user(&mut self, email: &str) -> Result<Option<User>> {
-        let row: Option<UserRow> = sqlx::query_as("SELECT id, project_id, email, role, password FROM users WHERE email = $1")
-            .bind(email)
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
+        let row: Option<UserRow> =
+            sqlx::query_as("SELECT id, project_id, email, role, password, factor, factor_version FROM users WHERE email = $1")
+                .bind(email)
+                .fetch_optional(self.conn())
+                .await
+                .or_end(self)?;
         row.map(user).transpose()
     }
 
-    async fn list_users(&mut self, project: ProjectId) -> Result<Vec<User>> {
-        let rows: Vec<UserRow> =
-            sqlx::query_as("SELECT id, project_id, email, role, password FROM users WHERE project_id = $1 ORDER BY id")
-                .bind(project.uuid())
-                .fetch_all(self.conn())
+    async fn find_user_by_id(&mut self, id: UserId) -> Result<Option<User>> {
+        let row: Option<UserRow> =
+            sqlx::query_as("SELECT id, project_id, email, role, password, factor, factor_version FROM users WHERE id = $1")
+                .bind(id.uuid())
+                .fetch_optional(self.conn())
                 .await
                 .or_end(self)?;
+        row.map(user).transpose()
+    }
+
+    async fn put_factor(&mut self, id: UserId, version: i64, factor: Option<&Redacted<Vec<u8>>>) -> Result<bool> {
+        let done = sqlx::query("UPDATE users SET factor = $3, factor_version = factor_version + 1 WHERE id = $1 AND factor_version = $2")
+            .bind(id.uuid())
+            .bind(version)
+            .bind(factor.map(Redacted::expose))
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn list_users(&mut self, project: ProjectId) -> Result<Vec<User>> {
+        let rows: Vec<UserRow> = sqlx::query_as(
+            "SELECT id, project_id, email, role, password, factor, factor_version FROM users WHERE project_id = $1 ORDER BY id",
+        )
+        .bind(project.uuid())
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
         rows.into_iter().map(user).collect()
     }
 
@@ -131,20 +158,15 @@ impl UserRepo for SqlTx {
     }
 
     async fn find_session(&mut self, hash: &[u8; 32], now: Timestamp) -> Result<Option<(Session, User)>> {
-        let row: Option<(String, i64, i64, Uuid, Uuid, String, i16, String)> = sqlx::query_as(
-            r"
-                SELECT s.environment, s.created_at, s.expires_at, u.id, u.project_id, u.email, u.role, u.password
-                FROM sessions s
-                JOIN users u ON u.id = s.user_id
-                WHERE s.hash = $1 AND s.expires_at > $2",
-        )
-        .bind(hash.as_slice())
-        .bind(now.millis())
-        .fetch_optional(self.conn())
-        .await
-        .or_end(self)?;
-        let Some((environment, created_at, expires_at, id, project, email, role, password)) = row else { return Ok(None) };
-        let user = user((id, project, email, role, password))?;
+        let seen: Option<(String, i64, i64, Uuid)> =
+            sqlx::query_as("SELECT environment, created_at, expires_at, user_id FROM sessions WHERE hash = $1 AND expires_at > $2")
+                .bind(hash.as_slice())
+                .bind(now.millis())
+                .fetch_optional(self.conn())
+                .await
+                .or_end(self)?;
+        let Some((environment, created_at, expires_at, id)) = seen else { return Ok(None) };
+        let Some(user) = self.find_user_by_id(UserId::from_uuid(id)).await? else { return Ok(None) };
         Ok(Some((session(*hash, user.id, &environment, created_at, expires_at)?, user)))
     }
 

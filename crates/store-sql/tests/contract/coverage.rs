@@ -139,6 +139,8 @@ const COVERED: &[(&str, &[&str])] = &[
             "list_users",
             "has_users",
             "update_user",
+            "find_user_by_id",
+            "put_factor",
             "delete_user",
             "insert_session",
             "list_sessions",
@@ -149,6 +151,7 @@ const COVERED: &[(&str, &[&str])] = &[
             "rename_project",
         ],
     ),
+    ("what_was_changed_is_listed", &["insert_audit_entry", "list_audit_entries"]),
     (
         "links_are_found_and_clicks_are_counted",
         &["put_broadcast_links", "find_broadcast_link", "count_broadcast_click", "broadcast_clicks"],

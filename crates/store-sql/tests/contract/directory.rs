@@ -274,6 +274,8 @@ pub(crate) async fn people_sign_in_and_out(h: &Harness) {
         email: email.to_owned(),
         role,
         password: Redacted::new("hash".to_owned()),
+        factor: None,
+        factor_version: 0,
     };
     assert!(!h.read().await.has_users().await.unwrap());
     let (ada, bo) = (user("ada@example.net", Role::Owner), user("bo@example.net", Role::Viewer));
@@ -306,6 +308,12 @@ pub(crate) async fn people_sign_in_and_out(h: &Harness) {
     );
     assert_eq!(tx.find_session(&[1; 32], START).await.unwrap().unwrap().0.environment, Environment::Live);
     assert!(tx.delete_session(&[2; 32]).await.unwrap() && !tx.delete_session(&[2; 32]).await.unwrap());
+    let sealed = Redacted::new(vec![1, 2, 3]);
+    assert!(tx.put_factor(ada.id, 0, Some(&sealed)).await.unwrap() && !tx.put_factor(ada.id, 0, None).await.unwrap(), "once per version");
+    let ada = User { factor: Some(sealed), factor_version: 1, ..ada };
+    assert_eq!(tx.find_user_by_id(ada.id).await.unwrap(), Some(ada.clone()));
+    assert_eq!(tx.find_session(&[1; 32], START).await.unwrap().unwrap().1, ada);
+    assert_eq!(tx.find_user_by_id(h.id()).await.unwrap(), None);
     let changed = User { role: Role::Operator, password: Redacted::new("other".to_owned()), ..ada.clone() };
     assert!(tx.update_user(&changed).await.unwrap());
     assert_eq!(tx.find_user("ada@example.net").await.unwrap(), Some(changed));

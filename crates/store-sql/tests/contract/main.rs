@@ -4,6 +4,7 @@
 //! given and taken databases (`scripts/postgres.sh start` prints one); without it that half is skipped, and says so.
 
 mod accept;
+mod audit;
 mod bounds;
 mod broadcasts;
 mod budget;
@@ -203,6 +204,9 @@ cases! {
         }
         traffic {
             hourly_figures_add_up_and_leave,
+        }
+        audit {
+            what_was_changed_is_listed,
         }
         templates {
             a_template_comes_back_as_it_was,

@@ -1,0 +1,80 @@
+//! The audit log as people read it.
+
+use nuncio_domain::audit::{Entry, Filter};
+use nuncio_domain::config::Project;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::user::Role;
+use nuncio_domain::{Environment, Error, ErrorCode, Result, Timestamp};
+use nuncio_store::Tx;
+use uuid::Uuid;
+
+use super::{SignedIn, Users};
+
+/// Entries on a page.
+const PAGE: u32 = 50;
+/// Kinds of resources that belong to a project and to no environment of it.
+const OF_PROJECT: &[&str] = &["project", "person", "mail_domain", "prices"];
+
+/// Which entries to show.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ListAudit {
+    /// The email address of a person, the id of an API key, or `command line`.
+    pub actor: Option<String>,
+    /// The id or the name of a resource, or a kind of resource such as `sender`.
+    pub resource: Option<String>,
+    /// Made at this moment or later.
+    pub since: Option<Timestamp>,
+    /// Made before this moment.
+    pub until: Option<Timestamp>,
+    /// Where to go on: what the page before ended with.
+    pub cursor: Option<String>,
+}
+
+/// A change, and the environment that it was made in; none for a whole project.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AuditEntryView {
+    /// The change.
+    pub entry: Entry,
+    /// Where it was made.
+    pub environment: Option<Environment>,
+}
+
+impl Users<'_> {
+    /// Changes in both environments of the project, newest first, and where the next page begins. Viewers get `403 forbidden`.
+    pub async fn audit_log(&self, who: &SignedIn, asked: &ListAudit) -> Result<(Vec<AuditEntryView>, Option<String>)> {
+        if who.user.role < Role::Operator {
+            return Err(Error::new(ErrorCode::Forbidden, "only operators and owners read the audit log"));
+        }
+        let scope = format!("audit?{:?}", (&asked.actor, &asked.resource, asked.since, asked.until));
+        let tenant = who.project.live;
+        let before = asked.cursor.as_deref().map(|cursor| self.cursors().read(tenant, &scope, cursor)).transpose()?;
+        let page = PageRequest::older(PAGE, before.map(Uuid::from_bytes)).within(asked.since, asked.until);
+        // Ids and addresses have marks and digits; the names of kinds are plain words.
+        let word = asked.resource.clone().filter(|text| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
+        let resource = if word.is_some() { None } else { asked.resource.clone() };
+        let filter = Filter { actor: asked.actor.clone(), resource, kind: word };
+        let mut tx = self.inner.store.read().await?;
+        let found = both(&mut *tx, &who.project, &filter, page).await?;
+        let next = found.next.map(|id| self.cursors().make(tenant, &scope, *id.as_bytes()));
+        let view = |entry: Entry| {
+            let environment = if entry.tenant == who.project.live { Environment::Live } else { Environment::Test };
+            AuditEntryView { environment: (!OF_PROJECT.contains(&entry.kind.as_str())).then_some(environment), entry }
+        };
+        Ok((found.items.into_iter().map(view).collect(), next))
+    }
+}
+
+/// The entries of both environments as one list. It goes as far as both were looked through.
+async fn both(tx: &mut dyn Tx, project: &Project, filter: &Filter, page: PageRequest) -> Result<Page<Entry>> {
+    let live = tx.list_audit_entries(project.live, filter, page).await?;
+    let test = tx.list_audit_entries(project.test, filter, page).await?;
+    let end = live.next.max(test.next);
+    let mut items: Vec<Entry> =
+        live.items.into_iter().chain(test.items).filter(|entry| end.is_none_or(|end| entry.id.uuid() >= end)).collect();
+    items.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.id));
+    let full = items.len() > page.limit as usize;
+    items.truncate(page.limit as usize);
+    let next = if full { items.last().map(|entry| entry.id.uuid()) } else { end };
+    Ok(Page { items, next })
+}

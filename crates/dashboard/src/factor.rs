@@ -1,0 +1,127 @@
+//! The second factor on `/settings/account`: setting it up with a QR code, recovery codes, switching it off.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::users::{FactorState, PendingFactor, SignedIn};
+use nuncio_domain::{Error, Redacted, Result};
+use qrcodegen::{QrCode, QrCodeEcc};
+
+use crate::App;
+use crate::account::{self, PLACE};
+use crate::components::{Faults, Field, head, icon, value};
+use crate::form::Form;
+use crate::shell::{form_key, framed};
+use crate::signed::{lead_to, refuse};
+
+/// The section of the account page.
+pub(crate) fn section(who: &SignedIn, state: &FactorState, faults: &Faults) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { "Second factor" } }
+            (faults.summary())
+            @match state {
+                FactorState::Off => (ask(who, "begin", "Set up", "An app on your phone shows a code that you enter when you sign in. Nobody gets in with the password alone.")),
+                FactorState::Pending(pending) => (confirm(who, pending, faults)),
+                FactorState::On(left) => {
+                    (ask(who, "renew", "New recovery codes", &format!("It is on. {left} recovery codes are left.")))
+                    (ask(who, "remove", "Switch it off", "Without it, the password alone lets somebody in."))
+                }
+            }
+        }
+    }
+}
+
+/// What needs the password once more.
+fn ask(who: &SignedIn, act: &str, button: &str, text: &str) -> Markup {
+    let label = "Your password";
+    let id = format!("{act}-current");
+    html! {
+        form class="body" method="post" action=(PLACE) {
+            (form_key(who))
+            input type="hidden" name="factor" value=(act);
+            p { (text) }
+            div class="field" {
+                label for=(id) { (label) }
+                input class="in" id=(id) name="current" type="password" autocomplete="current-password" required;
+            }
+            div class="row" { button class="btn" { (button) } }
+        }
+    }
+}
+
+fn confirm(who: &SignedIn, pending: &PendingFactor, faults: &Faults) -> Markup {
+    let field = Field {
+        name: "code",
+        label: "Code that the app shows",
+        hint: "Six digits.",
+        kind: "text",
+        value: "",
+        autocomplete: "one-time-code",
+        required: true,
+    };
+    html! {
+        form class="body" method="post" action=(PLACE) {
+            (form_key(who))
+            input type="hidden" name="factor" value="confirm";
+            p { "Scan this with an authenticator app, or enter the key by hand." }
+            @if let Some(svg) = qr(pending.uri.expose()) { (svg) }
+            (value(pending.secret.expose()))
+            (field.show(faults))
+            div class="row" { button class="btn go" { "Switch it on" } }
+        }
+    }
+}
+
+/// A QR code, drawn with its quiet zone on white, so that it can be read in the dark too.
+fn qr(text: &str) -> Option<Markup> {
+    let code = QrCode::encode_text(text, QrCodeEcc::Medium).ok()?;
+    let size = code.size();
+    let mut path = String::new();
+    for (y, x) in (0..size).flat_map(|y| (0..size).map(move |x| (y, x))).filter(|(y, x)| code.get_module(*x, *y)) {
+        path.push_str(&format!("M{} {}h1v1h-1z", x + 4, y + 4));
+    }
+    let all = size + 8;
+    Some(html! {
+        svg role="img" aria-label="QR code of the key below" width="216" height="216" viewBox={ "0 0 " (all) " " (all) } shape-rendering="crispEdges" {
+            rect width=(all) height=(all) fill="#fff" {}
+            path d=(path) fill="#000" {}
+        }
+    })
+}
+
+/// Does what the form asks for.
+pub(crate) async fn act(app: &App, who: &SignedIn, form: &Form) -> Response {
+    match change(app, who, form).await {
+        Ok(codes) if codes.is_empty() => lead_to(PLACE),
+        Ok(codes) => framed(StatusCode::OK, who, PLACE, "Recovery codes", &shown_once(&codes)),
+        Err(error) if error.code().status() == 400 => account::page(app, who, StatusCode::BAD_REQUEST, &Faults::of(&error), true).await,
+        Err(error) => refuse(who, PLACE, &error),
+    }
+}
+
+async fn change(app: &App, who: &SignedIn, form: &Form) -> Result<Vec<Redacted<String>>> {
+    let (users, current) = (app.core.users(), Redacted::new(form.get("current")));
+    match form.get("factor").as_str() {
+        "begin" => users.begin_factor(who, &current).await.map(|()| Vec::new()),
+        "confirm" => users.confirm_factor(who, &form.get("code")).await,
+        "renew" => users.renew_codes(who, &current).await,
+        "remove" => users.remove_factor(who, &current).await.map(|()| Vec::new()),
+        other => Err(Error::field("factor", format!("is {other:?}; must be begin, confirm, renew or remove"))),
+    }
+}
+
+fn shown_once(codes: &[Redacted<String>]) -> Markup {
+    let all: Vec<&str> = codes.iter().map(|code| code.expose().as_str()).collect();
+    html! {
+        (head(Some((PLACE, "Your account")), html! { "Recovery codes" }, html! { "Each signs you in once in place of the app. They are shown this once" }, html! {}))
+        section class="panel" {
+            div class="body" {
+                div class="note" { (icon("alert")) div { b { "Keep them where your phone is not." } p { "Without app and codes, an owner must reset your second factor." } } }
+                ul { @for code in &all { li { code { (code) } } } }
+                (value(&all.join(" ")))
+                div class="row" { a class="btn go" href=(PLACE) { "I have them" } }
+            }
+        }
+    }
+}
