@@ -1,4 +1,4 @@
-//! `/settings/account`: the browsers that somebody is signed in with, and their password.
+//! `/settings/account`: a person's password, second factor and signed-in browsers.
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -19,7 +19,7 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Respons
     page(&app, &who, StatusCode::OK, &Faults::default(), false).await
 }
 
-/// The page. The faults are those of the second factor, or of the password.
+/// Renders the page. `faults` are those of the second factor if `of_factor`, otherwise of the password.
 pub(crate) async fn page(app: &App, who: &SignedIn, status: StatusCode, faults: &Faults, of_factor: bool) -> Response {
     let found = async {
         let browsers = app.core.users().browsers(who).await?;
@@ -83,7 +83,7 @@ fn password(who: &SignedIn, faults: &Faults) -> Markup {
     }
 }
 
-/// Signs another browser out, changes the second factor, or the password.
+/// Signs out another browser, or changes the second factor or the password.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
     let slow_down = app.tries.take(address(&request), app.core.ids().clock.monotonic()).is_some_and(|taken| taken.wait.is_some());
     let form = match form(&app, request).await {
@@ -112,7 +112,7 @@ fn too_many() -> Error {
     Error::new(ErrorCode::RateLimitExceeded, "too many tries; wait a minute, then try again")
 }
 
-/// Whoever found a browser that is signed in cannot try one password after the other.
+/// Tries are limited: a browser left signed in must not be used to guess the password.
 async fn change(
     app: &App,
     who: &SignedIn,

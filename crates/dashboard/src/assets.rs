@@ -1,10 +1,10 @@
-//! Style sheets, the script and the mark: embedded, and fetched again after an hour at most.
+//! Embedded style sheets, script and logo. Browsers cache them for at most an hour.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get};
 
-/// The symbols of all icons, which each page brings with it.
+/// Symbols of all icons, inlined in each page.
 pub(crate) const SPRITE: &str = include_str!("../assets/sprite.svg");
 
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> axum::Router<S> {

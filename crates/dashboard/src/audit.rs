@@ -1,4 +1,4 @@
-//! `/settings/audit`: who changed what.
+//! `/settings/audit`: the audit log.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -20,7 +20,7 @@ use crate::{App, address};
 const PLACE: &str = "/settings/audit";
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Has the changes of a request recorded: by the person who is signed in, or by whom the form shows.
+/// Records the changes of a request in the audit log, as the signed-in person. Without one, the use case names the actor.
 pub(crate) async fn watch(State(app): State<App>, request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
@@ -127,7 +127,7 @@ fn who(actor: &Actor) -> Markup {
     }
 }
 
-/// Each member that changed: its name, how it was, and how it is.
+/// Returns each changed member: name, old value, new value.
 fn changes(before: Option<&Value>, after: Option<&Value>) -> Vec<(String, Option<String>, Option<String>)> {
     let members = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
     let (before, after) = (members(before), members(after));
@@ -143,7 +143,7 @@ fn changes(before: Option<&Value>, after: Option<&Value>) -> Vec<(String, Option
     all.filter(|(_, before, after)| before.is_some() || after.is_some()).collect()
 }
 
-/// The beginning of a day (UTC) of the query.
+/// Parses a day (UTC) of the query; returns its start.
 fn day(asked: &Asked, name: &str) -> Result<Option<Timestamp>> {
     let Some(text) = asked.get(name) else { return Ok(None) };
     let parsed = Timestamp::parse(&format!("{text}T00:00:00Z"));

@@ -1,28 +1,28 @@
-//! Charts, drawn on the server. Series differ by lightness and hatching, and a table holds every figure.
+//! Draws charts on the server. Series differ by lightness and hatching; a table holds every figure.
 
 use maud::{Markup, html};
 
-/// Height of the drawing in pixels, without the labels below it.
+/// Height in pixels, without the labels.
 const HEIGHT: f64 = 144.0;
-/// Series of a chart.
+/// Maximum number of series.
 pub(crate) const SERIES: usize = 3;
-/// Labels below a chart.
+/// Maximum number of labels.
 const LABELS: usize = 8;
 
-/// Columns over time, stacked from series.
+/// A stacked column chart over time.
 pub(crate) struct Columns<'a> {
-    /// Of this page.
+    /// Unique on the page.
     pub(crate) id: &'a str,
     pub(crate) title: &'a str,
-    /// What to see, in a sentence.
+    /// Caption: one sentence.
     pub(crate) line: &'a str,
-    /// What a column stands for, such as `Hour, UTC`.
+    /// What a column represents, such as `Hour, UTC`.
     pub(crate) unit: &'a str,
-    /// Below the chart, and in the table.
+    /// Short labels below the chart, and full ones for the table.
     pub(crate) labels: &'a [(String, String)],
-    /// A name with a value for each label; at most [`SERIES`].
+    /// Name and values of each series; at most [`SERIES`], one value per label.
     pub(crate) series: &'a [(String, Vec<i64>)],
-    /// Writes a value.
+    /// Formats a value.
     pub(crate) write: fn(i64) -> String,
 }
 
@@ -69,7 +69,7 @@ impl Columns<'_> {
         let width = format!("{:.2}%", wide * 0.72);
         let mut y = HEIGHT;
         let bars: Vec<_> = self.series.iter().enumerate().filter(|(_, (_, values))| values[at] > 0).map(|(n, (_, values))| {
-            // What is there is seen, however little.
+            // Makes small values visible.
             let height = (values[at] as f64 / top as f64 * HEIGHT).max(1.5);
             y -= height;
             html! { rect x=(x) y=(format!("{y:.1}")) width=(width) height=(format!("{height:.1}")) class=[(n == 0).then_some("f1")] fill=[(n > 0).then(|| format!("url(#{}-{n})", self.id))] {} }
@@ -89,7 +89,7 @@ impl Columns<'_> {
     }
 }
 
-/// The smallest round number, divisible by four, that is not below `most`.
+/// Returns the smallest round number that is at least `most` and divisible by four.
 fn scale(most: i64) -> i64 {
     let mut unit = 1_i64;
     loop {
@@ -102,7 +102,7 @@ fn scale(most: i64) -> i64 {
     }
 }
 
-/// The pattern of the second or third series.
+/// Defines the fill pattern of the second or third series.
 fn hatching(id: &str, n: usize) -> Markup {
     let (class, turned) = if n == 1 { ("f2", "rotate(45)") } else { ("f3", "rotate(-45)") };
     html! {
@@ -121,17 +121,15 @@ fn swatch(id: &str, n: usize) -> Markup {
     }
 }
 
-/// A row of [`bars`].
 pub(crate) struct Bar {
-    /// What the row is about.
     pub(crate) name: String,
-    /// The two ends of the bar, the second one hatched, in parts of the whole.
+    /// Ends of the plain and of the hatched part of the bar, from 0 to 1.
     pub(crate) ends: (f64, f64),
-    /// The figures, one for each column.
+    /// One figure per column.
     pub(crate) figures: Vec<String>,
 }
 
-/// A table whose rows have a bar each. `columns`: names, and whether a narrow screen leaves them out.
+/// Renders a table with a bar in each row. `columns`: names, and whether narrow screens hide them.
 pub(crate) fn bars(id: &str, title: &str, line: &str, columns: &[(&str, bool)], rows: &[Bar]) -> Markup {
     let per_cent = |share: f64| format!("{:.1}%", share.clamp(0.0, 1.0) * 100.0);
     html! {
@@ -167,7 +165,7 @@ pub(crate) fn bars(id: &str, title: &str, line: &str, columns: &[(&str, bool)], 
     }
 }
 
-/// A share in per cent.
+/// Formats a percentage.
 pub(crate) fn share(part: i64, total: i64) -> String {
     format!("{:.1} %", part as f64 / total.max(1) as f64 * 100.0)
 }

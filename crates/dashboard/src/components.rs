@@ -1,19 +1,18 @@
-//! What pages are made of. Each function is one component of the style sheet.
+//! Components of pages, one function per component of the style sheet.
 
 use maud::{Markup, html};
 use nuncio_domain::{Error, Micros, Timestamp};
 
-/// An icon of the sprite; only beside its word.
+/// Renders an icon; always accompanied by text.
 pub(crate) fn icon(name: &str) -> Markup {
     html! { svg class="icon" aria-hidden="true" { use href={ "#" (name) } {} } }
 }
 
-/// A shape and a word for a state. `shape`: `ok`, `read`, `bad`, `held`, `move`, `stop`, or `""` for what waits.
+/// Renders a status. `shape`: `ok`, `read`, `bad`, `held`, `move`, `stop`, or `""` for a waiting one.
 pub(crate) fn state(shape: &str, word: &str) -> Markup {
     html! { span class="st" { i class={ "dot " (shape) } {} (word) } }
 }
 
-/// The state of a message.
 pub(crate) fn message_state(status: &str, held: bool) -> Markup {
     match (held, status) {
         (true, _) => state("held", "Held"),
@@ -29,7 +28,6 @@ pub(crate) fn message_state(status: &str, held: bool) -> Markup {
     }
 }
 
-/// The state of a broadcast.
 pub(crate) fn broadcast_state(status: &str) -> Markup {
     match status {
         "draft" => state("", "Draft"),
@@ -46,7 +44,7 @@ pub(crate) fn broadcast_state(status: &str) -> Markup {
     }
 }
 
-/// The name of a channel as people write it.
+/// Returns the display name of a channel.
 pub(crate) fn channel(name: &str) -> &str {
     match name {
         "sms" => "SMS",
@@ -61,7 +59,7 @@ pub(crate) fn channel(name: &str) -> &str {
     }
 }
 
-/// The channels that a person can choose, after a first choice that is none of them.
+/// Returns the options of a channel selection, `first` being none of the channels.
 pub(crate) const fn channels<'a>(first: (&'a str, &'a str)) -> [(&'a str, &'a str); 7] {
     [
         first,
@@ -74,20 +72,20 @@ pub(crate) const fn channels<'a>(first: (&'a str, &'a str)) -> [(&'a str, &'a st
     ]
 }
 
-/// A moment. The script shows it in the zone of whoever looks.
+/// Renders a time; the script converts it to the local time zone.
 pub(crate) fn time(at: Timestamp) -> Markup {
     let text = at.to_string();
     let shown = format!("{} {}", text.get(..10).unwrap_or_default(), text.get(11..19).unwrap_or_default());
     html! { time datetime=(text) title={ (shown) " UTC" } { (shown) } }
 }
 
-/// When a page was made. The script does not take it for news.
+/// Renders when the page was made; the script ignores changes of it.
 pub(crate) fn made(at: Timestamp) -> Markup {
     let text = at.to_string();
     html! { time class="made" datetime=(text) { (text.get(11..19).unwrap_or_default()) " UTC" } }
 }
 
-/// How long something lasts, in its largest unit.
+/// Formats a duration in its largest unit.
 pub(crate) fn age(lasting: std::time::Duration) -> String {
     let seconds = lasting.as_secs();
     let (number, unit) = match seconds {
@@ -99,7 +97,7 @@ pub(crate) fn age(lasting: std::time::Duration) -> String {
     format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A sum in US dollars; a dash while it is not known.
+/// Formats a sum in US dollars; a dash if it is unknown.
 pub(crate) fn money(sum: Option<Micros>) -> Markup {
     html! {
         @match sum {
@@ -109,7 +107,7 @@ pub(crate) fn money(sum: Option<Micros>) -> Markup {
     }
 }
 
-/// A count with separators.
+/// Formats a count with separators.
 pub(crate) fn count(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut out = String::new();
@@ -122,22 +120,22 @@ pub(crate) fn count(number: i64) -> String {
     if number < 0 { format!("-{out}") } else { out }
 }
 
-/// The same of what cannot be negative.
+/// Formats an unsigned count with separators.
 pub(crate) fn figure(number: u64) -> String {
     count(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// What a person or a program wrote, in its own direction.
+/// Renders user content in its own writing direction.
 pub(crate) fn words(text: &str) -> Markup {
     html! { bdi dir="auto" { (text) } }
 }
 
-/// What belongs on an empty page, and how it gets there.
+/// Renders an empty page: what belongs on it, and how to add it.
 pub(crate) fn empty(symbol: &str, title: &str, text: &str, acts: Markup) -> Markup {
     html! { div class="empty" { (icon(symbol)) h2 { (title) } p { (text) } div class="acts" { (acts) } } }
 }
 
-/// The top of a page.
+/// Renders the heading of a page.
 pub(crate) fn head(crumb: Option<(&str, &str)>, title: Markup, line: Markup, acts: Markup) -> Markup {
     html! {
         div class="head" {
@@ -151,17 +149,17 @@ pub(crate) fn head(crumb: Option<(&str, &str)>, title: Markup, line: Markup, act
     }
 }
 
-/// The end of a list: a link to the older ones.
+/// Renders the link to the next page of a list.
 pub(crate) fn pager(older: Option<String>) -> Markup {
     html! { @if let Some(href) = older { footer class="pager" { span {} a class="btn" href=(href) { "Older" } } } }
 }
 
-/// A value that can be copied.
+/// Renders a value with a copy button.
 pub(crate) fn value(text: &str) -> Markup {
     html! { div class="val" { code { (text) } button class="btn small" type="button" data-copy=(text) { "Copy" } } }
 }
 
-/// What is wrong with a form: field and message.
+/// Errors of a form, by field.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<(String, String)>);
 
@@ -173,12 +171,11 @@ impl Faults {
         if found.is_empty() { Self(vec![(String::new(), error.message().to_owned())]) } else { Self(found) }
     }
 
-    /// The same with other names.
+    /// Renames the fields.
     pub(crate) fn renamed(self, name: impl Fn(&str) -> String) -> Self {
         Self(self.0.into_iter().map(|(path, message)| (name(&path), message)).collect())
     }
 
-    /// Whether a field has a fault.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
@@ -187,7 +184,7 @@ impl Faults {
         self.0.iter().find(|(path, _)| path == name).map(|(_, message)| message.as_str())
     }
 
-    /// The summary on top of a form, with links to its fields.
+    /// Renders the summary above a form, with links to its fields.
     pub(crate) fn summary(&self) -> Markup {
         html! {
             @if !self.0.is_empty() {
@@ -205,7 +202,7 @@ impl Faults {
     }
 }
 
-/// A text field of a form.
+/// A text input.
 pub(crate) struct Field<'a> {
     pub(crate) name: &'a str,
     pub(crate) label: &'a str,
@@ -239,7 +236,7 @@ impl Field<'_> {
     }
 }
 
-/// A choice of one. Options are values and words.
+/// Renders a selection. `options`: values and labels.
 pub(crate) fn select(name: &str, label: &str, options: &[(&str, &str)], chosen: &str, shown: bool) -> Markup {
     html! {
         label class=[(!shown).then_some("sr")] for=(name) { (label) }
@@ -249,7 +246,7 @@ pub(crate) fn select(name: &str, label: &str, options: &[(&str, &str)], chosen: 
     }
 }
 
-/// A button that asks once more before it does what cannot be undone. `id` is of this page.
+/// Renders a button that asks for confirmation of a permanent action. `id` is unique on the page.
 pub(crate) fn ask_first(id: &str, button: &str, question: &str, text: &str, action: &str, form: Markup) -> Markup {
     html! {
         button class="btn bad" type="button" popovertarget=(id) { (button) "…" }

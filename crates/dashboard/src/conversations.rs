@@ -1,4 +1,4 @@
-//! `/conversations` and `/conversations/{contact}`: who wrote, what was said, and an answer on the channel that was used.
+//! `/conversations` and `/conversations/{contact}`: threads, and replies on the channel last used.
 
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -17,7 +17,7 @@ use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Signed, form, lead_to, refuse};
 
 const PLACE: &str = "/conversations";
-/// Messages of a thread that are shown.
+/// Maximum number of messages shown of a thread.
 const SHOWN: u32 = 50;
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
@@ -67,13 +67,13 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): 
 
 async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, typed: &str, faults: &Faults) -> Response {
     match content(app, who, id, typed, faults).await {
-        // What was typed and refused must not go.
+        // A reload would lose the rejected input.
         Ok((title, content)) => followed(status, who, PLACE, &title, &content, (status == StatusCode::OK).then_some(Live::Whole)),
         Err(error) => refuse(who, PLACE, &error),
     }
 }
 
-/// The messages of a contact, newest first.
+/// Returns the messages of a contact, newest first.
 async fn thread(app: &App, who: &SignedIn, id: &str) -> Result<Vec<MessageView>> {
     let asked = ListContactMessages { limit: Some(SHOWN), ..ListContactMessages::default() };
     Ok(app.core.messages().list_of_contact(&who.caller, id, &asked).await?.0)
@@ -120,14 +120,14 @@ fn bubble(message: &MessageView) -> Markup {
     }
 }
 
-/// The channel and the address of an answer: those of the newest message that came, else of the newest that went.
+/// Returns channel and address for a reply: of the newest inbound message, or else the newest outbound one.
 fn answer_to(messages: &[MessageView]) -> Option<(&'static str, String)> {
     let came =
         messages.iter().find(|message| message.direction == "inbound").and_then(|message| Some((message.channel, message.from.clone()?)));
     came.or_else(|| messages.first().map(|message| (message.channel, message.to.clone())))
 }
 
-/// Answers.
+/// Sends a reply.
 pub(crate) async fn answer(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,

@@ -1,4 +1,4 @@
-//! The second factor on `/settings/account`: setting it up with a QR code, recovery codes, switching it off.
+//! The second factor on `/settings/account`: QR code, recovery codes, removal.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -14,26 +14,25 @@ use crate::form::Form;
 use crate::shell::{form_key, framed};
 use crate::signed::{lead_to, refuse};
 
-/// The section of the account page.
 pub(crate) fn section(who: &SignedIn, state: &FactorState, faults: &Faults) -> Markup {
     html! {
         section class="panel" {
             header { h2 { "Second factor" } }
             (faults.summary())
             @match state {
-                FactorState::Off => (ask(who, "begin", "Set up", "An app on your phone shows a code that you enter when you sign in. Nobody gets in with the password alone.")),
+                FactorState::Off => (password_form(who, "begin", "Set up", "An app on your phone shows a code that you enter when you sign in. Nobody gets in with the password alone.")),
                 FactorState::Pending(pending) => (confirm(who, pending, faults)),
                 FactorState::On(left) => {
-                    (ask(who, "renew", "New recovery codes", &format!("It is on. {left} recovery codes are left.")))
-                    (ask(who, "remove", "Switch it off", "Without it, the password alone lets somebody in."))
+                    (password_form(who, "renew", "New recovery codes", &format!("It is on. {left} recovery codes are left.")))
+                    (password_form(who, "remove", "Switch it off", "Without it, the password alone lets somebody in."))
                 }
             }
         }
     }
 }
 
-/// What needs the password once more.
-fn ask(who: &SignedIn, act: &str, button: &str, text: &str) -> Markup {
+/// Renders a form that asks for the password again.
+fn password_form(who: &SignedIn, act: &str, button: &str, text: &str) -> Markup {
     let label = "Your password";
     let id = format!("{act}-current");
     html! {
@@ -73,7 +72,7 @@ fn confirm(who: &SignedIn, pending: &PendingFactor, faults: &Faults) -> Markup {
     }
 }
 
-/// A QR code, drawn with its quiet zone on white, so that it can be read in the dark too.
+/// Draws a QR code with its quiet zone on white, so that dark mode does not invert it.
 fn qr(text: &str) -> Option<Markup> {
     let code = QrCode::encode_text(text, QrCodeEcc::Medium).ok()?;
     let size = code.size();
@@ -90,7 +89,7 @@ fn qr(text: &str) -> Option<Markup> {
     })
 }
 
-/// Does what the form asks for.
+/// Carries out the action of the form.
 pub(crate) async fn act(app: &App, who: &SignedIn, form: &Form) -> Response {
     match change(app, who, form).await {
         Ok(codes) if codes.is_empty() => lead_to(PLACE),

@@ -1,4 +1,4 @@
-//! Forms that are sent.
+//! Reads submitted forms.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,15 @@ use axum::http::{HeaderMap, StatusCode};
 use nuncio_domain::address;
 use url::form_urlencoded;
 
-/// The largest form, in bytes.
+/// Maximum size of a form, in bytes.
 const BYTES: usize = 16 * 1024;
 
-/// The fields of a form.
 #[derive(Debug, Default)]
 pub(crate) struct Form(HashMap<String, String>);
 
 impl Form {
-    /// Reads a form. The status says why not: 403 when it is none, or was sent by the page of another site; 413 when it is too large; 503
-    /// when it came too slowly or there is no room for it.
+    /// Reads a form. Fails with 403 if it is not a form or comes from another site, 413 if it is too large, 503 if it arrives too slowly or
+    /// memory is short.
     pub(crate) async fn read(request: Request) -> Result<Self, StatusCode> {
         let headers = request.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -37,18 +36,18 @@ impl Form {
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 
-    /// A field, or `""`. What no database takes is left out.
+    /// Returns a field, or `""`. Strips NUL, which PostgreSQL rejects.
     pub(crate) fn get(&self, name: &str) -> String {
         self.0.get(name).map_or_else(String::new, |value| value.replace('\0', ""))
     }
 }
 
-/// A recipient as somebody typed it: numbers in E.164, everything else as it is.
+/// Normalises a recipient: phone numbers to E.164, others unchanged.
 pub(crate) fn recipient(text: &str) -> String {
     address::typed_phone::<&str>(text, &[]).unwrap_or_else(|_| text.trim().to_owned())
 }
 
-/// Whether the browser says that a page of another site sent this form. Browsers that do not are held by the key in the form alone.
+/// Returns whether the browser reports another site as the source. For browsers that report nothing, the form key is the only protection.
 pub(crate) fn of_another_site(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site")
 }

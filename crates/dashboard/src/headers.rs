@@ -1,10 +1,11 @@
-//! What browsers are told about every page.
+//! Security headers of every page.
 
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 use axum::response::Response;
 
-/// Nothing from elsewhere and nothing inline, in no frame. The address of a page is a secret: it is not kept, not passed on, not indexed.
+/// Pages load nothing from other sites, run nothing inline and cannot be framed. URLs contain secrets: no caching, no referrer, no
+/// indexing.
 const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (
         CONTENT_SECURITY_POLICY,

@@ -1,4 +1,4 @@
-//! `/invitations`: links by which clients connect their own numbers.
+//! `/invitations`: links with which clients connect their own numbers.
 
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -127,7 +127,6 @@ fn command(form: &Form) -> Result<CreateInvitation> {
     })
 }
 
-/// Makes a link.
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: Asked, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,
@@ -143,7 +142,6 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: A
     }
 }
 
-/// Takes a link back.
 pub(crate) async fn cancel(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
     if let Err(refused) = form(&app, request).await {
         return refused;

@@ -1,4 +1,4 @@
-//! `/developers/keys`: API keys of both worlds. Owners make and revoke them.
+//! `/developers/keys`: API keys of both environments. Owners create and revoke them.
 
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -17,7 +17,7 @@ use crate::signed::{Signed, form, lead_to, refuse};
 
 const PLACE: &str = "/developers/keys";
 
-/// What a key may do, in sets that people choose from.
+/// Permissions of a key, as named sets.
 const SETS: [(&str, &str, &str); 3] = [
     ("messages", "Send and read messages", "enough for most programs"),
     ("send", "Only send", "for code that you trust less"),
@@ -132,7 +132,7 @@ fn owners_only(who: &SignedIn) -> Result<()> {
     if who.user.role == Role::Owner { Ok(()) } else { Err(Error::new(ErrorCode::Forbidden, "only owners make and revoke API keys")) }
 }
 
-/// Makes a key and shows it, once.
+/// Creates a key and shows it once.
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,
@@ -161,7 +161,6 @@ fn world(form: &Form) -> Environment {
     if form.get("world") == "live" { Environment::Live } else { Environment::Test }
 }
 
-/// Revokes a key.
 pub(crate) async fn revoke(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,

@@ -1,6 +1,6 @@
-//! Pages for people, made on the server.
+//! Web pages, rendered on the server.
 //!
-//! They work without script, and call use cases of [`nuncio_core`] only. Every answer has the headers of [`headers`].
+//! They work without script and call only use cases of [`nuncio_core`]. Every response has the security headers of [`headers`].
 
 mod account;
 mod assets;
@@ -42,26 +42,26 @@ use nuncio_core::Core;
 use nuncio_core::rate::{Buckets, Quota, subscriber};
 use nuncio_domain::{UserId, limits};
 
-/// The state behind every page.
+/// State shared by all pages.
 #[derive(Clone, Debug)]
 struct App {
     core: Core,
-    /// Guesses that addresses have left.
+    /// Remaining guesses of link tokens, by client address.
     guesses: Arc<Buckets<IpAddr>>,
-    /// Tries to sign in that addresses have left.
+    /// Remaining sign-in attempts, by client address.
     tries: Arc<Buckets<IpAddr>>,
-    /// Codes of a second factor that people have left, from whatever address.
+    /// Remaining second-factor codes, by person.
     codes: Arc<Buckets<UserId>>,
 }
 
-/// Tries to sign in that an address has a minute.
+/// Sign-in attempts per minute and address.
 const TRIES: u32 = 10;
-/// Codes of a second factor that may be tried for a person a minute, and at once: a million of them take two years.
+/// Second-factor codes per person: rate per minute, and burst. Trying all million codes takes two years.
 const CODES: (u32, u32) = (1, 5);
 
-/// The routes of all pages.
+/// Returns the routes of all pages.
 ///
-/// Serve them with `ConnectInfo<SocketAddr>`: guesses are counted per address. Without one they all count together.
+/// Serve them with `ConnectInfo<SocketAddr>`, so that guesses are counted per client address; otherwise all clients share one limit.
 pub fn router(core: Core) -> axum::Router {
     let buckets = |per_minute| Arc::new(Buckets::new(Quota::new(per_minute, per_minute)));
     let app =
@@ -71,7 +71,7 @@ pub fn router(core: Core) -> axum::Router {
     pages.merge(assets::routes()).with_state(app)
 }
 
-/// Pages for whoever has their address.
+/// Public pages.
 fn guests() -> axum::Router<App> {
     axum::Router::new()
         .route("/invite/{token}", get(invite::show).post(invite::act))
@@ -83,7 +83,7 @@ fn guests() -> axum::Router<App> {
         .route("/sign-in/oidc/back", get(oidc::back))
 }
 
-/// Pages for people who are signed in.
+/// Pages that require sign-in.
 fn people_pages() -> axum::Router<App> {
     axum::Router::new()
         .route("/", get(home::show))
@@ -127,7 +127,7 @@ fn people_pages() -> axum::Router<App> {
         .route("/settings/people", get(people::show).post(people::act))
 }
 
-/// Whom a request counts for.
+/// Returns the client address that limits apply to.
 fn address(request: &Request) -> IpAddr {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |info| subscriber(info.0.ip()))

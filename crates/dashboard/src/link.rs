@@ -1,4 +1,4 @@
-//! `/l/{token}`: a counted link of a broadcast leads on to its page.
+//! `/l/{token}`: redirects a tracked link of a broadcast to its page.
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::{App, refused};
 
-/// Leads on, and counts. Who only asks for the head, as guards of mailboxes do, is not counted.
+/// Redirects and counts a click. HEAD requests, as sent by mail scanners, are not counted.
 pub(crate) async fn follow(State(app): State<App>, token: Result<Path<String>, PathRejection>, request: Request) -> Response {
     let token = token.map(|Path(token)| token).unwrap_or_default();
     let url = match app.core.broadcasts().follow_link(&token, request.method() == Method::GET).await {

@@ -1,4 +1,4 @@
-//! `/money`: what there is, what was spent, and what messages cost.
+//! `/money`: balance, spending and prices.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -12,7 +12,7 @@ use crate::components::{channel, empty, head, money};
 use crate::shell::shell;
 use crate::signed::{Signed, refuse};
 
-/// Prices that are shown.
+/// Maximum number of prices shown.
 const SHOWN: usize = 200;
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {

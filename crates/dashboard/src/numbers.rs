@@ -1,4 +1,4 @@
-//! `/numbers`: phone numbers that the project holds, and those that it can have.
+//! `/numbers`: phone numbers of the project, and available ones.
 
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
@@ -96,7 +96,6 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     })
 }
 
-/// Takes a number.
 pub(crate) async fn acquire(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,
@@ -113,7 +112,6 @@ pub(crate) async fn acquire(State(app): State<App>, Signed(who): Signed, request
     }
 }
 
-/// Gives a number back.
 pub(crate) async fn release(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
     if let Err(refused) = form(&app, request).await {
         return refused;

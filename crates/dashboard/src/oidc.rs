@@ -1,4 +1,4 @@
-//! `/sign-in/oidc` and `/sign-in/oidc/back`: to the OpenID provider and back.
+//! `/sign-in/oidc` and `/sign-in/oidc/back`: sign-in by an OpenID provider.
 
 use axum::extract::{Request, State};
 use axum::http::header::SET_COOKIE;
@@ -18,10 +18,10 @@ use crate::sign_in::{begin_session, form_for_code};
 use crate::signed::{Asked, cookie_named, lead_to, own_page};
 use crate::{App, address};
 
-/// What the browser keeps while it is with the provider: the seed, and the page to lead to afterwards.
+/// Cookie during the redirect to the provider: the seed, and the page to open afterwards.
 const COOKIE: &str = "nuncio_oidc";
 
-/// Leads to the provider. An address of the network may try a few times a minute, as with passwords.
+/// Redirects to the provider. Limited per client address, like passwords.
 pub(crate) async fn begin(State(app): State<App>, asked: Asked, request: Request) -> Response {
     let now = app.core.ids().clock.monotonic();
     if app.tries.take(address(&request), now).is_some_and(|taken| taken.wait.is_some()) {
@@ -37,7 +37,7 @@ pub(crate) async fn begin(State(app): State<App>, asked: Asked, request: Request
     }
 }
 
-/// Signs in who comes back.
+/// Signs in after the provider's redirect.
 pub(crate) async fn back(State(app): State<App>, asked: Asked, request: Request) -> Response {
     let kept = cookie_named(request.headers(), COOKIE).unwrap_or_default().to_owned();
     let (seed, to) = kept.split_once('.').unwrap_or_default();

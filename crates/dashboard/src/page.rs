@@ -1,4 +1,4 @@
-//! What all pages have in common.
+//! Layout of public pages.
 
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -10,7 +10,7 @@ pub(crate) fn page(status: StatusCode, body: Markup) -> Response {
     (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], body.into_string()).into_response()
 }
 
-/// A page with a title and a sentence.
+/// Renders a title and a sentence.
 pub(crate) fn plain(title: &str, text: &str) -> Markup {
     layout(title, &html! { h1 { (title) } p { (text) } })
 }
@@ -19,7 +19,7 @@ pub(crate) fn layout(title: &str, body: &Markup) -> Markup {
     layout_in("en", title, body)
 }
 
-/// The page in a language (RFC 5646).
+/// Renders the layout in a language (RFC 5646).
 pub(crate) fn layout_in(language: &str, title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -37,7 +37,7 @@ pub(crate) fn layout_in(language: &str, title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// Something is wrong on our side, while `what` was asked for.
+/// Logs an internal error and shows the error page. `what` describes the request.
 pub(crate) fn failed(what: &str, error: &Error) -> Response {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     tracing::error!(code = error.code().as_str(), cause, "{what} failed: {error}");

@@ -1,4 +1,4 @@
-//! `/settings/people`: who may sign in to this project. Owners add and remove people.
+//! `/settings/people`: people who can sign in to this project. Owners add and remove them.
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -85,7 +85,6 @@ fn new_person(who: &SignedIn, email: &str, faults: &Faults) -> Markup {
     }
 }
 
-/// Adds or removes somebody.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,

@@ -1,4 +1,4 @@
-//! Links that lead nowhere. A wrong one is a guess, of which each address has a few a minute.
+//! Pages for invalid links. Each is a guess: an address has a few per minute.
 
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -9,7 +9,7 @@ use nuncio_domain::{Error, ErrorCode};
 use crate::page::{failed, page, plain};
 use crate::{App, address};
 
-/// What the page of a link shows that could not be followed. `doing`: for the log.
+/// Renders the error page of a link. `doing`: for the log.
 pub(crate) fn link(app: &App, request: &Request, doing: &'static str, error: &Error) -> Response {
     if error.code() != ErrorCode::NotFound {
         return failed(doing, error);
@@ -21,7 +21,7 @@ pub(crate) fn link(app: &App, request: &Request, doing: &'static str, error: &Er
     response
 }
 
-/// There is no such link.
+/// The link is unknown.
 pub(crate) fn missing() -> Response {
     page(StatusCode::NOT_FOUND, plain("There is no such link", "Check that the whole link was copied. It may also be too old."))
 }

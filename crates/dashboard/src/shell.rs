@@ -1,4 +1,4 @@
-//! The frame around every page of somebody who is signed in.
+//! Layout of pages for signed-in people.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -11,7 +11,7 @@ use crate::assets::SPRITE;
 use crate::components::{icon, words};
 use crate::page::page;
 
-/// The entries of the navigation: address, icon, name.
+/// Navigation: path, icon, label.
 const WORK: [(&str, &str, &str); 6] = [
     ("/", "home", "Home"),
     ("/messages", "msg", "Messages"),
@@ -29,36 +29,36 @@ const SET_UP: [(&str, &str, &str); 5] = [
 ];
 const PROJECT: [(&str, &str, &str); 3] =
     [("/developers/keys", "key", "Developers"), ("/money", "coin", "Money"), ("/settings/people", "gear", "People")];
-/// What only operators and owners see.
+/// Visible to operators and owners only.
 const OPERATORS: [(&str, &str, &str); 1] = [("/settings/audit", "doc", "Audit log")];
 
-/// The hidden field that every form of a session carries.
+/// Renders the hidden form key.
 pub(crate) fn form_key(who: &SignedIn) -> Markup {
     html! { input type="hidden" name="key" value=(who.form_key); }
 }
 
-/// A page. `place`: the address of its entry in the navigation.
+/// Renders a page. `place`: the path of its navigation entry.
 pub(crate) fn shell(who: &SignedIn, place: &str, title: &str, content: &Markup) -> Response {
     framed(StatusCode::OK, who, place, title, content)
 }
 
-/// The same with a status.
+/// Renders a page with a status.
 pub(crate) fn framed(status: StatusCode, who: &SignedIn, place: &str, title: &str, content: &Markup) -> Response {
     followed(status, who, place, title, content, None)
 }
 
-/// How the script keeps a page up to date while somebody looks at it.
+/// How the script refreshes an open page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Live {
-    /// Shows it as it is now.
+    /// Reloads it.
     Whole,
-    /// The same, less often: much is looked up for it.
+    /// Reloads it less often, since it is expensive.
     Calm,
-    /// Renews the rows of its list, and says how many are new.
+    /// Refreshes the list and announces new rows.
     Rows,
 }
 
-/// The same, kept up to date.
+/// Renders a page with a status, refreshed by the script.
 pub(crate) fn followed(status: StatusCode, who: &SignedIn, place: &str, title: &str, content: &Markup, live: Option<Live>) -> Response {
     let live = live.map(|live| match live {
         Live::Whole => "whole",
@@ -160,7 +160,7 @@ fn document_head(title: &str) -> Markup {
     }
 }
 
-/// A page for somebody who is not signed in.
+/// Renders a page for a visitor who is not signed in.
 pub(crate) fn guest(status: StatusCode, title: &str, content: &Markup) -> Response {
     let body = html! {
         (DOCTYPE)

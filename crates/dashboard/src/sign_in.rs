@@ -1,4 +1,4 @@
-//! `/begin/{token}`, `/sign-in`, `/sign-out` and `/world`: who looks, and at which world.
+//! `/begin/{token}`, `/sign-in`, `/sign-out` and `/world`: sessions and their environment.
 
 use axum::extract::{Path, Request, State};
 use axum::http::header::{RETRY_AFTER, SET_COOKIE};
@@ -16,7 +16,7 @@ use crate::shell::guest;
 use crate::signed::{Asked, SESSION, Signed, foreign, form, lead_to, own_page, refuse};
 use crate::{App, address};
 
-/// The page where somebody signs in. Whoever opens a server that nobody owns is told how to begin.
+/// Shows the sign-in page. On a server without an owner, it explains how to begin.
 pub(crate) async fn show(State(app): State<App>, asked: Asked) -> Response {
     match app.core.users().first_run_token().await {
         Ok(Some(_)) => guest(
@@ -51,7 +51,7 @@ fn form_to_sign_in(app: &App, email: &str, to: &str, wrong: Option<&str>) -> Mar
     }
 }
 
-/// Signs in. An address of the network may try a few times a minute.
+/// Signs in. Attempts are limited per client address.
 pub(crate) async fn act(State(app): State<App>, request: Request) -> Response {
     let now = app.core.ids().clock.monotonic();
     let slow_down = app.tries.take(address(&request), now).and_then(|taken| taken.wait);
@@ -106,7 +106,7 @@ pub(crate) fn form_for_code(ticket: &str, to: &str, wrong: Option<&str>) -> Mark
     }
 }
 
-/// The second step of signing in. Tries are counted for the person, from whatever address.
+/// The second step of signing in. Attempts are limited per person, whatever the client address.
 async fn second_step(app: &App, ticket: &str, code: &str, to: &str) -> Response {
     let again = |status, wrong| guest(status, "Sign in", &form_for_code(ticket, to, Some(wrong)));
     let now = app.core.ids().clock.monotonic();
@@ -127,7 +127,7 @@ async fn second_step(app: &App, ticket: &str, code: &str, to: &str) -> Response 
     }
 }
 
-/// Leads on with the cookie of a new session.
+/// Sets the cookie of a new session and redirects.
 pub(crate) fn begin_session(app: &App, cookie: &Redacted<String>, to: &str) -> Response {
     let secure = if app.core.public_url().starts_with("https:") { "; Secure" } else { "" };
     let line = format!("{SESSION}={}; Path=/; HttpOnly; SameSite=Lax; Max-Age=1209600{secure}", cookie.expose());
@@ -138,7 +138,6 @@ pub(crate) fn begin_session(app: &App, cookie: &Redacted<String>, to: &str) -> R
     response
 }
 
-/// Ends the session.
 pub(crate) async fn sign_out(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
     if let Err(refused) = form(&app, request).await {
         return refused;
@@ -152,7 +151,7 @@ pub(crate) async fn sign_out(State(app): State<App>, Signed(who): Signed, reques
     response
 }
 
-/// Has the session look at the other world.
+/// Switches the session to the other environment.
 pub(crate) async fn world(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,
@@ -165,7 +164,7 @@ pub(crate) async fn world(State(app): State<App>, Signed(who): Signed, request: 
     }
 }
 
-/// The page of the first person.
+/// Shows the page that creates the first person.
 pub(crate) async fn begin(State(app): State<App>, Path(token): Path<String>, request: Request) -> Response {
     match app.core.users().may_begin(&token).await {
         Ok(true) => guest(StatusCode::OK, "Make it yours", &form_to_begin("", "", &Faults::default())),
@@ -192,7 +191,7 @@ fn form_to_begin(project: &str, email: &str, faults: &Faults) -> Markup {
     }
 }
 
-/// Makes the first person.
+/// Creates the first person.
 pub(crate) async fn own(State(app): State<App>, Path(token): Path<String>, request: Request) -> Response {
     match app.core.users().may_begin(&token).await {
         Ok(true) => {}

@@ -1,4 +1,4 @@
-//! Who looks at a page, and whether a form is theirs.
+//! Identifies signed-in people and verifies forms.
 
 use std::collections::HashMap;
 
@@ -18,10 +18,10 @@ use crate::form::Form;
 use crate::page::failed;
 use crate::shell::{framed, guest};
 
-/// The cookie of a session.
+/// Session cookie.
 pub(crate) const SESSION: &str = "nuncio_session";
 
-/// Somebody who is signed in. Others are led to the page where they can sign in.
+/// Extracts the signed-in person; redirects others to the sign-in page.
 #[derive(Debug)]
 pub(crate) struct Signed(pub(crate) SignedIn);
 
@@ -52,21 +52,21 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
     cookie_named(headers, SESSION)
 }
 
-/// The value of a cookie.
+/// Returns the value of a cookie.
 pub(crate) fn cookie_named<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
     let lines = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(name, _)| *name == wanted).map(|(_, value)| value)
 }
 
-/// Reads the form that somebody sent who is signed in. A form of another page is refused.
+/// Reads a form of a signed-in person. Rejects forms of other sites.
 pub(crate) async fn form(app: &App, request: Request) -> Result<Form, Response> {
     let headers = request.headers().clone();
     let form = Form::read(request).await.map_err(foreign)?;
     if is_form_key(app, &headers, &form.get("key")) { Ok(form) } else { Err(foreign(StatusCode::FORBIDDEN)) }
 }
 
-/// Whether a form carries the key of the session that sends it.
+/// Returns whether the key belongs to the session.
 pub(crate) fn is_form_key(app: &App, headers: &HeaderMap, key: &str) -> bool {
     app.core.users().is_form_key(cookie(headers).unwrap_or_default(), key)
 }
@@ -79,19 +79,19 @@ pub(crate) fn foreign(status: StatusCode) -> Response {
     )
 }
 
-/// Leads to another page, also after a form: reloading it repeats nothing.
+/// Redirects with GET, so that reloading does not repeat a form.
 pub(crate) fn lead_to(path: &str) -> Response {
     let location = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static("/"));
     (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
 }
 
-/// A page of this server, for what comes from outside; `/` otherwise.
+/// Returns `path` if it is a page of this server, otherwise `/`; guards against open redirects.
 pub(crate) fn own_page(path: &str) -> &str {
     let inside = path.starts_with('/') && !path.starts_with("//") && !path.contains(['\\', '\r', '\n']);
     if inside { path } else { "/" }
 }
 
-/// The fields of the query of a page.
+/// Parses the query of a page.
 pub(crate) fn query(parts: &Parts) -> HashMap<String, String> {
     form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect()
 }
@@ -109,12 +109,12 @@ impl FromRequestParts<App> for Asked {
 }
 
 impl Asked {
-    /// A field; `None` when it is absent or empty.
+    /// Returns a field; `None` if it is absent or empty.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         self.0.get(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
 
-    /// This page with another cursor.
+    /// Returns this page with another cursor.
     pub(crate) fn older(&self, path: &str, cursor: Option<String>) -> Option<String> {
         let cursor = cursor?;
         let mut query = form_urlencoded::Serializer::new(String::new());
@@ -125,7 +125,7 @@ impl Asked {
     }
 }
 
-/// Why a page cannot be shown, inside the frame.
+/// Renders an error inside the layout.
 pub(crate) fn refuse(who: &SignedIn, place: &str, error: &Error) -> Response {
     let (status, symbol, title, text) = match error.code() {
         ErrorCode::Forbidden => (

@@ -1,4 +1,4 @@
-//! `/suppressions`: who must not be contacted.
+//! `/suppressions`: recipients that must not be contacted.
 
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -89,7 +89,6 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
     })
 }
 
-/// Adds a recipient to the list.
 pub(crate) async fn add(State(app): State<App>, Signed(who): Signed, asked: Asked, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,
@@ -111,7 +110,6 @@ pub(crate) async fn add(State(app): State<App>, Signed(who): Signed, asked: Aske
     }
 }
 
-/// Takes a recipient off the list.
 pub(crate) async fn remove(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
     if let Err(refused) = form(&app, request).await {
         return refused;

@@ -1,4 +1,4 @@
-//! `/templates`: texts that are used again, and that a provider approves.
+//! `/templates`: reusable texts, approved by WhatsApp where needed.
 
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -94,7 +94,6 @@ fn field(name: &str, label: &str, hint: &str, kind: &str, value: &str, required:
     Field { name, label, hint, kind, value, autocomplete: "off", required }.show(faults)
 }
 
-/// Makes a template.
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,
@@ -125,7 +124,7 @@ async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, typed: Op
     }
 }
 
-/// A template, and the senders whose WhatsApp account could have it approved.
+/// Returns a template, and the senders whose WhatsApp account can submit it.
 async fn with_senders(app: &App, who: &SignedIn, id: &str) -> Result<(TemplateView, Vec<SenderView>)> {
     let template = app.core.templates().get(&who.caller, id).await?;
     let (mut senders, _) = app.core.senders().list(&who.caller, &ListSenders { limit: Some(100), ..ListSenders::default() }).await?;
@@ -177,7 +176,7 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
     }
 }
 
-/// Changes a template, has it approved, or removes it.
+/// Edits, submits or deletes a template.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,

@@ -1,5 +1,4 @@
-//! `/unsubscribe/{token}`: one click in a mailbox (a POST, RFC 8058), or the page behind the link. Looking changes nothing: mailboxes and
-//! their guards open links by themselves.
+//! `/unsubscribe/{token}`: one-click unsubscription (POST, RFC 8058) and its page. GET changes nothing: mail scanners open links.
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
@@ -12,12 +11,12 @@ use crate::{App, refused};
 
 type Token = Result<Path<String>, PathRejection>;
 
-/// The token of a link; what cannot be read is of no message.
+/// Returns the token; `""`, which matches no message, if it is malformed.
 fn readable(token: Token) -> String {
     token.map(|Path(token)| token).unwrap_or_default()
 }
 
-/// Whose messages the link is about, and a button.
+/// Shows the sender and a button.
 pub(crate) async fn show(State(app): State<App>, token: Token, request: Request) -> Response {
     let leave = match app.core.suppressions().unsubscribe_target(&readable(token)).await {
         Ok(leave) => leave,
@@ -34,7 +33,7 @@ pub(crate) async fn show(State(app): State<App>, token: Token, request: Request)
     page(StatusCode::OK, layout("Unsubscribe", &body))
 }
 
-/// Unsubscribes. The body says nothing that the address does not.
+/// Unsubscribes. Ignores the body: the token suffices.
 pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) -> Response {
     match app.core.suppressions().unsubscribe(&readable(token)).await {
         Ok(()) => page(StatusCode::OK, plain("You are unsubscribed", "You will get no more of these messages. You can close this page.")),

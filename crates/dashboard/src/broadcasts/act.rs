@@ -1,4 +1,4 @@
-//! What is done with a broadcast on its page.
+//! Actions on the page of a broadcast.
 
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -14,15 +14,14 @@ use crate::components::Faults;
 use crate::form::{Form, recipient};
 use crate::signed::{Signed, form, lead_to, refuse};
 
-/// Where a person goes afterwards.
+/// The response after an action.
 enum Then {
-    /// Another page.
+    /// Redirects to another page.
     Page(String),
-    /// The same, with what was found out.
+    /// Shows the same page with the result.
     Here(Box<Said>),
 }
 
-/// Does something with a broadcast.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,
@@ -43,9 +42,9 @@ async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<The
     let (broadcasts, caller) = (app.core.broadcasts(), &who.caller);
     let mut path = format!("/broadcasts/{id}");
     match form.get("do").as_str() {
-        "send" => drop(broadcasts.send(caller, id, SendBroadcast { scheduled_at: moment(&form.get("at"))? }).await?),
+        "send" => drop(broadcasts.send(caller, id, SendBroadcast { scheduled_at: parse_time(&form.get("at"))? }).await?),
         "schedule" => {
-            let scheduled_at = moment(&form.get("at"))?.ok_or_else(|| Error::field("at", "is empty; must be when to send"))?;
+            let scheduled_at = parse_time(&form.get("at"))?.ok_or_else(|| Error::field("at", "is empty; must be when to send"))?;
             broadcasts.schedule(caller, id, ScheduleBroadcast { scheduled_at }).await?;
         }
         "pause" => drop(broadcasts.pause(caller, id).await?),
@@ -80,8 +79,8 @@ fn selection(form: &Form) -> Result<SelectContacts> {
     Ok(SelectContacts { countries, channel, ..SelectContacts::default() })
 }
 
-/// What a field for date and time holds, which browsers send without a zone: it is UTC, as its label says.
-fn moment(text: &str) -> Result<Option<Timestamp>> {
+/// Parses a date and time field. Browsers send it without a time zone: it is UTC, as the label says.
+fn parse_time(text: &str) -> Result<Option<Timestamp>> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);

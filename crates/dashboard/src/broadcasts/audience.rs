@@ -1,4 +1,4 @@
-//! Recipients from a file that is sent with a form, of any size.
+//! Imports recipients from an uploaded file of any size.
 
 use axum::extract::multipart::Field as Part;
 use axum::extract::{Multipart, Path, State};
@@ -15,10 +15,10 @@ use crate::components::Faults;
 use crate::form::of_another_site;
 use crate::signed::{Signed, foreign, is_form_key, refuse};
 
-/// The longest field before the file.
+/// Maximum length of a form field, in bytes.
 const FIELD: usize = 1_024;
 
-/// Adds the rows of a file while it comes. The fields stand before it, the form's key first of all.
+/// Adds the rows while the file is uploaded. The other fields must precede the file, the form key first.
 pub(crate) async fn upload(
     State(app): State<App>,
     Signed(who): Signed,
@@ -33,7 +33,7 @@ pub(crate) async fn upload(
     shown(&app, &who, &id, imported.map(|found| found.map(|imported| Said { imported: Some(imported), ..Said::default() }))).await
 }
 
-/// Shows what the columns of a file would become, and adds nothing.
+/// Previews the columns of a file without adding recipients.
 pub(crate) async fn look(
     State(app): State<App>,
     Signed(who): Signed,
@@ -44,11 +44,11 @@ pub(crate) async fn look(
     if of_another_site(&headers) {
         return foreign(StatusCode::FORBIDDEN);
     }
-    let previewed = read_head(&app, &who, &id, &headers, parts).await;
+    let previewed = read_columns(&app, &who, &id, &headers, parts).await;
     shown(&app, &who, &id, previewed.map(|found| found.map(|previewed| Said { previewed: Some(previewed), ..Said::default() }))).await
 }
 
-/// The page after a file was read; `None` if the form's key was wrong.
+/// Renders the page after a file was read; `None` means that the form key was wrong.
 async fn shown(app: &App, who: &SignedIn, id: &str, outcome: Result<Option<Said>>) -> Response {
     let (status, said) = match outcome {
         Ok(Some(said)) => (StatusCode::OK, said),
@@ -59,16 +59,16 @@ async fn shown(app: &App, who: &SignedIn, id: &str, outcome: Result<Option<Said>
     page(app, who, id, status, &said).await
 }
 
-/// The fields before a file.
+/// The fields that precede the file.
 #[derive(Default)]
 struct Fields {
     asked: ImportContacts,
-    /// Whether the form is of this session.
+    /// Whether the form key is valid for this session.
     ours: bool,
 }
 
 impl Fields {
-    /// Takes one field, and answers whether it was one: the file is not.
+    /// Reads one field; returns `false` if it is the file.
     async fn take(&mut self, app: &App, headers: &HeaderMap, part: &mut Part<'_>) -> Result<bool> {
         let name = part.name().unwrap_or_default().to_owned();
         if name == "file" {
@@ -86,13 +86,13 @@ impl Fields {
         Ok(true)
     }
 
-    /// What a form without a file is answered with.
+    /// Returns the result for a form without a file.
     fn without_file<T>(&self) -> Result<Option<T>> {
         if self.ours { Err(Error::field("file", "is missing; choose a file")) } else { Ok(None) }
     }
 }
 
-/// `None` when the form is of another page.
+/// Imports the file; `None` if the form key is wrong.
 async fn read(app: &App, who: &SignedIn, id: &str, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<ImportedContacts>> {
     let mut fields = Fields::default();
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
@@ -112,8 +112,8 @@ async fn read(app: &App, who: &SignedIn, id: &str, headers: &HeaderMap, mut part
     fields.without_file()
 }
 
-/// The same for a look at the columns.
-async fn read_head(app: &App, who: &SignedIn, id: &str, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<ImportPreview>> {
+/// Reads the column headings; `None` if the form key is wrong.
+async fn read_columns(app: &App, who: &SignedIn, id: &str, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<ImportPreview>> {
     let mut fields = Fields::default();
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
         if fields.take(app, headers, &mut part).await? {
@@ -123,7 +123,7 @@ async fn read_head(app: &App, who: &SignedIn, id: &str, headers: &HeaderMap, mut
             return Ok(None);
         }
         let mut head = Vec::new();
-        // To its end, since browsers read no answer before.
+        // Reads to the end: browsers ignore a response before that.
         while let Some(piece) = part.chunk().await.map_err(broken)? {
             head.extend_from_slice(&piece[..piece.len().min(PREVIEWED - head.len())]);
         }

@@ -1,4 +1,4 @@
-//! What a draft needs before it is sent: recipients, a look at what they get, and what it costs.
+//! Panels of a draft: recipients, preview and cost.
 
 use maud::{Markup, html};
 use nuncio_core::broadcasts::{
@@ -11,10 +11,10 @@ use crate::App;
 use crate::components::{Faults, Field, ask_first, channel, channels, count, figure, icon, money, select, state, words};
 use crate::shell::form_key;
 
-/// Rows of a file that are shown with what is wrong.
+/// Maximum number of faulty rows shown.
 const SHOWN: usize = 20;
 
-/// What was just done on the page.
+/// Result of the last action on the page.
 #[derive(Default)]
 pub(crate) struct Said {
     pub(super) faults: Faults,
@@ -25,13 +25,13 @@ pub(crate) struct Said {
     pub(super) at: String,
 }
 
-/// The panels of a draft. What it takes is looked up if `inline`; else a link leads to it.
+/// Renders the panels of a draft. Without `inline`, a link leads to the estimate.
 pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView, said: &Said, inline: bool) -> Result<Markup> {
     let id = broadcast.id.to_string();
     let (mut preview, mut estimate) = (None, None);
     if broadcast.total_contacts > 0 {
         let broadcasts = app.core.broadcasts();
-        // What is missing before it can be sent is said where it would be shown.
+        // An error is shown in place of the preview.
         preview = Some(broadcasts.preview(&who.caller, &id, PreviewBroadcast::default()).await);
         if inline {
             estimate = Some(broadcasts.forecast(&who.caller, &id).await?);
@@ -77,7 +77,7 @@ fn from_file(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
     }
 }
 
-/// What the columns of a file would become.
+/// Shows how the columns of a file would be imported.
 fn mapping(previewed: &ImportPreview) -> Markup {
     html! {
         section class="panel" role="status" {
@@ -130,7 +130,7 @@ fn from_contacts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
     }
 }
 
-/// What became of the rows of a file.
+/// Shows the result of an import.
 fn rows(imported: &ImportedContacts) -> Markup {
     html! {
         section class="panel" role="status" {
@@ -214,7 +214,7 @@ fn duration(seconds: u64) -> String {
     }
 }
 
-/// A panel without its figures yet.
+/// Renders a panel with a link instead of its figures.
 pub(super) fn looked_up_on_request(title: &str, id: &str, words: &str, verb: &str) -> Markup {
     html! {
         section class="panel" {

@@ -1,4 +1,4 @@
-//! `/broadcasts`: all of them, newest first.
+//! `/broadcasts`: lists broadcasts, newest first.
 
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! Broadcasts: writing one, its recipients, how it goes, and what a person decides.
+//! Broadcasts: drafts, recipients, progress and reviews.
 
 mod act;
 mod audience;

@@ -1,4 +1,4 @@
-//! `/broadcasts/new`: writes a draft.
+//! `/broadcasts/new`: creates a draft.
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -20,7 +20,7 @@ use crate::signed::{Asked, Signed, form, lead_to, refuse};
 
 const CHANNELS: [(&str, &str); 7] = channels(("smart", "Let nuncio choose for each"));
 
-/// What was typed. It is never lost.
+/// The form as entered; redisplayed after an error.
 #[derive(Default)]
 struct Typed {
     name: String,
@@ -47,23 +47,23 @@ impl Typed {
             "emailSubject": given(&self.subject), "emailHtmlBody": given(&self.html), "trackLinks": self.links});
         if let Some(template) = given(&self.template) {
             (command["messageType"], command["content"]) = ("template".into(), json!({"templateId": template}));
-            // A template has words of its own.
+            // The template provides the text.
             if self.text.trim().is_empty() {
                 command["text"] = serde_json::Value::Null;
             }
         }
-        // The form offers nothing but channels.
+        // The form offers only valid channels.
         serde_json::from_value(command).map_err(|_| Error::field("channel", format!("{:?} is no channel", self.channel)))
     }
 }
 
-/// An empty form, or one with a template.
+/// Shows an empty form, or one with a template.
 pub(crate) async fn new(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     let typed = Typed { once: once(&app), template: asked.get("template").unwrap_or_default(), ..Typed::default() };
     page(&app, &who, StatusCode::OK, &typed, &Faults::default()).await
 }
 
-/// Makes the draft. Sending the form twice makes one.
+/// Creates the draft. Submitting the form twice creates one.
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
     let typed = match form(&app, request).await {
         Ok(form) => Typed::of(&form),

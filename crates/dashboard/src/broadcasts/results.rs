@@ -1,4 +1,4 @@
-//! `/broadcasts/{id}/results.csv`: what became of every recipient, for a spreadsheet.
+//! `/broadcasts/{id}/results.csv`: results of all recipients, for spreadsheets.
 
 use axum::body::Body;
 use axum::extract::{Path, State};

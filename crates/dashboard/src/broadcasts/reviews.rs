@@ -1,4 +1,4 @@
-//! `/reviews`: broadcasts that a person decides about.
+//! `/reviews`: broadcasts that wait for a human decision.
 
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
@@ -14,7 +14,6 @@ use crate::components::{channel, count, empty, head, words};
 use crate::shell::{form_key, shell};
 use crate::signed::{Signed, form, lead_to, refuse};
 
-/// Broadcasts that wait for a person.
 pub(crate) async fn reviews(State(app): State<App>, Signed(who): Signed) -> Response {
     let waiting = match who.caller.require(Permission::BroadcastsRead) {
         Ok(()) => app.core.broadcasts().escalated(who.caller.tenant).await,
@@ -59,7 +58,6 @@ fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
     }
 }
 
-/// Decides about a broadcast.
 pub(crate) async fn decide(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,

@@ -1,4 +1,4 @@
-//! `/broadcasts/{id}`: its content, how far it is, and how it went.
+//! `/broadcasts/{id}`: content, progress and results.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -14,7 +14,7 @@ use crate::components::{ask_first, broadcast_state, channel, count, figure, head
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Signed, refuse};
 
-/// Up to so many recipients their figures are on the page at once; a million of them take seconds.
+/// Maximum number of recipients for which the page includes figures at once; for a million, they take seconds.
 const INLINE: i64 = 5_000;
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, asked: Asked) -> Response {
@@ -22,7 +22,7 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): 
     answer(&app, &who, &id, StatusCode::OK, &Said::default(), inline).await
 }
 
-/// The page, with what was just done on it.
+/// Renders the page with the result of the last action.
 pub(super) async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &Said) -> Response {
     answer(app, who, id, status, said, false).await
 }
@@ -45,7 +45,7 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
     let content = html! {
         (head(Some(("/broadcasts", "Broadcasts")), words(&broadcast.name), line, acts(who, &broadcast)))
         @if let Some(reason) = &broadcast.halted_reason { (notice("It was paused by itself.", reason)) }
-        @if draft.is_none() { (how_far(&broadcast, &progress)) }
+        @if draft.is_none() { (progress_panel(&broadcast, &progress)) }
         @if let Some(draft) = &draft { (draft) }
         @if draft.is_some() { (text(&broadcast)) } @else { div class="cols even" { (text(&broadcast)) (review(&broadcast)) (sums(&broadcast)) } }
         @if let Some(statistics) = &statistics { (outcome(&broadcast, statistics)) }
@@ -81,8 +81,8 @@ fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
     }
 }
 
-/// Whose numbers are part of all.
-fn how_far(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Markup {
+/// Shows the progress, by status of the recipients.
+fn progress_panel(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Markup {
     let total = progress.total.max(1) as f64;
     let parts = [("fok", progress.delivered), ("fmove", progress.sending), ("fbad", progress.failed), ("fstop", progress.skipped)];
     let mut from = 0.0;
@@ -92,7 +92,7 @@ fn how_far(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Markup {
             let (start, width) = (from, number as f64 / total * 100.0);
             from += width;
             let (x, width) = (format!("{start:.2}%"), format!("{width:.2}%"));
-            // What failed and what is on the way are hatched, each its own way.
+            // Failed and sending are hatched differently.
             let hatched = matches!(class, "fmove" | "fbad").then(|| format!("url(#{class})"));
             html! { rect class=(class) x=(x) width=(width) height="100%" {} @if let Some(fill) = hatched { rect fill=(fill) x=(x) width=(width) height="100%" {} } }
         })
@@ -149,7 +149,7 @@ fn text(broadcast: &BroadcastView) -> Markup {
     }
 }
 
-/// The text with what the review objected to.
+/// Returns the text with the flagged passages marked.
 pub(super) fn marked(text: &str, flagged: &[String]) -> Markup {
     let mut spans: Vec<(usize, usize)> = flagged
         .iter()
@@ -199,7 +199,7 @@ fn sums(broadcast: &BroadcastView) -> Markup {
     }
 }
 
-/// How it went: by channel, by country, why some failed, and which links were opened.
+/// Shows results by channel, country and failure reason, and clicks on links.
 fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Markup {
     let channels: Vec<_> = statistics.channels.iter().map(|row| (channel(row.channel).to_owned(), &row.counts)).collect();
     let countries: Vec<_> = statistics.countries.iter().map(|row| (row.country.clone(), &row.counts)).collect();

@@ -1,4 +1,4 @@
-//! Contacts as a CSV file, out and in.
+//! Exports and imports contacts as CSV.
 
 use axum::body::Body;
 use axum::extract::{Multipart, State};
@@ -19,7 +19,7 @@ use crate::form::of_another_site;
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Signed, foreign, is_form_key, refuse};
 
-/// Everybody, for a spreadsheet.
+/// Exports all contacts, for spreadsheets.
 pub(crate) async fn export(State(app): State<App>, Signed(who): Signed) -> Response {
     let file = match app.core.contacts().file(&who.caller) {
         Ok(file) => file,
@@ -32,7 +32,7 @@ pub(crate) async fn export(State(app): State<App>, Signed(who): Signed) -> Respo
     ([(CONTENT_TYPE, "text/csv; charset=utf-8"), (CONTENT_DISPOSITION, name)], body).into_response()
 }
 
-/// The form that takes a file.
+/// Renders the upload form.
 pub(super) fn form(who: &SignedIn) -> Markup {
     let countries = Field {
         name: "countries",
@@ -60,7 +60,7 @@ pub(super) fn form(who: &SignedIn) -> Markup {
     }
 }
 
-/// Adds the people of a file. The fields stand before it, the form's key first of all.
+/// Adds the contacts of a file. The other fields must precede the file, the form key first.
 pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, asked: Asked, headers: HeaderMap, parts: Multipart) -> Response {
     if of_another_site(&headers) {
         return foreign(StatusCode::FORBIDDEN);
@@ -77,7 +77,7 @@ pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, asked: A
     }
 }
 
-/// `None` when the form is of another page.
+/// Imports the file; `None` if the form key is wrong.
 async fn read(app: &App, who: &SignedIn, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<ImportedPeople>> {
     let (mut countries, mut ours) = (Vec::new(), false);
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {

@@ -1,4 +1,4 @@
-//! `/contacts/{id}/merge`: two contacts beside each other, and what they are as one.
+//! `/contacts/{id}/merge`: compares two contacts and merges them.
 
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
@@ -12,7 +12,7 @@ use crate::components::{channel, head, time, words};
 use crate::shell::{form_key, shell};
 use crate::signed::{Asked, Signed, form, lead_to, refuse};
 
-/// Shows what merging `with` into the contact would make.
+/// Previews the result of merging `with` into the contact.
 pub(crate) async fn compare(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, asked: Asked) -> Response {
     let with = asked.get("with").unwrap_or_default();
     match app.core.contacts().preview_merge(&who.caller, &id, &with).await {
@@ -63,7 +63,6 @@ fn person(title: &str, contact: &ContactView) -> Markup {
     }
 }
 
-/// Merges two contacts.
 pub(crate) async fn merge(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,

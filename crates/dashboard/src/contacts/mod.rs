@@ -1,4 +1,4 @@
-//! `/contacts` and `/contacts/{id}`: who was written to and who wrote.
+//! `/contacts` and `/contacts/{id}`: people who sent or received messages.
 
 mod file;
 mod merge;
@@ -22,7 +22,7 @@ pub(crate) use file::{export, import};
 pub(crate) use merge::{compare, merge};
 pub(crate) use show::{act, show};
 
-/// Rows of a file that are shown with what is wrong.
+/// Maximum number of faulty rows shown.
 const SHOWN: usize = 20;
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
@@ -32,7 +32,7 @@ pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Ask
     }
 }
 
-/// The list, after a file with what became of it.
+/// Renders the list, with the result of an import.
 async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, imported: Option<&ImportedPeople>) -> Result<Markup> {
     let sought = asked.get("q");
     let mut list = ListContacts { cursor: asked.get("cursor"), ..ListContacts::default() };
@@ -80,7 +80,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, impor
     })
 }
 
-/// What became of the rows of a file.
+/// Shows the result of an import.
 fn rows(imported: &ImportedPeople) -> Markup {
     html! {
         section class="panel" role="status" {
@@ -97,7 +97,7 @@ fn rows(imported: &ImportedPeople) -> Markup {
     }
 }
 
-/// The name of a contact, or an address.
+/// Returns a contact's name, or else an address.
 pub(crate) fn name(contact: &ContactView) -> String {
     let named = contact.display_name.clone().or_else(|| contact.profile_name.clone());
     let address = || contact.channels.first().map(|channel| channel.identifier.clone());

@@ -1,4 +1,4 @@
-//! `/contacts/{id}`: one person, with channels, consent and messages.
+//! `/contacts/{id}`: one contact with channels, consent and messages.
 
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
@@ -67,7 +67,7 @@ async fn person(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)>
     Ok((title, content))
 }
 
-/// Opt-outs and the like, of every identifier of a contact.
+/// Returns the suppressions of all identifiers of a contact.
 async fn opt_outs(app: &App, who: &SignedIn, contact: &ContactView) -> Result<Vec<SuppressionView>> {
     let mut found: Vec<SuppressionView> = Vec::new();
     for (_, identifier) in identifiers(contact) {
@@ -79,7 +79,7 @@ async fn opt_outs(app: &App, who: &SignedIn, contact: &ContactView) -> Result<Ve
     Ok(found)
 }
 
-/// Each identifier once, with a channel of it.
+/// Returns each identifier once, with one of its channels.
 fn identifiers(contact: &ContactView) -> Vec<(&'static str, &str)> {
     let mut found: Vec<(&'static str, &str)> = Vec::new();
     for own in &contact.channels {
@@ -90,7 +90,7 @@ fn identifiers(contact: &ContactView) -> Vec<(&'static str, &str)> {
     found
 }
 
-/// Whether messages may be sent, by address, and the switch for it.
+/// Shows whether each address accepts messages, with a button to change it.
 fn consent(who: &SignedIn, contact: &ContactView, opt_outs: &[SuppressionView]) -> Markup {
     html! {
         section class="panel" {
@@ -121,7 +121,7 @@ fn consent(who: &SignedIn, contact: &ContactView, opt_outs: &[SuppressionView]) 
     }
 }
 
-/// Somebody who seems to be the same person.
+/// Suggests merging a contact that seems to be the same person.
 fn suggestion(who: &SignedIn, contact: &ContactView, other: &str) -> Markup {
     html! {
         div class="note" {
@@ -136,7 +136,7 @@ fn suggestion(who: &SignedIn, contact: &ContactView, other: &str) -> Markup {
     }
 }
 
-/// Takes back a suggestion, or stops messages to an address.
+/// Dismisses a merge suggestion, or suppresses an address.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,
@@ -146,7 +146,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
     let done = match form.get("do").as_str() {
         "dismiss" => app.core.contacts().dismiss_merge_suggestion(&who.caller, &id).await,
         "stop" => {
-            // Chat ids are of one channel; numbers and addresses are stopped on all of theirs.
+            // Chat ids belong to one channel; phone numbers and email addresses are suppressed on all of theirs.
             let channel = Channel::parse(&form.get("channel")).filter(|channel| matches!(channel, Channel::Telegram | Channel::Instagram));
             let command = CreateSuppression { identifier: form.get("identifier"), channel, sender_id: None, reason: None };
             app.core.suppressions().create(&who.caller, command, None).await.map(drop)

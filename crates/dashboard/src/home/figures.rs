@@ -1,4 +1,4 @@
-//! How much was sent, how much of it arrived, how long that took, and what it cost.
+//! Charts of volume, delivery, delivery time and cost.
 
 use maud::{Markup, html};
 use nuncio_core::messages::{DELAYS, Traffic, TrafficView};
@@ -9,10 +9,10 @@ use crate::App;
 use crate::charts::{Bar, Columns, SERIES, bars, share};
 use crate::components::{channel, count, money};
 
-/// Rows of channels and countries.
+/// Maximum number of table rows.
 const ROWS: usize = 12;
 
-/// A span of time: its name in the address, in words, how many columns it has, of how many hours, and what a column is called.
+/// A period: name in the URL, label, number of columns, hours per column, label of a column.
 struct Range {
     name: &'static str,
     words: &'static str,
@@ -27,7 +27,7 @@ const RANGES: [Range; 3] = [
     Range { name: "month", words: "30 days", columns: 30, hours: 24, unit: "day" },
 ];
 
-/// The panels; nothing while nothing was ever sent. `asked`: the name of a range.
+/// Renders the panels; nothing before the first message. `asked`: the name of a range.
 pub(super) async fn panels(app: &App, who: &SignedIn, asked: Option<&str>) -> Result<Markup> {
     let range = RANGES.iter().find(|range| Some(range.name) == asked).unwrap_or(&RANGES[0]);
     let traffic = app.core.messages().traffic(&who.caller, range.columns, range.hours).await?;
@@ -71,13 +71,13 @@ fn sums(total: &Traffic) -> Markup {
     }
 }
 
-/// The share that arrived of what has a known end; a dash where providers report none.
+/// Returns the share delivered of messages with a final status; a dash if providers send no receipts.
 fn rate(figures: &Traffic) -> String {
     let ended = figures.delivered + figures.failed;
     if ended == 0 || (figures.delivered == 0 && figures.unconfirmed > 0) { "–".to_owned() } else { share(figures.delivered, ended) }
 }
 
-/// The class of delivery times below which so many per cent are.
+/// Returns the class of delivery times that contains this percentile.
 fn class(figures: &Traffic, per_cent: i64) -> Option<usize> {
     let all: i64 = figures.delays.iter().sum();
     let mut below = 0;
@@ -96,7 +96,7 @@ fn within(figures: &Traffic, per_cent: i64) -> String {
     }
 }
 
-/// Labels of the columns: short, and whole for the table.
+/// Returns the labels of the columns: short ones, and full ones for the table.
 fn labels(range: &Range, spans: &[Timestamp]) -> Vec<(String, String)> {
     let text = |at: &Timestamp| {
         let text = at.to_string();
@@ -107,7 +107,7 @@ fn labels(range: &Range, spans: &[Timestamp]) -> Vec<(String, String)> {
     spans.iter().map(text).collect()
 }
 
-/// The channels by what they add up to: the largest ones for themselves, the others as one series.
+/// Returns series by channel: the largest channels, and the sum of the others.
 fn series(traffic: &TrafficView, value: impl Fn(&Traffic) -> i64) -> Vec<(String, Vec<i64>)> {
     let mut sums: Vec<(Channel, i64)> = Vec::new();
     for (_, channel, figures) in &traffic.by_time {
@@ -161,7 +161,7 @@ fn spending(range: &Range, traffic: &TrafficView, total: &Traffic) -> Markup {
     html! { section class="panel" { div class="body" { (chart.show()) } } }
 }
 
-/// Channels and countries with the most messages, and how many are left out.
+/// Returns the largest rows by channel and country, and the number of rows left out.
 fn largest(traffic: &TrafficView, size: impl Fn(&Traffic) -> i64) -> (Vec<(String, &Traffic)>, usize) {
     let mut rows: Vec<_> = traffic.by_country.iter().filter(|(_, _, figures)| size(figures) > 0).collect();
     rows.sort_by_key(|(_, _, figures)| std::cmp::Reverse(size(figures)));

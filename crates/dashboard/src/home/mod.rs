@@ -1,4 +1,4 @@
-//! `/`: what needs somebody now, the figures, and for a new project the way to the first message.
+//! `/`: pending problems, figures, and first steps for a new project.
 
 mod figures;
 mod needs;
@@ -33,7 +33,7 @@ async fn content(app: &App, who: &SignedIn, span: Option<&str>) -> Result<(Strin
         1 => "1 thing needs you".to_owned(),
         count => format!("{count} things need you"),
     };
-    // A page has one strong button: that of the first step, while it is there.
+    // A page has one primary button: that of the first step, if shown.
     let begins = newest.is_empty() && who.session.environment == Environment::Test;
     let acts = html! { a class="btn" href="/broadcasts/new" { "New broadcast" } a class=(if begins { "btn" } else { "btn go" }) href="/messages/new" { "New message" } };
     let figures = figures::panels(app, who, span).await?;

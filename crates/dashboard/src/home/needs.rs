@@ -1,4 +1,4 @@
-//! What needs a person now, the worst first.
+//! Lists what needs human attention, most urgent first.
 
 use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastView, ListBroadcasts};
@@ -13,10 +13,9 @@ use nuncio_domain::{Result, Timestamp};
 use crate::App;
 use crate::components::{age, channel, figure, words};
 
-/// Things of one kind that are shown.
+/// Maximum number of items per kind.
 const SHOWN: u32 = 10;
 
-/// Something that needs a person.
 pub(super) struct Need {
     pub(super) shape: &'static str,
     pub(super) title: Markup,
@@ -83,7 +82,7 @@ fn waiting(overdue: &Overdue, senders: &[SenderView], now: Timestamp) -> Need {
     }
 }
 
-/// Held messages, by the reason.
+/// Groups held messages by reason.
 fn held(messages: &[MessageView]) -> Vec<Need> {
     let reasons = [
         ("unknown_outcome", "Their last attempt ended without an answer: they may have gone out."),
@@ -109,7 +108,7 @@ fn broadcast(broadcast: BroadcastView) -> Option<Need> {
     let (shape, title, href, act) = match broadcast.status {
         "escalated" => ("held", " waits for a decision", "/reviews".to_owned(), "Decide"),
         "rejected" => ("bad", " was refused by the review", page, "See why"),
-        // One that a person paused needs nobody.
+        // A broadcast paused by a person needs no attention.
         _ if broadcast.halted_reason.is_some() => ("held", " was paused by its limits", page, "See why"),
         _ => return None,
     };

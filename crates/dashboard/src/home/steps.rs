@@ -1,4 +1,4 @@
-//! The way to the first message, for a new project.
+//! First steps for a new project.
 
 use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
@@ -7,7 +7,7 @@ use crate::App;
 use crate::components::value;
 use crate::shell::form_key;
 
-/// The way to the first message, while there is none.
+/// Renders the steps that lead to the first message.
 pub(super) fn first_steps(app: &App, who: &SignedIn) -> Markup {
     let curl = format!(
         "curl {}/v1/messages -H \"Authorization: Bearer $NUNCIO_API_KEY\" -H \"Content-Type: application/json\" -d '{{\"to\":\"+12025550100\",\"text\":\"Hello\"}}'",

@@ -1,4 +1,4 @@
-//! `/invite/{token}`: a client goes through an invitation. One address for all steps; each form says in a field which step it is.
+//! `/invite/{token}`: the client's side of an invitation. All steps share this URL; a form field names the step.
 
 mod pages;
 mod words;
@@ -19,20 +19,20 @@ use crate::{App, address};
 use pages::Faults;
 use words::Language;
 
-/// What is asked for here, in words for the log.
+/// Description of these requests in the log.
 const ASKED: &str = "a page of an invitation";
 
 type Token = Result<Path<String>, PathRejection>;
 
-/// The token of a link; what cannot be read is of no invitation.
+/// Returns the token; `""`, which matches no invitation, if it is malformed.
 fn readable(token: Token) -> String {
     token.map(|Path(token)| token).unwrap_or_default()
 }
 
-/// The page of the step that is next, or that of the details once more with `?edit`.
+/// Shows the next step, or the details again with `?edit`.
 pub(crate) async fn show(State(app): State<App>, token: Token, request: Request) -> Response {
     let token = readable(token);
-    // A HEAD request asks without anybody looking.
+    // HEAD is not a view by a person.
     let opened = request.method() == Method::GET;
     let mut guest = match app.core.invitations().guest(&token, opened).await {
         Ok(guest) => guest,
@@ -44,7 +44,7 @@ pub(crate) async fn show(State(app): State<App>, token: Token, request: Request)
     page(StatusCode::OK, pages::stage(&guest, &Faults::default(), Language::of(request.headers())))
 }
 
-/// Takes a step, and leads back to the page: reloading it repeats nothing.
+/// Processes a step and redirects, so that reloading repeats nothing.
 pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) -> Response {
     let token = readable(token);
     let guest = match app.core.invitations().guest(&token, false).await {
@@ -59,7 +59,7 @@ pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) 
     };
     match take_step(&app.core, &token, &form).await {
         Ok(()) => back(&token),
-        // Somebody was here meanwhile, perhaps the same person twice: the page shows where things stand.
+        // The step was already taken, perhaps by a double submission: shows the current one.
         Err(error) if error.details().contains_key("currentStatus") => back(&token),
         Err(error) if error.code() == ErrorCode::InvalidRequest => with_faults(guest, &form, &error, language),
         Err(error) => failed(ASKED, &error),
@@ -76,22 +76,22 @@ async fn take_step(core: &Core, token: &str, form: &Form) -> Result<(), Error> {
         "resend" => core.invitations().resend_code(token).await,
         "code" => core.invitations().enter_code(token, &form.get("code")).await,
         "finish" => core.invitations().finish(token, form.get("agree") == "yes").await.map(drop),
-        _ => Ok(()), // no form of ours; the page shows what there is to do
+        _ => Ok(()), // unknown step: shows the current one
     }
 }
 
-/// The same page again, with what was typed and what is wrong with it.
+/// Shows the page again with the input and its errors.
 fn with_faults(mut guest: Invitee, form: &Form, error: &Error, language: Language) -> Response {
     let faults = Faults::of(error, language);
     if form.get("step") == "details" {
-        // Details that were taken although the code could not be sent are shown with the faults all the same.
+        // Stays on the details, even if they were stored and only sending the code failed.
         guest.stage = Stage::Details;
         (guest.name, guest.email, guest.phone) = (form.get("name"), form.get("email"), form.get("phone"));
     }
     page(StatusCode::UNPROCESSABLE_ENTITY, pages::stage(&guest, &faults, language))
 }
 
-/// No such invitation: a guess, of which each address has a few a minute.
+/// Rejects an unknown token. Each is a guess: an address has a few per minute.
 fn refuse(app: &App, request: &Request, error: &Error) -> Response {
     if error.code() != ErrorCode::NotFound {
         return failed(ASKED, error);
@@ -107,7 +107,7 @@ fn refuse(app: &App, request: &Request, error: &Error) -> Response {
 }
 
 fn back(token: &str) -> Response {
-    // Relative to `/invite/…`, so that a proxy may put a folder before it. A token that was found has plain characters only.
+    // Relative, so that a proxy can add a path prefix. Valid tokens are plain ASCII.
     let location = HeaderValue::from_str(token).unwrap_or(HeaderValue::from_static("."));
     (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
 }

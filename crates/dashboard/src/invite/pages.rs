@@ -1,4 +1,4 @@
-//! The pages of an invitation. Everything that comes from people is escaped by the template.
+//! Pages of an invitation. The template escapes all input.
 
 use maud::{Markup, html};
 use nuncio_core::invitations::Invitee;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::words::Language;
 use crate::page::layout_in;
 
-/// What is wrong with a form: field and sentence. `form` is the form as a whole.
+/// Errors of a form, by field; `form` is the form as a whole.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Vec<(String, String)>);
 
@@ -39,12 +39,12 @@ impl Faults {
     }
 }
 
-/// The page of a guest's stage.
+/// Renders the page of the client's stage.
 pub(super) fn stage(guest: &Invitee, faults: &Faults, language: Language) -> Markup {
     View { guest, faults, language }.page()
 }
 
-/// What a page shows, and in which language.
+/// An invitation in one language.
 struct View<'a> {
     guest: &'a Invitee,
     faults: &'a Faults,
@@ -56,7 +56,7 @@ impl View<'_> {
         self.language.say(english)
     }
 
-    /// A phrase with the project's name in it.
+    /// Returns a phrase with the project's name.
     fn of_project(&self, english: &'static str) -> String {
         self.language.with(english, &self.guest.project)
     }
@@ -189,13 +189,13 @@ impl View<'_> {
         if self.guest.assigned.is_some() { 2 } else { 3 }
     }
 
-    /// How far the guest is.
+    /// Renders the progress.
     fn step(&self, step: u8) -> Markup {
         let text = self.language.with("Step {} of {}", &step.to_string()).replacen("{}", &self.steps().to_string(), 1);
         html! { p class="step" { (text) progress value=(step - 1) max=(self.steps()) aria-hidden="true" {} } }
     }
 
-    /// A form of one step. It has no address of its own: it is sent to the page that it stands on.
+    /// Renders the form of a step, submitted to the same URL.
     fn form(&self, step: &str, fields: Markup) -> Markup {
         html! {
             form method="post" {
@@ -241,17 +241,15 @@ fn plain(language: Language, title: &'static str, text: &'static str) -> Markup 
     layout_in(language.tag(), title, &html! { h1 { (title) } p { (language.say(text)) } })
 }
 
-/// No invitation has this link.
 pub(super) fn unknown(language: Language) -> Markup {
     plain(language, "There is no such invitation", "Check that the whole link was copied. If it was, ask who sent it to you.")
 }
 
-/// Too many links were tried.
 pub(super) fn too_many(language: Language) -> Markup {
     plain(language, "Too many tries", "Wait a minute, then open the link again.")
 }
 
-/// A form that did not come from our page, or is too large.
+/// The form came from another site, or is too large.
 pub(super) fn foreign_form(language: Language) -> Markup {
     plain(language, "The form could not be read", "Open the link of your invitation again, and fill in the form there.")
 }

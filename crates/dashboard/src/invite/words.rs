@@ -1,11 +1,10 @@
-//! The words of an invitation's pages in five languages. A phrase is known by its English text; `{}` stands for what is put in.
+//! Texts of an invitation's pages in five languages, keyed by the English phrase. `{}` is replaced by a value.
 
 use std::cmp::Reverse;
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT_LANGUAGE;
 
-/// A language of these pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Language {
     English,
@@ -18,7 +17,7 @@ pub(super) enum Language {
 impl Language {
     const ALL: [Self; 5] = [Self::English, Self::Spanish, Self::Portuguese, Self::French, Self::German];
 
-    /// The one that the browser prefers among ours (RFC 9110, section 12.5.4); English if it names none.
+    /// Returns the supported language that the browser prefers (RFC 9110, section 12.5.4), or else English.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let asked = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let mut ranges: Vec<_> = asked.split(',').filter_map(Self::range).collect();
@@ -26,7 +25,7 @@ impl Language {
         ranges.first().map_or(Self::English, |(_, language)| *language)
     }
 
-    /// One range, such as `pt-BR;q=0.8`, with its weight in thousandths; `None` if it is of no language of ours or not wanted.
+    /// Parses a range such as `pt-BR;q=0.8` with its weight in thousandths; `None` if the language is unsupported or excluded.
     fn range(text: &str) -> Option<(u16, Self)> {
         let (tag, weight) = text.split_once(';').map_or((text, None), |(tag, weight)| (tag, Some(weight)));
         let weight = weight.and_then(|weight| weight.trim().strip_prefix("q=")).map_or(Some(1.0), |weight| weight.parse::<f32>().ok())?;
@@ -35,7 +34,7 @@ impl Language {
         (weight > 0.0).then_some(((weight.min(1.0) * 1000.0) as u16, language))
     }
 
-    /// As the attribute `lang` has it (RFC 5646).
+    /// Returns the language tag for `lang` (RFC 5646).
     pub(super) const fn tag(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -46,24 +45,24 @@ impl Language {
         }
     }
 
-    /// A phrase of [`PHRASES`].
+    /// Translates a phrase of [`PHRASES`].
     pub(super) fn say(self, english: &'static str) -> &'static str {
         let phrase = PHRASES.iter().find(|phrase| phrase[0] == english);
         debug_assert!(phrase.is_some(), "no translation of {english:?}");
         phrase.map_or(english, |phrase| phrase[self as usize])
     }
 
-    /// The phrase with a value in it.
+    /// Translates a phrase and inserts the value.
     pub(super) fn with(self, english: &'static str, value: &str) -> String {
         self.say(english).replacen("{}", value, 1)
     }
 
-    /// What stands before and behind the phrase's value.
+    /// Returns the translation before and after the value.
     pub(super) fn around(self, english: &'static str) -> (&'static str, &'static str) {
         self.say(english).split_once("{}").unwrap_or_default()
     }
 
-    /// A sentence that came in English, with its value already in it.
+    /// Translates an English sentence that already contains its value.
     pub(super) fn translated(self, sentence: &str) -> String {
         let found = PHRASES.iter().find_map(|phrase| Some((phrase, value(phrase[0], sentence)?)));
         debug_assert!(found.is_some(), "no translation of {sentence:?}");
@@ -71,7 +70,7 @@ impl Language {
     }
 }
 
-/// What the sentence has in the place of `{}`; empty for a phrase without one.
+/// Returns the part of the sentence that `{}` stands for; `""` for a phrase without one.
 fn value<'a>(english: &str, sentence: &'a str) -> Option<&'a str> {
     match english.split_once("{}") {
         Some((before, after)) => sentence.strip_prefix(before)?.strip_suffix(after),
@@ -223,7 +222,7 @@ const PHRASES: &[[&str; 5]] = &[
         "J’accepte que {} envoie et reçoive des messages sous ce nom et avec ce numéro.",
         "Ich stimme zu, dass {} unter diesem Namen und mit dieser Nummer Nachrichten sendet und empfängt.",
     ],
-    // Faults.
+    // Errors.
     [
         "Too many codes were sent. Try again in {} minutes.",
         "Se enviaron demasiados códigos. Inténtelo de nuevo en {} minutos.",

@@ -1,4 +1,4 @@
-//! `/messages`: all messages, newest first, by filters that stand in the address.
+//! `/messages`: lists messages, newest first. Filters are part of the URL.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -32,7 +32,7 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Ask
         return lead_to(&page);
     }
     match content(&app, &who, &asked).await {
-        // Older pages hold still.
+        // Only the newest page is refreshed.
         Ok(content) => {
             let live = asked.get("cursor").is_none().then_some(Live::Rows);
             followed(StatusCode::OK, &who, "/messages", "Messages", &content, live)
@@ -41,15 +41,14 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Ask
     }
 }
 
-/// An id leads to its page.
+/// Returns the page of a resource id.
 fn page_of(sought: &str) -> Option<String> {
     let pages = [("msg_", "/messages"), ("con_", "/contacts"), ("brd_", "/broadcasts"), ("snd_", "/senders"), ("tpl_", "/templates")];
     pages.iter().find(|(prefix, _)| sought.starts_with(prefix)).map(|(_, page)| format!("{page}/{sought}"))
 }
 
-/// Where a word is looked for, unless the field beside it says: in metadata when it is `name=value`, among recipients when it looks like
-/// a number or an address, else in texts.
-fn place(sought: &str) -> &'static str {
+/// Returns the field to search by default: metadata for `name=value`, the recipient for a phone number or address, otherwise the text.
+fn search_field(sought: &str) -> &'static str {
     let names = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c));
     let digits = sought.chars().filter(char::is_ascii_digit).count();
     let number = digits >= 5 && sought.chars().all(|c| c.is_ascii_digit() || "+()-./ ".contains(c));
@@ -74,7 +73,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     };
     let chosen = asked.get("in").unwrap_or_default();
     if let Some(sought) = &sought {
-        match (if chosen.is_empty() { place(sought) } else { chosen.as_str() }, sought.split_once('=')) {
+        match (if chosen.is_empty() { search_field(sought) } else { chosen.as_str() }, sought.split_once('=')) {
             ("to", _) => list.to = Some(recipient(sought)),
             ("metadata", Some((name, value))) => drop(list.metadata.insert(name.trim().to_owned(), value.trim().to_owned())),
             _ => list.text = Some(sought.clone()),

@@ -1,4 +1,4 @@
-//! Messages: the list, one message with its life, and a new one.
+//! Messages: list, details and sending.
 
 pub(crate) mod list;
 pub(crate) mod new;

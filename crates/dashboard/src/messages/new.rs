@@ -1,4 +1,4 @@
-//! `/messages/new`: writes a message, says what would happen to it, and sends it.
+//! `/messages/new`: composes a message, previews it and sends it.
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -16,7 +16,7 @@ use crate::signed::{Asked, Signed, form, lead_to, refuse};
 
 const CHANNELS: [(&str, &str); 7] = channels(("auto", "Let nuncio choose"));
 
-/// What was typed. It is never lost.
+/// The form as entered; redisplayed after an error.
 #[derive(Default)]
 struct Typed {
     to: String,
@@ -46,7 +46,7 @@ impl Typed {
     }
 }
 
-/// An empty form, or one that repeats the message that `like` names.
+/// Shows an empty form, or a copy of the message named by `like`.
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     let mut typed = Typed { to: asked.get("to").unwrap_or_default(), key: once(&app), ..Typed::default() };
     if let Some(like) = asked.get("like") {
@@ -60,12 +60,12 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Ask
     page(StatusCode::OK, &who, &typed, &Faults::default(), None)
 }
 
-/// Names this form: sending it twice sends one message.
+/// Returns an idempotency key for the form: submitting it twice sends one message.
 pub(crate) fn once(app: &App) -> String {
     format!("page-{:016x}{:016x}", app.core.ids().entropy.below(u64::MAX), app.core.ids().entropy.below(u64::MAX))
 }
 
-/// Checks the message, or sends it.
+/// Previews or sends the message.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,
@@ -131,7 +131,7 @@ fn page(status: StatusCode, who: &SignedIn, typed: &Typed, faults: &Faults, plan
     framed(status, who, "/messages", "New message", &content)
 }
 
-/// The message as its channel shows it.
+/// Shows the message as its channel displays it.
 fn seen(typed: &Typed, plan: Option<&Plan>) -> Markup {
     let by = plan.map_or(typed.channel.as_str(), |plan| plan.channel.as_str());
     html! {
@@ -150,7 +150,7 @@ fn seen(typed: &Typed, plan: Option<&Plan>) -> Markup {
     }
 }
 
-/// How many short messages the text becomes, unless another channel carries it, and which character makes it more.
+/// Shows the number of SMS segments, unless another channel carries the text, and the character that forces UCS-2.
 fn parts(text: &str, plan: Option<&Plan>) -> Markup {
     if plan.is_some_and(|plan| plan.segments.is_none()) {
         return html! {};

@@ -1,4 +1,4 @@
-//! `/messages/{id}`: what happened to one message, and what can be done about it.
+//! `/messages/{id}`: one message, its history and actions.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::components::{ask_first, channel, head, icon, message_state, money, ti
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Signed, form, lead_to, refuse};
 
-/// Deliveries to webhooks that are shown.
+/// Maximum number of webhook deliveries shown.
 const DELIVERIES: u32 = 50;
-/// How long a message that does not move is followed: receipts and webhooks come after it.
+/// How long an unchanged message is refreshed: receipts and webhooks follow later.
 const REST: Duration = Duration::from_secs(120);
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
@@ -54,7 +54,7 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup,
     Ok((title, content, (moves || quiet < REST).then_some(Live::Whole)))
 }
 
-/// What became of it, in a sentence.
+/// Describes the result in a sentence.
 fn summary(message: &MessageView) -> String {
     let by = channel(message.channel);
     let tries = message.attempts.len();
@@ -90,7 +90,7 @@ fn acts(who: &SignedIn, message: &MessageView) -> Markup {
     }
 }
 
-/// What a person decides about a message of which nobody knows whether it went out.
+/// Renders the decision about a message whose outcome is unknown.
 fn decision(who: &SignedIn, message: &MessageView) -> Markup {
     html! {
         section class="panel" aria-label="Decide" {
@@ -157,7 +157,7 @@ fn details(message: &MessageView) -> Markup {
     }
 }
 
-/// Cancels a message, or decides about one that is held.
+/// Cancels or resolves a message.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,

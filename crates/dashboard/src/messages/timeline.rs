@@ -1,4 +1,4 @@
-//! The life of a message, step by step.
+//! History of a message, step by step.
 
 use maud::{Markup, html};
 use nuncio_core::messages::{AttemptView, MessageView};
@@ -15,7 +15,7 @@ struct Step {
     text: Markup,
 }
 
-/// All steps, in the order in which they happened.
+/// Renders all steps in chronological order.
 pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView]) -> Markup {
     let mut steps = vec![accepted(message)];
     if message.direction == "outbound" {
@@ -52,7 +52,7 @@ fn step(at: Timestamp, shape: &'static str, title: &str, text: Markup) -> Step {
     Step { at, shape, title: title.to_owned(), tag: None, text: html! { p { (text) } } }
 }
 
-/// To the millisecond, since steps of one second are told apart.
+/// Formats a time to the millisecond, since steps can follow within a second.
 fn clock(at: Timestamp) -> String {
     at.to_string().get(11..23).unwrap_or_default().to_owned()
 }

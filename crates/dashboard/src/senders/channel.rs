@@ -1,4 +1,4 @@
-//! `/senders/{id}/channels/{channel}`: the provider account that carries a channel. Its form is made from what the adapter says of itself.
+//! `/senders/{id}/channels/{channel}`: a connection. Its form is generated from the adapter's description of its settings.
 
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -16,13 +16,13 @@ use crate::form::Form;
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Signed, form, lead_to, refuse};
 
-/// What was typed and what came of it.
+/// Input and result of the last action.
 #[derive(Default)]
 struct Said {
     faults: Faults,
-    /// Settings as they were typed.
+    /// The settings as entered.
     typed: Option<Form>,
-    /// What a test found.
+    /// Result of a connection test.
     tested: Option<Result<String, String>>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) async fn connection(
     page(&app, &who, (&id, &channel), asked.get("kind"), StatusCode::OK, &Said::default()).await
 }
 
-/// Saves the account, tests it, or takes it away.
+/// Saves, tests or removes the connection.
 pub(crate) async fn connect(
     State(app): State<App>,
     Signed(who): Signed,
@@ -70,7 +70,7 @@ pub(crate) async fn connect(
     }
 }
 
-/// Faults of settings and secrets, under the names that their fields have here.
+/// Returns errors of settings and secrets under the names of their form fields.
 fn faults(error: &Error) -> Faults {
     Faults::of(error).renamed(|path| path.trim_start_matches("settings.").trim_start_matches("secrets.").to_owned())
 }
@@ -82,7 +82,7 @@ async fn save(app: &App, who: &SignedIn, (id, channel): (&str, &str), form: &For
     let (mut settings, mut secrets) = (Map::new(), Map::new());
     for field in kind.fields {
         let value = form.get(field.name);
-        // An empty secret keeps the one that is there; an empty setting is none.
+        // An empty secret keeps its value; an empty setting is removed.
         if !value.trim().is_empty() {
             let map = if field.secret { &mut secrets } else { &mut settings };
             map.insert(field.name.to_owned(), Value::from(value));
@@ -179,7 +179,7 @@ fn settings(who: &SignedIn, kind: &Kind, now: Option<&ConnectionView>, said: &Sa
     }
 }
 
-/// One setting, with what is there or was typed. A secret is never shown again.
+/// Renders the input of a setting with its current or entered value. Secrets are never shown.
 fn input(field: &Field, now: Option<&ConnectionView>, said: &Said) -> Markup {
     let kept = field.secret && now.is_some();
     let value = match &said.typed {

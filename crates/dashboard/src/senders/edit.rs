@@ -1,4 +1,4 @@
-//! Making and changing senders, and their webhook.
+//! Creates and edits senders and their webhooks.
 
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -36,7 +36,6 @@ fn form_page(who: &SignedIn, status: StatusCode, (name, phone): (&str, &str), fa
     framed(status, who, "/senders", "New sender", &content)
 }
 
-/// Makes a sender.
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,
@@ -45,7 +44,7 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request:
     let (name, phone) = (form.get("name"), form.get("phoneNumber"));
     let command = CreateSender {
         name: name.trim().to_owned(),
-        phone_number: typed(&phone),
+        phone_number: to_e164(&phone),
         set_as_default: Some(form.get("default") == "on"),
         ..CreateSender::default()
     };
@@ -56,13 +55,13 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request:
     }
 }
 
-/// A phone number as somebody typed it, in E.164; what cannot be read stays, and is refused by name.
-fn typed(phone: &str) -> Option<String> {
+/// Normalises a phone number to E.164; one that cannot be parsed stays, and is rejected later with its field name.
+fn to_e164(phone: &str) -> Option<String> {
     let phone = phone.trim();
     (!phone.is_empty()).then(|| address::typed_phone::<&str>(phone, &[]).unwrap_or_else(|_| phone.to_owned()))
 }
 
-/// Changes a sender or its webhook.
+/// Edits a sender or its webhook.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
     let form = match form(&app, request).await {
         Ok(form) => form,

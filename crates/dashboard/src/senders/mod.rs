@@ -1,4 +1,4 @@
-//! Senders: who messages come from, what carries them, and where their events go.
+//! Senders, with their connections and webhooks.
 
 mod channel;
 mod edit;

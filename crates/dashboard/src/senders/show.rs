@@ -1,4 +1,4 @@
-//! `/senders` and `/senders/{id}`: what is connected, and how it is doing.
+//! `/senders` and `/senders/{id}`: senders and the health of their connections.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -61,7 +61,7 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): 
     page(&app, &who, &id, StatusCode::OK, &Said::default()).await
 }
 
-/// What was found out or made on the page of a sender; a secret is shown once.
+/// Result of the last action on a sender; a secret is shown once.
 #[derive(Default)]
 pub(crate) struct Said {
     pub(super) faults: Faults,
@@ -69,7 +69,7 @@ pub(crate) struct Said {
     pub(super) url: String,
 }
 
-/// The page, with what was just done on it.
+/// Renders the page with the result of the last action.
 pub(super) async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &Said) -> Response {
     match sender(app, who, id, said).await {
         Ok((title, content)) => framed(status, who, "/senders", &title, &content),
@@ -149,7 +149,7 @@ fn connections(sender: &SenderView) -> Markup {
     }
 }
 
-/// The channels that have no connection yet.
+/// Returns the channels without a connection.
 fn unconnected(sender: &SenderView) -> Vec<&'static str> {
     let connected = |name: &str| sender.connections.iter().any(|own| own.channel == name);
     Channel::ALL.iter().map(|channel| channel.as_str()).filter(|name| !connected(name)).collect()
