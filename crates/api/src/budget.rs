@@ -1,8 +1,7 @@
-//! Bounds the memory that requests and their answers take.
+//! Limits the memory used by requests and responses.
 //!
-//! Each byte of a body is counted before it is kept, several times over, because reading it makes copies. A lease lasts until the last
-//! byte of the answer is written. No owner can take all there is: the less is left, the less each may have, so that a newcomer finds room
-//! however greedy the others are.
+//! A body byte is counted several times, because parsing copies it, and before it is buffered. A lease lasts until the response is written.
+//! No owner can take the whole budget: the less is free, the smaller each owner's share, so that a new owner always finds room.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,28 +14,27 @@ use parking_lot::Mutex;
 
 use crate::error::ApiError;
 
-/// How many times its bytes reading a body or a large message takes: as it came or is stored, its parsed form, and what that becomes.
+/// Copies of a body or a large message while it is read: raw or stored, parsed, and converted.
 pub(crate) const COPIES: usize = 3;
-/// How many times its bytes an answer takes: as it was made, and as it goes out.
+/// Copies of a response: as built, and as sent.
 pub(crate) const ANSWER_COPIES: usize = 2;
-/// What a request with a body takes before the first byte of it: head, task and buffers.
+/// Bytes for a request before its body: head, task and buffers.
 pub(crate) const OVERHEAD: usize = 8 * 1024;
-/// A lease of at most this many bytes is small.
+/// Maximum size of a small lease, in bytes.
 const SMALL: usize = 64 * 1024;
-/// An owner may hold so many times of what it leaves free: with small leases, and with large ones. An owner that is alone gets eight
-/// ninths and two thirds of the budget.
+/// Maximum bytes of an owner, as a multiple of what is left free: for small leases, and for large ones. A single owner gets 8/9 and 2/3 of
+/// the budget.
 const SHARES: (usize, usize) = (8, 2);
 
-/// For whom memory is counted.
+/// Whom memory is charged to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Owner {
-    /// The environment of an authenticated caller.
     World(TenantId),
-    /// The address of any other client.
+    /// The IP address of any other client.
     Address(IpAddr),
 }
 
-/// A number of bytes that requests share.
+/// Bytes shared by all requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(Arc<Shared>);
 
@@ -52,7 +50,7 @@ struct Held {
     by: HashMap<Owner, usize>,
 }
 
-/// The bytes that one request holds. Dropping its last clone gives them back.
+/// Bytes held by a request, released when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease(Arc<Holder>);
 
@@ -68,12 +66,12 @@ impl Budget {
         Self(Arc::new(Shared { total: bytes, held: Mutex::default() }))
     }
 
-    /// A lease of nothing, to be grown.
+    /// Returns an empty lease.
     pub(crate) fn lease(&self, owner: Owner) -> Lease {
         Lease(Arc::new(Holder { budget: self.clone(), owner, bytes: Mutex::new(0) }))
     }
 
-    /// Changes what `owner` holds from `before` to `after` with a lease. Without `force` growth is refused where there is no room.
+    /// Resizes a lease of `owner`. Returns `false` if there is no room to grow, unless `force`.
     fn change(&self, owner: Owner, before: usize, after: usize, force: bool) -> bool {
         if before == after {
             return true;
@@ -99,7 +97,7 @@ impl Budget {
 }
 
 impl Lease {
-    /// Grows by `bytes`; fails with 503, and changes nothing, when there is no room.
+    /// Grows by `bytes`; without room, fails with 503 and changes nothing.
     pub(crate) fn grow(&self, bytes: usize) -> Result<(), Error> {
         let mut held = self.0.bytes.lock();
         let after = held.saturating_add(bytes);
@@ -110,12 +108,12 @@ impl Lease {
         Err(no_room())
     }
 
-    /// Grows by what reading a message of so many bytes takes; `false`, and no change, when there is no room.
+    /// Grows by what reading a message of `bytes` takes; without room, returns `false` and changes nothing.
     pub(crate) fn grow_to_read(&self, bytes: u64) -> bool {
         self.grow(usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(COPIES)).is_ok()
     }
 
-    /// Holds just so many bytes from now on; growth is refused where there is no room, unless `force`.
+    /// Sets the size; fails with 503 if there is no room to grow, unless `force`.
     pub(crate) fn settle(&self, bytes: usize, force: bool) -> Result<(), Error> {
         let mut held = self.0.bytes.lock();
         if self.0.budget.change(self.0.owner, *held, bytes, force) {
@@ -132,7 +130,7 @@ impl Drop for Holder {
     }
 }
 
-/// The lease of the request, which the shell has made.
+/// Extracts the lease that the shell attached to the request.
 impl<S: Sync> FromRequestParts<S> for Lease {
     type Rejection = ApiError;
 
@@ -141,7 +139,7 @@ impl<S: Sync> FromRequestParts<S> for Lease {
     }
 }
 
-/// There is no memory for the request.
+/// `503 unavailable`: no memory for the request.
 pub(crate) fn no_room() -> Error {
     Error::unavailable("too many large requests are in flight; try again")
 }
@@ -183,7 +181,7 @@ mod tests {
         assert!(!budget.lease(ONE).grow_to_read(10_000_000), "the same world again");
         assert!(budget.lease(ONE).grow(SMALL).is_ok(), "its small requests go on");
         assert!(budget.lease(TWO).grow_to_read(10_000_000), "another world");
-        // However many greedy owners there are, each further one finds some room.
+        // However many greedy owners there are, a new one finds some room.
         let mut all = Vec::new();
         for n in 10..14 {
             let lease = budget.lease(Owner::World(TenantId(n)));

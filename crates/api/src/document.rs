@@ -1,4 +1,4 @@
-//! The OpenAPI document: what the handlers say, and what is common to all operations.
+//! Builds the OpenAPI document from the handlers, and adds what all operations share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, OnceLock};
@@ -33,7 +33,7 @@ does not know are refused, unless the request says `Prefer: handling=lenient`. E
 const BEARER: &str = "bearer";
 const JSON: &str = "application/json";
 
-/// Operations whose body may be left out.
+/// Operations whose body is optional.
 const OPTIONAL_BODIES: &[&str] = &[
     "clone_broadcast",
     "create_invitation",
@@ -43,7 +43,7 @@ const OPTIONAL_BODIES: &[&str] = &[
     "send_broadcast",
 ];
 
-/// The headers of responses: name, type, meaning.
+/// Response headers: name, type, description.
 const HEADERS: &[(&str, Type, &str)] = &[
     (
         "X-Request-Id",
@@ -58,12 +58,12 @@ const HEADERS: &[(&str, Type, &str)] = &[
     ("WWW-Authenticate", Type::String, "`Bearer`."),
 ];
 
-/// The OpenAPI 3.1 document of the API, made from the handlers.
+/// Returns the OpenAPI 3.1 document of the API.
 pub fn openapi() -> &'static OpenApi {
     build().1
 }
 
-/// The routes and their document.
+/// Returns the routes and their document.
 pub(crate) fn build() -> (axum::Router<App>, &'static OpenApi) {
     static DOCUMENT: OnceLock<OpenApi> = OnceLock::new();
     let (routes, document) = OpenApiRouter::with_openapi(base()).merge(v1::routes()).split_for_parts();
@@ -86,7 +86,7 @@ fn completed(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// Gives operations, and the links that lead to them, the ids that clients are generated from.
+/// Sets the operation ids that clients are generated from, and those of links.
 fn name_operations(document: &mut OpenApi) {
     for item in document.paths.paths.values_mut() {
         for (operation, _) in with_body(item) {
@@ -103,7 +103,7 @@ fn name_operations(document: &mut OpenApi) {
     }
 }
 
-/// `{"components": {"schemas": …}}` of the document, as JSON.
+/// Returns `{"components": {"schemas": …}}` of the document.
 pub(crate) fn schemas() -> &'static Value {
     static SCHEMAS: LazyLock<Value> = LazyLock::new(|| {
         let schemas = openapi().components.as_ref().map(|components| &components.schemas);
@@ -155,7 +155,7 @@ fn header(name: &str, kind: &Type, text: &str) -> Header {
     header.extensions(Some(required)).build()
 }
 
-/// The shared response of a body that cannot be read.
+/// Name of the shared response to an unreadable body.
 const INVALID_BODY: &str = "InvalidBody";
 const INVALID_BODY_CODES: [ErrorCode; 2] = [ErrorCode::InvalidJson, ErrorCode::InvalidRequest];
 
@@ -163,7 +163,7 @@ fn summaries(codes: &[ErrorCode]) -> String {
     codes.iter().map(|code| code.summary()).collect::<Vec<_>>().join(" ")
 }
 
-/// An error response with one of `codes`; `repeated` is the schema of the answer to a repeated idempotency key.
+/// Makes an error response for `codes`; `repeated` is the schema for a repeated idempotency key.
 fn error_response(status: u16, text: &str, codes: &[ErrorCode], repeated: Option<&RefOr<Schema>>) -> Response {
     let named = named_codes(text, status);
     let others: Vec<_> = codes.iter().filter(|code| !named.contains(code)).map(|code| format!("`{}`", code.as_str())).collect();
@@ -176,13 +176,13 @@ fn error_response(status: u16, text: &str, codes: &[ErrorCode], repeated: Option
     response
 }
 
-/// The codes of a status that a description names in backticks.
+/// Returns the codes of `status` that the text names in backticks.
 fn named_codes(text: &str, status: u16) -> Vec<ErrorCode> {
     let quoted: Vec<_> = text.split('`').skip(1).step_by(2).collect();
     ErrorCode::ALL.iter().copied().filter(|code| code.status() == status && quoted.contains(&code.as_str())).collect()
 }
 
-/// The codes that an operation may answer with because of what all operations, or all of its kind, have in common.
+/// Returns the codes that any operation with these properties can return.
 fn common_codes(takes_id: bool, has_body: bool, has_permission: bool) -> impl Iterator<Item = ErrorCode> {
     error_schemas::common().filter(move |code| match code {
         ErrorCode::InvalidRequest
@@ -198,8 +198,8 @@ fn common_codes(takes_id: bool, has_body: bool, has_permission: bool) -> impl It
     })
 }
 
-/// Replaces the error responses that a handler declares, and adds the common ones. A declared one has the codes that its description
-/// names in backticks; one that names none has all of its status.
+/// Replaces the error responses declared by a handler and adds the common ones. A declared response gets the codes that its description
+/// names in backticks, or else all codes of its status.
 fn complete_errors(responses: &mut BTreeMap<String, RefOr<Response>>, common: impl Iterator<Item = ErrorCode>) {
     let mut by_status: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
     common.for_each(|code| by_status.entry(code.status()).or_default().push(code));
@@ -230,7 +230,7 @@ fn complete_errors(responses: &mut BTreeMap<String, RefOr<Response>>, common: im
     }
 }
 
-/// Adds what all operations have in common.
+/// Adds the parts common to all operations.
 fn complete(operation: &mut Operation, takes_id: bool, has_body: bool) {
     operation.security = Some(vec![SecurityRequirement::new(BEARER, Vec::<String>::new())]);
     let is_optional = operation.operation_id.as_deref().is_some_and(|id| OPTIONAL_BODIES.contains(&id));
@@ -258,7 +258,7 @@ fn add_headers(response: &mut Response, status: u16) {
             "Retry-After" => matches!(status, 429 | 503),
             "X-Should-Retry" => (400..500).contains(&status) && !matches!(status, 408 | 429) || status == 507,
             "WWW-Authenticate" => status == 401,
-            _ => status != 401, // without a key there is no world to count for
+            _ => status != 401, // a 401 has no environment whose rate limit could apply
         };
         if applies {
             response.headers.insert((*name).to_owned(), RefOr::Ref(Ref::new(format!("#/components/headers/{name}"))));
@@ -277,7 +277,7 @@ fn prefer() -> Parameter {
         .build()
 }
 
-/// The schemas that request bodies are made of, by name.
+/// Returns the names of the schemas used in request bodies.
 fn requested(document: &mut OpenApi) -> BTreeSet<String> {
     let mut requested = BTreeSet::new();
     for item in document.paths.paths.values_mut() {
@@ -295,7 +295,7 @@ fn requested(document: &mut OpenApi) -> BTreeSet<String> {
     requested
 }
 
-/// Every string of a request has a longest form: of its own, or [`limits::STRING`].
+/// Limits every request string: by its own maximum length, or [`limits::STRING`].
 fn strings_have_an_end(document: &mut OpenApi) {
     let requested = requested(document);
     let Some(components) = &mut document.components else { return };
@@ -338,7 +338,7 @@ fn end_strings(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Answers leave out what is absent, so that only the fields that are always there may be null. Requests may say null instead.
+/// Responses omit absent fields, so only required fields can be null. Requests may use null for absent.
 fn absent_is_not_null(document: &mut OpenApi) {
     let requested = requested(document);
     let Some(components) = &mut document.components else { return };
@@ -350,7 +350,7 @@ fn absent_is_not_null(document: &mut OpenApi) {
     }
 }
 
-/// Gathers the names of the schemas that `value` refers to.
+/// Collects the names of the schemas that `value` refers to.
 fn collect_references(value: &Value, names: &mut BTreeSet<String>) {
     if let Some(name) = value.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix("#/components/schemas/")) {
         names.insert(name.to_owned());

@@ -148,7 +148,7 @@ fn only_requests_and_fields_that_are_always_there_may_be_null() {
     assert_eq!(schemas["ListRow"]["properties"]["description"]["type"], json!(["string", "null"]), "reached through SendMessage");
 }
 
-/// The strings below a schema that have no longest form.
+/// Collects the strings of a schema that have no maximum length.
 fn endless(document: &Value, schema: &Value, at: &str, seen: &mut BTreeSet<String>, found: &mut Vec<String>) {
     if !schema.is_object() {
         return;

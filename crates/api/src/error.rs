@@ -1,4 +1,4 @@
-//! How errors look from outside.
+//! Renders errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +12,17 @@ pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-re
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// When to come back after a 503, in seconds.
+/// `Retry-After` of a 503, in seconds.
 const RETRY_UNAVAILABLE: u64 = 1;
 
-/// An error that answers a request.
+/// The error of a request.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     error: Error,
     retry_after: Option<Duration>,
 }
 
-/// The error behind a 5xx answer, for the shell to log with the request's id.
+/// The cause of a 5xx response, logged by the shell with the request id.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure(pub(crate) Arc<Error>);
 
@@ -60,14 +60,14 @@ impl IntoResponse for ApiError {
         match status {
             StatusCode::SERVICE_UNAVAILABLE => drop(headers.insert(RETRY_AFTER, RETRY_UNAVAILABLE.into())),
             StatusCode::TOO_MANY_REQUESTS => drop(headers.insert(RETRY_AFTER, whole_seconds(retry_after).into())),
-            // It may have been the network.
+            // The network may have been the cause.
             StatusCode::REQUEST_TIMEOUT => {}
             _ if status.is_client_error() || status == StatusCode::INSUFFICIENT_STORAGE => {
                 drop(headers.insert(SHOULD_RETRY, HeaderValue::from_static("false")));
             }
             _ => {}
         }
-        // A quota that is used up is the operator's will, and no failure.
+        // A full quota is the operator's choice, not a failure.
         if status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE {
             response.extensions_mut().insert(Failure(Arc::new(error)));
         }
@@ -75,7 +75,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Rounded up, at least one: who comes back earlier is refused again.
+/// Rounds up to at least one second, so that clients do not retry too early.
 fn whole_seconds(wait: Option<Duration>) -> u64 {
     wait.map_or(1, |wait| wait.as_millis().div_ceil(1_000).max(1) as u64)
 }

@@ -1,4 +1,4 @@
-//! What `details` holds, by error code. These types are schemas; bodies are made from [`nuncio_domain::Error`].
+//! Schemas of `details`, by error code. Bodies are made from [`nuncio_domain::Error`].
 #![expect(dead_code, reason = "only their schemas are used")]
 
 use serde::Serialize;
@@ -16,7 +16,6 @@ pub(crate) struct Fault {
     message: String,
 }
 
-/// Always empty.
 #[derive(Serialize)]
 pub(crate) struct NoDetails {}
 
@@ -170,7 +169,7 @@ pub(crate) struct ResourceReference {
     status: Option<String>,
 }
 
-/// The schema of a resource that is whole for API keys that may read it, and a reference for others.
+/// Returns the schema of a resource: complete for API keys that can read it, otherwise a reference.
 pub(crate) fn whole_or_reference<T: ToSchema>() -> Schema {
     let whole = AnyOfBuilder::new().description(Some("Id and status only if the API key may not read it."));
     whole.item(Ref::from_schema_name(T::name())).item(Ref::from_schema_name(ResourceReference::name())).build().into()

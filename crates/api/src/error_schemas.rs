@@ -1,4 +1,4 @@
-//! Schemas of errors: one per code, so that the document says what `details` holds.
+//! Schemas of errors: one per code, so that the document specifies `details`.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::error_details::*;
 
-/// Names the schema of each code's `details`. A new code does not compile without a line here.
+/// Maps each code to the schema of its `details`; a code without one does not compile.
 macro_rules! details {
     ($($code:ident => $details:ident,)*) => {
         const fn variant(code: ErrorCode) -> &'static str {
@@ -62,28 +62,25 @@ details! {
     StorageQuotaExceeded => StorageQuotaExceededDetails,
 }
 
-/// The codes whose body holds the original resource; each resource has a schema for both.
+/// Returns whether the body contains the original resource; each resource has a schema for these codes.
 pub(crate) const fn is_repeat(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::IdempotencyConflict | ErrorCode::IdempotencyKeyReused)
 }
 
-/// The codes whose body is the same for every operation.
+/// Returns the codes whose body is the same for every operation.
 pub(crate) fn common() -> impl Iterator<Item = ErrorCode> {
     ErrorCode::ALL.iter().copied().filter(|code| !is_repeat(*code))
 }
 
-/// The name of a code's shared response.
 pub(crate) const fn response_name(code: ErrorCode) -> &'static str {
     variant(code)
 }
 
-/// The name of a code's schema.
 pub(crate) fn schema_name(code: ErrorCode) -> String {
     let name = variant(code);
     format!("{}Error", name.strip_suffix("Error").unwrap_or(name))
 }
 
-/// Adds the schemas of all errors.
 pub(crate) fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
     for code in common() {
         add_details(code, schemas);
@@ -112,7 +109,7 @@ fn schema(code: ErrorCode) -> Schema {
     object.into()
 }
 
-/// A body with one of these codes. `repeated` is the schema of the two idempotency codes for this operation.
+/// Returns the schema of a body with one of these codes. `repeated` is the schema of the two idempotency codes for this operation.
 pub(crate) fn one_of(codes: &[ErrorCode], repeated: Option<&RefOr<Schema>>) -> RefOr<Schema> {
     let (mut items, mut discriminator) = (Vec::new(), Discriminator::new("code"));
     if let Some(RefOr::Ref(repeated)) = repeated {
@@ -131,7 +128,7 @@ pub(crate) fn one_of(codes: &[ErrorCode], repeated: Option<&RefOr<Schema>>) -> R
     }
 }
 
-/// The body of an error, whatever its code.
+/// The body of any error.
 pub(crate) struct ErrorBody;
 
 impl PartialSchema for ErrorBody {
@@ -158,7 +155,6 @@ pub(crate) struct ErrorObject {
     message: String,
 }
 
-/// The schema of error codes.
 pub(crate) struct Code;
 
 impl PartialSchema for Code {
@@ -178,7 +174,7 @@ impl ToSchema for Code {
     }
 }
 
-/// Makes the schema of the 409 that answers a repeated idempotency key: the original resource is in it under its name.
+/// Makes the schema of the 409 for a repeated idempotency key, with the original resource under its name.
 macro_rules! repeated {
     ($(#[$doc:meta])* $name:ident: $field:ident of $resource:ty) => {
         $(#[$doc])*

@@ -1,4 +1,4 @@
-//! Schemas of events, one per type, and the webhooks that carry them.
+//! Schemas of events, one per type, and their webhooks.
 
 use nuncio_core::events::EventView;
 use nuncio_domain::event::EventType;
@@ -10,7 +10,7 @@ use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{ContentBuilder, ObjectBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, Schema};
 use utoipa::{PartialSchema as _, ToSchema};
 
-/// What `data` of an event is. These types are schemas; events are made by `nuncio_core`.
+/// Schemas of event data; events themselves are built by `nuncio_core`.
 mod data {
     #![expect(dead_code, reason = "only their schemas are used")]
 
@@ -109,7 +109,7 @@ mod data {
         previous_status: Option<String>,
     }
 
-    /// An invitation without `url` and `token`: whoever reads events need not be able to use the invitation.
+    /// An invitation without `url` and `token`: reading events must not be enough to use an invitation.
     pub(super) struct InvitationWithoutLink;
 
     impl PartialSchema for InvitationWithoutLink {
@@ -139,7 +139,7 @@ mod data {
     }
 }
 
-/// The headers of a webhook: name and meaning.
+/// Webhook headers: name and description.
 const HEADERS: &[(&str, &str)] = &[
     ("webhook-id", "The event's id, the same at each attempt."),
     ("webhook-timestamp", "When this attempt was made, in Unix seconds."),
@@ -151,7 +151,7 @@ const RESTRICTED: &str = "RestrictedEvent";
 const DESCRIPTION: &str = "Any 2xx within 15 seconds is success. Events of one resource come in order while the endpoint is healthy; \
 `sequence` orders them always.";
 
-/// The name of an event's schema, what the event means, and the name of the schema of its data.
+/// Returns an event's schema name and description, and the schema name of its data.
 fn describe(kind: EventType) -> (&'static str, &'static str, std::borrow::Cow<'static, str>) {
     use data::*;
     match kind {
@@ -178,7 +178,7 @@ fn describe(kind: EventType) -> (&'static str, &'static str, std::borrow::Cow<'s
     }
 }
 
-/// Adds a schema for each type of event, `Event` for any of them, and the webhooks.
+/// Adds a schema for each event type, `Event` for all of them, and the webhooks.
 pub(crate) fn add(document: &mut OpenApi) {
     let mut schemas = Vec::new();
     register::<data::MessageEventData>(&mut schemas);
@@ -219,7 +219,7 @@ fn event(kind: EventType, summary: &str, data: &str) -> Schema {
     object.into()
 }
 
-/// An event of the log about a resource that the API key may not read. Whoever reads the log may read messages.
+/// Returns the schema of an event whose resource the API key cannot read. Keys that read the log can read messages.
 fn restricted() -> Schema {
     let RefOr::T(Schema::Object(mut object)) = EventView::schema() else { return Object::default().into() };
     object.description =

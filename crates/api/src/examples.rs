@@ -1,7 +1,6 @@
-//! Examples of bodies, for people who read the document.
+//! Example bodies for the document.
 //!
-//! `examples.json` has one for each request, resource and error, by the name of its schema. Those of responses and webhooks are put
-//! together from them.
+//! `examples.json` has one per request, resource and error, by schema name. Those of responses and webhooks are composed from them.
 
 use std::sync::LazyLock;
 
@@ -15,11 +14,11 @@ static EXAMPLES: LazyLock<Map<String, Value>> =
     LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).expect("examples.json is an object"));
 
 const JSON: &str = "application/json";
-/// A line of a broadcast's results as CSV.
+/// A row of broadcast results as CSV.
 const RESULT: &str = "bct_01hgw2bbg0e9tatjpp9vyrkcyk,+34600111222,phone,delivered,sms,msg_01hgw2bbg0e9tatjpp9vyrkcyk,,,0.035,\
                       2026-01-31T09:30:01.000Z,2026-01-31T09:00:00.000Z";
 
-/// Adds examples to all bodies.
+/// Adds an example to every body.
 pub(crate) fn add(document: &mut OpenApi) {
     let schemas = json!(document.components.as_ref().map(|components| &components.schemas));
     let of = |content: &mut Content| complete(content, &schemas);
@@ -61,7 +60,7 @@ fn add_to(paths: &mut Paths, of: &impl Fn(&mut Content)) {
     }
 }
 
-/// The example of a body that is not JSON.
+/// Returns the example of a body that is not JSON.
 fn text(operation: &str, media: &str) -> Option<String> {
     Some(match (operation, media) {
         ("importBroadcastContacts", "text/csv") => "recipient,name\n+34600111222,Ana\n+34600333444,Luis\n".to_owned(),
@@ -78,7 +77,7 @@ fn text(operation: &str, media: &str) -> Option<String> {
     })
 }
 
-/// Gives a body its example, or one for each code if it may be any of several errors.
+/// Adds an example to a body, or one per code if the body has several errors.
 fn complete(content: &mut Content, schemas: &Value) {
     let schema = json!(content.schema);
     if schema.get("discriminator").is_none() {
@@ -91,7 +90,7 @@ fn complete(content: &mut Content, schemas: &Value) {
     }
 }
 
-/// An event with its type, and data as that type has.
+/// Returns an event of the schema's type with its data.
 fn event(schema: &Value, schemas: &Value) -> Option<Value> {
     let schema = resolve(schema, schemas)?;
     let mut event = EXAMPLES["Event"].clone();
@@ -100,7 +99,7 @@ fn event(schema: &Value, schemas: &Value) -> Option<Value> {
     Some(event)
 }
 
-/// An example of a schema; none if a required field has none.
+/// Returns an example of a schema; `None` if a required field has none.
 fn example(schema: &Value, schemas: &Value) -> Option<Value> {
     if let Some(known) = name(schema).and_then(|name| EXAMPLES.get(name)) {
         return Some(known.clone());
@@ -124,7 +123,7 @@ fn example(schema: &Value, schemas: &Value) -> Option<Value> {
         Some("object") if schema["maxProperties"] == 0 => Some(json!({})),
         Some("object") if schema.get("properties").is_some() => {
             let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            // The original of a repeated request: mostly there.
+            // The original of a repeated request, usually present.
             let originals = schema["properties"].as_object().into_iter().flatten().filter(|(_, field)| field.get("anyOf").is_some());
             let names = required.chain(originals.map(|(name, _)| name.as_str()));
             let fields = names.map(|name| Some((name.to_owned(), example(&schema["properties"][name], schemas)?)));

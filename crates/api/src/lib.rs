@@ -1,10 +1,10 @@
 //! The HTTP API.
 //!
-//! A request passes the [shell](shell) first: it gets an id, is authenticated, counted against its world's rate limit, and
-//! checked against the permission of its operation, all before the handler sees it. Handlers take their input through the
-//! [extractors](extract), which tell every fault of a body or query at once, call [`nuncio_core::Core`], and render. What is
-//! common to all operations (security, errors, headers) is added to the [document](document) in one place, so that a new
-//! endpoint is a file under `v1`, a line in its `mod.rs`, and a row in [`nuncio_core::UseCase`].
+//! A request passes the [shell](shell) first: it gets an id, and is authenticated, rate-limited and authorised before the handler runs.
+//! Handlers take their input through [extractors](extract), which report all field errors of a body or query at once, call
+//! [`nuncio_core::Core`], and render the result. Parts common to all operations (security, errors, headers) are added to the
+//! [document](document) in one place, so that a new endpoint is a file under `v1`, a line in its `mod.rs`, and a row in
+//! [`nuncio_core::UseCase`].
 
 mod budget;
 mod document;
@@ -33,10 +33,11 @@ pub use shell::Spare;
 pub use state::{ApiLimits, ApiState};
 pub use wire::Pace;
 
-/// The routes of the API and, beside them, `pages`, ready to be served. All of them pass the shell: they get a request id, are counted,
-/// and a panic in them is a 500.
+/// Returns the routes of the API and, alongside, `pages`. All pass the shell: they get a request id and are counted, and a panic in one is
+/// a 500.
 ///
-/// Serve it with `ConnectInfo<SocketAddr>`: failed authentications are counted per address. Without one they all count together.
+/// Serve it with `ConnectInfo<SocketAddr>`, so that failed authentications are counted per client address; otherwise all clients share one
+/// limit.
 pub fn router(state: ApiState, pages: axum::Router) -> axum::Router {
     let (routes, document) = document::build();
     let app = state::App::new(state, document, document::schemas());

@@ -1,4 +1,4 @@
-//! Gives objects with fields of any name a schema of their own, so that generated clients have one type for each.
+//! Gives objects with free-form fields a named schema, so that generated clients have one type for each.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const NAMES: &[(&str, &str)] = &[
     ("templateVariables", "TemplateVariables"),
 ];
 
-/// Replaces the schemas of these fields with references. One that differs from the first of its name stays where it is.
+/// Replaces the schemas of these fields with references. A schema that differs from the first of its name stays inline.
 pub(crate) fn name(document: &mut OpenApi) {
     let Some(components) = &mut document.components else { return };
     let mut named: BTreeMap<&str, Object> = BTreeMap::new();
@@ -29,7 +29,7 @@ pub(crate) fn name(document: &mut OpenApi) {
             if has_any_values(&plain) {
                 (plain.property_names, plain.additional_properties) = (None, None);
             }
-            // Said aloud: generators for TypeScript take silence for "no fields".
+            // Explicit: TypeScript generators take its absence for "no fields".
             plain.additional_properties.get_or_insert_with(|| Box::new(AdditionalProperties::FreeForm(true)));
             let description = plain.description.take();
             if !plain.properties.is_empty() || *named.entry(name).or_insert_with(|| plain.clone()) != plain {
@@ -48,7 +48,7 @@ pub(crate) fn name(document: &mut OpenApi) {
     components.schemas.extend(named.into_iter().map(|(name, object)| (name.to_owned(), RefOr::T(Schema::Object(object)))));
 }
 
-/// Whether values of any type are allowed.
+/// Returns whether the object accepts values of any type.
 fn has_any_values(object: &Object) -> bool {
     let values = object.additional_properties.as_deref();
     matches!(values, Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(values)))) if values.schema_type == SchemaType::AnyValue)

@@ -1,4 +1,4 @@
-//! What is not part of the API proper: the document, health, metrics, and paths that lead nowhere.
+//! Routes outside the API proper: document, health, metrics and 404.
 
 use std::sync::{Arc, OnceLock};
 
@@ -38,7 +38,7 @@ pub(crate) fn routes(document: &OpenApi) -> axum::Router<App> {
         .route("/attachments/{token}", get(crate::v1::messages::download))
 }
 
-/// The API reference: Swagger UI in a page of our own.
+/// Serves the API reference: Swagger UI in our own page.
 fn reference() -> axum::Router<App> {
     let config = Config::from("/openapi.json").use_base_layout().default_models_expand_depth(-1).doc_expansion("none");
     let config = Arc::new(config.display_request_duration(true).try_it_out_enabled(true));
@@ -51,7 +51,7 @@ fn reference() -> axum::Router<App> {
         .route("/docs/{file}", get(async move |Path(name): Path<String>| swagger(&name, config)))
 }
 
-/// A file of Swagger UI.
+/// Serves a file of Swagger UI.
 fn swagger(name: &str, config: Arc<Config<'static>>) -> Response {
     let Ok(Some(file)) = utoipa_swagger_ui::serve(name, config) else { return StatusCode::NOT_FOUND.into_response() };
     let mut response = ([(CONTENT_TYPE, file.content_type)], file.bytes).into_response();
@@ -61,8 +61,8 @@ fn swagger(name: &str, config: Arc<Config<'static>>) -> Response {
     response
 }
 
-/// What browsers are told about the documentation: its scripts and styles are its own files, it asks this server only, and it is shown
-/// in no frame. Somebody types an API key into it.
+/// Security headers of the API reference, into which users type an API key: own scripts and styles only, requests to this server only, no
+/// framing.
 const DOCS: [(HeaderName, HeaderValue); 4] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -81,7 +81,7 @@ async fn protect(mut response: Response) -> Response {
     response
 }
 
-/// Whether this node should be given requests.
+/// Returns whether a load balancer should send requests to this node.
 async fn readyz(State(core): State<Core>) -> Result<Reply<Value>> {
     core.ready().await?;
     Ok(Reply::ok(json!({"status": "ready"})))

@@ -1,4 +1,4 @@
-//! What the shell knows of every operation.
+//! Properties of operations that the shell needs.
 
 use std::collections::HashMap;
 
@@ -9,30 +9,30 @@ use nuncio_domain::Permission;
 use utoipa::openapi::path::{Operation as Documented, ParameterIn, PathItem};
 use utoipa::openapi::{OpenApi, RefOr};
 
-/// The id of an operation in the document, from the name of its handler: `sendMessage` of `send_message`.
+/// Derives an operation's id from its handler's name: `sendMessage` from `send_message`.
 pub fn operation_id(handler: &str) -> String {
     let capital = |word: &str| word.char_indices().map(|(n, c)| if n == 0 { c.to_ascii_uppercase() } else { c }).collect::<String>();
     handler.split('_').enumerate().map(|(n, word)| if n == 0 { word.to_owned() } else { capital(word) }).collect()
 }
 
-/// Operations that every key may call.
+/// Operations that need no permission.
 const OPEN: &[&str] = &["get_me"];
 
-/// The names of all handlers, each with the permission that it takes.
+/// Returns all handlers with their permission.
 pub(crate) fn handlers() -> impl Iterator<Item = (&'static str, Option<Permission>)> {
     let use_cases = UseCase::ALL.iter().map(|use_case| (use_case.name(), Some(use_case.permission())));
     use_cases.chain(OPEN.iter().map(|name| (*name, None)))
 }
 
-/// The permission that an operation takes, by the name of its handler.
+/// Returns the permission of an operation by its handler's name.
 pub(crate) fn permission(handler: &str) -> Option<Permission> {
     handlers().find(|(name, _)| *name == handler)?.1
 }
 
-/// Those that read from a provider: they wait for it, not for the database.
+/// Reads that wait for a provider, not for the database.
 pub(crate) const READ_FROM_PROVIDERS: &[&str] = &["get_sender_profile"];
 
-/// Those that are not GET and leave no entry in the audit log, since no configuration changes: messages are sent, or something is worked out.
+/// Operations other than GET that are not audited, because they change no configuration: they send messages or compute something.
 pub const NOT_AUDITED: &[&str] = &[
     "send_message",
     "send_messages",
@@ -45,20 +45,19 @@ pub const NOT_AUDITED: &[&str] = &[
     "preview_broadcast",
 ];
 
-/// What the shell must know of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Operation {
     pub(crate) id: &'static str,
     pub(crate) permission: Option<Permission>,
-    /// Whether it documents query parameters; one that does not takes none.
+    /// Whether it has query parameters; otherwise any is rejected.
     pub(crate) has_query: bool,
-    /// Whether it is a read that the database answers, and so takes a place among the reads of its environment.
+    /// Whether it is a database read, which needs a read permit of its environment.
     pub(crate) reads_database: bool,
-    /// Whether what it changes is recorded in the audit log.
+    /// Whether the audit log records its changes.
     pub(crate) is_audited: bool,
 }
 
-/// The operations by path template and method.
+/// Operations by path template and method.
 #[derive(Debug)]
 pub(crate) struct Operations(HashMap<String, Vec<(Method, Operation)>>);
 
@@ -76,10 +75,10 @@ impl Operations {
         Self(document.paths.paths.iter().map(|(path, item)| (path.clone(), of_path(item))).collect())
     }
 
-    /// The operation that a request is for, once it was routed.
+    /// Returns the operation of a routed request.
     pub(crate) fn find<B>(&self, request: &Request<B>) -> Option<Operation> {
         let path = request.extensions().get::<MatchedPath>()?;
-        // A HEAD request is served by the handler of GET.
+        // Axum serves HEAD with the handler of GET.
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
         self.0.get(path.as_str())?.iter().find(|(m, _)| m == method).map(|(_, operation)| *operation)
     }
@@ -100,7 +99,7 @@ fn by_method(item: &PathItem) -> Vec<(Method, &Documented)> {
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_ref()?))).collect()
 }
 
-/// The operations of a path, each with whether it reads a body.
+/// Returns the operations of a path, each with whether it reads a body.
 pub(crate) fn with_body(item: &mut PathItem) -> impl Iterator<Item = (&mut Documented, bool)> {
     let PathItem { get, post, put, patch, delete, .. } = item;
     let all = [(get, false), (post, true), (put, true), (patch, true), (delete, false)];

@@ -1,4 +1,4 @@
-//! `/providers/{kind}/{connectionId}`: what providers call. They prove themselves to their adapter, by a signature or a shared secret.
+//! `/providers/{kind}/{connectionId}`: callbacks of providers. The adapter authenticates them by a signature or a shared secret.
 
 use std::net::IpAddr;
 
@@ -44,14 +44,14 @@ async fn called(State(app): State<App>, Path(path): Path<Vec<(String, String)>>,
     Ok(if answer.content_type.is_empty() { text.into_response() } else { ([(CONTENT_TYPE, answer.content_type)], text).into_response() })
 }
 
-/// The connection of a call, before its body is read. An address that guesses too often reaches those that were called before.
+/// Finds the connection before the body is read. After too many guesses, an address reaches only connections that were called before.
 async fn find(app: &App, kind: &str, connection: &str, address: IpAddr) -> Result<CallbackTarget> {
     let too_many = |wait| ApiError::too_many("too many calls of unknown connections from this address", wait);
     let now = app.core.ids().clock.monotonic();
     if let Some(wait) = app.strays.wait(&address, now)
         && !app.core.inbound().knows_connection(connection)
     {
-        return Err(too_many(wait)); // before the database is asked
+        return Err(too_many(wait)); // without a database access
     }
     match app.core.inbound().find_callback(kind, connection).await {
         Err(error) if error.code() == ErrorCode::NotFound => match app.strays.take(address, now).and_then(|taken| taken.wait) {

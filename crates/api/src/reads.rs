@@ -1,4 +1,4 @@
-//! Reads of one world at a time. The database has few readers; without a limit one world that reads without pause would take them all.
+//! Limits concurrent reads per environment, so that one environment cannot occupy the few database readers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
 
-/// Environments that are kept without need; beyond it those that read nothing are forgotten.
-const WORLDS: usize = 1_000;
+/// Environments kept; beyond it, those without a read are dropped.
+const ENVIRONMENTS: usize = 1_000;
 
-/// The places of each environment.
+/// Semaphores by environment.
 #[derive(Debug)]
 pub(crate) struct Reads {
-    worlds: Mutex<HashMap<TenantId, Arc<Semaphore>>>,
+    environments: Mutex<HashMap<TenantId, Arc<Semaphore>>>,
     wait: Duration,
 }
 
-/// A place of an environment. When it is dropped, the request of that environment that has waited longest gets it.
+/// A read permit. Dropping it passes it to the environment's longest-waiting request.
 #[derive(Debug)]
 pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
 impl Default for Reads {
     fn default() -> Self {
-        Self { worlds: Mutex::default(), wait: limits::READ_WAIT }
+        Self { environments: Mutex::default(), wait: limits::READ_WAIT }
     }
 }
 
 impl Reads {
-    /// Waits for a place of `tenant`; refuses with 429 if none comes in time.
+    /// Waits for a permit of `tenant`; fails with 429 after a timeout.
     pub(crate) async fn place(&self, tenant: TenantId) -> Result<Place, ApiError> {
-        let places = self.places(tenant);
-        match tokio::time::timeout(self.wait, places.acquire_owned()).await {
+        let semaphore = self.semaphore(tenant);
+        match tokio::time::timeout(self.wait, semaphore.acquire_owned()).await {
             Ok(Ok(permit)) => Ok(Place(permit)),
             _ => {
                 let message = format!(
@@ -47,12 +47,12 @@ impl Reads {
         }
     }
 
-    fn places(&self, tenant: TenantId) -> Arc<Semaphore> {
-        let mut worlds = self.worlds.lock();
-        if worlds.len() >= WORLDS && !worlds.contains_key(&tenant) {
-            worlds.retain(|_, places| Arc::strong_count(places) > 1);
+    fn semaphore(&self, tenant: TenantId) -> Arc<Semaphore> {
+        let mut environments = self.environments.lock();
+        if environments.len() >= ENVIRONMENTS && !environments.contains_key(&tenant) {
+            environments.retain(|_, places| Arc::strong_count(places) > 1);
         }
-        Arc::clone(worlds.entry(tenant).or_insert_with(|| Arc::new(Semaphore::new(limits::READS))))
+        Arc::clone(environments.entry(tenant).or_insert_with(|| Arc::new(Semaphore::new(limits::READS))))
     }
 }
 
@@ -89,11 +89,11 @@ mod tests {
     async fn worlds_that_read_nothing_are_forgotten() {
         let reads = Reads::default();
         let held = reads.place(ONE).await.expect("a place");
-        for n in 2..=(2 * WORLDS as i64) {
+        for n in 2..=(2 * ENVIRONMENTS as i64) {
             reads.place(TenantId(n)).await.expect("a place");
         }
-        let worlds = reads.worlds.lock();
-        assert!(worlds.len() <= WORLDS && worlds[&ONE].available_permits() == limits::READS - 1);
+        let environments = reads.environments.lock();
+        assert!(environments.len() <= ENVIRONMENTS && environments[&ONE].available_permits() == limits::READS - 1);
         drop(held);
     }
 }

@@ -1,4 +1,4 @@
-//! Log lines about requests that were turned away. A flood of them must not fill the log.
+//! Throttles log lines about rejected requests, so that a flood cannot fill the log.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use nuncio_domain::limits;
 use parking_lot::Mutex;
 
-/// Different kinds of refusals that are told apart at a time. Beyond it they share a line.
+/// Maximum number of distinct kinds; further ones share a line.
 const KINDS: usize = 32;
 
-/// When a kind of refusal was last logged, and how often it was not logged since then.
+/// Last log time and suppressed count of each kind.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Mutex<HashMap<String, Last>>);
 
@@ -20,7 +20,7 @@ struct Last {
 }
 
 impl Refusals {
-    /// Whether a refusal of this kind is to be logged at `now`, and how many like it were not logged since the line before.
+    /// Returns whether to log a rejection of this kind at `now`: the number suppressed since the last line, or `None`.
     pub(crate) fn line(&self, kind: &str, now: Duration) -> Option<u64> {
         let mut kinds = self.0.lock();
         if kinds.len() >= KINDS && !kinds.contains_key(kind) {

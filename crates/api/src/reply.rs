@@ -1,4 +1,4 @@
-//! Answers.
+//! Builds responses.
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -9,28 +9,26 @@ use serde::Serialize;
 
 use crate::error::ApiError;
 
-/// Most answers fit into this many bytes.
+/// Initial buffer size; most responses fit.
 const USUAL_BYTES: usize = 1_536;
 
-/// What handlers give back.
+/// Result of a handler.
 pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
 
-/// A JSON answer with its status.
+/// A JSON response with its status.
 #[derive(Debug)]
 pub(crate) struct Reply<T>(StatusCode, T);
 
 impl<T: Serialize> Reply<T> {
-    /// 200.
     pub(crate) const fn ok(body: T) -> Self {
         Self(StatusCode::OK, body)
     }
 
-    /// 201.
     pub(crate) const fn created(body: T) -> Self {
         Self(StatusCode::CREATED, body)
     }
 
-    /// 202: what is carried out later.
+    /// 202, for what is carried out later.
     pub(crate) const fn accepted(body: T) -> Self {
         Self(StatusCode::ACCEPTED, body)
     }
@@ -42,7 +40,6 @@ impl<T: Serialize> IntoResponse for Reply<T> {
     }
 }
 
-/// 204 with an empty body.
 #[derive(Debug)]
 pub(crate) struct NoContent;
 
@@ -52,7 +49,7 @@ impl IntoResponse for NoContent {
     }
 }
 
-/// Serialises straight to bytes, so that the length is known.
+/// Serialises directly to bytes, so that the length is known.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     let mut bytes = Vec::with_capacity(USUAL_BYTES);
     if let Err(error) = serde_json::to_writer(&mut bytes, body) {
@@ -64,7 +61,7 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     response
 }
 
-/// Makes the type of a page of a list. Not a generic one: the document would repeat the whole item in it.
+/// Defines the page type of a list. Not generic: the document would inline the item.
 macro_rules! page {
     ($(#[$doc:meta])* $name:ident of $item:ty) => {
         $(#[$doc])*
@@ -87,7 +84,7 @@ macro_rules! page {
 }
 pub(crate) use page;
 
-/// Makes the body that holds a resource under its name.
+/// Defines the body that holds a resource under its name.
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident as $schema:ident: $field:ident of $resource:ty) => {
         $(#[$doc])*

@@ -1,9 +1,9 @@
-//! What happens around every handler.
+//! Wraps every handler.
 //!
-//! In this order: the request gets an id; if it is for an operation, its key is looked up, a token of its world is taken, and
-//! permission, `Accept` and query are checked; if it reads, it gets a place among the reads of its world; its body is put under the
-//! budget; the handler runs, and a panic of it becomes a 500; what is left of the body is read or the connection closed; headers are set,
-//! and a failure is logged with the request's id. All of it is one layer: each further one would cost every request an allocation.
+//! In this order: the request gets an id; for an operation, the API key is looked up, a token of its environment is taken, and permission,
+//! `Accept` and query are checked; a read waits for a read permit; the body is counted by the budget; the handler runs, a panic becoming a
+//! 500; an unread body is drained or the connection closed; headers are set, and a failure is logged with the request id. All of it is one
+//! layer, because each layer costs every request an allocation.
 
 use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -35,28 +35,28 @@ const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 const NOSNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 
-/// Longest request id that is taken over, in bytes.
+/// Maximum length of a caller's request id, in bytes.
 const REQUEST_ID_BYTES: usize = 128;
 
-/// An answer of at most this many bytes goes out although there is no room for it.
+/// Maximum size in bytes of a response that is sent even without room in the budget.
 const SMALL_ANSWER: usize = 4 * 1024;
-/// Pieces of an answer over HTTP/1, and over HTTP/2, where each stream of a connection may hold one back.
+/// Chunk size of responses over HTTP/1, and over HTTP/2, where each stream of a connection can buffer one.
 const PIECES: (usize, usize) = (16 * 1024, 4 * 1024);
 
-/// Paths that are answered on any connection.
+/// Paths that are served on any connection.
 const PROBES: &[&str] = &["/healthz", "/readyz", "/metrics"];
 
-/// Marks requests of connections above the limit: all but probes are turned away, and the connection ends.
+/// Marks requests of connections above the limit: all but probes are rejected, and the connection is closed.
 #[derive(Clone, Copy, Debug)]
 pub struct Spare;
 
-/// What the shell has to know of a request after its handler has taken it.
+/// Properties of a request that are needed after the handler consumed it.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     version: Version,
-    /// Nothing changes by it, so that it may be answered with a 503 at any time.
+    /// The method changes nothing, so a 503 is possible at any time.
     safe: bool,
-    /// The client sends the body only when it is asked to.
+    /// The client waits for `100 Continue` before it sends the body.
     expects: bool,
     spare: bool,
 }
@@ -72,15 +72,15 @@ pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Ne
     };
     let mut taken = None;
     let admitted = match admit(&app, operation, &mut request, &mut taken).await {
-        Ok(owner) => place(&app, owner, operation).await.map(|place| (owner, place)),
+        Ok(owner) => read_permit(&app, owner, operation).await.map(|place| (owner, place)),
         Err(error) => Err(error),
     };
     let (mut response, lease, unread) = match admitted {
-        // The way of a message stays as it is: only what changes configuration is watched.
+        // Sending messages skips the audit scope; only configuration changes are recorded.
         Ok((owner, _place)) if operation.is_some_and(|operation| operation.is_audited) => {
-            Box::pin(watched(&app, owner, request, next)).await
+            Box::pin(run_audited(&app, owner, request, next)).await
         }
-        Ok((owner, _place)) => carry(&app, owner, request, next).await,
+        Ok((owner, _place)) => run_with_budget(&app, owner, request, next).await,
         Err(error) => (error.into_response(), None, Some(request.into_body())),
     };
     let name = operation.map_or("other", |operation| operation.id);
@@ -94,7 +94,7 @@ pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Ne
     if let Some(lease) = lease {
         response = leased(response, lease, asked);
     }
-    let close = asked.spare || in_the_way(unread, asked).await;
+    let close = asked.spare || blocks_connection(unread, asked).await;
     let headers = response.headers_mut();
     if close && asked.version <= Version::HTTP_11 {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -110,25 +110,25 @@ pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Ne
     response
 }
 
-/// A place among the reads of the caller's environment, if the operation reads the database.
-async fn place(app: &App, owner: Owner, operation: Option<Operation>) -> Result<Option<Place>, ApiError> {
+/// Waits for a read permit if the operation reads the database.
+async fn read_permit(app: &App, owner: Owner, operation: Option<Operation>) -> Result<Option<Place>, ApiError> {
     match (owner, operation) {
         (Owner::World(tenant), Some(Operation { reads_database: true, .. })) => app.reads.place(tenant).await.map(Some),
         _ => Ok(None),
     }
 }
 
-/// The same with its changes in the audit log.
-async fn watched(app: &App, owner: Owner, request: Request, next: Next) -> (Response, Option<Lease>, Option<Body>) {
+/// Like [`run_with_budget`], recording changes in the audit log.
+async fn run_audited(app: &App, owner: Owner, request: Request, next: Next) -> (Response, Option<Lease>, Option<Body>) {
     let from = address(&request);
     match request.extensions().get::<Caller>() {
-        Some(caller) => Act::key(caller, from, app.core.ids().clone()).run(carry(app, owner, request, next)).await,
-        None => carry(app, owner, request, next).await,
+        Some(caller) => Act::key(caller, from, app.core.ids().clone()).run(run_with_budget(app, owner, request, next)).await,
+        None => run_with_budget(app, owner, request, next).await,
     }
 }
 
-/// Runs the handler with the body under the budget; also answers what is left of the body.
-async fn carry(app: &App, owner: Owner, request: Request, next: Next) -> (Response, Option<Lease>, Option<Body>) {
+/// Runs the handler with the body under the budget; also returns the unread rest of the body.
+async fn run_with_budget(app: &App, owner: Owner, request: Request, next: Next) -> (Response, Option<Lease>, Option<Body>) {
     let lease = app.budget.lease(owner);
     let (mut head, body) = request.into_parts();
     head.extensions.insert(lease.clone());
@@ -144,7 +144,7 @@ async fn carry(app: &App, owner: Owner, request: Request, next: Next) -> (Respon
     (response, Some(lease), unread)
 }
 
-/// The same answer, which keeps the lease until it is written. What the request took is gone; what the answer takes is counted.
+/// Resizes the lease from the request to the response, which holds it until it is written.
 fn leased(response: Response, lease: Lease, asked: Asked) -> Response {
     let bytes =
         |response: &Response| response.body().size_hint().exact().map_or(OVERHEAD, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -155,22 +155,22 @@ fn leased(response: Response, lease: Lease, asked: Asked) -> Response {
     response.map(|body| Body::new(Answer::new(body, piece, lease)))
 }
 
-/// Whether an unread body stands before the next request of the connection.
-async fn in_the_way(unread: Option<Body>, asked: Asked) -> bool {
+/// Returns whether an unread body blocks the next request of the connection.
+async fn blocks_connection(unread: Option<Body>, asked: Asked) -> bool {
     match unread.filter(|body| !body.is_end_stream()) {
         Some(body) if asked.version <= Version::HTTP_11 => asked.expects || !drain(body).await,
         _ => false,
     }
 }
 
-/// Lets a request through to its handler, who finds the caller in the extensions. Answers for whom its memory is counted.
+/// Authenticates and authorises a request; handlers find the caller in its extensions. Returns who is charged for its memory.
 async fn admit(app: &App, operation: Option<Operation>, request: &mut Request, taken: &mut Option<Taken>) -> Result<Owner, ApiError> {
     let (path, from) = (request.uri().path(), address(request));
     if request.extensions().get::<Spare>().is_some() && !PROBES.contains(&path) {
         return Err(Error::unavailable("there are too many connections; try again").into());
     }
     let Some(operation) = operation else {
-        // No operation, but a caller all the same: it is counted, and told so.
+        // Not an operation, but authenticated and rate-limited all the same.
         let is_caller = path.starts_with("/v1/") && request.headers().contains_key(AUTHORIZATION);
         return match is_caller {
             true => Ok(Owner::World(authenticate(app, request.headers(), from, taken).await?.tenant)),
@@ -193,7 +193,7 @@ async fn admit(app: &App, operation: Option<Operation>, request: &mut Request, t
     Ok(owner)
 }
 
-/// Who calls, if it has requests left.
+/// Authenticates the caller and takes a token of its environment.
 async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr, taken: &mut Option<Taken>) -> Result<Caller, ApiError> {
     let now = app.core.ids().clock.monotonic();
     let key = bearer(headers);
@@ -201,7 +201,7 @@ async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr, taken: &mut 
         && headers.contains_key(AUTHORIZATION)
         && !app.core.keys().knows(key)
     {
-        return Err(guessed_too_often(wait)); // before the database is asked
+        return Err(guessed_too_often(wait)); // without a database access
     }
     let caller = match app.core.keys().authenticate(key).await {
         Err(error) if error.code() == ErrorCode::Unauthorized => return Err(refused(app, headers, from, error, now)),
@@ -220,10 +220,10 @@ fn guessed_too_often(wait: std::time::Duration) -> ApiError {
     ApiError::too_many("too many failed authentications from this address", wait)
 }
 
-/// A wrong key takes a token of the address. A key that was good before needs none: behind a proxy, strangers share an address.
+/// Counts a wrong key against the client address. Keys that were valid before are never blocked: clients behind a proxy share an address.
 fn refused(app: &App, headers: &HeaderMap, from: IpAddr, error: Error, now: std::time::Duration) -> ApiError {
     if !headers.contains_key(AUTHORIZATION) {
-        return error.into(); // nothing was tried
+        return error.into(); // not a guess
     }
     match app.failures.take(from, now).and_then(|taken| taken.wait) {
         Some(wait) => guessed_too_often(wait),
@@ -236,7 +236,7 @@ pub(crate) fn address(request: &Request) -> IpAddr {
     peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |info| subscriber(info.0.ip()))
 }
 
-/// The token of `Authorization: Bearer` (RFC 6750 §2.1), or `""`, which is no key.
+/// Returns the token of `Authorization: Bearer` (RFC 6750 §2.1), or `""`, which is not a valid key.
 fn bearer(headers: &HeaderMap) -> &str {
     let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match header.split_once(' ') {
@@ -245,7 +245,7 @@ fn bearer(headers: &HeaderMap) -> &str {
     }
 }
 
-/// Whether `Accept` (RFC 9110 §12.5.1) admits `application/json`: the most specific range that matches decides.
+/// Returns whether `Accept` (RFC 9110 §12.5.1) admits `application/json`: the most specific matching range decides.
 fn accepts_json(headers: &HeaderMap) -> bool {
     let mut best = None;
     let mut any = false;
@@ -290,7 +290,7 @@ fn log(app: &App, id: &HeaderValue, operation: &str, error: &Error) {
     let id = id.to_str().unwrap_or_default();
     let causes = chain(error);
     if error.code() == ErrorCode::Unavailable {
-        // Of these a flood makes as many as it likes.
+        // A flood can cause any number of these.
         if let Some(suppressed) = app.refusals.line(&error.to_string(), app.core.ids().clock.monotonic()) {
             tracing::warn!(
                 request.id = id,
@@ -305,13 +305,13 @@ fn log(app: &App, id: &HeaderValue, operation: &str, error: &Error) {
     }
 }
 
-/// Everything below the public message.
+/// Returns the causes, without the public message.
 fn chain(error: &Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// The same answer, with the id by which the operator finds the cause.
+/// Adds the request id to the body, so that the operator can find the cause.
 fn with_request_id(mut response: Response, id: &HeaderValue, error: &Error) -> Response {
     let mut body = error.to_body();
     body["details"]["requestId"] = id.to_str().unwrap_or_default().into();
@@ -329,7 +329,7 @@ const fn class(status: StatusCode) -> &'static str {
     }
 }
 
-/// The request's own id if it is short and plain, so that it can go to logs as it is; else a new one.
+/// Returns the caller's request id if it is short and safe to log, otherwise a new one.
 fn request_id(headers: &HeaderMap, ids: &Ids) -> HeaderValue {
     let sane = |value: &&HeaderValue| {
         (1..=REQUEST_ID_BYTES).contains(&value.len())

@@ -1,4 +1,4 @@
-//! What handlers, extractors and the shell share.
+//! State shared by handlers, extractors and the shell.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,18 +19,18 @@ use crate::refusals::Refusals;
 use crate::streams::Streams;
 use crate::wire::Pace;
 
-/// Limits of the API as a whole.
+/// Limits of the whole API.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ApiLimits {
-    /// Requests of one environment a minute, in the long run. 0 turns the limit off, and the headers that tell of it.
+    /// Sustained requests per minute and environment. 0 disables the limit and its headers.
     pub per_minute: u32,
-    /// Requests of one environment at once, after a pause. At least 1.
+    /// Burst of requests per environment, at least 1.
     pub burst: u32,
-    /// Wrong keys that an address may try a minute, before it gets 429. 0 turns the limit off.
+    /// Wrong keys per minute and client address, before 429. 0 disables the limit.
     pub wrong_keys_per_minute: u32,
-    /// Bytes that requests and their answers may take at a time; beyond it `503 unavailable`. Each byte of a body counts three times.
+    /// Memory for requests and responses in bytes; beyond it `503 unavailable`. Each body byte counts three times.
     pub max_in_flight_bytes: usize,
-    /// How fast a client must send a body.
+    /// Minimum upload rate.
     pub pace: Pace,
 }
 
@@ -46,14 +46,12 @@ impl Default for ApiLimits {
     }
 }
 
-/// What a [`router`](crate::router) is made of.
+/// Dependencies of a [`router`](crate::router).
 #[derive(Clone)]
 pub struct ApiState {
-    /// The use cases.
     pub core: Core,
     /// Renders the metrics in the Prometheus text format.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    /// Limits of the API as a whole.
     pub limits: ApiLimits,
 }
 
@@ -63,7 +61,7 @@ impl fmt::Debug for ApiState {
     }
 }
 
-/// The state behind every route.
+/// State of all routes.
 #[derive(Clone)]
 pub(crate) struct App(Arc<Shared>);
 
@@ -71,11 +69,11 @@ pub(crate) struct Shared {
     pub(crate) core: Core,
     pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub(crate) operations: Operations,
-    /// Requests of environments.
+    /// Remaining requests by environment.
     pub(crate) requests: Buckets<TenantId>,
-    /// Failed authentications of addresses.
+    /// Remaining failed authentications by client address.
     pub(crate) failures: Buckets<IpAddr>,
-    /// Calls of connections that are not there, by address.
+    /// Remaining callbacks to unknown connections by client address.
     pub(crate) strays: Buckets<IpAddr>,
     pub(crate) budget: Budget,
     pub(crate) pace: Pace,

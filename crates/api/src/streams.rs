@@ -1,4 +1,4 @@
-//! Counts the event streams that environments follow.
+//! Limits event streams per environment.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use parking_lot::Mutex;
 use crate::error::ApiError;
 use crate::reply::Result;
 
-/// How many streams each environment follows on this node.
+/// Number of open streams on this node, by environment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streams(Arc<Mutex<HashMap<TenantId, usize>>>);
 
-/// One stream; dropping it ends it.
+/// An open stream, counted until it is dropped.
 pub(crate) struct Place {
     streams: Streams,
     tenant: TenantId,
 }
 
 impl Streams {
-    /// Counts one more, unless the environment follows as many as it may.
+    /// Counts a new stream; fails if the environment has reached its limit.
     pub(crate) fn enter(&self, tenant: TenantId) -> Result<Place> {
         let mut streams = self.0.lock();
         let count = streams.entry(tenant).or_default();

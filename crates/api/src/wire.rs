@@ -1,7 +1,7 @@
-//! Bodies on their way in and out.
+//! Wraps request and response bodies.
 //!
-//! Every request body is read through [`Intake`], whoever reads it: each piece is counted in the [budget](crate::budget) before it is
-//! handed on, and a sender that falls below the minimum rate is cut off. Every answer goes out through [`Answer`], which keeps the lease.
+//! Every request body is read through [`Intake`]: each chunk is counted by the [budget](crate::budget) before it is passed on, and a client
+//! below the minimum rate is cut off. Every response is sent through [`Answer`], which holds the lease.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,17 +18,17 @@ use tokio::time::{Instant, Sleep};
 
 use crate::budget::{COPIES, Lease, no_room};
 
-/// The most that is read of a body that nobody wants, so that the connection can take the next request.
+/// Maximum number of bytes drained of an unread body, so that the connection can be reused.
 const DRAINED_BYTES: u64 = 64 * 1024;
-/// For how long.
+/// Timeout for draining.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// How fast a client must send a body.
+/// Minimum rate at which a client must send a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
-    /// The time that it has besides.
+    /// Time allowed in addition to that for the bytes.
     pub grace: Duration,
-    /// Bytes a second after that; 0 for no limit.
+    /// Bytes per second; 0 for no limit.
     pub bytes_per_second: u64,
 }
 
@@ -39,19 +39,19 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// How long reading `bytes` may take in all.
+    /// Returns the time allowed for `bytes`; `None` for no limit.
     fn allows(self, bytes: u64) -> Option<Duration> {
         let millis = bytes.saturating_mul(1_000).checked_div(self.bytes_per_second)?;
         Some(self.grace + Duration::from_millis(millis))
     }
 }
 
-/// Why a body is not read on.
+/// Why reading a body was aborted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
-    /// There is no memory for it.
+    /// No memory.
     NoRoom,
-    /// It comes too slowly.
+    /// Below the minimum rate.
     TooSlow,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// The error of a request whose body could not be read.
+/// Returns the error of a body that could not be read.
 pub(crate) fn unread(error: axum::Error) -> Error {
     let mut causes = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |cause| cause.source());
     match causes.find_map(|cause| cause.downcast_ref::<Refused>()) {
@@ -76,7 +76,7 @@ pub(crate) fn unread(error: axum::Error) -> Error {
     }
 }
 
-/// Where a body is left that was not read to its end.
+/// The unread rest of a body.
 pub(crate) type Rest = Arc<Mutex<Option<Body>>>;
 
 /// A request body under a budget and a minimum rate.
@@ -92,13 +92,13 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    /// The body, and where to find what is left of it when it was dropped too early.
+    /// Wraps a body; also returns where its rest is left if it is dropped early.
     pub(crate) fn new(inner: Body, lease: Lease, pace: Pace) -> (Self, Rest) {
         let rest = Rest::default();
         (Self { inner: Some(inner), lease, pace, began: None, read: 0, late: None, rest: Arc::clone(&rest) }, rest)
     }
 
-    /// Whether the sender is late, now that nothing more of the body is there.
+    /// Ready once the client has fallen below the minimum rate.
     fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let began = *self.began.get_or_insert_with(Instant::now);
         let Some(allowed) = self.pace.allows(self.read) else { return Poll::Pending };
@@ -154,7 +154,7 @@ impl Drop for Intake {
     }
 }
 
-/// Reads what is left of a body if that is not much and comes soon; whether it did.
+/// Drains a body if the rest is small and arrives soon; returns whether it did.
 pub(crate) async fn drain(mut rest: Body) -> bool {
     if rest.size_hint().lower() > DRAINED_BYTES {
         return false;
@@ -173,8 +173,7 @@ pub(crate) async fn drain(mut rest: Body) -> bool {
     tokio::time::timeout(DRAIN, read).await.unwrap_or(false)
 }
 
-/// The body of an answer, in small pieces. It holds the lease of its request until the connection has taken the last one: then no more
-/// than a piece is buffered below.
+/// A response body in small chunks. Holds the lease until the connection has taken the last one, when at most one chunk is buffered below.
 #[derive(Debug)]
 pub(crate) struct Answer {
     inner: Body,

@@ -15,7 +15,7 @@ fn body(pieces: &[&'static str]) -> Body {
     Body::from_stream(stream::iter(pieces))
 }
 
-/// A body of which no more than the beginning ever comes.
+/// A body that stalls after its beginning.
 fn stuck(begins: &'static str) -> Body {
     let begins = stream::iter([Ok::<_, std::convert::Infallible>(Bytes::from_static(begins.as_bytes()))]);
     Body::from_stream(begins.chain(stream::pending()))

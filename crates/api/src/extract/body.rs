@@ -1,4 +1,4 @@
-//! JSON bodies.
+//! Extracts JSON bodies.
 
 use axum::body::{Body as Raw, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, Request};
@@ -15,17 +15,16 @@ use crate::error::ApiError;
 use crate::state::App;
 use crate::wire::unread;
 
-/// A JSON body of at most `LIMIT` bytes, read into `T`, a type of the document. All faults are told at once.
+/// A JSON body of at most `LIMIT` bytes, parsed into `T`, a type of the document. Reports all field errors at once.
 #[derive(Debug)]
 pub(crate) struct Body<T, const LIMIT: usize = { limits::BODY_BYTES }> {
     pub(crate) value: T,
 }
 
-/// A body that may be left out, and is `T::default()` then.
+/// An optional body; `T::default()` if it is absent.
 #[derive(Debug)]
 pub(crate) struct OptionalBody<T>(pub(crate) T);
 
-/// No body, or `{}`.
 pub(crate) type NoBody = OptionalBody<Empty>;
 
 /// An object without fields.
@@ -43,7 +42,7 @@ impl<T: DeserializeOwned + ToSchema + Send + 'static, const LIMIT: usize> FromRe
         if bytes.len() <= limits::SPOOL_THRESHOLD_BYTES {
             return Ok(Self { value: app.validators.parse(&bytes, lenient)? });
         }
-        // Other requests do not wait while a large one is parsed.
+        // Keeps other requests from waiting while a large body is parsed.
         let app = app.clone();
         let parsed = tokio::task::spawn_blocking(move || app.validators.parse(&bytes, lenient)).await;
         Ok(Self { value: parsed.map_err(Error::internal)?? })
@@ -64,10 +63,10 @@ impl<T: DeserializeOwned + ToSchema + Default> FromRequest<App> for OptionalBody
     }
 }
 
-/// Announced bytes that memory is set aside for at once. Announcing costs nothing.
+/// Maximum bytes reserved because of `Content-Length` alone, which costs a client nothing.
 const ANNOUNCED: usize = 1024 * 1024;
 
-/// `application/json` or a type that ends in `+json`, and not compressed.
+/// Accepts `application/json` or a `+json` type, uncompressed.
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let refuse = |message: &str| Err(ApiError::new(ErrorCode::UnsupportedMediaType, message));
     if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
@@ -81,7 +80,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     if is_json { Ok(()) } else { refuse("the body must be JSON, with the header Content-Type: application/json") }
 }
 
-/// Reads a whole body. What arrives in one piece is not copied.
+/// Reads a whole body. A body that arrives in one chunk is not copied.
 pub(crate) async fn read(mut body: Raw, limit: usize) -> Result<Bytes, ApiError> {
     let too_large =
         || ApiError::new(ErrorCode::PayloadTooLarge, format!("the body is larger than {limit} bytes, the limit of this endpoint"));

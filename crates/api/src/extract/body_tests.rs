@@ -120,7 +120,7 @@ fn what_only_the_parser_notices_is_told_in_its_words() {
     assert_faults(&json!([]), &[("body", "is an array; must be an object")]);
 }
 
-/// Serde would take a list of its fields, in order, for any of these.
+/// Serde's derived types would also accept an array of their fields.
 #[test]
 fn a_list_is_no_object_wherever_it_stands() {
     let at = |body: Value, path: &str| assert_faults(&body, &[(path, "is an array; must be an object")]);
@@ -175,7 +175,7 @@ fn only_json_that_is_not_compressed_is_read() {
     assert!(check_type(&HeaderMap::from_iter([(HeaderName::from_static("accept"), HeaderValue::from_static("*/*"))])).is_err());
 }
 
-/// Runs a future that never has to wait.
+/// Runs a future that never waits.
 fn now<T>(future: impl Future<Output = T>) -> T {
     futures::FutureExt::now_or_never(future).expect("nothing to wait for")
 }

@@ -1,4 +1,4 @@
-//! From the violations of a schema to sentences for people.
+//! Converts schema violations to field errors.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
@@ -6,39 +6,35 @@ use jsonschema::{ValidationError, Validator};
 use nuncio_domain::{FieldError, limits};
 use serde_json::Value;
 
-/// The most characters that are shown of a value.
+/// Maximum number of characters shown of a value.
 const SHOWN: usize = 64;
 
-/// How long a text may be to be counted, in bytes; longer than any that the document bounds.
+/// Maximum length of a text whose characters are counted, in bytes; above every limit of the document.
 pub(super) const LONG: usize = 32 * 1024;
 
-/// What is wrong with a body.
+/// Field errors of a body.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Everything but unknown fields.
+    /// All except unknown fields.
     pub(super) faults: Vec<FieldError>,
-    /// Unknown fields.
     pub(super) unknown: Vec<Unknown>,
 }
 
-/// A field that the schema does not know.
 #[derive(Debug)]
 pub(super) struct Unknown {
-    /// JSON pointer of the object that has it.
+    /// JSON pointer to the object that contains it.
     pub(super) object: String,
-    /// Its name.
     pub(super) name: String,
-    /// What to say of it.
     pub(super) fault: FieldError,
 }
 
 impl Found {
-    /// Holds `value` against the schema that `validator` was compiled from.
+    /// Validates `value` against `schema`, from which `validator` was compiled.
     pub(super) fn new(validator: &Validator, schema: &Value, value: &Value) -> Self {
         let mut found = Self::default();
         for error in validator.iter_errors(value) {
             match error.kind() {
-                // What the validator says of a member of an object that has no fields.
+                // Reported for the members of an object without fields.
                 ValidationErrorKind::FalseSchema => {
                     let object = value.pointer(error.instance_path().as_str()).and_then(Value::as_object);
                     let members: Vec<_> = object.into_iter().flatten().map(|(name, _)| name.clone()).collect();
@@ -63,7 +59,7 @@ impl Found {
             ValidationErrorKind::Required { property } => {
                 self.faults.push(FieldError::new(member(&at, property.as_str().unwrap_or_default()), "is required"));
             }
-            // That it has the wrong type is told by itself.
+            // Its wrong type is reported separately.
             ValidationErrorKind::Enum { .. } if !error.instance().is_string() => {}
             kind => self.faults.push(FieldError::new(or_body(&at), sentence(kind, error, &at))),
         }
@@ -77,7 +73,7 @@ impl Found {
         }
     }
 
-    /// Reports the alternative that the value was meant for: the first one of its type.
+    /// Reports the violations of the alternative that the value was meant for: the first one of its type.
     fn alternatives(&mut self, schema: &Value, error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) {
         let own = |e: &&ValidationError<'_>| e.instance_path() == error.instance_path();
         let wrong_type = |e: &ValidationError<'_>| matches!(e.kind(), ValidationErrorKind::Type { .. });
@@ -97,7 +93,7 @@ impl Found {
     }
 }
 
-/// The beginning of a text that came with a request.
+/// Returns the beginning of a request's text.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -105,7 +101,7 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
-/// Where a value is, as the caller wrote it: `content.buttons[2].title`.
+/// Returns the path of a value in the notation of field errors: `content.buttons[2].title`.
 pub(super) fn path(location: &Location) -> String {
     location.segments().fold(String::new(), |path, segment| match segment {
         LocationSegment::Property(name) => member(&path, &name),
@@ -113,13 +109,13 @@ pub(super) fn path(location: &Location) -> String {
     })
 }
 
-/// The path of a member of the object at `path`.
+/// Returns the path of a member of the object at `path`.
 pub(super) fn member(path: &str, name: &str) -> String {
     let name = shown(name);
     if path.is_empty() { name } else { format!("{path}.{name}") }
 }
 
-/// The root has no name of its own.
+/// Returns `body` for the root, whose path is empty.
 pub(super) fn or_body(path: &str) -> &str {
     if path.is_empty() { "body" } else { path }
 }
@@ -167,7 +163,7 @@ fn type_names(kind: &TypeKind) -> Vec<&'static str> {
         JsonType::Number => Some("a number"),
         JsonType::Object => Some("an object"),
         JsonType::String => Some("a string"),
-        JsonType::Null => None, // the same as leaving the field out
+        JsonType::Null => None, // same as omitting the field
     };
     match kind {
         TypeKind::Single(one) => name(*one).into_iter().collect(),
@@ -175,7 +171,7 @@ fn type_names(kind: &TypeKind) -> Vec<&'static str> {
     }
 }
 
-/// A value in short; never that of a field that may hold a secret.
+/// Returns a short form of a value; never of a field that can contain a secret.
 fn value(value: &Value, at: &str) -> String {
     let at = at.to_ascii_lowercase();
     if ["secret", "password", "token"].iter().any(|word| at.contains(word)) {

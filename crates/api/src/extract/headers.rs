@@ -1,4 +1,4 @@
-//! Headers that operations share.
+//! Request headers shared by operations.
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 
 use crate::error::ApiError;
 
-/// Whether the request says `Prefer: handling=lenient` (RFC 7240 §4.4): unknown fields are ignored then.
+/// Whether the request has `Prefer: handling=lenient` (RFC 7240 §4.4), which ignores unknown fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lenient(pub(crate) bool);
 
@@ -37,7 +37,6 @@ pub(crate) struct LastEventId(
     pub(crate) Option<String>,
 );
 
-/// See [`Lenient`].
 pub(crate) fn lenient(headers: &HeaderMap) -> bool {
     let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     let mut names = preferences.map(|preference| preference.split(';').next().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What handlers take from a request.
+//! Extractors of handlers.
 
 mod body;
 mod faults;
@@ -24,7 +24,7 @@ pub(crate) use faults::shown;
 pub(crate) use headers::{IdempotencyKey, LastEventId, Lenient, ServiceSender, lenient};
 pub(crate) use query::{Query, pairs};
 
-/// Who calls. The shell has looked it up.
+/// The caller, authenticated by the shell.
 #[derive(Debug)]
 pub(crate) struct Auth(pub(crate) Caller);
 
@@ -37,7 +37,7 @@ impl<S: Sync> FromRequestParts<S> for Auth {
     }
 }
 
-/// The use cases, and who calls.
+/// The use cases and the caller.
 pub(crate) struct Call(pub(crate) Core, pub(crate) Caller);
 
 impl FromRequestParts<App> for Call {
@@ -49,7 +49,7 @@ impl FromRequestParts<App> for Call {
     }
 }
 
-/// Parameters in the path. One that cannot be read, such as an identifier that is no UTF-8, is of nothing: 404.
+/// Path parameters. A malformed one, such as invalid UTF-8, is a 404.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 

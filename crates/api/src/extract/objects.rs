@@ -1,14 +1,14 @@
-//! Objects that are objects. Serde's derived types also take a list of their fields in order, which no document says.
+//! Rejects arrays where objects are documented: serde's derived types also accept an array of their fields.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 
-/// Reads from a self-describing deserializer; wherever a type with named fields is expected, at whatever depth, it takes an object only.
+/// Deserialises from a self-describing format; types with named fields accept only objects, at any depth.
 #[derive(Debug)]
 pub(super) struct Objects<T>(pub(super) T);
 
-/// Asks for the same of the deserializer below.
+/// Forwards to the inner deserializer, wrapping the visitor.
 macro_rules! alike {
     ($($ask:ident($($name:ident: $type:ty),*);)*) => {
         $(fn $ask<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, D::Error> {
@@ -56,7 +56,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
     }
 }
 
-/// Hands a scalar on as it is.
+/// Forwards a scalar unchanged.
 macro_rules! scalars {
     ($($visit:ident: $type:ty,)*) => {
         $(fn $visit<E: Error>(self, value: $type) -> Result<V::Value, E> {

@@ -1,4 +1,4 @@
-//! Query parameters.
+//! Extracts query parameters.
 
 use std::borrow::Cow;
 
@@ -17,8 +17,9 @@ use super::faults::shown;
 use super::headers::lenient;
 use crate::error::ApiError;
 
-/// The query, read into `T` as its documentation says: booleans and whole numbers become such, deep objects
-/// (`metadata[key]=value`) maps, lists, repeated or joined by commas, a text with commas, and all else is text. Unknown, repeated, missing and malformed parameters are told together.
+/// The query, parsed into `T` by its documentation: booleans and integers as such, deep objects (`metadata[key]=value`) as maps, lists
+/// (repeated or comma-separated) as comma-separated text, everything else as text. Reports unknown, repeated, missing and malformed
+/// parameters at once.
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -30,7 +31,7 @@ impl<S: Sync, T: DeserializeOwned + IntoParams> FromRequestParts<S> for Query<T>
     }
 }
 
-/// Names and values of a query, decoded.
+/// Returns the decoded names and values of a query.
 pub(crate) fn pairs(query: &str) -> form_urlencoded::Parse<'_> {
     form_urlencoded::parse(query.as_bytes())
 }
@@ -92,7 +93,7 @@ fn is_list(parameter: &Parameter) -> bool {
     matches!(parameter.schema, Some(RefOr::T(Schema::Array(_))))
 }
 
-/// Repeated values of a list are one value, joined by commas.
+/// Joins repeated values of a list with commas.
 fn join(values: &mut Map<String, Value>, name: &str, text: &str) {
     match values.get_mut(name) {
         Some(Value::String(joined)) => *joined = format!("{joined},{text}"),

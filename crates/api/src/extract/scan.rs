@@ -1,30 +1,30 @@
-//! A look at the bytes of a JSON body before it is parsed.
+//! Scans a JSON body before it is parsed.
 
 use memchr::memchr2;
 
-/// What the bytes of a JSON text say of it.
+/// Properties of a JSON text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Scan {
-    /// How deep arrays and objects are nested.
+    /// Nesting depth of arrays and objects.
     pub(super) depth: usize,
-    /// How many values there are at most: the body, and the members and items of objects and arrays.
+    /// Upper bound of the number of values: the body, and all members and items.
     pub(super) values: usize,
-    /// Whether a string holds U+0000, which PostgreSQL cannot store. In JSON it can only be written `\u0000`.
+    /// Whether a string contains U+0000, which PostgreSQL cannot store. In JSON it can only be written `\u0000`.
     pub(super) nul: bool,
-    /// How many bytes the longest string takes, as it is written.
+    /// Length of the longest string in bytes, as written.
     pub(super) longest: usize,
-    /// Whether a member has a name that [means something](RESERVED) to the parser.
+    /// Whether a member has a [reserved](RESERVED) name.
     pub(super) reserved: bool,
 }
 
-/// What names begin with by which the parser hands numbers and unread JSON to itself. A caller who wrote one could have a text parsed as
-/// JSON that no check has seen.
+/// Prefix of names with which the parser passes numbers and raw JSON to itself. A caller who used one could have text parsed as JSON that
+/// no check has seen.
 pub(super) const RESERVED: &str = "$serde_json::private::";
 
-/// How many bytes a name of the parser's own takes at most, with every character escaped.
+/// Maximum length of a reserved name in bytes, with every character escaped.
 const ESCAPED: usize = 6 * 64;
 
-/// Scans `json` in one pass. Of what is no JSON it says something or other; the parser refuses that afterwards.
+/// Scans `json` in one pass. The result for invalid JSON is arbitrary: the parser rejects it afterwards.
 pub(super) fn scan(json: &[u8]) -> Scan {
     let (mut found, mut depth, mut at) = (Scan { values: 1, ..Scan::default() }, 0_usize, 0);
     while let Some(byte) = json.get(at) {
@@ -38,7 +38,7 @@ pub(super) fn scan(json: &[u8]) -> Scan {
             b',' => found.values += 1,
             b']' | b'}' => depth = depth.saturating_sub(1),
             b'"' => {
-                let end = string(json, at, &mut found);
+                let end = skip_string(json, at, &mut found);
                 found.longest = found.longest.max(end - at);
                 found.reserved |= is_reserved(json, at - 1, end);
                 at = end;
@@ -49,18 +49,18 @@ pub(super) fn scan(json: &[u8]) -> Scan {
     found
 }
 
-/// Whether the string at `start..end`, with its quotes, is a name that begins as those of the parser do.
+/// Returns whether the quoted string at `start..end` is a reserved name.
 fn is_reserved(json: &[u8], start: usize, end: usize) -> bool {
     let text = &json[start..end];
-    // Few strings begin so, and all of the names do.
+    // A cheap filter: all reserved names begin like this, and few others.
     let may_be = text.len() <= ESCAPED && (text.starts_with(b"\"$") || text.starts_with(b"\"\\u0024"));
     may_be
         && json[end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':')
         && serde_json::from_slice::<String>(text).is_ok_and(|name| name.starts_with(RESERVED))
 }
 
-/// Skips a string that begins at `at`, and answers where it ends.
-fn string(json: &[u8], mut at: usize, found: &mut Scan) -> usize {
+/// Skips the string that begins at `at`; returns its end.
+fn skip_string(json: &[u8], mut at: usize, found: &mut Scan) -> usize {
     while let Some(special) = json.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
         at += special;
         if json[at] == b'"' {

@@ -1,4 +1,4 @@
-//! JSON with every text cut: enough to hold it against a schema, however long the body is.
+//! Parses JSON with every text truncated, which suffices to validate a body of any length.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,13 +8,13 @@ use serde_json::{Map, Number, Value};
 
 use super::faults::LONG;
 
-/// How long the name of a member may be, in bytes. Longer than any that a schema knows.
+/// Maximum length of a member name in bytes; above every name in a schema.
 pub(super) const NAME: usize = 1_024;
 
-/// How the parser hands on a number with all its digits: as an object with this one member. No body has it.
+/// The single member of the object with which the parser passes a number with all its digits. No body contains it.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// A value whose texts have at most [`LONG`] bytes and whose names have at most [`NAME`]. A text that holds U+0000 still does.
+/// A value whose texts have at most [`LONG`] bytes and whose names have at most [`NAME`]. Truncation keeps a U+0000.
 #[derive(Debug)]
 pub(super) struct Short(pub(super) Value);
 

@@ -1,4 +1,4 @@
-//! Reads JSON into types of the document, and finds everything that is wrong with it.
+//! Parses JSON into types of the document, and collects all field errors.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::objects::Objects;
 use super::scan::{RESERVED, Scan, scan};
 use super::short::{self, Short};
 
-/// Compiled schemas of request bodies by name, made when first a body is wrong.
+/// Compiled schemas of request bodies by name, compiled when a body is first invalid.
 #[derive(Debug)]
 pub(crate) struct Validators {
     schemas: &'static Value,
@@ -28,7 +28,7 @@ impl Validators {
         Self { schemas, compiled: Mutex::default() }
     }
 
-    /// Most bodies are right: only one that is not is parsed a second time, to find everything that is wrong with it.
+    /// Parses a body. Only an invalid one is parsed again, to collect all field errors.
     pub(crate) fn parse<T: DeserializeOwned + ToSchema>(&self, json: &[u8], lenient: bool) -> Result<T, Error> {
         let Scan { depth, values, nul, longest, reserved } = scan(json);
         if depth > limits::JSON_DEPTH {
@@ -40,7 +40,7 @@ impl Validators {
         if reserved {
             return Err(Error::field("body", format!("has a field whose name begins with {RESERVED}; such names are reserved")));
         }
-        // What the schema lets pass may be kept and shown. A long string must show first that it may be.
+        // Values that pass the schema can be stored and shown, so a long string must pass it first.
         let mut found = Found::default();
         if longest > limits::STRING {
             let short: Short = serde_json::from_slice(json).map_err(not_json)?;
@@ -70,7 +70,7 @@ impl Validators {
         } else if faults.is_empty() {
             let mut value: Value = serde_json::from_slice(json).map_err(not_json)?;
             unknown.iter().for_each(|unknown| remove(&mut value, unknown));
-            // As text once more: only so are numbers read that no type holds.
+            // Serialised again: only from text are numbers parsed that fit no type.
             let json = serde_json::to_vec(&value).map_err(Error::internal)?;
             return from_slice(&json).map_err(|error| Error::field("body", error.to_string()));
         }
@@ -98,7 +98,7 @@ fn not_json(error: serde_json::Error) -> Error {
     Error::new(ErrorCode::InvalidJson, format!("the body is not JSON: {error}")).with("line", line.into()).with("column", column.into())
 }
 
-/// The schema of a type, which is in the document unless nothing is said there of so empty a body.
+/// Compiles the schema of a type; adds it first if the document lacks it, as for empty bodies.
 fn compile<T: ToSchema>(schemas: &Value, name: &str) -> Option<Validator> {
     let mut schema = schemas.clone();
     schema.pointer_mut("/components/schemas")?.as_object_mut()?.entry(name).or_insert_with(|| serde_json::json!(T::schema()));

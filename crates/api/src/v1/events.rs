@@ -19,9 +19,9 @@ use crate::reply::{Reply, Result, page};
 use crate::state::App;
 use crate::streams::Place;
 
-/// How often a stream looks for new events.
+/// Interval at which a stream reads new events.
 const LOOK: Duration = Duration::from_millis(250);
-/// Rows of the log of one look.
+/// Log rows per read.
 const ROWS: u32 = 128;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -65,7 +65,7 @@ pub(crate) async fn list_events(
     Ok(Sse::new(stream::unfold(follow, Follow::next)).keep_alive(KeepAlive::default()).into_response())
 }
 
-/// Whether `Accept` names the type of server-sent events.
+/// Returns whether `Accept` names the media type of server-sent events.
 pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
     let ranges = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     ranges.filter_map(|range| range.split(';').next()).any(|name| name.trim().eq_ignore_ascii_case("text/event-stream"))
@@ -81,7 +81,7 @@ struct Follow {
 }
 
 impl Follow {
-    /// Waits for the next event. Ends when the caller may no longer see it, or it cannot be read: who follows comes back.
+    /// Waits for the next event. Ends when the caller loses access or reading fails: clients reconnect.
     async fn next(mut self) -> Option<(std::result::Result<Event, axum::Error>, Self)> {
         loop {
             if let Some((id, view)) = self.ready.pop_front() {

@@ -1,4 +1,4 @@
-//! Version 1: a folder per resource, a file per operation. The handler's name is the operation's id.
+//! Version 1: one folder per resource, one file per operation. A handler's name is the operation's id.
 
 mod balance;
 mod broadcasts;

@@ -1,4 +1,4 @@
-//! What can be done with a broadcast without saying more: pause, resume, cancel, escalate, retry the review.
+//! Actions without parameters: pause, resume, cancel, escalate, retry the review.
 
 use nuncio_domain::BroadcastId;
 

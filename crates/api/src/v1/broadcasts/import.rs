@@ -43,7 +43,7 @@ pub(crate) async fn import_broadcast_contacts(
     while let Some(frame) = body.frame().await {
         let Ok(bytes) = frame.map_err(unread)?.into_data() else { continue };
         import.feed(&bytes).await?;
-        // What was read is not held any more.
+        // The bytes read are no longer in memory.
         lease.settle(OVERHEAD + import.held(), true)?;
     }
     Ok(Reply::created(import.finish().await?))

@@ -1,5 +1,3 @@
-//! Broadcasts.
-
 mod act;
 mod compose;
 mod contacts;

@@ -1,5 +1,3 @@
-//! Contacts.
-
 mod by_phone;
 mod channels;
 mod create;

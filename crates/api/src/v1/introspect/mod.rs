@@ -1,4 +1,4 @@
-//! What can be told of a recipient without sending anything.
+//! Checks recipients without sending anything.
 
 mod email;
 mod phone;

@@ -1,5 +1,3 @@
-//! Invitations.
-
 mod cancel;
 mod create;
 mod get;

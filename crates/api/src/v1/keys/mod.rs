@@ -1,5 +1,3 @@
-//! API keys.
-
 mod create;
 mod list;
 mod revoke;

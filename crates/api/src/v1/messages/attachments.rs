@@ -1,4 +1,4 @@
-//! `GET /v1/messages/{id}/attachments`, and the bytes behind its links.
+//! `GET /v1/messages/{id}/attachments`, and its download links.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -33,7 +33,7 @@ pub(crate) async fn list_message_attachments(Call(core, caller): Call, Path(id):
     Ok(Reply::ok(AttachmentList { items: core.messages().list_attachments(&caller, &id).await? }))
 }
 
-/// `GET /attachments/{token}`. Its content is a stranger's: it is never shown in a page of ours.
+/// `GET /attachments/{token}`. The content is untrusted: it is never displayed inline.
 pub(crate) async fn download(State(core): State<Core>, Path(token): Path<String>, lease: Lease) -> Result<Response> {
     if !lease.grow_to_read(core.messages().attachment_weight(&token)?) {
         return Err(no_room().into());
@@ -50,7 +50,7 @@ pub(crate) async fn download(State(core): State<Core>, Path(token): Path<String>
     Ok((headers, Body::from(download.bytes)).into_response())
 }
 
-/// As RFC 8187 wants it.
+/// Percent-encodes by RFC 8187.
 fn percent_encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -14,7 +14,7 @@ use crate::extract::{Auth, Body, IdempotencyKey, Lenient, ServiceSender};
 use crate::reply::{Reply, Result};
 use crate::state::App;
 
-/// Messages that are being accepted at the same moment, so that they share commits.
+/// Messages accepted concurrently, so that they share commits.
 const AT_ONCE: usize = 64;
 
 /// Messages to send.
@@ -111,7 +111,7 @@ async fn send(app: &App, caller: &Caller, message: Value, options: SendOptions) 
     }
 }
 
-/// One line for all messages of a batch that failed alike.
+/// Logs one line for all messages of a batch that failed alike.
 fn log(app: &App, error: &Error) {
     if error.code().status() < 500 {
         return;

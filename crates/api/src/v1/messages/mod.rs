@@ -1,5 +1,3 @@
-//! Messages.
-
 mod attachments;
 mod batch;
 mod cancel;

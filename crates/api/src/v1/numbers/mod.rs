@@ -1,5 +1,3 @@
-//! Phone numbers.
-
 mod acquire;
 mod available;
 mod get;

@@ -1,4 +1,4 @@
-//! What only test environments can do.
+//! Operations available only in test environments.
 
 mod inbound;
 

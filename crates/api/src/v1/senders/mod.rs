@@ -1,5 +1,3 @@
-//! Senders.
-
 mod channels;
 mod create;
 mod delete;

@@ -1,5 +1,3 @@
-//! Suppressions.
-
 mod create;
 mod delete;
 mod list;

@@ -1,5 +1,3 @@
-//! Templates.
-
 mod create;
 mod delete;
 mod get;

@@ -1,4 +1,4 @@
-//! The webhook of a world.
+//! The webhook of an environment.
 
 mod config;
 mod secret;

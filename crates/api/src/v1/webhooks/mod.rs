@@ -1,4 +1,4 @@
-//! Webhooks: what became of deliveries.
+//! Webhook deliveries.
 
 mod get;
 mod list;
