@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// How often a hundred who ask at once read, and what they get.
+    /// Returns the number of reads for a hundred concurrent requests, and their results.
     async fn crowd(cache: &Arc<Cache<u8, u8>>, answer: Result<u8, ()>) -> (usize, usize) {
         let reads = Arc::new(AtomicUsize::new(0));
         let asked: Vec<_> = (0..100)

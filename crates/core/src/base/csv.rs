@@ -1,9 +1,9 @@
-//! CSV (RFC 4180): cells that spreadsheets read as text, and small files read whole.
+//! CSV (RFC 4180): safe cells for spreadsheets, and parsing of small files.
 
 use csv_core::{ReadRecordResult, ReaderBuilder};
 use nuncio_domain::{Error, Result};
 
-/// A cell. Text that a spreadsheet would take for a formula begins with an apostrophe; numbers do not.
+/// Quotes a cell. An apostrophe keeps spreadsheets from evaluating text as a formula; numbers stay unchanged.
 pub(crate) fn quoted(cell: &str) -> String {
     let number = cell.strip_prefix(['+', '-']).is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && !number;
@@ -11,19 +11,19 @@ pub(crate) fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r', ';']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
 }
 
-/// The cell as it was before [`quoted`] made it harmless.
+/// Removes the apostrophe that [`quoted`] added.
 pub(crate) fn unquoted(cell: &str) -> &str {
     cell.strip_prefix('\'').filter(|rest| rest.starts_with(['=', '+', '-', '@', '\t', '\r'])).unwrap_or(cell)
 }
 
-/// The mark that parts most cells of the head line: `,`, `;` or a tab.
+/// Returns the most frequent delimiter of the first line: `,`, `;` or a tab.
 pub(crate) fn delimiter(head: &[u8]) -> u8 {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let count = |mark: u8| line.iter().filter(|byte| **byte == mark).count();
     [b',', b';', b'\t'].into_iter().rev().max_by_key(|mark| count(*mark)).unwrap_or(b',')
 }
 
-/// All records of a file, each with its line; empty ones are left out. Holds the file in memory a second time.
+/// Returns all non-empty records, each with its line. Needs as much memory again as the file.
 pub(crate) fn records(file: &[u8]) -> Result<Vec<(u64, Vec<String>)>> {
     let mut input = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
     if std::str::from_utf8(input).is_err() {

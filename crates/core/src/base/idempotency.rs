@@ -72,7 +72,7 @@ pub(crate) fn conflict(caller: &Caller, resource: Resource, original: &impl Seri
     repeat(caller, resource, Some(original), same_request)
 }
 
-/// The same, if the original may have been deleted.
+/// Returns the 409 of a repeat whose original may have been deleted.
 pub(crate) fn repeat(caller: &Caller, resource: Resource, original: Option<&impl Serialize>, same_request: bool) -> Error {
     let Resource { name, read } = resource;
     let (code, request) = if same_request {

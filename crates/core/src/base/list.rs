@@ -50,7 +50,7 @@ pub(crate) fn id<T: std::str::FromStr>(text: Option<&str>, path: &str, what: &st
     found
 }
 
-/// A part of a text that is looked for, of at most 200 characters.
+/// Parses a search text of at most 200 characters.
 pub(crate) fn part(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>) -> Option<String> {
     let text = text?;
     let length = text.chars().count();

@@ -1,23 +1,22 @@
-//! What callers can do, and the permission that each takes: of the HTTP API, of its document, and of the use cases themselves.
+//! Lists the use cases with their permissions, for the API, its document and the use cases themselves.
 
 use nuncio_domain::Permission;
 
 macro_rules! needs {
     ($($name:ident = $text:literal needs $permission:ident,)*) => {
-        /// Something that a caller can do. Its use case requires the permission; interfaces may refuse a caller earlier by it.
+        /// A use case. It checks the permission itself; interfaces can reject a caller earlier.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum UseCase { $(#[doc = concat!("`", $text, "`.")] $name,)* }
 
         impl UseCase {
-            /// Every use case that takes a permission.
+            /// All use cases that need a permission.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The name of its operation in the API.
+            /// Returns the name of its operation in the API.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// The permission that it takes.
             pub const fn permission(self) -> Permission {
                 match self { $(Self::$name => Permission::$permission,)* }
             }

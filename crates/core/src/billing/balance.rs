@@ -40,7 +40,7 @@ impl From<Balance> for BalanceView {
     }
 }
 
-/// What a transfer is for. With its purpose it is unique, so that a repeat changes nothing.
+/// Purpose of a transfer. Unique, so that a repetition changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reference {
     /// The broadcast, phone number or other resource that costs money.

@@ -26,7 +26,7 @@ impl Billing<'_> {
         let prices = parse(csv)?;
         let mut tx = self.inner.store.begin().await?;
         tx.put_prices(project, &prices, replace).await?;
-        // The general list belongs to no project; it is in the log of all of them.
+        // The general list belongs to no project, so every project's audit log records the import.
         for of in tx.list_projects().await?.iter().filter(|of| project.is_none_or(|project| project == of.id)) {
             let after = json!({"prices": prices.len(), "own": project.is_some(), "replace": replace});
             Change::new("prices", "import", "prices").to(&after).record_of(&mut *tx, of).await?;

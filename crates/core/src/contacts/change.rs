@@ -163,7 +163,7 @@ impl Contacts<'_> {
     }
 }
 
-/// Returns the members that the audit log compares.
+/// Returns the members compared by the audit log.
 fn shown(detail: &ContactDetail) -> Value {
     json!({"displayName": detail.display_name, "defaultChannel": detail.default_channel, "metadata": detail.metadata})
 }

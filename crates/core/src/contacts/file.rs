@@ -1,4 +1,4 @@
-//! Contacts as a CSV file: one row a person, out and in.
+//! Exports and imports contacts as CSV, one contact per row.
 
 use nuncio_domain::{Channel, ErrorCode, Permission, Result, address};
 use serde_json::{Map, Value};
@@ -9,14 +9,14 @@ use super::{CHANNELS, Contacts};
 use crate::base::csv::{quoted, records, unquoted};
 use crate::base::{Caller, Core};
 
-/// Rows of one file that is read.
+/// Maximum number of rows of an import.
 pub const ROWS: usize = 5_000;
-/// First line of the file.
+/// Header line of an export.
 pub const HEAD: &str = "id,name,phone,email,whatsapp,telegram,instagram,country,metadata\r\n";
-/// Columns that are written and not read back.
+/// Exported columns that an import ignores.
 const IGNORED: [&str; 2] = ["id", "country"];
 
-/// All contacts, page by page.
+/// An export, read page by page.
 #[derive(Debug)]
 pub struct ContactFile {
     core: Core,
@@ -25,28 +25,27 @@ pub struct ContactFile {
     through: bool,
 }
 
-/// Result of reading a file.
+/// Result of an import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportedPeople {
-    /// Rows of the file, without its head line.
+    /// Rows of the file, without the header line.
     pub rows: usize,
-    /// New contacts.
     pub added: usize,
-    /// Rows of people who were known by an address. A name is added where there was none.
+    /// Existing contacts, found by an address. A missing name was added.
     pub known: usize,
-    /// Rows that were left out: line and reason.
+    /// Rejected rows: line and reason.
     pub errors: Vec<(u64, String)>,
 }
 
 impl Contacts<'_> {
-    /// All contacts as a file, newest first.
+    /// Exports all contacts, newest first.
     pub fn file(&self, caller: &Caller) -> Result<ContactFile> {
         caller.require(Permission::ContactsRead)?;
         Ok(ContactFile { core: Core::clone(self), caller: caller.clone(), cursor: None, through: false })
     }
 
-    /// Reads people from a file of at most [`ROWS`] rows, as [`Self::file`] writes it or with other columns, which become metadata.
-    /// `countries`: of which numbers may be national.
+    /// Imports a file of at most [`ROWS`] rows in the format of [`Self::file`]; unknown columns become metadata. `countries` are those
+    /// whose phone numbers may be in national format.
     pub async fn import(&self, caller: &Caller, file: &[u8], countries: &[String]) -> Result<ImportedPeople> {
         caller.require(Permission::ContactsWrite)?;
         let mut rows = records(file)?.into_iter();
@@ -61,7 +60,7 @@ impl Contacts<'_> {
         let mut imported = ImportedPeople { rows: rows.len(), ..ImportedPeople::default() };
         for (line, cells) in rows {
             let result = match read(&head, &cells, countries) {
-                Ok(command) => self.take_in(caller, command).await?,
+                Ok(command) => self.add_contact(caller, command).await?,
                 Err(reason) => Err(reason),
             };
             match result {
@@ -73,8 +72,8 @@ impl Contacts<'_> {
         Ok(imported)
     }
 
-    /// Adds one person. Answers whether it was new, or what is wrong with it.
-    async fn take_in(&self, caller: &Caller, command: CreateContact) -> Result<std::result::Result<bool, String>> {
+    /// Adds a contact; returns whether it is new, or why the row is rejected.
+    async fn add_contact(&self, caller: &Caller, command: CreateContact) -> Result<std::result::Result<bool, String>> {
         let name = command.display_name.clone();
         let error = match self.create(caller, command, None).await {
             Ok(_) => return Ok(Ok(true)),
@@ -93,7 +92,7 @@ impl Contacts<'_> {
 }
 
 impl ContactFile {
-    /// The next lines; `None` behind the last one.
+    /// Returns the next lines; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<String>> {
         if self.through {
             return Ok(None);
@@ -130,7 +129,7 @@ fn line(contact: &ContactView) -> String {
     cells.map(|cell| quoted(&cell)).join(",") + "\r\n"
 }
 
-/// The channel whose identifiers a column holds.
+/// Returns the channel whose identifiers the column contains.
 fn channel_of(column: &str) -> Option<Channel> {
     match column {
         "phone" | "phone_number" | "phonenumber" | "phone number" | "mobile" | "msisdn" | "tel" | "telephone" => Some(Channel::Sms),

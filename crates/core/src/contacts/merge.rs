@@ -1,4 +1,4 @@
-//! Merges two contacts that are one person.
+//! Merges two contacts of the same person.
 
 use nuncio_domain::contact::{Contact, ContactDetail};
 use nuncio_domain::event::{EventType, ResourceKind};
@@ -15,19 +15,18 @@ use super::view::{ContactView, Person};
 use super::{CHANNELS, gone, merged};
 use crate::base::{Caller, Change, UseCase, parse_id};
 
-/// Two contacts, and what they would be as one.
 #[derive(Clone, Debug)]
 pub struct MergePreview {
     /// The contact that stays.
     pub target: ContactView,
-    /// The contact that goes.
+    /// The contact that is merged and disappears.
     pub source: ContactView,
-    /// The contact that stays, afterwards.
+    /// The result.
     pub merged: ContactView,
 }
 
 impl Contacts<'_> {
-    /// Shows what [`Self::merge`] would make of two contacts.
+    /// Previews [`Self::merge`].
     pub async fn preview_merge(&self, caller: &Caller, target: &str, source: &str) -> Result<MergePreview> {
         caller.require(UseCase::GetContact)?;
         let target: ContactId = parse_id(target, "contact")?;
@@ -92,8 +91,8 @@ impl Contacts<'_> {
     }
 }
 
-/// The target with its gaps filled from the source. What was primary stays primary, also beside older channels. Every field of both types is
-/// named, so that a new one does not compile until it is decided here.
+/// Returns the target with missing fields filled from the source. Its primary channels stay primary, even next to older ones. Names every
+/// field of both types, so that a new one does not compile until it is handled here.
 fn combine(into: &Person, from: &Person) -> Contact {
     let Contact { id, country, version, created_at, updated_at, detail } = into.contact.clone();
     let ContactDetail { display_name, profile_name, default_channel, mut metadata, primaries: _, mut dismissed } = detail;

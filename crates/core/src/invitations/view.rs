@@ -61,7 +61,7 @@ pub struct InvitationView {
 }
 
 impl InvitationView {
-    /// The view at `now`.
+    /// Makes the view at `now`.
     pub(super) fn new(invitation: &Invitation, url: String, token: String, now: Timestamp) -> Self {
         Self {
             id: invitation.id,

@@ -39,7 +39,7 @@ fn exposed<S: serde::Serializer>(key: &Option<Redacted<String>>, serializer: S) 
 }
 
 impl KeyView {
-    /// A stored key, with the key itself if it was just created.
+    /// Makes the view of a key, with the key itself if it was just created.
     pub fn new(key: ApiKey, secret: Option<Redacted<String>>) -> Self {
         let ApiKey { id, name, permissions, revoked_at, .. } = key;
         Self { id, name, permissions, key: secret, created_at: id.created_at(), revoked_at }

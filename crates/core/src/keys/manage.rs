@@ -55,7 +55,6 @@ impl Keys<'_> {
         self.holder(caller.key_hash).await.is_ok_and(|holder| holder.is_some())
     }
 
-    /// Makes a key.
     pub async fn create(
         &self,
         tenant: TenantId,
@@ -72,7 +71,7 @@ impl Keys<'_> {
         Ok(new)
     }
 
-    /// A key that is not stored yet.
+    /// Builds a key without storing it.
     pub(super) fn prepare(
         &self,
         tenant: TenantId,

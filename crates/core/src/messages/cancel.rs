@@ -41,7 +41,7 @@ impl Messages<'_> {
         self.view(caller, id).await
     }
 
-    /// The same by the operator; `false` when it is not held, or not there.
+    /// Resolves a held message for the operator; `false` if it is not held or does not exist.
     pub async fn resolve_held(&self, tenant: TenantId, id: MessageId, action: Resolution) -> Result<bool> {
         match self.decided(tenant, id, action).await {
             Ok((applied, _)) => Ok(applied == Applied::Yes),

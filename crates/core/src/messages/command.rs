@@ -84,7 +84,7 @@ impl SendMessage {
         all.validity_seconds = all.validity_seconds.filter(|seconds| *seconds != validity(channel));
         all.attachments = all.attachments.filter(|attachments| !attachments.is_empty());
         for content in all.attachments.iter_mut().flatten().filter_map(|attachment| attachment.content.as_mut()) {
-            // A hash stands for it: content can have 56 MB, and what is compared is written out as a whole.
+            // Hashed: content can have 56 MB, and the comparison serialises the whole request.
             *content = STANDARD.encode(Sha256::digest(content.as_bytes())).into();
         }
         all

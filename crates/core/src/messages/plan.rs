@@ -1,4 +1,4 @@
-//! From a request to a message that can be written: pure, from what is cached.
+//! Plans a message from a request and cached data. Pure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use super::{routing, validate};
 use crate::base::{FieldErrors, check_metadata, idempotency};
 use crate::templates::render;
 
-/// How long a message that found no permit waits in memory before anyone may start it.
+/// Time for which this node reserves a queued message, before any node can start it.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A planned message and the connection that carries it.
@@ -33,11 +33,11 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct Planned {
     pub(crate) accept: Accept,
     pub(crate) connection: Arc<Connection>,
-    /// What it takes as SMS, should a route of it be SMS.
+    /// Its size as SMS, if any of its routes is SMS.
     pub(crate) measure: Option<Measure>,
 }
 
-/// What a message is planned from, beside the request itself.
+/// Inputs of planning, in addition to the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Planner<'a> {
     pub(crate) config: &'a TenantConfig,
@@ -45,35 +45,35 @@ pub(crate) struct Planner<'a> {
     pub(crate) known: &'a RoutingInputs,
     pub(crate) ids: &'a Ids,
     pub(crate) now: Timestamp,
-    /// Whether fields without a use are dropped.
+    /// Whether unused fields are removed instead of rejected.
     pub(crate) lenient: bool,
-    /// Whether another good channel may be tried now and then.
+    /// Whether another good channel can be explored.
     pub(crate) explores: bool,
-    /// The template that the request names, if it was found.
+    /// The requested template, if it exists.
     pub(crate) template: Option<&'a Template>,
 }
 
-/// Where a message goes, before a channel is chosen.
+/// The recipient, before a channel is chosen.
 struct Destination {
     parsed: Parsed,
-    /// Country of a phone number; `""` if it is unknown.
+    /// Country of a phone number; `""` if unknown.
     country: String,
     is_phone: bool,
-    /// Whether a phone number lies in a range that is assigned.
+    /// Whether a phone number is in an assigned range.
     is_assigned: bool,
 }
 
-/// The words of a message to a phone number, which may become SMS or speech. Empty for other recipients: an email may be large.
+/// Text of a message to a phone number, which can become SMS or speech. Empty for other recipients, because an email can be large.
 #[derive(Default)]
 struct Wording {
-    /// The text as it was given, or as the template says it.
+    /// The text as given, or as rendered from the template.
     text: String,
     /// The whole content as plain text.
     words: String,
     measure: Option<Measure>,
 }
 
-/// How a message is sent, and what that costs.
+/// Route, fallback and prices of a message.
 struct Itinerary<'a> {
     connection: &'a Arc<Connection>,
     recipient: Recipient,
@@ -83,7 +83,7 @@ struct Itinerary<'a> {
 }
 
 impl Planner<'_> {
-    /// Plans a message. All faults of the request are reported together.
+    /// Plans a message; reports all field errors at once.
     pub(crate) fn plan(&self, mut command: SendMessage) -> Result<Planned> {
         let destination = Destination::read(&command)?;
         let (address, id) = (self.ids.at(self.now), self.ids.at(self.now));
@@ -124,7 +124,7 @@ impl Planner<'_> {
         }
         let message_type = command.message_type.unwrap_or_default();
         let template = self.template.filter(|_| message_type == MessageType::Template);
-        let said = template.and_then(|t| in_words(t, command.content.as_deref()));
+        let said = template.and_then(|t| rendered_as_sms(t, command.content.as_deref()));
         let text = said.or_else(|| command.text.clone()).unwrap_or_default();
         let words = plain::text(message_type, Some(&text), command.content.as_deref()).into_owned();
         Wording { measure: Some(sms::measure(&words)), text, words }
@@ -149,7 +149,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Checks the request against the channel that was chosen; returns the recipient as that channel names it.
+    /// Validates the request for the chosen channel; returns the recipient in its form.
     fn check(&self, command: &mut SendMessage, asked: &Asked<'_>, channel: Channel) -> Result<Recipient> {
         let recipient = on(asked.to, channel)?;
         let mut errors = validate::check(command, channel, self.now, self.lenient);
@@ -163,7 +163,7 @@ impl Planner<'_> {
         if errors.is_empty() { Ok(recipient) } else { Err(Error::invalid(errors)) }
     }
 
-    /// The template that the message is made from, if it is: it exists, has all its values, and is approved where that is needed.
+    /// Returns the template of the message, if it has one. Fails if it is missing, lacks values, or is not approved where required.
     fn template(&self, command: &SendMessage, asked: &Asked<'_>, channel: Channel) -> Result<Option<&Template>> {
         if asked.message_type == MessageType::Template {
             let template = self.template.ok_or_else(|| Error::not_found("template"))?;
@@ -184,7 +184,7 @@ impl Planner<'_> {
         Some(Idempotency { operation: IdempotentOperation::SendMessage, key, fingerprint })
     }
 
-    /// Adds the fallback to the choice, and prices both.
+    /// Adds the fallback, and prices both routes.
     fn itinerary<'a>(
         &self,
         command: &SendMessage,
@@ -235,7 +235,7 @@ impl Planner<'_> {
             attachments,
             template: template.map(|t| Box::new(t.into())),
             scheduled_at: command.scheduled_at,
-            idempotency_key: None, // it is stored as it is sealed
+            idempotency_key: None, // stored in sealed form only
             routing,
         };
         Message {
@@ -290,7 +290,7 @@ impl Destination {
             Ok(parsed) => parsed,
             Err(e) => return Err(with_metadata_faults(Error::field("to", e.to_string()), command)),
         };
-        // The recipient is judged before the sender's connections: a contradiction is the caller's own.
+        // The recipient is checked before the sender's connections: a contradiction in the request is the caller's error.
         if let RequestedChannel::Only(channel) = command.channel.unwrap_or_default() {
             on(&parsed, channel)?;
         }
@@ -301,7 +301,7 @@ impl Destination {
 }
 
 impl Itinerary<'_> {
-    /// The channels that the message may go by, the first choice first.
+    /// Returns the channels of the route and of the fallback.
     fn channels(&self) -> impl Iterator<Item = Channel> + '_ {
         std::iter::once(self.connection.channel).chain(self.fallback.as_ref().map(|route| route.channel))
     }
@@ -311,19 +311,19 @@ fn on(parsed: &Parsed, channel: Channel) -> Result<Recipient> {
     Recipient::on(parsed, channel).map_err(|e| Error::field("to", e.to_string()))
 }
 
-/// Random bits of an identifier.
+/// Returns random bits of an id.
 fn dice(id: MessageId) -> u16 {
     let bytes = id.uuid().into_bytes();
     u16::from_be_bytes([bytes[12], bytes[13]])
 }
 
-/// What a template says as SMS, if all values are there.
-fn in_words(template: &Template, content: Option<&Content>) -> Option<String> {
+/// Renders a template as SMS, if all values are present.
+fn rendered_as_sms(template: &Template, content: Option<&Content>) -> Option<String> {
     let values = render::values(content);
     render::check(template, &values, "").is_empty().then(|| render::render(template, Channel::Sms, &values))
 }
 
-/// The text of a template where the channel has no templates of its own. WhatsApp has; there it is what a fallback says.
+/// Renders a template for channels without native templates. For WhatsApp, renders the text of the SMS fallback.
 fn rendered(template: &Template, content: Option<&Content>, channel: Channel) -> Result<String> {
     let by = if channel == Channel::Whatsapp { Channel::Sms } else { channel };
     let text = render::render(template, by, &render::values(content));
@@ -334,13 +334,13 @@ fn rendered(template: &Template, content: Option<&Content>, channel: Channel) ->
     if errors.is_empty() { Ok(text) } else { Err(Error::invalid(errors)) }
 }
 
-/// Fails if the message goes only to who has written lately, and the recipient has not.
+/// Fails if the channel requires a recent message from the recipient and there is none.
 pub(crate) fn keep_window(planned: &Planned, known: &RoutingInputs) -> Result<()> {
     let (channel, message_type) = (planned.connection.channel, planned.accept.message.message_type);
     if routing::has_window(channel, message_type) && known.window == routing::Window::Closed { Err(window_closed(channel)) } else { Ok(()) }
 }
 
-/// The sandbox's window is open for everyone but this recipient.
+/// Returns whether the sandbox simulates a closed window for this recipient. It is open for all others.
 pub(crate) fn sandbox_window_closed(number: &str) -> bool {
     number.ends_with("5550009") || number == "900000009"
 }
@@ -353,7 +353,7 @@ pub(crate) fn window_closed(channel: Channel) -> Error {
     Error::new(code, format!("the recipient has not written within the last 24 hours; outside that window {carries}"))
 }
 
-/// A recipient that cannot be read hides what else is wrong, except for what needs no channel.
+/// An unreadable recipient prevents further checks, except those that need no channel.
 fn with_metadata_faults(error: Error, command: &SendMessage) -> Error {
     let mut errors = Vec::new();
     check_metadata(command.metadata.as_ref(), &mut errors);
@@ -364,7 +364,7 @@ fn with_metadata_faults(error: Error, command: &SendMessage) -> Error {
     Error::invalid(errors)
 }
 
-/// Whether the sender may send to the recipient's country. A number of no known country is of none that is allowed.
+/// Fails unless the sender can send to the recipient's country. An unknown country is allowed only if all are.
 fn allowed(sender: &Sender, recipient: &Recipient, country: &str) -> Result<()> {
     let countries = &sender.allowed_countries;
     if countries.is_empty() || recipient.kind != nuncio_domain::AddressKind::Phone || countries.iter().any(|allowed| allowed == country) {
@@ -376,13 +376,13 @@ fn allowed(sender: &Sender, recipient: &Recipient, country: &str) -> Result<()> 
     Err(Error::field("to", message))
 }
 
-/// The number or address that messages of a sender come from on a connection.
+/// Returns the number or address that a sender's messages come from on a connection.
 pub(crate) fn from(sender: &Sender, connection: &Connection) -> String {
     let configured = connection.settings.get("from").and_then(serde_json::Value::as_str);
     configured.unwrap_or(&sender.phone_number).to_owned()
 }
 
-/// Bytes of a text that was found to be base64.
+/// Returns the decoded size of valid base64.
 fn decoded(content: &str) -> u64 {
     let padding = content.bytes().rev().take_while(|byte| *byte == b'=').count();
     (content.len() / 4 * 3 - padding) as u64

@@ -29,7 +29,7 @@ fn sender() -> Sender {
     }
 }
 
-/// Picks between SMS at 5 and WhatsApp at 2, with what happened to each.
+/// Picks between SMS at price 5 and WhatsApp at 2, with their successes and failures.
 fn picked(sms: (i64, i64), whatsapp: (i64, i64), explores: bool, dice: u16) -> Channel {
     let connections = [Channel::Sms, Channel::Whatsapp].map(|channel| Arc::new(connection(channel)));
     let costs = [5, 2].map(|micros| Cost { fee: nuncio_domain::Micros(micros), ..Cost::default() });
@@ -93,7 +93,7 @@ fn what_a_channel_carries_in_another_form_is_told() {
         assert!(carries(channel, message_type));
         assert_eq!(told(channel, message_type).as_deref(), expected, "{message_type} by {channel}");
     }
-    // Those that no channel but the apps takes are refused, not turned into something else.
+    // These types are rejected on all channels except the apps, not degraded.
     for channel in [Channel::Sms, Channel::SmsOneway, Channel::Email, Channel::Voice] {
         assert!(!carries(channel, MessageType::Sticker) && !carries(channel, MessageType::Reaction), "{channel}");
     }

@@ -26,7 +26,7 @@ use crate::base::{Caller, Core, idempotency, rights, run_to_completion::RunToCom
 use crate::billing;
 use crate::billing::quota;
 
-/// What stands beside the body of a send.
+/// Parameters of a send outside its body.
 #[derive(Clone, Debug, Default)]
 pub struct SendOptions {
     /// Header `Service-Sender`.
@@ -137,10 +137,10 @@ impl From<Window> for WindowView {
     }
 }
 
-/// Looked up by name once instead of for each message. The first use must come after the recorder is installed.
+/// A handle saves a look-up per message. The recorder must be installed before the first use.
 static ACCEPTED: LazyLock<metrics::Counter> = LazyLock::new(|| metrics::counter!("nuncio_messages_accepted_total"));
 
-/// How often a plan that turned out stale is made again.
+/// Maximum number of plans made when the configuration keeps changing.
 const REPLANS: usize = 4;
 
 impl Messages<'_> {
@@ -151,7 +151,7 @@ impl Messages<'_> {
         self.send_as(caller, command, options, IdempotentOperation::SendMessage).await
     }
 
-    /// The same for any operation that makes a message; their idempotency keys do not meet.
+    /// Accepts a message for any operation that creates one. Each operation has separate idempotency keys.
     pub(super) async fn send_as(
         &self,
         caller: &Caller,
@@ -164,9 +164,9 @@ impl Messages<'_> {
         for _ in 0..REPLANS {
             let now =
                 self.inner.dispatch.accepting().ok_or_else(|| Error::unavailable("this node is not fit to accept messages right now"))?;
-            let Plotted { config, mut planned, .. } = self.plot(caller, command.clone(), &options, now, true).await?;
+            let PlanWithInputs { config, mut planned, .. } = self.plan_with_inputs(caller, command.clone(), &options, now, true).await?;
             planned.accept.idempotency = planned.accept.idempotency.map(|key| Idempotency { operation, ..key });
-            self.keep_within_the_day(&config, &planned.accept).await?;
+            self.check_daily_limit(&config, &planned.accept).await?;
             match self.accept(planned).await? {
                 Accepted::New { message, contact } => return Ok(MessageView::new(&message, config.environment, Some(contact))),
                 Accepted::Stale => self.forget_config(caller.tenant),
@@ -182,16 +182,17 @@ impl Messages<'_> {
         Err(Error::unavailable("the configuration keeps changing; try again"))
     }
 
-    /// What [`Self::send`] would do. Writes nothing.
+    /// Returns what [`Self::send`] would do, without storing anything.
     pub async fn plan(&self, caller: &Caller, command: SendMessage, options: SendOptions) -> Result<Plan> {
         caller.require(Permission::MessagesSend)?;
         Ok(self.plan_for(caller, with_key(command, options.idempotency_key.as_deref())?, &options).await?.0)
     }
 
-    /// The same for callers who may see the plan for another reason; also the text as it is sent.
+    /// Plans for callers who were authorised otherwise; also returns the text as sent.
     pub(crate) async fn plan_for(&self, caller: &Caller, command: SendMessage, options: &SendOptions) -> Result<(Plan, Option<String>)> {
-        let Plotted { config, planned, window } = self.plot(caller, command, options, self.ids().clock.now(), false).await?;
-        let within_the_day = match self.keep_within_the_day(&config, &planned.accept).await {
+        let PlanWithInputs { config, planned, window } =
+            self.plan_with_inputs(caller, command, options, self.ids().clock.now(), false).await?;
+        let is_within_limit = match self.check_daily_limit(&config, &planned.accept).await {
             Err(error) if error.code() != ErrorCode::InsufficientBalance => return Err(error),
             outcome => outcome.is_ok(),
         };
@@ -220,7 +221,7 @@ impl Messages<'_> {
             forced_by: planned.measure.and_then(|m| m.forced_by).map(|f| Foreign { character: f.character.into(), position: f.position }),
             estimated_cost: money.and_then(|m| m.quotes.iter().find(|q| q.channel == route.channel)).map(|q| q.cost.into()),
             required,
-            affordable: within_the_day && (!balance.limited || required.is_none_or(|required| required <= balance.available)),
+            affordable: is_within_limit && (!balance.limited || required.is_none_or(|required| required <= balance.available)),
             window: matches!(route.channel, Channel::Whatsapp | Channel::Instagram).then(|| window.into()),
             degraded: channels.filter_map(|channel| routing::degraded(channel, message.message_type)).collect(),
             from: message.from,
@@ -229,7 +230,14 @@ impl Messages<'_> {
         Ok((plan, text))
     }
 
-    async fn plot(&self, caller: &Caller, command: SendMessage, options: &SendOptions, now: Timestamp, explores: bool) -> Result<Plotted> {
+    async fn plan_with_inputs(
+        &self,
+        caller: &Caller,
+        command: SendMessage,
+        options: &SendOptions,
+        now: Timestamp,
+        explores: bool,
+    ) -> Result<PlanWithInputs> {
         let config = self.tenant_config(caller.tenant).await?;
         let sender = sender(&config, options.sender.as_deref())?;
         let known = self.known(&config, sender, &command, now).await?;
@@ -244,10 +252,10 @@ impl Messages<'_> {
         let accept = &mut planned.accept;
         accept.idempotency = accept.idempotency.take().map(|given| self.inner.marks.seal(caller.tenant, given));
         accept.message.request_mut().idempotency_key = accept.idempotency.as_ref().map(|stored| stored.key.clone());
-        Ok(Plotted { config, planned, window: known.window })
+        Ok(PlanWithInputs { config, planned, window: known.window })
     }
 
-    /// The template that a message is made from, if it is made from one that there is.
+    /// Returns the template named by the request, if it exists.
     async fn template_of(&self, tenant: TenantId, command: &SendMessage) -> Result<Option<Template>> {
         let id = command.content.as_deref().and_then(|c| c.template_id.as_deref()).and_then(|id| id.parse().ok());
         match id {
@@ -259,7 +267,7 @@ impl Messages<'_> {
         }
     }
 
-    /// What the plan rests on beside the environment. Only where it may matter is the recipient looked up.
+    /// Returns the inputs of the choice of channel. Looks the recipient up only if that can matter.
     pub(crate) async fn known(
         &self,
         config: &TenantConfig,
@@ -280,7 +288,7 @@ impl Messages<'_> {
         Ok(RoutingInputs { countries, ..nothing }.of(config, kind, &number, metrics, now))
     }
 
-    /// Metrics of recipients of one kind; at most 1,000 of them.
+    /// Returns metrics of at most 1,000 recipients of one kind.
     pub(crate) async fn metrics_of(
         &self,
         tenant: TenantId,
@@ -295,8 +303,8 @@ impl Messages<'_> {
         Ok(metrics)
     }
 
-    /// Fails with 402 when the sender's daily limit has no room for the message, unless this is a repeat, which is answered as one.
-    pub(crate) async fn keep_within_the_day(&self, config: &TenantConfig, accept: &Accept) -> Result<()> {
+    /// Fails with 402 if the sender's daily limit is exceeded, unless the request is a repeat, which gets its 409.
+    pub(crate) async fn check_daily_limit(&self, config: &TenantConfig, accept: &Accept) -> Result<()> {
         let message = &accept.message;
         let Some(money) = message.state.detail.money.as_ref() else { return Ok(()) };
         let Some(limit) = config.sender(message.sender).and_then(|sender| sender.daily_spend_limit) else { return Ok(()) };
@@ -309,34 +317,35 @@ impl Messages<'_> {
         }
     }
 
-    /// Writes the message and hands it over. Runs to its end even if the caller goes away: once written, someone must send it.
+    /// Stores the message, and starts it or queues a hint. Runs to completion even if the caller disconnects: a stored message must be
+    /// sent.
     pub(crate) async fn accept(&self, planned: Planned) -> Result<Accepted> {
         let core = Core::clone(self);
         RunToCompletion::new(async move {
             let Planned { mut accept, connection, .. } = planned;
             accept.mark = core.inner.marks.of(accept.message.tenant, &accept.recipient);
-            let waits_for_its_time = accept.message.state.status == Status::Scheduled;
+            let is_scheduled = accept.message.state.status == Status::Scheduled;
             let dispatch = &core.inner.dispatch;
             let bulk = accept.message.state.detail.broadcast.is_some();
             let bytes = accept.message.request.spooled_bytes();
-            let permit = if waits_for_its_time { None } else { dispatch.reserve(accept.message.tenant, &connection, bulk, bytes) };
+            let permit = if is_scheduled { None } else { dispatch.reserve(accept.message.tenant, &connection, bulk, bytes) };
             let claim = permit.as_ref().map(|permit| Claim { node: permit.node() });
             accept.claim = claim;
             let accepted = core.inner.store.accept(accept).await?;
             if let Accepted::New { message, .. } = &accepted {
                 ACCEPTED.increment(1);
-                core.messages().hand_over(permit, message, waits_for_its_time);
+                core.messages().start_or_queue(permit, message, is_scheduled);
             }
             Ok(accepted)
         })
         .await
     }
 
-    fn hand_over(&self, permit: Option<Permit>, message: &Message, waits_for_its_time: bool) {
+    fn start_or_queue(&self, permit: Option<Permit>, message: &Message, is_scheduled: bool) {
         match (message.state.wait, permit) {
-            // After a commit whose answer was late, another node may have taken it over and be at the next attempt.
+            // If the commit took long, another node may have taken the message over and started the next attempt.
             (Wait::Owned { node }, Some(permit)) if node == permit.node() => permit.start(Box::new(message.clone())),
-            (Wait::Attempt { .. }, _) if !waits_for_its_time => self.inner.dispatch.waiting(Hint {
+            (Wait::Attempt { .. }, _) if !is_scheduled => self.inner.dispatch.waiting(Hint {
                 tenant: message.tenant,
                 id: message.id,
                 fence: message.state.fence,
@@ -349,15 +358,15 @@ impl Messages<'_> {
     }
 }
 
-/// A plan and what it rests on.
-struct Plotted {
+/// A plan with its inputs.
+struct PlanWithInputs {
     config: Arc<TenantConfig>,
     planned: Planned,
     window: Window,
 }
 
 impl RoutingInputs {
-    /// The same with what is known of a phone number, or of a chat id of Instagram.
+    /// Adds what is known of a phone number, or of an Instagram chat id.
     pub(crate) fn of(self, config: &TenantConfig, kind: AddressKind, number: &str, metrics: Vec<ChannelMetrics>, now: Timestamp) -> Self {
         let window = match config.environment {
             Environment::Test if plan::sandbox_window_closed(number) => Window::Closed,
@@ -368,7 +377,7 @@ impl RoutingInputs {
     }
 }
 
-/// Whether the recipient wrote within the last 24 hours, by the channel of its kind that has a window.
+/// Returns the window opened by the recipient's last message, on the channel of its kind that has one.
 fn window(metrics: &[ChannelMetrics], kind: AddressKind, now: Timestamp) -> Window {
     let channel = if kind == AddressKind::Instagram { Channel::Instagram } else { Channel::Whatsapp };
     let newest = metrics.iter().filter(|m| m.channel == channel).filter_map(|m| m.last_inbound_at).max();

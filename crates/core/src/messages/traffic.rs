@@ -1,4 +1,4 @@
-//! Figures for charts: how many messages went out, arrived and failed, how long it took, and what was spent.
+//! Figures for charts: messages sent, delivered and failed, delivery times and spending.
 
 use std::time::Duration;
 
@@ -9,39 +9,37 @@ use nuncio_store::{HOUR, Traffic};
 use super::Messages;
 use crate::base::Caller;
 
-/// How long a message may wait for its attempt before it counts as overdue.
+/// Waiting time after which a message is overdue.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Overdue messages that are looked at.
+/// Maximum number of overdue messages read.
 const OVERDUE: u32 = 1_000;
 
-/// Figures of the last hours.
+/// Figures of a period.
 #[derive(Clone, Debug)]
 pub struct TrafficView {
-    /// The beginning of each span of time, oldest first, the present one included.
+    /// Start of each span, oldest first, including the current one.
     pub spans: Vec<Timestamp>,
     /// By span and channel, without delivery times.
     pub by_time: Vec<(Timestamp, Channel, Traffic)>,
-    /// By channel and country; `""` stands for an unknown one.
+    /// By channel and country; `""` if unknown.
     pub by_country: Vec<(Channel, String, Traffic)>,
 }
 
-/// Messages that should have been sent by now.
+/// Overdue messages of a connection.
 #[derive(Clone, Debug)]
 pub struct Overdue {
-    /// The connection that they wait for.
     pub connection: ConnectionId,
-    /// How many were found.
     pub count: usize,
-    /// Whether there are more than were looked at.
+    /// Whether more messages may be overdue than were read.
     pub more: bool,
     /// The one that has waited longest.
     pub oldest: MessageId,
-    /// Since when it could have been sent.
+    /// When that one was due.
     pub since: Timestamp,
 }
 
 impl Messages<'_> {
-    /// Figures of the last `count` spans of `hours` hours, as far as this minute is written.
+    /// Returns figures of the last `count` spans of `hours` hours. The newest minute can be incomplete.
     pub async fn traffic(&self, caller: &Caller, count: i64, hours: i64) -> Result<TrafficView> {
         caller.require(Permission::MessagesRead)?;
         let span = hours * HOUR;
@@ -54,7 +52,7 @@ impl Messages<'_> {
         Ok(TrafficView { spans, by_time, by_country })
     }
 
-    /// Messages that have waited for their attempt for more than a minute, by connection.
+    /// Returns messages that were due more than a minute ago, by connection.
     pub async fn overdue(&self, caller: &Caller) -> Result<Vec<Overdue>> {
         caller.require(Permission::MessagesRead)?;
         let before = self.ids().clock.now().minus(PATIENCE);

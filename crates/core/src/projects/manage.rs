@@ -20,12 +20,11 @@ impl Projects<'_> {
         if same { Ok(()) } else { Err(Error::unavailable("the encryption keys differ from those this database was set up with")) }
     }
 
-    /// All projects, oldest first.
+    /// Returns all projects, oldest first.
     pub async fn list(&self) -> Result<Vec<Project>> {
         Ok(self.inner.store.read().await?.list_projects().await?)
     }
 
-    /// Gives a project another name.
     pub async fn rename(&self, project: &Project, name: &str) -> Result<()> {
         if let Some(fault) = line::check("name", name, 1, limits::PROJECT_NAME) {
             return Err(Error::invalid(vec![fault]));
@@ -37,7 +36,7 @@ impl Projects<'_> {
         Ok(tx.commit().await?)
     }
 
-    /// Makes a project with a default sender in each of its environments; in the test environment the sender's every channel is simulated.
+    /// Creates a project with a default sender in each environment; all channels of the one in the test environment are simulated.
     pub async fn create(&self, name: &str) -> Result<Project> {
         if let Some(fault) = line::check("name", name, 1, limits::PROJECT_NAME) {
             return Err(Error::invalid(vec![fault]));

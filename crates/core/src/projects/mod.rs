@@ -1,4 +1,4 @@
-//! Projects, and what a person may know of one.
+//! Projects, and checks of recipients.
 
 pub mod introspect;
 mod manage;

@@ -123,7 +123,7 @@ impl Senders<'_> {
         self.check_connection(caller.tenant, &found).await
     }
 
-    /// Connects to the provider and logs in, without sending anything. The text is what was found, or what is wrong.
+    /// Connects to the provider and logs in, without sending anything. Returns what the provider reported, or what is wrong.
     pub async fn check_connection(&self, tenant: TenantId, connection: &Connection) -> Result<Result<String, String>> {
         match self.open_adapter(tenant, connection)? {
             Ok(adapter) => {
@@ -227,7 +227,7 @@ async fn forget_account(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId) -> 
     Ok(())
 }
 
-/// What the audit log shows of a connection.
+/// Returns the members that the audit log compares.
 fn shown(connection: &Connection) -> Value {
     let Connection { sender, channel, kind, settings, throttle, .. } = connection;
     json!({"senderId": sender, "channel": channel, "kind": kind, "settings": settings, "throttle": throttle})

@@ -45,14 +45,14 @@ impl Senders<'_> {
         self.view(caller.tenant, parse_id(id, "sender")?).await
     }
 
-    /// All senders of an environment, for its operator.
+    /// Returns all senders of an environment, for the operator.
     pub async fn all(&self, tenant: TenantId) -> Result<Vec<SenderView>> {
         let senders = self.tenant_config(tenant).await?.senders.clone();
         let mut tx = self.inner.store.read().await?;
         self.views(&mut *tx, tenant, senders).await
     }
 
-    /// All connections of an environment, for its operator.
+    /// Returns all connections of an environment, for the operator.
     pub async fn all_connections(&self, tenant: TenantId) -> Result<Vec<ConnectionView>> {
         let world = self.tenant_config(tenant).await?;
         let mut tx = self.inner.store.read().await?;

@@ -1,4 +1,4 @@
-//! What someone does about their own account: the browsers that are signed in, and the password.
+//! Lets people manage their own account: signed-in browsers and password.
 
 use nuncio_domain::user::Session;
 use nuncio_domain::{Error, Redacted, Result, Timestamp};
@@ -6,21 +6,20 @@ use nuncio_domain::{Error, Redacted, Result, Timestamp};
 use super::{SignedIn, Users, password};
 use crate::base::Change;
 
-/// A browser that is signed in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Browser {
-    /// What it is ended by. It opens nothing.
+    /// Identifies the session among those of the person; does not authenticate.
     pub id: String,
-    /// When someone signed in with it.
+    /// When the person signed in.
     pub since: Timestamp,
-    /// When they must sign in again.
+    /// When the session expires.
     pub until: Timestamp,
-    /// Whether it is the one that asks.
+    /// Whether it is the browser that makes the request.
     pub is_this: bool,
 }
 
 impl Users<'_> {
-    /// The browsers with which this person is signed in, newest first.
+    /// Returns the person's signed-in browsers, newest first.
     pub async fn browsers(&self, who: &SignedIn) -> Result<Vec<Browser>> {
         let sessions = self.inner.store.read().await?.list_sessions(who.user.id, self.ids().clock.now()).await?;
         let browser = |session: Session| Browser {
@@ -32,7 +31,7 @@ impl Users<'_> {
         Ok(sessions.into_iter().map(browser).collect())
     }
 
-    /// Signs another browser of this person out.
+    /// Signs out a browser of this person.
     pub async fn sign_out_browser(&self, who: &SignedIn, browser: &str) -> Result<()> {
         let mut tx = self.inner.store.begin().await?;
         let sessions = tx.list_sessions(who.user.id, self.ids().clock.now()).await?;
@@ -42,7 +41,7 @@ impl Users<'_> {
         Ok(tx.commit().await?)
     }
 
-    /// Gives this person another password. All browsers are signed out; the cookie is that of a new session.
+    /// Changes the password and signs out all browsers; returns the cookie of a new session.
     pub async fn change_password(&self, who: &SignedIn, current: &Redacted<String>, new: &Redacted<String>) -> Result<Redacted<String>> {
         if !password::is(current.expose(), Some(&who.user.password)).await? {
             return Err(Error::field("current", "is not your password"));
@@ -52,7 +51,7 @@ impl Users<'_> {
     }
 }
 
-/// The beginning of the hash, which is enough to tell the sessions of a person apart.
+/// Returns a prefix of the hash, which distinguishes the sessions of a person.
 fn id(session: &Session) -> String {
     session.hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! The audit log as people read it.
+//! Reads the audit log.
 
 use nuncio_domain::audit::{Entry, Filter};
 use nuncio_domain::config::Project;
@@ -11,37 +11,35 @@ use uuid::Uuid;
 
 use super::{SignedIn, Users};
 
-/// Entries on a page.
+/// Page size.
 const PAGE: u32 = 50;
-/// Kinds of resources that belong to a project and to no environment of it.
+/// Kinds of resources that belong to a project, not to an environment.
 const OF_PROJECT: &[&str] = &["project", "person", "mail_domain", "prices"];
 
-/// Which entries to show.
+/// Filters of the audit log.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ListAudit {
-    /// The email address of a person, the id of an API key, or `command line`.
+    /// A person's email address, an API key's id, or `command line`.
     pub actor: Option<String>,
-    /// The id or the name of a resource, or a kind of resource such as `sender`.
+    /// A resource's id or name, or a kind such as `sender`.
     pub resource: Option<String>,
-    /// Made at this moment or later.
+    /// At or after this time.
     pub since: Option<Timestamp>,
-    /// Made before this moment.
+    /// Before this time.
     pub until: Option<Timestamp>,
-    /// Where to go on: what the page before ended with.
+    /// The cursor returned with the previous page.
     pub cursor: Option<String>,
 }
 
-/// A change, and the environment that it was made in; none for a whole project.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AuditEntryView {
-    /// The change.
     pub entry: Entry,
-    /// Where it was made.
+    /// `None` for a resource of the whole project.
     pub environment: Option<Environment>,
 }
 
 impl Users<'_> {
-    /// Changes in both environments of the project, newest first, and where the next page begins. Viewers get `403 forbidden`.
+    /// Returns changes in both environments of the project, newest first, and the cursor of the next page. `403 forbidden` for viewers.
     pub async fn audit_log(&self, who: &SignedIn, asked: &ListAudit) -> Result<(Vec<AuditEntryView>, Option<String>)> {
         if who.user.role < Role::Operator {
             return Err(Error::new(ErrorCode::Forbidden, "only operators and owners read the audit log"));
@@ -50,12 +48,12 @@ impl Users<'_> {
         let tenant = who.project.live;
         let before = asked.cursor.as_deref().map(|cursor| self.cursors().read(tenant, &scope, cursor)).transpose()?;
         let page = PageRequest::older(PAGE, before.map(Uuid::from_bytes)).within(asked.since, asked.until);
-        // Ids and addresses have marks and digits; the names of kinds are plain words.
+        // Only names of kinds consist of lower-case letters and underscores.
         let word = asked.resource.clone().filter(|text| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
         let resource = if word.is_some() { None } else { asked.resource.clone() };
         let filter = Filter { actor: asked.actor.clone(), resource, kind: word };
         let mut tx = self.inner.store.read().await?;
-        let found = both(&mut *tx, &who.project, &filter, page).await?;
+        let found = merged_page(&mut *tx, &who.project, &filter, page).await?;
         let next = found.next.map(|id| self.cursors().make(tenant, &scope, *id.as_bytes()));
         let view = |entry: Entry| {
             let environment = if entry.tenant == who.project.live { Environment::Live } else { Environment::Test };
@@ -65,8 +63,8 @@ impl Users<'_> {
     }
 }
 
-/// The entries of both environments as one list. It goes as far as both were looked through.
-async fn both(tx: &mut dyn Tx, project: &Project, filter: &Filter, page: PageRequest) -> Result<Page<Entry>> {
+/// Merges the entries of both environments into one page, which ends where the shorter one ended.
+async fn merged_page(tx: &mut dyn Tx, project: &Project, filter: &Filter, page: PageRequest) -> Result<Page<Entry>> {
     let live = tx.list_audit_entries(project.live, filter, page).await?;
     let test = tx.list_audit_entries(project.test, filter, page).await?;
     let end = live.next.max(test.next);

@@ -1,7 +1,6 @@
-//! The second factor: an authenticator app, and recovery codes for who lost it.
+//! The second factor: codes of an authenticator app, and recovery codes for people who lost it.
 //!
-//! What it is made of is sealed with the key of the installation. Each use changes its version, so that of two who bring the same code
-//! at once, on whatever nodes, one gets in.
+//! Stored sealed. Each use increments its version, so that a code that is submitted twice, even to different nodes, is accepted once.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -21,50 +20,49 @@ use super::totp::{base32, step_of};
 use super::{SignedIn, Users, password, sign_in_address};
 use crate::base::Change;
 
-/// Recovery codes that a person gets.
+/// Number of recovery codes per person.
 const CODES: usize = 10;
-/// How long there is for the second step after the first.
+/// Time limit for the second step.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A second factor, as it is sealed.
+/// The sealed value.
 #[derive(Clone, Serialize, Deserialize)]
 struct Factor {
     secret: String,
-    /// The newest step whose password was used.
+    /// Time step of the last code used.
     step: i64,
-    /// Hashes of recovery codes that are left.
+    /// Hashes of unused recovery codes.
     codes: Vec<String>,
-    /// Whether the person has shown that their app knows the secret. Until then nobody is asked for it.
+    /// Whether a code was entered once. Until then, sign-in does not require it.
     confirmed: bool,
 }
 
-/// A factor that waits for its first code.
+/// A factor before its first code.
 #[derive(Clone, Debug)]
 pub struct PendingFactor {
-    /// What an app takes by hand, in base32.
+    /// For manual entry, in base32.
     pub secret: Redacted<String>,
-    /// What an app takes from a QR code.
+    /// For the QR code.
     pub uri: Redacted<String>,
 }
 
-/// How a person's second factor is.
+/// State of a person's second factor.
 #[derive(Clone, Debug)]
 pub enum FactorState {
-    /// There is none.
     Off,
-    /// It was begun.
+    /// Set up but not confirmed.
     Pending(PendingFactor),
-    /// It is asked for. So many recovery codes are left.
+    /// Required at sign-in; with the number of unused recovery codes.
     On(usize),
 }
 
 impl Users<'_> {
-    /// Whether signing in takes this person a second step.
+    /// Returns whether the person signs in with a second step.
     pub fn has_factor(&self, user: &User) -> Result<bool> {
         Ok(self.factor(user)?.is_some_and(|factor| factor.confirmed))
     }
 
-    /// How the second factor of who is signed in is.
+    /// Returns the state of the signed-in person's second factor.
     pub fn factor_state(&self, who: &SignedIn) -> Result<FactorState> {
         Ok(match self.factor(&who.user)? {
             None => FactorState::Off,
@@ -78,7 +76,7 @@ impl Users<'_> {
         })
     }
 
-    /// Begins a second factor. It counts once a code of it was entered.
+    /// Sets up a second factor. Sign-in requires it only after [`Self::confirm_factor`].
     pub async fn begin_factor(&self, who: &SignedIn, current: &Redacted<String>) -> Result<()> {
         self.check_password(who, current).await?;
         if self.has_factor(&who.user)? {
@@ -90,7 +88,7 @@ impl Users<'_> {
         self.put_factor(&who.user, Some(&factor), None).await
     }
 
-    /// Has the second factor asked for from now on. The recovery codes are shown this once.
+    /// Activates the second factor. Returns the recovery codes, which cannot be shown again.
     pub async fn confirm_factor(&self, who: &SignedIn, code: &str) -> Result<Vec<Redacted<String>>> {
         let pending = self.factor(&who.user)?.filter(|factor| !factor.confirmed);
         let mut factor = pending.ok_or_else(|| Error::not_found("second factor to confirm"))?;
@@ -103,7 +101,7 @@ impl Users<'_> {
         Ok(codes)
     }
 
-    /// Gives new recovery codes in place of those that are left.
+    /// Replaces all recovery codes.
     pub async fn renew_codes(&self, who: &SignedIn, current: &Redacted<String>) -> Result<Vec<Redacted<String>>> {
         self.check_password(who, current).await?;
         let on = self.factor(&who.user)?.filter(|factor| factor.confirmed);
@@ -113,20 +111,19 @@ impl Users<'_> {
         Ok(codes)
     }
 
-    /// Switches the second factor off.
     pub async fn remove_factor(&self, who: &SignedIn, current: &Redacted<String>) -> Result<()> {
         self.check_password(who, current).await?;
         self.put_factor(&who.user, None, Some("switch_off_second_factor")).await
     }
 
-    /// Switches the second factor of a person off who lost it. Whoever calls this is an owner or the operator.
+    /// Removes the second factor of a person who lost it. The caller must have checked that an owner or the operator requests it.
     pub async fn reset_factor(&self, email: &str) -> Result<()> {
         let email = sign_in_address(email).unwrap_or_default();
         let user = self.inner.store.read().await?.find_user(&email).await?.ok_or_else(|| Error::not_found("person"))?;
         self.put_factor(&user, None, Some("reset_second_factor")).await
     }
 
-    /// What the second step shows of the first: good for five minutes, for one sign-in, and while the password stays.
+    /// Returns proof of the first step. Valid for five minutes, for one sign-in, and until the password changes.
     pub(super) fn ticket(&self, user: &User) -> Redacted<String> {
         let until = self.ids().clock.now().plus(PATIENCE).millis().to_be_bytes();
         let id = user.id.uuid().into_bytes();
@@ -140,7 +137,7 @@ impl Users<'_> {
         mac(key.expose(), &[&id, &until, &version, user.password.expose().as_bytes()])
     }
 
-    /// Whom the first step has let through. `401 unauthorized` for a ticket that is not good, or not any more.
+    /// Returns the person who passed the first step; `401 unauthorized` for an invalid or expired ticket.
     pub async fn ticket_holder(&self, ticket: &str) -> Result<User> {
         let over = || Error::new(ErrorCode::Unauthorized, "that took too long; sign in again");
         let (id, until, proof) = read_ticket(ticket).ok_or_else(over)?;
@@ -153,7 +150,7 @@ impl Users<'_> {
         if self.has_factor(&user)? { Ok(user) } else { Err(over()) }
     }
 
-    /// The second step, for whom the first one has let through. A code is good once.
+    /// Completes the second step and returns the session cookie. Each code works once.
     pub async fn second_step(&self, user: &User, code: &str) -> Result<Redacted<String>> {
         let on = self.factor(user)?.filter(|factor| factor.confirmed);
         let mut factor = on.ok_or_else(|| Error::not_found("second factor"))?;
@@ -196,7 +193,7 @@ impl Users<'_> {
         serde_json::from_value(Value::Object(opened)).map(Some).map_err(Error::internal)
     }
 
-    /// Writes a factor, unless it was changed or used since `user` was read.
+    /// Stores a factor unless it changed or was used since `user` was read.
     async fn put_factor(&self, user: &User, factor: Option<&Factor>, verb: Option<&'static str>) -> Result<()> {
         let sealed = match factor.map(serde_json::to_value).transpose().map_err(Error::internal)? {
             Some(Value::Object(map)) => {
@@ -212,7 +209,7 @@ impl Users<'_> {
         if let Some(verb) = verb {
             let project = project_of(&mut *tx, user).await?;
             let change = Change::new("person", verb, &user.email);
-            // The second step is the only one without somebody who is signed in.
+            // During the second step, no one is signed in who could be the actor.
             let change = if verb == USED { change.by(&user.email) } else { change };
             change.record_of(&mut *tx, &project).await?;
         }
@@ -220,11 +217,11 @@ impl Users<'_> {
     }
 }
 
-/// What the audit log calls it when somebody signs in with a recovery code.
+/// Audit verb for a sign-in with a recovery code.
 const USED: &str = "use_recovery_code";
 
 impl Factor {
-    /// Uses a code up; what the audit log says of it, if anything. `None` for a wrong one.
+    /// Consumes a code. Returns its audit verb, if it has one; `None` for a wrong code.
     fn take(&mut self, code: &str, now: Timestamp) -> Option<Option<&'static str>> {
         let digits = digits(code);
         if digits.len() == 6 {
@@ -242,13 +239,13 @@ fn digits(code: &str) -> String {
     code.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// How a recovery code is kept, however it was typed. It has 80 random bits: nobody finds it by trying.
+/// Returns the stored form of a recovery code, normalised. An unsalted hash suffices for 80 random bits.
 fn hash(code: &str) -> String {
     let plain: String = code.chars().filter(char::is_ascii_alphanumeric).collect();
     URL_SAFE_NO_PAD.encode(Sha256::digest(plain.to_lowercase()))
 }
 
-/// The bytes of a secret in base32.
+/// Decodes base32.
 fn decode(secret: &str) -> Vec<u8> {
     let digit = |c: u8| if c.is_ascii_uppercase() { c - b'A' } else { c.wrapping_sub(b'2') + 26 };
     let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::new());
@@ -263,7 +260,7 @@ fn decode(secret: &str) -> Vec<u8> {
     bytes
 }
 
-/// Person, end and proof.
+/// Parses a ticket: person, expiry and MAC.
 fn read_ticket(ticket: &str) -> Option<(Uuid, [u8; 8], [u8; 32])> {
     let bytes = URL_SAFE_NO_PAD.decode(ticket).ok()?;
     let (id, rest) = bytes.split_first_chunk::<16>()?;

@@ -1,4 +1,4 @@
-//! Making people, and looking after them.
+//! Creates, changes and removes people.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,35 +12,32 @@ use subtle::ConstantTimeEq as _;
 use super::{Users, password, sign_in_address};
 use crate::base::Change;
 
-/// A person to make.
 #[derive(Clone, Debug)]
 pub struct NewUser {
-    /// Their email address.
     pub email: String,
-    /// Their password, at least 12 characters.
+    /// At least 12 characters.
     pub password: Redacted<String>,
 }
 
 impl Users<'_> {
-    /// The token of the link by which the first person begins; `None` once there is one.
+    /// Returns the token of the link that creates the first person; `None` once there is one.
     pub async fn first_run_token(&self) -> Result<Option<String>> {
         let begun = self.inner.store.read().await?.has_users().await?;
         Ok((!begun).then(|| self.token()))
     }
 
-    /// Follows from the encryption key, so that each node of an installation knows it and nothing is stored.
+    /// Derived from the encryption key: the same on every node, and not stored.
     fn token(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.inner.sealer.derive(b"the first person of the dashboard").expose())
     }
 
-    /// Whether the link of the first person has this token and is still good.
+    /// Returns whether this token creates the first person, and none exists yet.
     pub async fn may_begin(&self, token: &str) -> Result<bool> {
         let known = bool::from(self.token().as_bytes().ct_eq(token.as_bytes()));
         Ok(known && !self.inner.store.read().await?.has_users().await?)
     }
 
-    /// Makes the first person, the owner of the oldest project, which gets this name. Returns with the cookie of their session. The link
-    /// is good for one.
+    /// Creates the first person as owner of the oldest project, and names the project. Returns the session cookie. Works once.
     pub async fn begin(&self, token: &str, project: &str, new: &NewUser) -> Result<Redacted<String>> {
         if !self.may_begin(token).await? {
             return Err(Error::not_found("link"));
@@ -59,7 +56,7 @@ impl Users<'_> {
         self.open_session(&user).await
     }
 
-    /// Makes a person. Fails if their address has one already.
+    /// Creates a person. Fails if the email address is in use.
     pub async fn create(&self, project: &Project, role: Role, new: &NewUser) -> Result<User> {
         let user = self.checked(project.id, role, new, None).await?;
         let mut tx = self.inner.store.begin().await?;
@@ -71,7 +68,7 @@ impl Users<'_> {
         Ok(user)
     }
 
-    /// Gives a person another password, and ends their sessions.
+    /// Sets a person's password and ends their sessions.
     pub async fn set_password(&self, email: &str, password: &Redacted<String>) -> Result<()> {
         if let Some(fault) = password::fault(password.expose()) {
             return Err(Error::invalid(vec![fault]));
@@ -86,7 +83,7 @@ impl Users<'_> {
         Ok(tx.commit().await?)
     }
 
-    /// Removes a person. The last owner of a project stays.
+    /// Removes a person. Fails for the last owner of a project.
     pub async fn remove(&self, email: &str) -> Result<()> {
         let email = sign_in_address(email).unwrap_or_default();
         let mut tx = self.inner.store.begin().await?;
@@ -101,7 +98,7 @@ impl Users<'_> {
         Ok(tx.commit().await?)
     }
 
-    /// The people of a project, oldest first.
+    /// Returns the people of a project, oldest first.
     pub async fn list(&self, project: ProjectId) -> Result<Vec<User>> {
         Ok(self.inner.store.read().await?.list_users(project).await?)
     }
@@ -118,12 +115,12 @@ impl Users<'_> {
     }
 }
 
-/// What the audit log shows of a person.
+/// Returns the members that the audit log records.
 pub(super) fn shown(user: &User) -> Value {
     json!({"role": user.role.as_str()})
 }
 
-/// The project of a person.
+/// Returns the project of a person.
 pub(super) async fn project_of(tx: &mut dyn Tx, user: &User) -> Result<Project> {
     let found = tx.list_projects().await?.into_iter().find(|project| project.id == user.project);
     found.ok_or_else(|| Error::not_found("project"))

@@ -1,4 +1,4 @@
-//! People who sign in to the dashboard: the first one, signing in and out, and what their role allows.
+//! People who sign in to the dashboard: accounts, sessions and roles.
 
 mod account;
 mod audit;
@@ -18,12 +18,11 @@ pub use manage::NewUser;
 pub use oidc::{Oidc, OidcBegun, OidcSettings};
 pub use sign_in::{SignIn, SignInStep, SignedIn};
 
-/// The address that someone signs in with. Capitals do not count, whatever mail servers make of them.
+/// Normalises an email address for sign-in. Case is ignored throughout.
 fn sign_in_address(text: &str) -> Result<String, InvalidRecipient> {
     address::email(text).map(|email| email.to_lowercase())
 }
 
 crate::base::use_cases! {
-    /// People who sign in to the dashboard.
     users => Users
 }

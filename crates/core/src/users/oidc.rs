@@ -1,7 +1,7 @@
-//! Signing in by an OpenID provider (OpenID Connect Core 1.0, authorization code with PKCE).
+//! Sign-in by an OpenID provider (OpenID Connect Core 1.0, authorization code with PKCE).
 //!
-//! Nothing is stored between the way there and the way back: state, nonce and verifier follow from a seed that only the browser has, in a
-//! cookie, and the key of the installation. A response for another browser therefore fits no seed.
+//! Stores nothing during the redirect: state, nonce and verifier are derived from a seed in a cookie and the installation's key. A response
+//! meant for another browser therefore matches no seed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,31 +25,30 @@ use super::manage::shown;
 use super::{SignInStep, Users, password, sign_in_address};
 use crate::base::Change;
 
-/// The longest response of a provider, in bytes, and how long it may take.
+/// Limits of a provider's response.
 const LIMITS: FetchLimits = FetchLimits { max_bytes: 256 * 1024, timeout: Duration::from_secs(10) };
-/// For how long a provider's document and keys are kept.
+/// How long a provider's metadata and keys are cached.
 const KEPT: Duration = Duration::from_secs(600);
 
-/// An OpenID provider, as the operator sets it up.
+/// An OpenID provider, configured by the operator.
 #[derive(Clone, Debug)]
 pub struct OidcSettings {
-    /// What people call it; stands on the button.
+    /// Label of the button.
     pub name: String,
-    /// The issuer: a URL, below which `/.well-known/openid-configuration` is.
+    /// Issuer URL, the base of `/.well-known/openid-configuration`.
     pub issuer: String,
-    /// This installation's id there.
+    /// Client id of this installation.
     pub client_id: String,
-    /// Its secret.
     pub client_secret: Redacted<String>,
-    /// Domains of email addresses whose people are let in although nobody added them.
+    /// Email domains of people who are admitted without having been added.
     pub domains: Vec<String>,
-    /// The same for single addresses.
+    /// Email addresses admitted likewise.
     pub emails: Vec<String>,
-    /// What those become.
+    /// Role of people admitted this way.
     pub role: Role,
 }
 
-/// A provider, and what is known of it. Clones are one.
+/// A provider with its cached metadata. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Oidc {
     settings: Arc<OidcSettings>,
@@ -58,21 +57,21 @@ pub struct Oidc {
     known: Arc<Mutex<Option<(Duration, CoreProviderMetadata)>>>,
 }
 
-/// The way to the provider.
+/// A started sign-in.
 #[derive(Clone, Debug)]
 pub struct OidcBegun {
-    /// Where the browser goes.
+    /// Where to redirect the browser.
     pub url: String,
-    /// What it brings back in a cookie.
+    /// Cookie that the browser must return.
     pub seed: Redacted<String>,
 }
 
 impl Oidc {
-    /// Makes one. The provider is the operator's choice, and may be in a private network.
+    /// Makes a provider. The operator trusts it: it can be in a private network.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the issuer.
+    /// Describes what is wrong with the issuer.
     pub fn new(settings: OidcSettings) -> std::result::Result<Self, String> {
         let client = Client::new(GuardPolicy::open()).map_err(|error| error.to_string())?;
         client.check_url(&settings.issuer)?;
@@ -80,7 +79,7 @@ impl Oidc {
         Ok(Self { settings: Arc::new(settings), issuer, client, known: Arc::default() })
     }
 
-    /// The provider's document and keys, at most ten minutes old.
+    /// Returns the provider's metadata and keys, at most ten minutes old.
     async fn metadata(&self, now: Duration) -> Result<CoreProviderMetadata> {
         if let Some((at, metadata)) = &*self.known.lock()
             && now.saturating_sub(*at) < KEPT
@@ -101,7 +100,7 @@ impl Oidc {
     }
 }
 
-/// One request to the provider, by the client that all of nuncio's requests leave by.
+/// Sends a request through nuncio's HTTP client.
 async fn fetch(client: Client, request: http::Request<Vec<u8>>) -> std::result::Result<http::Response<Vec<u8>>, nuncio_net::FetchError> {
     let (head, body) = request.into_parts();
     let response = client.request(head.method, &head.uri.to_string(), head.headers, body, LIMITS).await?;
@@ -110,7 +109,7 @@ async fn fetch(client: Client, request: http::Request<Vec<u8>>) -> std::result::
     Ok(answer)
 }
 
-/// The provider could not be asked, or its answer was not to be used. The cause goes to the log.
+/// Logs why the provider is unreachable or its response unusable; returns `503 unavailable`.
 fn unreachable(what: &str, error: &dyn std::error::Error) -> Error {
     let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ");
     tracing::warn!(cause = causes, "the OpenID provider failed to give {what}");
@@ -122,7 +121,7 @@ fn refused(why: impl Into<String>) -> Error {
 }
 
 impl Users<'_> {
-    /// What the OpenID provider is called, if there is one.
+    /// Returns the name of the OpenID provider, if one is configured.
     pub fn oidc_name(&self) -> Option<&str> {
         self.inner.oidc.as_ref().map(|oidc| oidc.settings.name.as_str())
     }
@@ -131,7 +130,7 @@ impl Users<'_> {
         self.inner.oidc.as_ref().ok_or_else(|| Error::not_found("OpenID provider"))
     }
 
-    /// The way to the provider.
+    /// Starts a sign-in.
     pub async fn oidc_begin(&self) -> Result<OidcBegun> {
         let oidc = self.oidc()?;
         let mut seed = [0; 32];
@@ -139,9 +138,9 @@ impl Users<'_> {
         let seed = URL_SAFE_NO_PAD.encode(seed);
         let metadata = oidc.metadata(self.ids().clock.monotonic()).await?;
         let client = CoreClient::from_provider_metadata(metadata, ClientId::new(oidc.settings.client_id.clone()), None);
-        let client = client.set_redirect_uri(self.oidc_back()?);
-        let (state, nonce) = (self.of_seed(&seed, b"state"), self.of_seed(&seed, b"nonce"));
-        let verifier = PkceCodeVerifier::new(self.of_seed(&seed, b"verifier"));
+        let client = client.set_redirect_uri(self.redirect_url()?);
+        let (state, nonce) = (self.derive_from_seed(&seed, b"state"), self.derive_from_seed(&seed, b"nonce"));
+        let verifier = PkceCodeVerifier::new(self.derive_from_seed(&seed, b"verifier"));
         let (url, _, _) = client
             .authorize_url(CoreAuthenticationFlow::AuthorizationCode, move || CsrfToken::new(state), move || Nonce::new(nonce))
             .add_scope(Scope::new("email".to_owned()))
@@ -150,17 +149,17 @@ impl Users<'_> {
         Ok(OidcBegun { url: url.to_string(), seed: Redacted::new(seed) })
     }
 
-    /// The way back: signs in whom the provider vouches for. `401 unauthorized` says why not.
+    /// Completes a sign-in. `401 unauthorized` says why it was rejected.
     pub async fn oidc_finish(&self, seed: &str, state: &str, code: &str) -> Result<SignInStep> {
         let oidc = self.oidc()?;
-        let is_ours: bool = self.of_seed(seed, b"state").as_bytes().ct_eq(state.as_bytes()).into();
+        let is_ours: bool = self.derive_from_seed(seed, b"state").as_bytes().ct_eq(state.as_bytes()).into();
         if seed.len() != 43 || !is_ours {
             return Err(refused("this sign-in was not begun in this browser, or took too long; begin again"));
         }
-        let email = self.vouched(oidc, seed, code).await?;
+        let email = self.verified_email(oidc, seed, code).await?;
         let user = match self.inner.store.read().await?.find_user(&email).await? {
             Some(user) => user,
-            None => self.let_in(oidc, &email).await?,
+            None => self.provision(oidc, &email).await?,
         };
         if self.has_factor(&user)? {
             return Ok(SignInStep::SecondStep(self.ticket(&user)));
@@ -168,34 +167,34 @@ impl Users<'_> {
         self.open_session(&user).await.map(SignInStep::Done)
     }
 
-    /// The email address that the provider vouches for.
-    async fn vouched(&self, oidc: &Oidc, seed: &str, code: &str) -> Result<String> {
+    /// Returns the verified email address.
+    async fn verified_email(&self, oidc: &Oidc, seed: &str, code: &str) -> Result<String> {
         let metadata = oidc.metadata(self.ids().clock.monotonic()).await?;
         let secret = Some(ClientSecret::new(oidc.settings.client_secret.expose().clone())).filter(|secret| !secret.secret().is_empty());
         let client = CoreClient::from_provider_metadata(metadata, ClientId::new(oidc.settings.client_id.clone()), secret);
-        let client = client.set_redirect_uri(self.oidc_back()?);
+        let client = client.set_redirect_uri(self.redirect_url()?);
         let requests = oidc.client.clone();
         let by = move |request| fetch(requests.clone(), request);
         let exchange = client.exchange_code(AuthorizationCode::new(code.to_owned()));
         let exchange = exchange.map_err(|error| unreachable("a place to exchange codes at", &error))?;
-        let exchange = exchange.set_pkce_verifier(PkceCodeVerifier::new(self.of_seed(seed, b"verifier")));
+        let exchange = exchange.set_pkce_verifier(PkceCodeVerifier::new(self.derive_from_seed(seed, b"verifier")));
         let tokens = exchange.request_async(&by).await.map_err(|error| {
             let other = unreachable("tokens for a code", &error);
             let is_answer = matches!(error, RequestTokenError::ServerResponse(_));
             if is_answer { refused("the provider does not take this sign-in any more; begin again") } else { other }
         })?;
         let token = tokens.id_token().ok_or_else(|| refused("the provider sent no ID token"))?;
-        let nonce = Nonce::new(self.of_seed(seed, b"nonce"));
+        let nonce = Nonce::new(self.derive_from_seed(seed, b"nonce"));
         let now = self.ids().clock.now().millis();
         let verifier = client.id_token_verifier().set_time_fn(move || DateTime::from_timestamp_millis(now).unwrap_or_default());
         let claims = token.claims(&verifier, &nonce).map_err(|error| {
-            *oidc.known.lock() = None; // its keys may be others by now
+            *oidc.known.lock() = None; // its keys may have been rotated
             unreachable("an ID token that can be trusted", &error);
             refused("the provider's word for you cannot be trusted; begin again")
         })?;
         let mut found = (claims.email().cloned(), claims.email_verified());
         if found.0.is_none() {
-            // Where there is an access token, the address may be told there only (OpenID Connect Core 1.0 §5.4).
+            // With an access token, the address may be only in the UserInfo response (OpenID Connect Core 1.0 §5.4).
             let asked = client.user_info(tokens.access_token().clone(), Some(claims.subject().clone()));
             let asked = asked.map_err(|error| unreachable("a place to ask about people at", &error))?;
             let info: CoreUserInfoClaims = asked.request_async(&by).await.map_err(|error| unreachable("the email address", &error))?;
@@ -210,8 +209,8 @@ impl Users<'_> {
         }
     }
 
-    /// Makes a person of somebody whom the settings admit.
-    async fn let_in(&self, oidc: &Oidc, email: &str) -> Result<User> {
+    /// Creates a person admitted by the settings.
+    async fn provision(&self, oidc: &Oidc, email: &str) -> Result<User> {
         let mut tx = self.inner.store.begin().await?;
         let oldest = tx.list_projects().await?.into_iter().next();
         let project = oldest
@@ -220,7 +219,7 @@ impl Users<'_> {
         if !tx.has_users().await? {
             return Err(refused("nobody owns this server yet; open the link that it printed when it started"));
         }
-        // Nobody knows this password: until an owner or the operator sets one, the provider is the only way in.
+        // A random password: until an owner or the operator sets one, only the provider can sign this person in.
         let mut random = [0; 32];
         self.ids().entropy.fill(&mut random);
         let password = password::hash(&URL_SAFE_NO_PAD.encode(random), &*self.ids().entropy).await?;
@@ -236,12 +235,12 @@ impl Users<'_> {
         found.ok_or_else(|| Error::unavailable("this person was added or removed a moment ago; try again"))
     }
 
-    /// Where the provider sends people back to.
-    fn oidc_back(&self) -> Result<RedirectUrl> {
+    /// Returns the redirect URL of this installation.
+    fn redirect_url(&self) -> Result<RedirectUrl> {
         RedirectUrl::new(format!("{}/sign-in/oidc/back", self.inner.public_url)).map_err(Error::internal)
     }
 
-    fn of_seed(&self, seed: &str, what: &[u8]) -> String {
+    fn derive_from_seed(&self, seed: &str, what: &[u8]) -> String {
         let key = self.inner.sealer.derive(b"OpenID of the dashboard");
         URL_SAFE_NO_PAD.encode(mac(key.expose(), &[what, b"/", seed.as_bytes()]))
     }

@@ -1,4 +1,4 @@
-//! Signing in and out.
+//! Signs people in and out.
 
 use std::time::Duration;
 
@@ -16,44 +16,40 @@ use super::manage::project_of;
 use super::{Users, password, sign_in_address};
 use crate::base::{Caller, Change};
 
-/// For how long a browser stays signed in.
+/// Lifetime of a session.
 const SESSION: Duration = Duration::from_secs(14 * 86_400);
-/// Sessions that expired and are removed when someone signs in.
+/// Maximum number of expired sessions deleted per sign-in.
 const PURGED: u32 = 100;
 
-/// What someone enters to sign in.
 #[derive(Clone, Debug)]
 pub struct SignIn {
-    /// Their email address.
     pub email: String,
     pub password: Redacted<String>,
 }
 
-/// What comes after the password.
+/// Result of the first step.
 #[derive(Clone, Debug)]
 pub enum SignInStep {
-    /// Nothing: this is the cookie.
+    /// Signed in: the session cookie.
     Done(Redacted<String>),
-    /// A code. The second step brings this with it.
+    /// A code is required: the ticket for the second step.
     SecondStep(Redacted<String>),
 }
 
-/// Who is signed in.
+/// A signed-in person.
 #[derive(Clone, Debug)]
 pub struct SignedIn {
-    /// The person.
     pub user: User,
     pub project: Project,
     pub session: Session,
-    /// What they are to use cases: a caller with the permissions of their role.
+    /// A caller with the permissions of the person's role.
     pub caller: Caller,
-    /// What each form of this session must carry.
+    /// Must be part of every form of this session.
     pub form_key: String,
 }
 
 impl Users<'_> {
-    /// Signs someone in. `401 unauthorized` for a wrong address or password, which of
-    /// both is not said.
+    /// Signs a person in by password. `401 unauthorized` does not say whether the address or the password is wrong.
     pub async fn sign_in(&self, entered: &SignIn) -> Result<SignInStep> {
         let email = sign_in_address(&entered.email).unwrap_or_default();
         let user = self.inner.store.read().await?.find_user(&email).await?;
@@ -83,7 +79,7 @@ impl Users<'_> {
         Ok(Redacted::new(cookie))
     }
 
-    /// Whose cookie this is; `None` for one that is unknown or has expired.
+    /// Returns the person of a session cookie; `None` if it is unknown or expired.
     pub async fn signed_in(&self, cookie: &str) -> Result<Option<SignedIn>> {
         let mut tx = self.inner.store.read().await?;
         let Some((session, user)) = tx.find_session(&hash(cookie), self.ids().clock.now()).await? else { return Ok(None) };
@@ -100,7 +96,7 @@ impl Users<'_> {
         Ok(Some(SignedIn { user, project, session, caller, form_key }))
     }
 
-    /// Whether a form was made for the browser with this cookie.
+    /// Returns whether a form belongs to the session of this cookie.
     pub fn is_form_key(&self, cookie: &str, given: &str) -> bool {
         self.form_key(cookie).as_bytes().ct_eq(given.as_bytes()).into()
     }
@@ -109,14 +105,14 @@ impl Users<'_> {
         URL_SAFE_NO_PAD.encode(&mac(self.inner.sealer.derive(b"forms of the dashboard").expose(), &[cookie.as_bytes()])[..16])
     }
 
-    /// Has a browser look at the other environment.
+    /// Switches the session to the other environment.
     pub async fn look_at(&self, signed_in: &SignedIn, environment: Environment) -> Result<()> {
         let mut tx = self.inner.store.begin().await?;
         tx.update_session(&signed_in.session.hash, environment).await?;
         Ok(tx.commit().await?)
     }
 
-    /// Signs a browser out.
+    /// Ends the session.
     pub async fn sign_out(&self, signed_in: &SignedIn) -> Result<()> {
         let mut tx = self.inner.store.begin().await?;
         tx.delete_session(&signed_in.session.hash).await?;

@@ -1,4 +1,4 @@
-//! One-time passwords by time (RFC 6238): six digits, SHA-1, steps of 30 seconds, as every authenticator app knows them.
+//! Time-based one-time passwords (RFC 6238): six digits, SHA-1, steps of 30 seconds, as all authenticator apps support.
 
 use hmac::{Hmac, Mac as _};
 use nuncio_domain::Timestamp;
@@ -6,10 +6,10 @@ use sha1::Sha1;
 use subtle::ConstantTimeEq as _;
 
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-/// Milliseconds of a step.
+/// Length of a step, in milliseconds.
 const STEP: i64 = 30_000;
 
-/// The password of a step.
+/// Returns the code of a step.
 fn at(secret: &[u8], step: i64) -> String {
     let Ok(mut mac) = Hmac::<Sha1>::new_from_slice(secret) else { return String::new() };
     mac.update(&step.to_be_bytes());
@@ -19,13 +19,13 @@ fn at(secret: &[u8], step: i64) -> String {
     format!("{:06}", number % 1_000_000)
 }
 
-/// The step of which `code` is the password: the present one or a neighbour, as clocks differ, and later than `after`.
+/// Returns the step of `code`: the current one or a neighbour, to tolerate clock differences, and later than `after`.
 pub(super) fn step_of(secret: &[u8], code: &str, now: Timestamp, after: i64) -> Option<i64> {
     let present = now.millis().div_euclid(STEP);
     (present - 1..=present + 1).find(|step| *step > after && bool::from(at(secret, *step).as_bytes().ct_eq(code.as_bytes())))
 }
 
-/// Base32 (RFC 4648 §6) without padding.
+/// Encodes base32 (RFC 4648 §6) without padding.
 pub(super) fn base32(bytes: &[u8]) -> String {
     let bits = |n: usize| (0..5).fold(0, |value, bit| value << 1 | usize::from(bit_at(bytes, n * 5 + bit)));
     (0..(bytes.len() * 8).div_ceil(5)).map(|n| char::from(ALPHABET[bits(n)])).collect()
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn the_examples_of_rfc_6238_hold() {
         let secret = b"12345678901234567890";
-        // Appendix B has eight digits; the last six are those of a password of six.
+        // Appendix B lists eight digits; six-digit codes are the last six.
         for (seconds, digits) in [
             (59, "287082"),
             (1_111_111_109, "081804"),
