@@ -29,7 +29,7 @@ const INVALID_COMMAND: u32 = 0x03;
 /// Delay of the receipt after the response. Phones are slower, but the response should be stored by then.
 const RECEIPT_AFTER: Duration = Duration::from_millis(100);
 /// Delay before a rejected receipt is resent.
-const AGAIN_AFTER: Duration = Duration::from_millis(100);
+const RESEND_AFTER: Duration = Duration::from_millis(100);
 /// Maximum number of unanswered receipts per session.
 const RECEIPTS: usize = 100;
 
@@ -192,7 +192,7 @@ impl Session {
             answer if answer & ANSWER != 0 => {
                 let receipt = self.unanswered.remove(&pdu.sequence);
                 if let Some(receipt) = receipt.filter(|_| pdu.status != 0) {
-                    self.due.push_back((Instant::now() + AGAIN_AFTER, receipt));
+                    self.due.push_back((Instant::now() + RESEND_AFTER, receipt));
                 }
             }
             _ => put(&mut self.output, GENERIC_NACK, INVALID_COMMAND, pdu.sequence, b""),
@@ -307,7 +307,7 @@ mod tests {
         (id, status, sequence, body.to_vec())
     }
 
-    async fn say(stream: &mut TcpStream, id: u32, status: u32, sequence: u32, body: &[u8]) {
+    async fn respond(stream: &mut TcpStream, id: u32, status: u32, sequence: u32, body: &[u8]) {
         let mut out = Vec::new();
         put(&mut out, id, status, sequence, body);
         stream.write_all(&out).await.unwrap();
@@ -317,12 +317,12 @@ mod tests {
     async fn a_receipt_is_sent_until_it_is_taken() {
         let smsc = Smsc::start().await.unwrap();
         let mut stream = TcpStream::connect(smsc.addr).await.unwrap();
-        say(&mut stream, BIND_TRANSCEIVER, 0, 1, b"").await;
+        respond(&mut stream, BIND_TRANSCEIVER, 0, 1, b"").await;
         assert_eq!(next(&mut stream).await.0, BIND_TRANSCEIVER | ANSWER);
         let text = format!("hello {TOKEN}{:0w$}", 3, w = TOKEN_DIGITS);
         let addresses = [&b"\0"[..], b"\x05\0Shop\0", b"\x01\x0134610000000\0", &[0, 0, 0, 0]].concat();
         let rest = [b"000001000000000R\0", &[1, 0, 0, 0, text.len() as u8][..], text.as_bytes()].concat();
-        say(&mut stream, SUBMIT_SM, 0, 2, &[addresses, rest].concat()).await;
+        respond(&mut stream, SUBMIT_SM, 0, 2, &[addresses, rest].concat()).await;
         let (command, status, sequence, id) = next(&mut stream).await;
         assert_eq!((command, status, sequence, &id[..]), (SUBMIT_SM | ANSWER, 0, 2, &b"0000000000\0"[..]));
         assert_eq!(smsc.counts.compare(4), (3, 0));
@@ -330,11 +330,11 @@ mod tests {
         assert_eq!(command, DELIVER_SM);
         assert!(receipt.starts_with(b"\0\x01\x0134610000000\0\x05\0Shop\0\x04"), "{receipt:?}");
         assert!(String::from_utf8_lossy(&receipt).contains("id:0000000000 sub:001 dlvrd:001"), "{receipt:?}");
-        say(&mut stream, DELIVER_SM | ANSWER, 0x14, sequence, b"\0").await;
+        respond(&mut stream, DELIVER_SM | ANSWER, 0x14, sequence, b"\0").await;
         let (command, _, sequence, again) = next(&mut stream).await;
         assert_eq!((command, again), (DELIVER_SM, receipt));
-        say(&mut stream, DELIVER_SM | ANSWER, 0, sequence, b"\0").await;
-        say(&mut stream, UNBIND, 0, 3, b"").await;
+        respond(&mut stream, DELIVER_SM | ANSWER, 0, sequence, b"\0").await;
+        respond(&mut stream, UNBIND, 0, 3, b"").await;
         assert_eq!(next(&mut stream).await.0, UNBIND | ANSWER);
         assert_eq!(stream.read_u8().await.unwrap_err().kind(), ErrorKind::UnexpectedEof);
     }

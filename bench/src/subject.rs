@@ -100,7 +100,7 @@ impl<'a> Subject<'a> {
     /// Starts a server on fresh data and waits until it is ready.
     pub(crate) async fn start(setup: Setup<'a>) -> Result<Self> {
         let data = tempfile::Builder::new().prefix("data-").tempdir_in(setup.work)?;
-        let database = setup.cluster.map(|cluster| fresh(cluster, &data)).transpose()?;
+        let database = setup.cluster.map(|cluster| create_database(cluster, &data)).transpose()?;
         let cli = Cli { program: setup.program, data: data.path(), database: database.as_ref().map(|(_, _, url)| &**url) };
         let key = cli.prepare(setup.environment).await?;
         let addr = free_port()?;
@@ -224,7 +224,7 @@ fn sum(text: &str, name: &str, label: &str) -> f64 {
 }
 
 /// Creates a database, named after the data directory.
-fn fresh<'a>(cluster: &'a Cluster, data: &TempDir) -> Result<(&'a Cluster, String, String)> {
+fn create_database<'a>(cluster: &'a Cluster, data: &TempDir) -> Result<(&'a Cluster, String, String)> {
     let directory = data.path().file_name().unwrap_or_default().to_string_lossy();
     let suffix: String = directory.bytes().map(|byte| format!("{byte:02x}")).collect();
     let name = format!("bench_{suffix}");

@@ -159,13 +159,13 @@ async fn nuncio(lab: &Lab, backend: Backend, receipts: Receipts, round: usize) -
     session.trial(receipts.scenario(), plan.connections, &outcome, count, before, after)?.rate = count / took;
     let mut trials = session.finish(round, Some(&smsc.counts)).await?;
     if receipts == Receipts::Webhook {
-        missed(&mut trials[0].audit, outcome.count, &hooks);
+        count_missing(&mut trials[0].audit, outcome.count, &hooks);
     }
     Ok(trials)
 }
 
 /// Counts deliveries that were not reported, or reported twice.
-fn missed(audit: &mut Audit, wanted: u64, hooks: &Hooks) {
+fn count_missing(audit: &mut Audit, wanted: u64, hooks: &Hooks) {
     audit.sink_lost += wanted.saturating_sub(hooks.events());
     audit.sink_doubled += hooks.surplus();
 }
@@ -189,7 +189,7 @@ async fn kannel(lab: &Lab, store: Store, receipts: Receipts, round: usize) -> Re
     let promised = outcome.ids.len() as u64;
     let mut audit = Audit { promised, listed: promised, sink_lost: lost.saturating_sub(errors), sink_doubled: doubled, ..Audit::default() };
     if told {
-        missed(&mut audit, outcome.count, &hooks);
+        count_missing(&mut audit, outcome.count, &hooks);
     }
     if !emptied {
         audit.not_delivered = kannel.spooled() as u64;

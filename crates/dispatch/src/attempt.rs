@@ -52,7 +52,7 @@ impl Shared {
         };
         match &verdict {
             Verdict::Deferred { scope: Scope::Connection, failure, .. } => slot.lane.failed(self, asked, failure),
-            verdict if has_spoken(verdict) => slot.lane.answered(),
+            verdict if has_responded(verdict) => slot.lane.answered(),
             // A local failure or an unknown outcome says nothing about the connection.
             _ => {}
         }
@@ -170,7 +170,7 @@ impl Shared {
 }
 
 /// Returns whether the provider responded.
-const fn has_spoken(verdict: &Verdict) -> bool {
+const fn has_responded(verdict: &Verdict) -> bool {
     match verdict {
         Verdict::Accepted { .. } => true,
         Verdict::Deferred { failure, .. } | Verdict::Rejected { failure } => failure.provider_code.is_some(),

@@ -46,7 +46,7 @@ pub use track::{Gate, Tracker, Working};
 /// Interval of rounds.
 const EVERY: Duration = Duration::from_millis(100);
 /// Delay after a failed round.
-const AFTER_TROUBLE: Duration = Duration::from_millis(500);
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Interval of the search for messages that this node owns but is not processing.
@@ -233,7 +233,7 @@ impl Dispatch {
             if let Err(error) = &shown {
                 tracing::warn!(%error, "the node could not show that it lives; it is tried again");
             }
-            tokio::time::sleep(if shown.is_ok() { EVERY } else { AFTER_TROUBLE }).await;
+            tokio::time::sleep(if shown.is_ok() { EVERY } else { AFTER_FAILURE }).await;
         }
     }
 
@@ -258,7 +258,7 @@ impl Dispatch {
             };
             if let Err(error) = outcome {
                 tracing::warn!(%error, "a round of dispatch failed; it is tried again");
-                tokio::time::sleep(AFTER_TROUBLE).await;
+                tokio::time::sleep(AFTER_FAILURE).await;
             }
         }
     }

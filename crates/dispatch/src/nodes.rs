@@ -17,16 +17,16 @@ use crate::{Shared, retry};
 /// Interval of heartbeats.
 const BEAT: Duration = Duration::from_secs(1);
 /// A node without a successful heartbeat for this long starts nothing.
-const SILENT: Duration = Duration::from_secs(5);
+const MAX_SILENCE: Duration = Duration::from_secs(5);
 /// A node whose heartbeat others saw unchanged for this long is dead.
 const DEAD: Duration = Duration::from_secs(10);
 /// Interval of clock comparisons, and the maximum difference.
 const COMPARE: Duration = Duration::from_secs(10);
-const CLOCK_OFF: Duration = Duration::from_secs(60);
+const MAX_CLOCK_OFFSET: Duration = Duration::from_secs(60);
 /// A database unused for this long may be a restored copy.
 const STALE: Duration = Duration::from_secs(3_600);
 /// How long a message that failed to be processed is skipped.
-const ALONE: Duration = Duration::from_secs(60);
+const SKIP_TIME: Duration = Duration::from_secs(60);
 /// Messages per page.
 const PAGE: u32 = 500;
 /// Shards of the installation.
@@ -62,7 +62,7 @@ impl Health {
     /// Returns whether this node's last heartbeat is recent and its clock is right.
     pub(crate) fn is_fit(&self, now: Duration) -> bool {
         let pulse = self.0.lock();
-        !pulse.clock_off && pulse.beat_at.is_some_and(|at| now.saturating_sub(at) < SILENT)
+        !pulse.clock_off && pulse.beat_at.is_some_and(|at| now.saturating_sub(at) < MAX_SILENCE)
     }
 }
 
@@ -143,7 +143,7 @@ impl Shared {
         }
         let theirs = self.store.read().await?.database_time().await?;
         let ours = self.ids.clock.now();
-        let off = theirs.since(ours).max(ours.since(theirs)) > CLOCK_OFF;
+        let off = theirs.since(ours).max(ours.since(theirs)) > MAX_CLOCK_OFFSET;
         if off {
             tracing::error!(ours = %ours, theirs = %theirs, "this node's clock differs from the database's by more than a minute; it accepts nothing");
         }
@@ -291,7 +291,7 @@ impl Shared {
 
     pub(crate) fn leave_alone(&self, id: MessageId, error: &StoreError) {
         tracing::error!(message.id = %id, %error, "a message cannot be seen to, and is left alone for a while");
-        self.troubled.lock().insert(id, self.ids.clock.monotonic() + ALONE);
+        self.troubled.lock().insert(id, self.ids.clock.monotonic() + SKIP_TIME);
     }
 
     /// Returns the messages that recently failed to be processed.

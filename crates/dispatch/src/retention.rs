@@ -13,7 +13,7 @@ const ROWS: u32 = 200;
 /// Length of a pause, as a multiple of the step before it.
 const PAUSE: u32 = 4;
 /// Interval of the search through all provider references, which are not ordered by time.
-const REFERENCES: Duration = Duration::from_secs(86_400);
+const REFERENCES_INTERVAL: Duration = Duration::from_secs(86_400);
 
 /// Data ordered by time.
 #[derive(Clone, Copy)]
@@ -36,10 +36,10 @@ impl Shared {
         let tenants: Vec<TenantId> = projects.iter().flat_map(|p| [p.live, p.test]).filter(|tenant| is_in(&shards, *tenant)).collect();
         for tenant in &tenants {
             for kind in [Kind::Messages, Kind::Log, Kind::Deliveries, Kind::Strays, Kind::Traffic] {
-                self.forget_all(kind, *tenant, before).await?;
+                self.delete_expired(kind, *tenant, before).await?;
             }
         }
-        if self.references.lock().is_none_or(|last| last.plus(REFERENCES) <= now) {
+        if self.references.lock().is_none_or(|last| last.plus(REFERENCES_INTERVAL) <= now) {
             for tenant in tenants {
                 self.forget_references(tenant, before).await?;
             }
@@ -48,7 +48,7 @@ impl Shared {
         Ok(())
     }
 
-    async fn forget_all(&self, kind: Kind, tenant: TenantId, before: Timestamp) -> Result<()> {
+    async fn delete_expired(&self, kind: Kind, tenant: TenantId, before: Timestamp) -> Result<()> {
         while !self.is_stopping() {
             let began = self.ids.clock.monotonic();
             let mut tx = self.store.begin().await?;
@@ -63,7 +63,7 @@ impl Shared {
             if gone < u64::from(ROWS) {
                 break;
             }
-            self.rest(began).await;
+            self.pause_after(began).await;
         }
         Ok(())
     }
@@ -78,13 +78,13 @@ impl Shared {
             if place.is_none() {
                 break;
             }
-            self.rest(began).await;
+            self.pause_after(began).await;
         }
         Ok(())
     }
 
     /// Pauses after a step that started at `began`, so that other transactions can run.
-    async fn rest(&self, began: Duration) {
+    async fn pause_after(&self, began: Duration) {
         tokio::time::sleep(self.ids.clock.monotonic().saturating_sub(began) * PAUSE).await;
     }
 }

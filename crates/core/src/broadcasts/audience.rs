@@ -76,7 +76,7 @@ impl Broadcasts<'_> {
         let id: BroadcastId = parse_id(id, "broadcast")?;
         let broadcast = self.find(caller.tenant, id).await?;
         apply(broadcast.standing(""), BroadcastAction::Prepare)?;
-        let asked = asked.checked()?;
+        let asked = asked.validated()?;
         let template = self.template_of(&broadcast).await?;
         let filter = ContactFilter { metadata: asked.metadata.clone(), ..ContactFilter::default() };
         let (mut selected, mut before, mut through) = (SelectedContacts::default(), None, false);
@@ -115,7 +115,7 @@ impl Broadcasts<'_> {
         let mut new = Vec::new();
         for person in persons.iter().filter(|person| asked.matches(person)) {
             selected.matched += 1;
-            let Some(to) = reached(person, broadcast.channel.requested()) else {
+            let Some(to) = reachable_address(person, broadcast.channel.requested()) else {
                 selected.unreachable += 1;
                 continue;
             };
@@ -141,7 +141,7 @@ impl Broadcasts<'_> {
 
 impl SelectContacts {
     /// Validates the filter, with all errors at once, and converts its countries to upper case.
-    fn checked(mut self) -> Result<Self> {
+    fn validated(mut self) -> Result<Self> {
         let mut faults = Vec::new();
         for (at, code) in self.countries.iter_mut().enumerate() {
             *code = code.trim().to_uppercase();
@@ -208,7 +208,7 @@ fn text(value: &Value) -> Option<String> {
 
 /// Returns the address by which a broadcast reaches a contact: the primary one of its channel, otherwise any of the same kind. `smart`
 /// prefers phone numbers to email addresses.
-fn reached(person: &Person, channel: RequestedChannel) -> Option<&Recipient> {
+fn reachable_address(person: &Person, channel: RequestedChannel) -> Option<&Recipient> {
     let primary = |channel: Channel| {
         let id = person.primary(channel.of_contact())?;
         person.channel(id).map(|own| &own.address.recipient)

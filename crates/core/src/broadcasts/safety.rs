@@ -9,9 +9,9 @@ use nuncio_domain::{FieldError, Result, Timestamp};
 use super::Broadcasts;
 
 /// Minimum number of known results before a rate counts.
-const LEAST: i64 = 50;
+const MIN_KNOWN: i64 = 50;
 /// How many messages may be in flight without a known result, if a rate can halt the broadcast.
-const UNKNOWN: i64 = 200;
+const MAX_UNKNOWN: i64 = 200;
 /// Interval of checks while a broadcast waits for its canary.
 pub(super) const LOOK: Duration = Duration::from_secs(5);
 const WAIT: std::ops::RangeInclusive<u32> = 60..=604_800;
@@ -46,11 +46,11 @@ pub(super) fn canary(broadcast: &Broadcast, now: Timestamp) -> Option<(i64, Time
     (now < until).then(|| ((first - broadcast.counts.handled()).max(0), until))
 }
 
-/// Returns how many more messages may be in flight if a rate can halt the broadcast: as many as have a result, at least [`UNKNOWN`], less
+/// Returns how many more messages may be in flight if a rate can halt the broadcast: as many as have a result, at least [`MAX_UNKNOWN`], less
 /// those in flight. Acceptance by a provider counts as a result: receipts may never come.
 pub(super) fn allowance(counts: &Counts) -> i64 {
     let (known, in_flight) = (counts.failed + counts.delivered + counts.sent, (counts.awaited - counts.sent).max(0));
-    known.max(UNKNOWN) - in_flight
+    known.max(MAX_UNKNOWN) - in_flight
 }
 
 impl Broadcasts<'_> {
@@ -58,7 +58,7 @@ impl Broadcasts<'_> {
     pub(super) async fn halts(&self, broadcast: &Broadcast) -> Result<bool> {
         // Without pending recipients there is nothing to stop.
         let Some(limits) = broadcast.body.halt_on.filter(|_| broadcast.waiting() > 0) else { return Ok(false) };
-        let now = self.base_of(broadcast).await?;
+        let now = self.results_so_far(broadcast).await?;
         let Some(reason) = exceeded(limits, now, broadcast.body.halt_base) else { return Ok(false) };
         tracing::warn!(broadcast.id = %broadcast.id, reason, "a broadcast was halted");
         let halted = self.change(broadcast.tenant, broadcast.id, BroadcastAction::Pause, |broadcast, _| {
@@ -70,7 +70,7 @@ impl Broadcasts<'_> {
     }
 
     /// Returns the results so far.
-    async fn base_of(&self, broadcast: &Broadcast) -> Result<HaltBase> {
+    async fn results_so_far(&self, broadcast: &Broadcast) -> Result<HaltBase> {
         let counts = broadcast.counts;
         let mut base = HaltBase { failed: counts.failed, reached: counts.delivered + counts.sent, ..HaltBase::default() };
         if let (Some(since), Some(HaltOn { opt_out_percent, complaint_percent, .. })) = (broadcast.body.started_at, broadcast.body.halt_on)
@@ -93,7 +93,7 @@ impl Broadcasts<'_> {
 fn exceeded(limits: HaltOn, now: HaltBase, base: HaltBase) -> Option<String> {
     let (failed, reached) = (now.failed - base.failed, now.reached - base.reached);
     let known = failed + reached;
-    if known < LEAST {
+    if known < MIN_KNOWN {
         return None;
     }
     let rates = [

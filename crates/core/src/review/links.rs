@@ -160,7 +160,7 @@ const OPENING: usize = 40;
 const LOOKALIKES: &[(char, char)] = &[('0', 'o'), ('1', 'l'), ('3', 'e'), ('4', 'a'), ('5', 's'), ('7', 't')];
 
 /// Letters of other alphabets that resemble Latin ones.
-const FOREIGN: &[(char, char)] = &[
+const HOMOGLYPHS: &[(char, char)] = &[
     ('а', 'a'),
     ('е', 'e'),
     ('о', 'o'),
@@ -190,7 +190,7 @@ impl Links<'_> {
             let Some(url) = link(word).filter(|url| !self.allows(url)) else { continue };
             if let Some(category) = judge(&url) {
                 findings.push(Finding(category, word.to_owned()));
-            } else if speaks_for_another(text, &url) || joins_its_name(text, &url) {
+            } else if impersonates(text, &url) || extends_own_name(text, &url) {
                 findings.push(Finding(Category::Lure, word.to_owned()));
             }
         }
@@ -224,8 +224,8 @@ impl Links<'_> {
                 None => prose.push_str(&letters(word)),
             }
         }
-        domains.retain(|url| url.host_str().is_some_and(|host| !borrows(host) && !is_cheap(host)));
-        domains.iter().filter_map(own_label).any(|label| label.len() >= 4 && prose.contains(&letters(&label)))
+        domains.retain(|url| url.host_str().is_some_and(|host| !imitates_brand(host) && !is_cheap(host)));
+        domains.iter().filter_map(registered_label).any(|label| label.len() >= 4 && prose.contains(&letters(&label)))
     }
 
     fn allows(self, url: &Url) -> bool {
@@ -245,10 +245,10 @@ fn letters(text: &str) -> String {
 }
 
 /// Returns whether a text begins with a well-known name and links elsewhere: "DHL: ... https://fees.example".
-fn speaks_for_another(text: &str, url: &Url) -> bool {
+fn impersonates(text: &str, url: &Url) -> bool {
     let Some((opening, _)) = text.split_once(':') else { return false };
     let name = letters(opening);
-    let label = own_label(url).unwrap_or_default();
+    let label = registered_label(url).unwrap_or_default();
     let host = url.host_str().unwrap_or_default();
     // Public offices use subdomains of their states.
     if host.rsplit('.').take(2).any(|label| matches!(label, "gov" | "gob" | "gouv")) {
@@ -259,9 +259,9 @@ fn speaks_for_another(text: &str, url: &Url) -> bool {
 
 /// Returns whether a text begins with a name and links to a domain that joins it with other words: "Acme: ... https://acme-refund.example".
 /// A business owns the domain of its name; fraud must use another one.
-fn joins_its_name(text: &str, url: &Url) -> bool {
+fn extends_own_name(text: &str, url: &Url) -> bool {
     let Some((opening, _)) = text.split_once(':').filter(|(opening, _)| opening.len() <= OPENING) else { return false };
-    let (label, host) = (own_label(url).unwrap_or_default(), url.host_str().unwrap_or_default());
+    let (label, host) = (registered_label(url).unwrap_or_default(), url.host_str().unwrap_or_default());
     if !label.contains('-') || letters(&label) == letters(opening) {
         return false;
     }
@@ -342,7 +342,7 @@ fn judge(url: &Url) -> Option<Category> {
     if SHORTENERS.contains(&bare) {
         return Some(Category::ShortLink);
     }
-    if borrows(&host) {
+    if imitates_brand(&host) {
         return Some(Category::Phishing);
     }
     is_cheap(&host).then_some(Category::CheapLink)
@@ -353,14 +353,14 @@ fn mixes_scripts(label: &str) -> bool {
     let (decoded, _) = idna::domain_to_unicode(label);
     let other = decoded.chars().any(|c| c.is_alphabetic() && c as u32 >= 0x370);
     let latin = decoded.chars().any(|c| c.is_ascii_alphabetic());
-    let swapped: String = decoded.chars().map(|c| FOREIGN.iter().find(|(from, _)| *from == c).map_or(c, |(_, to)| *to)).collect();
+    let swapped: String = decoded.chars().map(|c| HOMOGLYPHS.iter().find(|(from, _)| *from == c).map_or(c, |(_, to)| *to)).collect();
     other && (latin || BRANDS.contains(&swapped.as_str()))
 }
 
 /// Returns whether a host contains a well-known name, plain or disguised, but belongs to another domain.
-fn borrows(host: &str) -> bool {
+fn imitates_brand(host: &str) -> bool {
     let labels: Vec<&str> = host.split('.').collect();
-    let own = name_label(host, labels.len());
+    let own = registered_index(host, labels.len());
     let name = labels.get(own).copied().unwrap_or_default();
     let outside = labels.iter().enumerate().filter(|(n, _)| *n < own).flat_map(|(_, label)| label.split('-'));
     let within: Vec<&str> = name.split('-').collect();
@@ -383,12 +383,12 @@ fn plain(word: &str) -> String {
 }
 
 /// Returns the index of the registered label, the first one of the registrable domain.
-fn name_label(host: &str, labels: usize) -> usize {
+fn registered_index(host: &str, labels: usize) -> usize {
     labels.saturating_sub(psl::domain_str(host).unwrap_or(host).split('.').count())
 }
 
 /// Returns the registered label: `acme` of `pay.acme.co.uk`.
-fn own_label(url: &Url) -> Option<String> {
+fn registered_label(url: &Url) -> Option<String> {
     Some(registered(url)?.split('.').next()?.to_owned())
 }
 

@@ -408,7 +408,7 @@ async fn the_books_are_even_whatever_becomes_of_broadcasts() {
             }
             if dice(4) == 0 {
                 app.drain().await;
-                even(&app, &ids, deposited).await;
+                check_sums(&app, &ids, deposited).await;
             }
         }
         assert!(refused > 2 && refused < 30, "{refused} of 40 were refused");
@@ -440,12 +440,12 @@ async fn the_books_are_even_whatever_becomes_of_broadcasts() {
         }
         assert!(!ends.contains("sending") && !ends.contains("scheduled"), "{ends:?}");
         assert!(ends.contains("completed") && ends.contains("cancelled"), "{ends:?}");
-        assert_eq!(even(&app, &ids, deposited).await.reserved, Micros(0));
+        assert_eq!(check_sums(&app, &ids, deposited).await.reserved, Micros(0));
     }
 }
 
 /// Checks that the reserved and spent amounts match the broadcasts exactly.
-async fn even(app: &TestApp, ids: &[String], deposited: i64) -> Balance {
+async fn check_sums(app: &TestApp, ids: &[String], deposited: i64) -> Balance {
     let balance = accounts(app).await;
     assert!(balance.available >= Micros(0), "{balance:?}");
     assert_eq!(balance.total().0 + balance.spent.0, deposited, "{balance:?}");

@@ -144,13 +144,13 @@ impl Lives {
         self.call("POST", &format!("/v1/broadcasts/{id}/contacts"), Some(json!({"contacts": contacts}))).await.expect(201);
         self.call("POST", &format!("/v1/broadcasts/{id}/send"), None).await.expect(202);
         for _ in 0..4 + dice.roll(10) {
-            self.happens(&id, &mut dice).await;
+            self.random_event(&id, &mut dice).await;
         }
-        self.ends(&id, seed).await;
+        self.finish_all(&id, seed).await;
         self.adds_up(&id, seed, &recipients).await;
     }
 
-    async fn happens(&mut self, id: &str, dice: &mut Dice) {
+    async fn random_event(&mut self, id: &str, dice: &mut Dice) {
         let verb = match dice.roll(16) {
             0..=2 => "pause",
             3..=5 => "resume",
@@ -169,7 +169,7 @@ impl Lives {
     }
 
     /// Lets the broadcast and its messages finish.
-    async fn ends(&self, id: &str, seed: u64) {
+    async fn finish_all(&self, id: &str, seed: u64) {
         for _ in 0..100 {
             self.app.advance(Duration::from_secs(6)).await;
             let broadcast = self.broadcast(id).await;

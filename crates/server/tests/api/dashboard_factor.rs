@@ -89,7 +89,7 @@ async fn a_second_factor_is_asked_for_and_its_codes_are_good_once() {
         browser.send("/sign-in", &[("ticket", &again), ("code", &codes[3])]).await.expect(401);
         assert!(browser.page("/settings/account").await.contains("9 recovery codes are left"));
         let other = if &again[40..41] == "A" { "B" } else { "A" };
-        let forged = format!("{}{other}{}", &again[..40], &again[41..]); // within the signature
+        let forged = format!("{}{other}{}", &again[..40], &again[41..]); // in the signed part
         browser.send("/sign-in", &[("ticket", &forged), ("code", &codes[4])]).await.expect(401);
         app.clock.advance(Duration::from_secs(301));
         let late = browser.send("/sign-in", &[("ticket", &again), ("code", &codes[4])]).await.expect(401);

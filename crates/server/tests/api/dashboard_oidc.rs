@@ -109,7 +109,7 @@ impl<'a> Browser<'a> {
     }
 
     /// Follows the sign-in button through the provider's pages as `name`; returns the URL it redirects back to.
-    async fn vouched(&mut self, name: &str) -> Url {
+    async fn sign_in_at_provider(&mut self, name: &str) -> Url {
         let begun = self.here("/sign-in/oidc?to=%2Fmessages").await.expect(303);
         let mut url: Url = begun.header("location").parse().expect("a URL");
         for part in ["code_challenge_method=S256", "state=", "nonce=", "response_type=code", "scope=openid+email"] {
@@ -137,7 +137,7 @@ impl<'a> Browser<'a> {
     }
 
     async fn sign_in(&mut self, name: &str) -> TestResponse {
-        let back = self.vouched(name).await;
+        let back = self.sign_in_at_provider(name).await;
         self.here(&format!("{}?{}", back.path(), back.query().unwrap_or_default())).await
     }
 }
@@ -201,7 +201,7 @@ async fn heavy_what_was_begun_elsewhere_signs_nobody_in() {
     let app = provider.app(Backend::Sqlite, "viewer").await;
     owner(&app, "ada@example.net").await;
     let mut ada = Browser::new(&app);
-    let back = ada.vouched("ada@example.net").await;
+    let back = ada.sign_in_at_provider("ada@example.net").await;
     let target = format!("{}?{}", back.path(), back.query().unwrap_or_default());
     // The link of another browser, whose owner wants the victim to use their account.
     let mut victim = Browser::new(&app);
@@ -213,7 +213,7 @@ async fn heavy_what_was_begun_elsewhere_signs_nobody_in() {
     let forged = target.replace("state=", "state=x");
     ada.here(&forged).await.expect(401);
     assert!(ada.cookies[HERE]["nuncio_oidc"].is_empty(), "a try uses the cookie up");
-    let fresh = ada.vouched("ada@example.net").await;
+    let fresh = ada.sign_in_at_provider("ada@example.net").await;
     let (kept, target) = (ada.cookies.clone(), format!("{}?{}", fresh.path(), fresh.query().unwrap_or_default()));
     ada.here(&target).await.expect(303);
     ada.cookies = kept;

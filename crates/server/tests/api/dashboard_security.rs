@@ -45,7 +45,7 @@ const FOR_ALL: &[&str] = &["/invite/{token}", "/unsubscribe/{token}", "/begin/{t
 const ABOUT_ONESELF: &[&str] = &["/sign-out", "/world", "/settings/account"];
 
 /// Read-only forms, for all users who may read the page.
-const LOOKS: &[&str] = &["/broadcasts/{id}/columns"];
+const READ_ONLY: &[&str] = &["/broadcasts/{id}/columns"];
 /// Forms with a file: path, and a valid file of recipients.
 const WITH_FILES: &[(&str, &str)] = &[
     ("/contacts", "name,phone\r\nAda,+34600999222\r\n"),
@@ -95,7 +95,7 @@ async fn no_form_works_without_its_key_nor_for_a_viewer() {
         }
         if let Some(file) = file {
             let refused = upload(&viewer, &path, &[("key", &viewer.form_key().await)], "people.csv", file).await;
-            if refused.status != 403 && !LOOKS.contains(&route.as_str()) {
+            if refused.status != 403 && !READ_ONLY.contains(&route.as_str()) {
                 wrong.push(format!("{route} with a file by a viewer: {}", refused.status));
             }
         } else if !ABOUT_ONESELF.contains(&route.as_str()) {

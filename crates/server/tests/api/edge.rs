@@ -336,7 +336,7 @@ async fn asked(app: &TestApp, method: &str, path: &str, key: &str, status: u16) 
 }
 
 /// Returns a well-formed but unknown key.
-fn stranger(n: u64) -> String {
+fn unknown_key(n: u64) -> String {
     nuncio_domain::key::generate(nuncio_domain::Environment::Test, &nuncio_testkit::SeededEntropy::new(n)).expose().clone()
 }
 
@@ -347,11 +347,11 @@ async fn who_has_no_guesses_left_does_not_reach_the_database() {
         let app = TestApp::on(backend).await;
         app.get("/v1/me").await.expect(200);
         for n in 0..u64::from(limits::GUESSES) {
-            assert_eq!(asked(&app, "GET", "/v1/me", &stranger(1_000 + n), 401).await, 1);
+            assert_eq!(asked(&app, "GET", "/v1/me", &unknown_key(1_000 + n), 401).await, 1);
         }
         for n in 0..10 {
-            assert_eq!(asked(&app, "GET", "/v1/me", &stranger(2_000 + n), 429).await, 0);
-            assert_eq!(asked(&app, "GET", "/v1/nowhere", &stranger(2_000 + n), 429).await, 0, "no way around it");
+            assert_eq!(asked(&app, "GET", "/v1/me", &unknown_key(2_000 + n), 429).await, 0);
+            assert_eq!(asked(&app, "GET", "/v1/nowhere", &unknown_key(2_000 + n), 429).await, 0, "no way around it");
         }
         // The same address, as behind a proxy: a key that was valid before is still looked up.
         app.clock.advance(Duration::from_millis(999));

@@ -230,7 +230,7 @@ async fn a_code_that_came_by_mail_claims_an_address() {
         assert_eq!(town.house.bring("ada@other.example", ADDRESS, LETTER).await, TAKEN);
         assert_eq!((town.received(first).await, town.received(owner).await), (0, 1));
 
-        // The late claimant is told so.
+        // The late claim is rejected.
         let (status, refused) = town.enter(first, &of_first).await;
         assert_eq!((status, &refused["code"]), (409, &json!("conflict")), "{refused}");
         // Another `from` ends the claim.

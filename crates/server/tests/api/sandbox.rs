@@ -31,7 +31,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// Returns the final status of a message to `to`, and what its recipient does.
-async fn played(app: &TestApp, to: &str, channel: &str) -> String {
+async fn outcome_of(app: &TestApp, to: &str, channel: &str) -> String {
     let mut body = json!({"to": to, "channel": channel, "text": "hello", "validitySeconds": 300, "fallbackEnabled": false});
     if channel == "email" {
         body["subject"] = "s".into();
@@ -77,7 +77,7 @@ async fn every_row_of_the_table_plays_on_every_channel() {
         }
         for (channel, to) in cases {
             let wanted = others.iter().find(|(other, _)| *other == channel).map_or(*plain, |(_, wanted)| wanted);
-            assert_eq!(played(&app, &to, channel).await, wanted, "{channel} {to}");
+            assert_eq!(outcome_of(&app, &to, channel).await, wanted, "{channel} {to}");
         }
     }
 }

@@ -28,7 +28,7 @@ const RECIPIENTS: u64 = 300;
 /// Maximum time in which a client makes no progress.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Delay after a rejection for overload.
-const TURNED_AWAY: Duration = Duration::from_millis(20);
+const OVERLOAD_PAUSE: Duration = Duration::from_millis(20);
 
 /// Instructions for the clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,7 +139,7 @@ impl Client {
             let Some(server) = signal.server.filter(|_| !(signal.stop && done)) else { return };
             match Http::connect(server).await {
                 Ok(mut http) => self.converse(&mut http).await,
-                Err(_) => tokio::time::sleep(TURNED_AWAY).await,
+                Err(_) => tokio::time::sleep(OVERLOAD_PAUSE).await,
             }
         }
     }
@@ -179,7 +179,7 @@ impl Client {
                 } else {
                     self.ledger.refused(&request.token);
                 }
-                tokio::time::sleep(TURNED_AWAY).await;
+                tokio::time::sleep(OVERLOAD_PAUSE).await;
             }
             _ => panic!("{request:?} was answered {answer:?}"),
         }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Delay between accepting an email and the response: a crash in between leaves an unknown outcome.
-const THINKS: Duration = Duration::from_millis(4);
+const DELAY: Duration = Duration::from_millis(4);
 
 /// Subject of emails that are identified by their recipient.
 pub(crate) const BROADCAST: &str = "to-everybody";
@@ -70,7 +70,7 @@ async fn converse(stream: TcpStream, taken: Taken) -> std::io::Result<()> {
                 let Some(subject) = read_mail(&mut stream).await? else { return Ok(()) };
                 let token = if subject == BROADCAST { recipient.clone() } else { subject };
                 *taken.lock().expect("no panic").entry(token).or_default() += 1;
-                tokio::time::sleep(THINKS).await;
+                tokio::time::sleep(DELAY).await;
                 b"250 taken\r\n"
             }
             verb if verb.starts_with(b"QUIT") => b"221 bye\r\n",

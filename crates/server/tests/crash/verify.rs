@@ -40,15 +40,15 @@ impl Case<'_> {
     /// Waits until all messages are final. Fails unless the server has kept every promise.
     pub(crate) async fn verify(&self) {
         self.settle().await;
-        self.nothing_is_lost().await;
+        self.check_losses().await;
         let mut unknown = vec![0; self.ends.len()];
         for world in WORLDS {
             let all = self.messages(world).await;
             self.count_unknown(world, &all, &mut unknown);
             let messages = by_token(world, all);
-            self.nothing_is_there_twice(world, &messages).await;
+            self.check_duplicates(world, &messages).await;
             for message in messages.values() {
-                self.went_its_way(world, message);
+                self.check_arrival(world, message);
             }
         }
         self.doctor_is_content().await;
@@ -97,7 +97,7 @@ impl Case<'_> {
         self.ends.iter().any(|end| *end >= sent && end.since(sent) < RECEIPTS_LOST)
     }
 
-    async fn nothing_is_lost(&self) {
+    async fn check_losses(&self) {
         let lost = self.lost().await;
         assert!(lost.is_empty(), "{} accepted messages are gone: {:?}", lost.len(), &lost[..lost.len().min(5)]);
     }
@@ -136,7 +136,7 @@ impl Case<'_> {
 
     /// Checks that every message belongs to a request that was accepted or whose response was lost, and that an idempotency key has one
     /// message.
-    async fn nothing_is_there_twice(&self, world: Environment, messages: &HashMap<String, Value>) {
+    async fn check_duplicates(&self, world: Environment, messages: &HashMap<String, Value>) {
         let entries: Vec<_> = self.ledger.entries().into_iter().filter(|entry| entry.world == world).collect();
         let accepted: HashSet<_> = entries.iter().map(|entry| entry.token.as_str()).collect();
         for (token, message) in messages {
@@ -153,7 +153,7 @@ impl Case<'_> {
     }
 
     /// Checks that the message arrived, and more than once only if it is marked so.
-    fn went_its_way(&self, world: Environment, message: &Value) {
+    fn check_arrival(&self, world: Environment, message: &Value) {
         let marked = message["possibleDuplicate"].as_bool().expect("a mark");
         if world == Environment::Test {
             let orphaned = message["status"] == "sent" && self.receipt_may_be_lost(message);

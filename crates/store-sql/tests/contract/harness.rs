@@ -247,7 +247,7 @@ impl Harness {
         Timestamp::from_millis(self.clock.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Returns a new id with a millisecond of its own.
+    /// Returns a new id with a separate millisecond.
     pub(crate) fn id<T: Id>(&self) -> T {
         self.id_at(self.tick())
     }
