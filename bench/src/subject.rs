@@ -24,10 +24,10 @@ use crate::workload::{FROM, LOGIN};
 pub(crate) enum Backend {
     Sqlite,
     Postgres,
-    /// Kannel's store: a file per message.
+    /// Kannel's: a file for each message.
     #[value(skip)]
     Spool,
-    /// Kannel's store: memory.
+    /// Kannel's: memory.
     #[value(skip)]
     Nothing,
 }
