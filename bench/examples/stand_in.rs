@@ -1,8 +1,6 @@
-//! A stand-in for nuncio in the benchmark's own tests: it speaks as much of
-//! the command line and the API as the benchmark uses, keeps messages in
-//! memory and syncs a file for each. `STAND_IN_FAULT` makes it misbehave
-//! (`lose`, `double`, `undelivered`, `lose_mail`, `lose_sms`, `refuse`), so that the tests
-//! can see the audit fail.
+//! A stand-in for nuncio in the benchmark's own tests: implements the parts of the command line and the API that the benchmark uses, keeps
+//! messages in memory, and syncs a file for each. `STAND_IN_FAULT` causes a fault that the audit must detect (`lose`, `double`,
+//! `undelivered`, `lose_mail`, `lose_sms`, `refuse`).
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -106,7 +104,6 @@ async fn main() -> Result<()> {
 
 struct Server {
     fault: String,
-    /// Final status of this channel's messages.
     state: Mutex<Store>,
 }
 
@@ -164,7 +161,7 @@ fn text(smpp: &mut TcpStream, text: &str) -> Result<()> {
     exchange(smpp, 0x04, &[&fields[..], &[text.len() as u8], text.as_bytes()].concat())
 }
 
-/// Sends one PDU of SMPP and reads its answer.
+/// Sends an SMPP PDU and reads its response.
 fn exchange(smpp: &mut TcpStream, command: u32, body: &[u8]) -> Result<()> {
     let head = [16 + body.len() as u32, command, 0, 1].map(u32::to_be_bytes).concat();
     smpp.write_all(&[&head, body].concat())?;
@@ -182,8 +179,8 @@ async fn subscribe(State(server): State<Arc<Server>>, Json(body): Json<Value>) -
     StatusCode::OK
 }
 
-/// Posts one webhook.
-fn tell(address: &str, n: usize) -> Result<()> {
+/// Posts a webhook.
+fn post_webhook(address: &str, n: usize) -> Result<()> {
     let mut hook = TcpStream::connect(address)?;
     write!(hook, "POST / HTTP/1.1\r\nwebhook-id: {n}\r\ncontent-length: 0\r\n\r\n")?;
     Ok(hook.read_exact(&mut [0; 12])?)
@@ -248,7 +245,7 @@ fn accept(server: &Server, body: &Send) -> Result<String> {
             text(smpp, &body.text)?;
         }
         if let Some(address) = &store.webhook {
-            tell(address, n)?;
+            post_webhook(address, n)?;
         }
     }
     let last = if fault == "undelivered" {
@@ -258,7 +255,7 @@ fn accept(server: &Server, body: &Send) -> Result<String> {
     } else {
         "delivered"
     };
-    // A lost message leaves its place to a stranger, so that the numbers still add up.
+    // A wrong id replaces the lost one, so that the totals still match.
     let kept = if fault == "lose" { "msg_stranger".to_owned() } else { id.clone() };
     store.messages.push((kept.clone(), last));
     if fault == "double" {

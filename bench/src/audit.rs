@@ -1,4 +1,4 @@
-//! Compares what clients were promised with what the server has. Every id of a 202 must exist once, in a final status; nothing else may
+//! Compares what clients were promised with what the server has. Every id of a 202 must exist once, in a final status. Nothing else may
 //! exist, except for requests whose response the client did not receive.
 
 use std::collections::HashMap;
@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 use crate::http::Conn;
 use crate::load::Target;
 
-/// The result of one audit. Counts of messages.
+/// Result of an audit, in messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Audit {
-    /// 202 answers that the clients saw.
+    /// 202 responses that the clients received.
     pub(crate) promised: u64,
-    /// Messages that the server lists.
+    /// Messages listed by the server.
     pub(crate) listed: u64,
-    /// Promised and not listed.
+    /// Promised but not listed.
     pub(crate) lost: u64,
-    /// Listed more than once, or one id in two answers.
+    /// Listed more than once, or the same id in two responses.
     pub(crate) doubled: u64,
-    /// Listed without a promise, beyond the requests with an unknown outcome.
+    /// Listed but not promised, beyond the requests with an unknown outcome.
     pub(crate) surplus: u64,
     /// Listed in a status other than the expected final one.
     pub(crate) not_delivered: u64,
@@ -38,18 +38,17 @@ impl Audit {
     }
 }
 
-/// One row of `GET /v1/messages`.
+/// A row of `GET /v1/messages`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Listed {
     id: Box<str>,
     status: Box<str>,
 }
 
-/// Compares the ids of 202 answers with the server's list. `ambiguous` requests
-/// may have been accepted without an answer; `finals` are the statuses that
-/// count as delivered.
+/// Compares the ids of 202 responses with the server's list. `ambiguous` requests may have been accepted without a response; `finals` are
+/// the statuses that count as delivered.
 pub(crate) fn compare(promised: &[Box<str>], listed: &[Listed], ambiguous: u64, finals: &[&str]) -> Audit {
-    // Per id: how often promised, how often listed.
+    // Per id: times promised and times listed.
     let mut seen: HashMap<&str, (u64, u64)> = HashMap::with_capacity(promised.len());
     for id in promised {
         seen.entry(id).or_default().0 += 1;
@@ -76,10 +75,10 @@ struct Page {
     next_cursor: Option<String>,
 }
 
-/// Reads the whole list of messages since `since` (RFC 3339), page by page.
+/// Returns all messages since `since` (RFC 3339), page by page.
 ///
 /// # Errors
-/// When a page is not a 200, or the walk does not end.
+/// If a response is not a 200, or the cursor does not end.
 pub(crate) async fn walk(target: &Target, since: &str) -> Result<Vec<Listed>> {
     let mut conn = Conn::open(target.addr).await?;
     let mut rows = Vec::new();
@@ -101,7 +100,7 @@ pub(crate) async fn walk(target: &Target, since: &str) -> Result<Vec<Listed>> {
     }
 }
 
-/// What an audit compares.
+/// Input of an audit.
 #[derive(Debug)]
 pub(crate) struct Claim<'a> {
     pub(crate) ids: &'a [Box<str>],
@@ -109,7 +108,7 @@ pub(crate) struct Claim<'a> {
     pub(crate) finals: &'a [&'a str],
 }
 
-/// Walks and compares until nothing is missing or `patience` is over.
+/// Reads and compares until nothing is missing or `patience` is over.
 pub(crate) async fn audit(target: &Target, since: &str, claim: &Claim<'_>, patience: Duration) -> Result<Audit> {
     let start = Instant::now();
     loop {
@@ -122,7 +121,7 @@ pub(crate) async fn audit(target: &Target, since: &str, claim: &Claim<'_>, patie
     }
 }
 
-/// Percent-encodes everything but RFC 3986's unreserved characters.
+/// Percent-encodes all characters except RFC 3986's unreserved ones.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -8,40 +8,40 @@ use crate::audit::Audit;
 use crate::stats::{Latency, Spread};
 use crate::subject::Backend;
 
-/// One measured run.
+/// A measured run.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Trial {
     pub(crate) scenario: String,
     pub(crate) backend: Backend,
-    /// Counted from 1.
+    /// From 1.
     pub(crate) round: usize,
     pub(crate) connections: usize,
-    /// 202 answers inside the measured window.
+    /// 202 responses in the measured window.
     pub(crate) count: u64,
-    /// Messages a second.
+    /// Messages per second.
     pub(crate) rate: f64,
-    /// Requests a second of the baseline, right before or after.
+    /// Requests per second of the baseline, right before or after.
     pub(crate) baseline: Option<f64>,
     pub(crate) latency: Latency,
-    /// Settled / accepted inside the window.
+    /// Settled / accepted messages in the window.
     pub(crate) settled_share: Option<f64>,
-    /// CPU of the server in microseconds a message (= milliseconds per 1,000).
+    /// CPU of the server per message, in microseconds (= milliseconds per 1,000).
     pub(crate) cpu_us: f64,
-    /// The same of its database's processes; absent when they run elsewhere.
+    /// The same for the database's processes; `None` if they run on another machine.
     pub(crate) cpu_database_us: Option<f64>,
     pub(crate) idle_mb: f64,
     pub(crate) peak_mb: f64,
-    /// One append and fdatasync beside the data, without load.
+    /// Time of an append and fdatasync on the same disk, without load.
     pub(crate) sync_ms: Option<f64>,
     pub(crate) errors: BTreeMap<String, u64>,
     pub(crate) first_error: Option<String>,
-    /// Of everything sent to the server of this run.
+    /// Covers everything sent to the server of this run.
     pub(crate) audit: Audit,
 }
 
 impl Trial {
-    /// Nothing went wrong: all answers were 202 and the audit passed.
+    /// Returns whether all responses were 202 and the audit passed.
     pub(crate) fn clean(&self) -> bool {
         self.errors.is_empty() && self.audit.passed()
     }
@@ -50,7 +50,7 @@ impl Trial {
         Some(self.rate / self.baseline?)
     }
 
-    /// Server and database together.
+    /// CPU of server and database together.
     pub(crate) fn cpu_total_us(&self) -> Option<f64> {
         Some(self.cpu_us + self.cpu_database_us?)
     }
@@ -75,35 +75,35 @@ impl Bound {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Verdict {
-    /// Meets the stretch goal too.
+    /// Also meets the stretch goal.
     Stretch,
     Met,
     Missed,
     /// A run had errors or failed its audit.
     Unclean,
     NotMeasured,
-    /// Without a goal.
+    /// No goal.
     Informative,
 }
 
-/// One line of the result.
+/// A row of the result.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Row {
-    /// Number of the goal; `–` without one.
+    /// Number of the goal; `–` if none.
     pub(crate) goal: &'static str,
     pub(crate) work: String,
     pub(crate) backend: Backend,
     pub(crate) unit: &'static str,
     pub(crate) required: Option<Bound>,
     pub(crate) stretch: Option<Bound>,
-    /// One figure a run.
+    /// One figure per run.
     pub(crate) samples: Vec<f64>,
     pub(crate) clean: bool,
 }
 
 impl Row {
-    /// Makes a row about `trials`; `figure` returns the figure of each.
+    /// Creates a row from `trials`; `figure` returns the figure of each.
     pub(crate) fn new<'a>(
         goal: &'static str,
         work: impl Into<String>,
@@ -147,20 +147,20 @@ impl Row {
     }
 }
 
-/// All results of one execution.
+/// All results of a run of this program.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Book {
     pub(crate) rows: Vec<Row>,
     pub(crate) trials: Vec<Trial>,
-    /// Notes needed to read the rows.
+    /// Notes for readers of the rows.
     pub(crate) notes: Vec<String>,
-    /// What could not be measured, and why.
+    /// What could not be measured, with reasons.
     pub(crate) failures: Vec<String>,
 }
 
 impl Book {
-    /// `true` when every run worked and passed its audit; goals may be missed.
+    /// Returns whether every run worked and passed its audit, even if goals were missed.
     pub(crate) fn sound(&self) -> bool {
         self.failures.is_empty() && self.trials.iter().all(|trial| trial.audit.passed())
     }

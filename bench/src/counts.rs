@@ -14,12 +14,12 @@ struct Tally {
     unknown: u64,
 }
 
-/// Counts over all sessions of a sink. Clones share the counts.
+/// Counts over all sessions of a sink. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts(Arc<Mutex<Tally>>);
 
 impl Counts {
-    /// Counts one message as received.
+    /// Counts a received message.
     pub(crate) fn add(&self, message: &[u8]) {
         let number = token(message);
         let mut tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,13 +34,13 @@ impl Counts {
         tally.seen[n] = tally.seen[n].saturating_add(1);
     }
 
-    /// Number of distinct messages received.
+    /// Returns the number of distinct messages received.
     pub(crate) fn different(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).different
     }
 
-    /// Messages numbered below `end` that never came, and those too many:
-    /// repeated, numbered `end` or above, or without a token.
+    /// Returns how many messages numbered below `end` are missing, and how many are surplus: repeated, numbered `end` or above, or without
+    /// a token.
     pub(crate) fn compare(&self, end: usize) -> (u64, u64) {
         let tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let times = |n| u64::from(tally.seen.get(n).copied().unwrap_or(0));
@@ -54,11 +54,11 @@ impl Counts {
 fn token(message: &[u8]) -> Option<usize> {
     let start = find(message, TOKEN.as_bytes())? + TOKEN.len();
     let digits = message.get(start..start + TOKEN_DIGITS)?;
-    // A number beyond any run would only waste memory.
+    // A larger number than any run uses would only waste memory.
     std::str::from_utf8(digits).ok()?.parse().ok().filter(|&n| n < 100_000_000)
 }
 
-/// Where `needle` begins in `haystack`.
+/// Returns the position of `needle` in `haystack`.
 pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }

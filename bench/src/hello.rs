@@ -1,5 +1,4 @@
-//! The baseline: a bare axum server that parses the same body and answers 202
-//! with as many bytes. It stores nothing, checks nothing and sends nothing.
+//! The baseline: a bare axum server that parses the same body and returns a 202 of the same size. It stores, checks and sends nothing.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -68,24 +67,24 @@ async fn send(State(shared): State<Arc<Shared>>, Json(body): Json<Send>) -> Resu
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
 
-/// The baseline's routes, answering with bodies of `body_bytes`.
+/// Returns the baseline's routes, with response bodies of `body_bytes`.
 pub(crate) fn router(body_bytes: usize) -> Router {
     let mut shared = Shared { count: AtomicU64::new(0), padding: "" };
     let bare = serde_json::to_vec(&shared.answer("+34610000000".into(), "sms".into()));
     let bare = bare.expect("plain strings").len();
-    // One for the life of the process.
+    // Leaked once per process.
     shared.padding = "x".repeat(body_bytes.saturating_sub(bare)).leak();
     Router::new().route("/v1/messages", post(send)).with_state(Arc::new(shared))
 }
 
-/// Serves until it is killed. Prints the address on the first line.
+/// Serves until killed. Prints the address on the first line.
 pub(crate) async fn serve(args: Args) -> Result<()> {
     let listener = TcpListener::bind(args.listen).await.context("cannot listen")?;
     println!("{}", listener.local_addr()?);
     axum::serve(listener, router(args.body_bytes)).await.context("serving")
 }
 
-/// The baseline as a process of its own, ended with its owner.
+/// The baseline in a separate process, which stops with its owner.
 #[derive(Debug)]
 pub(crate) struct Hello {
     pub(crate) addr: SocketAddr,
@@ -93,7 +92,7 @@ pub(crate) struct Hello {
 }
 
 impl Hello {
-    /// Starts this program again as `hello`.
+    /// Starts this program as `hello`.
     pub(crate) async fn start(body_bytes: usize) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["hello", "--body-bytes", &body_bytes.to_string()])

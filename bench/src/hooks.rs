@@ -18,7 +18,7 @@ struct Counts {
     unknown: u64,
 }
 
-/// A running endpoint; it ends with the runtime it was started on.
+/// A running endpoint. Stops with its runtime.
 #[derive(Debug)]
 pub(crate) struct Hooks {
     pub(crate) addr: SocketAddr,
@@ -34,19 +34,19 @@ impl Hooks {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let counts = Arc::clone(&counts);
-                // A client that goes away is not an error of the endpoint.
+                // A closed connection is not an error of the endpoint.
                 tokio::spawn(async move { session(stream, &counts).await.ok() });
             }
         });
         Ok(hooks)
     }
 
-    /// Number of distinct events received.
+    /// Returns the number of distinct events received.
     pub(crate) fn events(&self) -> u64 {
         self.counts().events.len() as u64
     }
 
-    /// Number of surplus deliveries.
+    /// Returns the number of surplus deliveries.
     pub(crate) fn surplus(&self) -> u64 {
         let counts = self.counts();
         counts.unknown + counts.events.values().map(|n| u64::from(n - 1)).sum::<u64>()

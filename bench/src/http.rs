@@ -1,6 +1,5 @@
-//! A small HTTP/1.1 client: one kept-alive connection, one request at a time,
-//! bodies with `Content-Length`. It costs a fraction of a general client, so
-//! that little of the shared cores goes to the load generator.
+//! A small HTTP/1.1 client: one persistent connection, one request at a time, bodies with `Content-Length`. Cheaper than a general client,
+//! so that the load generator takes less of the shared CPU.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -8,14 +7,14 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// One connection to a server.
+/// A connection to a server.
 #[derive(Debug)]
 pub(crate) struct Conn {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// A response that lives in its connection's buffer.
+/// A response, borrowed from its connection's buffer.
 #[derive(Debug)]
 pub(crate) struct Reply<'a> {
     pub(crate) status: u16,
@@ -29,11 +28,10 @@ impl Conn {
         Ok(Self { stream, buffer: Vec::with_capacity(8192) })
     }
 
-    /// Sends one request and reads the whole response.
+    /// Sends a request and reads the whole response.
     ///
     /// # Errors
-    /// I/O errors, and `InvalidData` for a response without a plain length.
-    /// After an error the connection is of no more use.
+    /// Returns I/O errors, and `InvalidData` for a response without a `Content-Length`. The connection is unusable after an error.
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> io::Result<Reply<'_>> {
         self.buffer.clear();
         self.stream.write_all(request).await?;
@@ -50,7 +48,7 @@ impl Conn {
         Ok(Reply { status: head.status, body: &self.buffer[head.length..end] })
     }
 
-    /// `GET path`, with a bearer key unless it is empty.
+    /// Sends `GET path`, with a bearer key unless it is empty.
     pub(crate) async fn get(&mut self, path: &str, key: &str) -> io::Result<Reply<'_>> {
         let auth = bearer(key);
         let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\n{auth}\r\n");
@@ -65,7 +63,7 @@ impl Conn {
     }
 }
 
-/// The `Authorization` line for `key`, or nothing.
+/// Returns the `Authorization` header for `key`; empty without one.
 pub(crate) fn bearer(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!("Authorization: Bearer {key}\r\n") }
 }
@@ -73,14 +71,14 @@ pub(crate) fn bearer(key: &str) -> String {
 #[derive(Debug, PartialEq)]
 struct Head {
     status: u16,
-    /// Bytes of the head with its empty line.
+    /// Bytes of the head with its final empty line.
     length: usize,
     /// Bytes of the body.
     body: usize,
 }
 
 impl Head {
-    /// `None` while the head is not complete.
+    /// Returns `None` while the head is incomplete.
     fn parse(bytes: &[u8]) -> io::Result<Option<Self>> {
         let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Runs Kannel, the gateway to compare with: bearerbox and smsbox on fresh data, with the sink as SMSC.
+//! Runs Kannel, the gateway for comparison: bearerbox and smsbox on fresh data, with the sink as SMSC.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -17,13 +17,13 @@ use crate::smsc::Smsc;
 use crate::subject::free_port;
 use crate::workload::LOGIN;
 
-/// Instructions if it is not installed.
+/// Shown if it is not installed.
 const MISSING: &str = "Kannel is not installed (no bearerbox or smsbox in PATH, /usr/sbin or /usr/lib/kannel): apt-get install kannel";
 
-/// How it stores accepted messages.
+/// Where it stores accepted messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Store {
-    /// A file for each message, written and never synced.
+    /// In a file per message, written but not synced.
     Spool,
     /// In memory.
     Nothing,
@@ -35,15 +35,15 @@ pub(crate) struct Kannel {
     pub(crate) target: Target,
     bearerbox: Child,
     smsbox: Child,
-    /// Last, because its processes write there.
+    /// Last, so that the processes that write there are dropped first.
     dir: TempDir,
 }
 
 impl Kannel {
-    /// Its version.
+    /// Returns its version.
     ///
     /// # Errors
-    /// When it is not installed; the text says what to do.
+    /// Returns instructions if it is not installed.
     pub(crate) fn version() -> Result<String> {
         program("smsbox")?;
         let output = std::process::Command::new(program("bearerbox")?).arg("--version").output()?;
@@ -53,7 +53,7 @@ impl Kannel {
         Ok(format!("Kannel {}", version.unwrap_or_else(|| "of an unknown version".to_owned())))
     }
 
-    /// Starts it and waits until `binds` sessions with the sink are up.
+    /// Starts it and waits until `binds` sessions with the sink are open.
     pub(crate) async fn start(work: &Path, store: Store, smsc: &Smsc, binds: usize, window: usize) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("kannel-").tempdir_in(work)?;
         let [admin, boxes, sendsms] = [free_port()?, free_port()?, free_port()?];
@@ -81,12 +81,12 @@ impl Kannel {
         Ok([bearerbox, smsbox])
     }
 
-    /// CPU seconds so far, of both programs.
+    /// Returns the CPU seconds of both programs so far.
     pub(crate) fn cpu(&self) -> Result<f64> {
         self.pids()?.into_iter().map(|pid| proc::cpu(pid).context("Kannel died")).sum()
     }
 
-    /// Resident memory in MB of both: now, and the sum of their highest so far.
+    /// Returns the resident memory of both programs in MB: now, and the sum of their peaks.
     pub(crate) fn memory_mb(&self) -> Result<(f64, f64)> {
         let mut sum = (0.0, 0.0);
         for pid in self.pids()? {
@@ -96,7 +96,7 @@ impl Kannel {
         Ok(sum)
     }
 
-    /// Number of messages in its spool.
+    /// Returns the number of spooled messages.
     pub(crate) fn spooled(&self) -> usize {
         let folders = fs::read_dir(self.dir.path().join("spool")).into_iter().flatten().flatten();
         folders.map(|folder| fs::read_dir(folder.path()).map_or(0, Iterator::count)).sum()
@@ -115,7 +115,7 @@ impl Kannel {
     }
 }
 
-/// Debian installs the programs outside of some users' PATH.
+/// Returns a program's path. Debian installs them outside of some users' PATH.
 fn program(name: &str) -> Result<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let dirs = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/lib/kannel".into()]);
@@ -123,7 +123,7 @@ fn program(name: &str) -> Result<std::path::PathBuf> {
 }
 
 fn spawn(name: &str, dir: &Path) -> Result<Child> {
-    // Level 4 logs only fatal errors; each line would cost time.
+    // Level 4 logs only fatal errors: other lines would cost time.
     let output = File::create(dir.join(format!("{name}.out")))?;
     let mut command = Command::new(program(name)?);
     command.args(["-v", "4", "kannel.conf"]).current_dir(dir).stdin(Stdio::null());

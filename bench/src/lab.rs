@@ -1,4 +1,4 @@
-//! Shared by all scenarios: options, the baseline, the database, and a session with one server that records everything sent to it.
+//! Shared parts of all scenarios: options, the baseline, the database, and a session with one server that records everything sent to it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -109,14 +109,14 @@ pub(crate) struct Lab {
     pub(crate) options: Options,
     hello: Hello,
     pub(crate) cluster: Option<Cluster>,
-    /// Last, because fields are dropped in order and the cluster's state is in it.
+    /// Last, because fields are dropped in order and it contains the cluster's state.
     pub(crate) work: TempDir,
 }
 
 impl Lab {
     pub(crate) async fn open(options: Options, root: &std::path::Path) -> Result<Self> {
         std::fs::create_dir_all(&options.work)?;
-        // Absolute, because some of the programs change their directory.
+        // Absolute, because some programs change their working directory.
         let base = options.work.canonicalize()?;
         let work = tempfile::Builder::new().prefix("bench-").tempdir_in(base)?;
         let needed = options.backends().contains(&Backend::Postgres);
@@ -128,7 +128,7 @@ impl Lab {
         Ok(Self { options, hello, cluster, work })
     }
 
-    /// Requests a second of the baseline under this plan.
+    /// Returns the baseline's requests per second under this plan.
     pub(crate) async fn baseline(&self, plan: Plan) -> Result<f64> {
         let target = Target { addr: self.hello.addr, key: String::new() };
         let load = Load::start(target, plan);
@@ -140,7 +140,7 @@ impl Lab {
         Ok(outcome.rate())
     }
 
-    /// A new server on fresh data.
+    /// Starts a server on fresh data.
     pub(crate) async fn session<'a>(&'a self, backend: Backend, environment: Environment, delay: Option<&'a Shim>) -> Result<Session<'a>> {
         let cluster = self.cluster.as_ref();
         let setup = setup(&self.options, &self.work, cluster, backend, environment, delay);
@@ -166,7 +166,7 @@ impl Lab {
     }
 }
 
-/// A server of this run, with a record of everything sent to it.
+/// A running server, with a record of everything sent to it.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     options: &'a Options,
@@ -190,7 +190,7 @@ impl Session<'_> {
         outcome
     }
 
-    /// Runs the warm-up and the measured window. Counters are read under load, so that nothing settles unseen.
+    /// Runs the warm-up and the measured window. Reads counters under load, so that nothing settles unmeasured.
     pub(crate) async fn window(&mut self, scenario: &str, mut plan: Plan) -> Result<&mut Trial> {
         plan.work.first = self.issued;
         let load = Load::start(self.subject.target.clone(), plan);
@@ -208,7 +208,8 @@ impl Session<'_> {
         Ok(trial)
     }
 
-    /// Sends a fixed number of messages and waits until all are final; the rate is from the first 202 to the last one settled.
+    /// Sends a fixed number of messages and waits until all are final. The rate covers the time from the first 202 to the last final
+    /// status.
     pub(crate) async fn end_to_end(&mut self, scenario: &str, plan: Plan) -> Result<()> {
         let before = self.subject.cpu()?;
         let outcome = self.burst(plan).await;
@@ -266,14 +267,14 @@ impl Session<'_> {
 
     fn settled(&self, counters: &crate::subject::Counters) -> f64 {
         if self.finals.contains(&"sent") {
-            // A channel that reports both counts each message twice.
+            // A channel with both statuses counts each message twice.
             counters.delivered.max(counters.sent)
         } else {
             counters.delivered
         }
     }
 
-    /// Waits until everything accepted is final, or patience is over; the audit then reports what is missing.
+    /// Waits until all accepted messages are final or patience is over; the audit then reports what is missing.
     pub(crate) async fn settle(&self) -> Result<()> {
         let pause = Duration::from_millis(10);
         let settled = wait_until(self.options.patience(), pause, async || {
@@ -292,7 +293,7 @@ impl Session<'_> {
         self.settle().await?;
         let claim = Claim { ids: &self.promised, ambiguous: self.ambiguous, finals: self.finals };
         let target = &self.subject.target;
-        // All messages are final by the counters; the list must agree soon.
+        // By the counters, all messages are final; the list must agree soon.
         let patience = self.options.patience().min(Duration::from_secs(10));
         let mut audit = audit(target, &self.subject.since, &claim, patience).await?;
         if let Some(sink) = sink {
@@ -340,7 +341,7 @@ fn setup<'a>(
     Setup { program: &options.bin, work: work.path(), cluster, environment, delay }
 }
 
-/// Bytes of a 202's body.
+/// Returns the size of a 202's body in bytes.
 async fn response_bytes(setup: Setup<'_>, work: Workload) -> Result<usize> {
     let subject = Subject::start(setup).await?;
     let mut conn = crate::http::Conn::open(subject.target.addr).await?;

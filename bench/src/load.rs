@@ -16,7 +16,7 @@ use crate::http::{Conn, Reply};
 use crate::stats::{histogram, record};
 use crate::workload::{Dialect, Workload};
 
-/// A server and a key for it (empty for none).
+/// A server and an API key; the key is empty for none.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) addr: SocketAddr,
@@ -26,7 +26,7 @@ pub(crate) struct Target {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
     Closed,
-    /// Requests a second.
+    /// Requests per second.
     Open(f64),
 }
 
@@ -34,33 +34,33 @@ pub(crate) enum Pace {
 pub(crate) struct Plan {
     pub(crate) connections: usize,
     pub(crate) pace: Pace,
-    /// End after this many messages; without it the load goes on until closed.
+    /// Number of messages; `None` to continue until closed.
     pub(crate) limit: Option<u64>,
     pub(crate) work: Workload,
 }
 
-/// What the clients of one load saw.
+/// Results that the clients of a load saw.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// 202 answers inside the window.
+    /// 202 responses in the window.
     pub(crate) count: u64,
     pub(crate) window: Duration,
-    /// Latencies of the 202 answers inside the window.
+    /// Latencies of the 202 responses in the window.
     pub(crate) latency: Histogram<u64>,
-    /// All results other than a 202, by status or kind of failure, over the whole load.
+    /// All results other than a 202, by status or kind of failure, of the whole load.
     pub(crate) errors: BTreeMap<String, u64>,
     pub(crate) first_error: Option<String>,
     /// Requests that failed with an unknown outcome.
     pub(crate) ambiguous: u64,
-    /// Messages asked for, numbered from 0, of the whole load.
+    /// Messages requested by the whole load, numbered from 0.
     pub(crate) issued: u64,
-    /// Ids of all 202 answers of the whole load.
+    /// Ids of all 202 responses of the whole load.
     pub(crate) ids: Vec<Box<str>>,
     pub(crate) first_accept: Option<Instant>,
 }
 
 impl Outcome {
-    /// 202 returns a second inside the window.
+    /// Returns 202 responses per second in the window.
     pub(crate) fn rate(&self) -> f64 {
         self.count as f64 / self.window.as_secs_f64()
     }
@@ -74,9 +74,9 @@ struct Shared {
     opened: OnceLock<Instant>,
     closed: OnceLock<Instant>,
     next: AtomicU64,
-    /// No request with this number or a higher one is made.
+    /// Upper bound of request numbers, exclusive.
     end: AtomicU64,
-    /// Open loop: due requests that no connection has taken yet.
+    /// Open loop: due requests that no connection has taken.
     due: Semaphore,
 }
 
@@ -88,8 +88,8 @@ impl Shared {
         }
     }
 
-    /// Closed loop: what is answered inside the window counts. Open loop: what
-    /// should have started inside it, however late the answer.
+    /// Returns whether a request counts. Closed loop: its response is in the window. Open loop: its intended start is in the window,
+    /// however late the response.
     fn counts(&self, intended: Instant) -> bool {
         let Some(opened) = self.opened.get() else {
             return false;
@@ -100,7 +100,8 @@ impl Shared {
         }
     }
 
-    /// Open loop: makes requests due until the window closes. A separate thread, because async timers are no finer than a millisecond.
+    /// Open loop: makes requests due until the window closes. On a separate thread, because async timers have a resolution of a
+    /// millisecond.
     fn issue(&self, rate: f64) {
         let mut issued = 0;
         while self.closed.get().is_none() && issued < self.end.load(Ordering::Relaxed) {
@@ -111,12 +112,12 @@ impl Shared {
             std::thread::sleep(Duration::from_micros(100));
         }
         self.end.store(issued, Ordering::Relaxed);
-        // One more for each connection, which finds nothing left and ends.
+        // One more for each connection, which then finds no request and ends.
         self.due.add_permits(self.plan.connections);
     }
 }
 
-/// A load that goes on in the background.
+/// A load running in the background.
 #[derive(Debug)]
 pub(crate) struct Load {
     shared: Arc<Shared>,
@@ -146,19 +147,18 @@ impl Load {
         Self { shared, clients }
     }
 
-    /// From now on requests count.
+    /// Starts to count requests.
     pub(crate) fn open_window(&self) {
         self.shared.opened.get_or_init(Instant::now);
     }
 
-    /// Ends the load. Requests in flight, and those of an open loop that are
-    /// due, are still answered.
+    /// Ends the load after the requests in flight and, in an open loop, those that are due.
     pub(crate) async fn close(self) -> Outcome {
         let closed = *self.shared.closed.get_or_init(Instant::now);
         self.join(Some(closed)).await
     }
 
-    /// Waits for a load with a limit; all of its requests count.
+    /// Runs a load with a limit; all requests count.
     pub(crate) async fn run(target: Target, plan: Plan) -> Outcome {
         debug_assert!(plan.limit.is_some(), "a load without a limit never ends");
         let load = Self::start(target, plan);
@@ -166,7 +166,7 @@ impl Load {
         load.join(None).await
     }
 
-    /// Without `closed` the window ends with the last answer.
+    /// Without `closed`, the window ends with the last response.
     async fn join(mut self, closed: Option<Instant>) -> Outcome {
         let mut all = Tally::default();
         while let Some(tally) = self.clients.join_next().await {
@@ -181,7 +181,7 @@ impl Load {
             errors: all.errors,
             first_error: all.first_error,
             ambiguous: all.ambiguous,
-            // Each client asks once more than there is to do.
+            // Each client takes one number past the end.
             issued: self.shared.next.load(Ordering::Relaxed).min(self.shared.end.load(Ordering::Relaxed)) * self.shared.plan.work.each,
             ids: all.ids,
             first_accept: all.first_accept,
@@ -225,7 +225,7 @@ impl Tally {
         self.first_error.get_or_insert_with(what);
     }
 
-    /// Returns how many messages were accepted. Kannel gives no ids: the number replaces them.
+    /// Records a response and returns how many messages it accepted. Kannel returns no ids: the request number replaces them.
     fn reply(&mut self, n: u64, work: &Workload, reply: &Reply<'_>) -> u64 {
         let ids: Vec<Box<str>> = match work.dialect {
             _ if reply.status != if work.each > 1 { 200 } else { 202 } => Vec::new(),
@@ -284,7 +284,7 @@ async fn client(shared: Arc<Shared>) -> Tally {
     tally
 }
 
-/// The next request's number and when it should start; `None` at the end.
+/// Returns the next request's number and its intended start; `None` at the end.
 async fn next(shared: &Shared) -> Option<(u64, Instant)> {
     match shared.plan.pace {
         Pace::Closed if shared.closed.get().is_some() => return None,
@@ -295,8 +295,8 @@ async fn next(shared: &Shared) -> Option<(u64, Instant)> {
     (n < shared.end.load(Ordering::Relaxed)).then(|| (n, shared.intended(n)))
 }
 
-/// The message ids in a response, found by their prefix: parsing the whole body would cost more than sending the request. No more than
-/// `most`: what follows the id of a single message may name others.
+/// Finds message ids in a response by their prefix, since parsing the body would cost more than sending the request. Returns at most
+/// `most`: after the id of a single message, the body can name others.
 fn message_ids(body: &[u8], most: u64) -> Vec<Box<str>> {
     const PREFIX: &str = "msg_";
     let text = std::str::from_utf8(body).unwrap_or_default();
@@ -344,13 +344,13 @@ mod tests {
         let target = serve(crate::hello::router(400)).await;
         let outcome = Load::run(target, plan(Pace::Open(1000.0), 200)).await;
         assert_eq!((outcome.count, outcome.errors.len(), outcome.issued), (200, 0, 200));
-        // The last of 200 is due after 199 ms; the upper end leaves room for a busy machine.
+        // The last of 200 requests is due after 199 ms; the upper bound leaves room for a busy machine.
         let took = outcome.window.as_secs_f64();
         assert!((0.199..5.0).contains(&took), "{took} s");
     }
 
-    /// One connection, and a server that holds its first answer for 300 ms:
-    /// the requests due meanwhile must show the wait.
+    /// One connection, and a server that delays its first response by 300 ms: the latencies of requests due meanwhile must include the
+    /// wait.
     #[tokio::test]
     async fn an_open_loop_counts_from_the_intended_start() {
         static STALLED: AtomicBool = AtomicBool::new(false);

@@ -83,7 +83,7 @@ async fn main() -> Result<ExitCode> {
         hello::serve(args).await?;
         return Ok(ExitCode::SUCCESS);
     }
-    // Dropped early, it still stops the processes that it started.
+    // If dropped early, it still stops the processes that it started.
     let mut term = signal(SignalKind::terminate())?;
     tokio::select! {
         done = measure(arguments) => done,
@@ -117,7 +117,7 @@ async fn measure(arguments: Arguments) -> Result<ExitCode> {
     Ok(if book.sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs the scenarios; one that fails records the reason and is skipped.
+/// Runs the scenarios; records the error of one that fails and continues.
 async fn run(what: &What, lab: &Lab) -> Book {
     let mut book = Book::default();
     let wants = |one: What| matches!(what, What::All) || std::mem::discriminant(what) == std::mem::discriminant(&one);

@@ -1,5 +1,4 @@
-//! A PostgreSQL to measure on: the one that `NUNCIO_BENCH_PG` names (a
-//! superuser's URL), or a private one that ends with this program.
+//! Provides PostgreSQL: the server in `NUNCIO_BENCH_PG` (a superuser's URL), or a private cluster that stops with this program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,19 +16,19 @@ pub(crate) struct Cluster {
     private: Option<Private>,
 }
 
-/// A cluster of our own, made by `scripts/postgres.sh`.
+/// A private cluster, made by `scripts/postgres.sh`.
 #[derive(Debug)]
 struct Private {
     script: PathBuf,
     state: PathBuf,
-    /// Home of the cluster: `data/` and `log`.
+    /// Directory of the cluster: `data/` and `log`.
     dir: PathBuf,
     port: String,
     programs: PathBuf,
 }
 
 impl Cluster {
-    /// `root` is the checkout, `work` a directory for the state of a private cluster.
+    /// Starts PostgreSQL. `root` is the checkout; `work` holds the state of a private cluster.
     pub(crate) fn start(root: &Path, work: &Path) -> Result<Self> {
         if let Ok(url) = std::env::var("NUNCIO_BENCH_PG") {
             return Ok(Self { url, psql: "psql".into(), private: None });
@@ -45,13 +44,13 @@ impl Cluster {
         Ok(Self { url, psql, private: Some(private) })
     }
 
-    /// A new, empty database; its URL.
+    /// Creates an empty database; returns its URL.
     pub(crate) fn create(&self, name: &str) -> Result<String> {
         self.query(&format!("CREATE DATABASE {name}"))?;
         Ok(self.url(name))
     }
 
-    /// The URL of a database.
+    /// Returns the URL of a database.
     pub(crate) fn url(&self, name: &str) -> String {
         let (server, options) = self.url.split_once('?').unwrap_or((&self.url, ""));
         let authority = server.find("://").map_or(0, |at| at + 3);
@@ -68,12 +67,12 @@ impl Cluster {
         self.query("SHOW server_version")
     }
 
-    /// Where its data lies, if that is on this machine and ours.
+    /// Returns the data directory of a private cluster.
     pub(crate) fn dir(&self) -> Option<&Path> {
         self.private.as_ref().map(|private| &*private.dir)
     }
 
-    /// CPU seconds of all its processes, if they run on this machine.
+    /// Returns the CPU seconds of all its processes, if they run on this machine.
     pub(crate) fn cpu(&self) -> Option<f64> {
         let pid = match &self.private {
             Some(private) => fs::read_to_string(private.dir.join("data/postmaster.pid")).ok()?,
@@ -83,10 +82,10 @@ impl Cluster {
         (proc::name(pid)?.starts_with("postgres")).then(|| proc::cpu_with_children(pid))?
     }
 
-    /// Stops the cluster and starts it again, with a delay of each sync or without.
+    /// Restarts the cluster, with or without a delay of each sync.
     ///
     /// # Errors
-    /// Also when the cluster is not ours.
+    /// Also fails if the cluster is not private.
     pub(crate) fn restart(&self, delay: Option<&Shim>) -> Result<()> {
         let private = self.private.as_ref().context("a foreign PostgreSQL is not restarted")?;
         private.pg_ctl(None, &["stop", "--mode=fast"])?;
@@ -113,7 +112,7 @@ impl Private {
         self.dir.join("log")
     }
 
-    /// `pg_ctl` as the owner of the data: PostgreSQL refuses to run as root.
+    /// Runs `pg_ctl` as the owner of the data: PostgreSQL refuses to run as root.
     fn pg_ctl(&self, delay: Option<&Shim>, args: &[&str]) -> Result<()> {
         use std::os::unix::fs::MetadataExt as _;
         let data = self.dir.join("data");
@@ -144,7 +143,7 @@ impl Private {
 impl Drop for Cluster {
     fn drop(&mut self) {
         let Some(private) = &self.private else { return };
-        // The script takes a missing state file for a cluster that has stopped.
+        // Without a state file, the script assumes that the cluster has stopped.
         let known = private.state.exists();
         match call(&private.script, &private.state, "stop") {
             Ok(_) if known => {}

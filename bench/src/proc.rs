@@ -10,15 +10,14 @@ use serde::Serialize;
 
 use crate::stats::{Latency, histogram, record};
 
-/// `/proc/PID/stat` counts in hundredths of a second on every Linux platform
-/// (`USER_HZ`).
+/// Ticks per second in `/proc/PID/stat`, on every Linux platform (`USER_HZ`).
 const TICKS: f64 = 100.0;
 
 struct Stat {
     parent: u32,
     /// Ticks of the process, user and system.
     own: u64,
-    /// Ticks of its children that have ended and were waited for.
+    /// Ticks of its children that ended and were waited for.
     waited: u64,
 }
 
@@ -27,7 +26,7 @@ impl Stat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// Parses the fields of proc(5) after the name, which can contain spaces.
+    /// Parses the fields after the name, which can contain spaces (proc(5)).
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -35,12 +34,12 @@ impl Stat {
     }
 }
 
-/// CPU seconds of one process so far, user and system.
+/// Returns the CPU seconds of a process so far, user and system.
 pub(crate) fn cpu(pid: u32) -> Option<f64> {
     Some(Stat::read(pid)?.own as f64 / TICKS)
 }
 
-/// CPU seconds of a process and all its children, including ended ones.
+/// Returns the CPU seconds of a process and all its children, including ended ones.
 pub(crate) fn cpu_with_children(pid: u32) -> Option<f64> {
     let parent = Stat::read(pid)?;
     let children: u64 = pids().filter_map(Stat::read).filter(|stat| stat.parent == pid).map(|stat| stat.own + stat.waited).sum();
@@ -52,12 +51,12 @@ fn pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The name of a process.
+/// Returns the name of a process.
 pub(crate) fn name(pid: u32) -> Option<String> {
     Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
 }
 
-/// Resident memory of a process in MB (10^6 bytes): now, and at its highest.
+/// Returns the resident memory of a process in MB (10^6 bytes): now, and its peak.
 pub(crate) fn memory_mb(pid: u32) -> Option<(f64, f64)> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let field = |name: &str| {
@@ -68,7 +67,7 @@ pub(crate) fn memory_mb(pid: u32) -> Option<(f64, f64)> {
     Some((field("VmRSS:")?, field("VmHWM:")?))
 }
 
-/// Median time in ms of appending 4 KiB to a file in `dir` and one fdatasync.
+/// Returns the median time in ms to append 4 KiB to a file in `dir` and call fdatasync.
 pub(crate) fn sync_ms(dir: &Path) -> Result<f64> {
     use std::io::Write as _;
     let mut file = tempfile::tempfile_in(dir).context("cannot write beside the data")?;
@@ -82,7 +81,7 @@ pub(crate) fn sync_ms(dir: &Path) -> Result<f64> {
     Ok(Latency::of(&times).p50_ms)
 }
 
-/// The machine that was measured on.
+/// The machine under test.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Machine {
@@ -97,7 +96,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// `dir` is where the data will be.
+    /// Describes the machine; `dir` will hold the data.
     pub(crate) fn look(root: &Path, dir: &Path) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let value = |text: &str, key: &str| {
@@ -119,14 +118,14 @@ impl Machine {
     }
 }
 
-/// Type of the file system that holds `dir`.
+/// Returns the type of the file system of `dir`.
 pub(crate) fn file_system(dir: &Path, mounts: &str) -> String {
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     let rows = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(1);
         Some((fields.next()?, fields.next()?))
     });
-    // Of equally long mount points the last covers the others.
+    // Of mount points with the same length, the last covers the others.
     let best = rows.filter(|(point, _)| dir.starts_with(point)).max_by_key(|(point, _)| point.len());
     best.map_or_else(|| "unknown".to_owned(), |(_, kind)| kind.to_owned())
 }
@@ -145,12 +144,11 @@ fn commit(root: &Path) -> String {
     }
 }
 
-/// The wall clock.
 pub(crate) fn now() -> chrono::DateTime<chrono::Utc> {
     std::time::SystemTime::now().into()
 }
 
-/// Polls every `pause` until `done`; `false` when `patience` is over.
+/// Polls at intervals of `pause` until `done`; returns `false` once `patience` is over.
 pub(crate) async fn wait_until(patience: Duration, pause: Duration, mut done: impl AsyncFnMut() -> Result<bool>) -> Result<bool> {
     let start = Instant::now();
     loop {
@@ -180,7 +178,7 @@ mod tests {
         let pid = std::process::id();
         let (now, most) = memory_mb(pid).unwrap();
         assert!(now > 0.1 && most >= now && most < 10_000.0);
-        // In this order: time goes on.
+        // In this order: both values only grow.
         let own = cpu(pid).unwrap();
         assert!(cpu_with_children(pid).unwrap() >= own);
         assert_eq!(cpu(u32::MAX), None);

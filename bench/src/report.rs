@@ -1,4 +1,4 @@
-//! The report: Markdown for people, JSON for programs. It shows every run.
+//! Writes the report as Markdown and JSON. It shows every run.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::proc::Machine;
 use crate::stats::Spread;
 use crate::subject::Backend;
 
-/// What was measured on, and how.
+/// Environment of the measurements.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) machine: Machine,
@@ -20,7 +20,7 @@ pub(crate) struct Context {
     pub(crate) options: Options,
 }
 
-/// Goals that other programs have to be compared for, or that take longer.
+/// Goals that need other programs or more time.
 const ELSEWHERE: &str = "The hour-long part of goal 9 is not measured by this program.";
 
 pub(crate) fn markdown(book: &Book, context: &Context) -> String {
@@ -137,7 +137,7 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Three digits that matter, whole numbers from 100 on.
+/// Formats three significant digits; whole numbers from 100 on.
 fn figure(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
@@ -207,7 +207,7 @@ fn audits(out: &mut String, trials: &[Trial]) {
     }
 }
 
-/// All that the Markdown shows, and the samples behind it.
+/// Returns the content of the Markdown as JSON, with the samples.
 pub(crate) fn json(book: &Book, context: &Context) -> Value {
     let rows: Vec<Value> = book
         .rows

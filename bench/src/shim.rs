@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 
 const SOURCE: &str = include_str!("../shim/sync_delay.c");
 
-/// A compiled delay, ready to be preloaded.
+/// A compiled delay.
 #[derive(Debug)]
 pub(crate) struct Shim {
     library: PathBuf,
@@ -18,8 +18,7 @@ pub(crate) struct Shim {
 }
 
 impl Shim {
-    /// Compiles the delay into `dir`, which the delayed process must be able
-    /// to read and write.
+    /// Compiles the delay into `dir`, which the delayed process must be able to read and write.
     pub(crate) fn build(dir: &Path, delay: Duration) -> Result<Self> {
         let source = dir.join("sync_delay.c");
         let library = dir.join("sync_delay.so");
@@ -34,7 +33,7 @@ impl Shim {
         Ok(Self { library, mark: dir.join("sync_delay.mark"), delay })
     }
 
-    /// The environment of a delayed process.
+    /// Returns the environment variables of a delayed process.
     pub(crate) fn environment(&self) -> [(&'static str, String); 3] {
         [
             ("LD_PRELOAD", self.library.display().to_string()),
@@ -43,12 +42,12 @@ impl Shim {
         ]
     }
 
-    /// Resets the record of syncs, so that [`Self::took_effect`] is about this run.
+    /// Clears the record of syncs, so that [`Self::took_effect`] covers only what follows.
     pub(crate) fn reset(&self) {
         fs::remove_file(&self.mark).ok();
     }
 
-    /// Whether a sync was delayed since the last reset.
+    /// Returns whether a sync was delayed since the last reset.
     pub(crate) fn took_effect(&self) -> bool {
         self.mark.exists()
     }

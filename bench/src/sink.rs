@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::counts::{Counts, find};
 
-/// A running sink; it ends with the runtime it was started on.
+/// A running sink. Stops with its runtime.
 #[derive(Debug)]
 pub(crate) struct Sink {
     pub(crate) addr: SocketAddr,
@@ -25,7 +25,7 @@ impl Sink {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let counts = counts.clone();
-                // A client that goes away is not an error of the sink.
+                // A closed connection is not an error of the sink.
                 tokio::spawn(async move { session(stream, &counts).await.ok() });
             }
         });
@@ -33,7 +33,7 @@ impl Sink {
     }
 }
 
-/// Speaks RFC 5321 with PIPELINING (RFC 2920): responds to all available commands in one write.
+/// Implements RFC 5321 with PIPELINING (RFC 2920): responds to all available commands in one write.
 async fn session(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.write_all(b"220 sink ESMTP\r\n").await?;
@@ -117,7 +117,7 @@ mod tests {
         assert!(output.ends_with("221 2.0.0 bye\r\n"), "{output}");
         // 1 was not received, 2 was received twice.
         assert_eq!(sink.counts.compare(3), (1, 1));
-        // If only number 0 was promised, both mails of number 2 are too many.
+        // If only number 0 was promised, both emails of number 2 are surplus.
         assert_eq!(sink.counts.compare(1), (0, 2));
     }
 

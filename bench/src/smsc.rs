@@ -26,15 +26,14 @@ const ENQUIRE_LINK: u32 = 0x15;
 const GENERIC_NACK: u32 = ANSWER;
 const INVALID_COMMAND: u32 = 0x03;
 
-/// Delay from the response to the receipt: phones are not that fast, but the response should be stored by then.
+/// Delay of the receipt after the response. Phones are slower, but the response should be stored by then.
 const RECEIPT_AFTER: Duration = Duration::from_millis(100);
-/// Until a receipt that was refused is sent again.
-const AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// Receipts without an answer in a session.
+/// Delay before a rejected receipt is resent.
+const RESEND_AFTER: Duration = Duration::from_millis(100);
+/// Maximum number of unanswered receipts per session.
 const RECEIPTS: usize = 100;
 
-/// A running SMSC; it ends with the runtime it was started on. A session that
-/// is bound as a transceiver gets the receipts of what came over it.
+/// A running SMSC. Stops with its runtime. A transceiver session gets the receipts of its own messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Smsc {
     pub(crate) addr: SocketAddr,
@@ -52,20 +51,20 @@ impl Smsc {
         let served = smsc.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // A client that goes away is not an error of the SMSC.
+                // A closed connection is not an error of the SMSC.
                 tokio::spawn(Session::new(served.clone()).run(stream));
             }
         });
         Ok(smsc)
     }
 
-    /// Binds so far.
+    /// Returns the number of binds so far.
     pub(crate) fn bound(&self) -> usize {
         self.bound.load(Ordering::Relaxed)
     }
 }
 
-/// One PDU: its header, its body, and its length.
+/// A PDU: header, body and length.
 struct Pdu<'a> {
     id: u32,
     status: u32,
@@ -75,7 +74,7 @@ struct Pdu<'a> {
 }
 
 impl<'a> Pdu<'a> {
-    /// The first PDU of `input`, if it is complete.
+    /// Returns the first PDU of `input`, if it is complete.
     fn read(input: &'a [u8]) -> io::Result<Option<Self>> {
         let Some(header) = input.first_chunk::<HEADER>() else { return Ok(None) };
         let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
@@ -96,9 +95,9 @@ fn put(out: &mut Vec<u8>, id: u32, status: u32, sequence: u32, body: &[u8]) {
     out.extend_from_slice(body);
 }
 
-/// What the SMSC reads of a submit_sm.
+/// The fields of a submit_sm that the SMSC needs.
 struct Submit<'a> {
-    /// With type and plan, as it stands there.
+    /// Including type and plan, unparsed.
     source: &'a [u8],
     destination: &'a [u8],
     registered: bool,
@@ -107,7 +106,7 @@ struct Submit<'a> {
 
 impl<'a> Submit<'a> {
     fn read(body: &'a [u8]) -> Option<Self> {
-        // That many octets and a string with its NUL; and what is behind.
+        // Splits off `before` octets and a string with its NUL.
         let string = |before: usize, fields: &'a [u8]| {
             let length = fields.get(before..)?.iter().position(|&b| b == 0)?;
             fields.split_at_checked(before + length + 1)
@@ -129,7 +128,7 @@ impl<'a> Submit<'a> {
         let mut body = vec![0];
         body.extend_from_slice(self.destination);
         body.extend_from_slice(self.source);
-        // esm_class 4: a receipt; followed by eight empty fields.
+        // esm_class 4 marks a receipt; eight empty fields follow.
         body.extend_from_slice(&[4, 0, 0, 0, 0, 0, 0, 0, 0, text.len() as u8]);
         body.extend_from_slice(text.as_bytes());
         body
@@ -139,7 +138,7 @@ impl<'a> Submit<'a> {
 struct Session {
     smsc: Smsc,
     sends_receipts: bool,
-    /// Receipts, and when they are sent.
+    /// Receipts with their times.
     due: VecDeque<(Instant, Vec<u8>)>,
     unanswered: HashMap<u32, Vec<u8>>,
     sequence: u32,
@@ -193,7 +192,7 @@ impl Session {
             answer if answer & ANSWER != 0 => {
                 let receipt = self.unanswered.remove(&pdu.sequence);
                 if let Some(receipt) = receipt.filter(|_| pdu.status != 0) {
-                    self.due.push_back((Instant::now() + AGAIN_AFTER, receipt));
+                    self.due.push_back((Instant::now() + RESEND_AFTER, receipt));
                 }
             }
             _ => put(&mut self.output, GENERIC_NACK, INVALID_COMMAND, pdu.sequence, b""),
@@ -227,9 +226,8 @@ impl Session {
     }
 }
 
-/// Messages a second that the SMSC at `addr` takes from a client that does
-/// nothing else: it writes `window` of them, reads as many answers, and again,
-/// over `sessions` at once, `each` over each.
+/// Returns the messages per second that the SMSC at `addr` accepts from a minimal client. Each of `sessions` concurrent sessions sends
+/// `each` messages: it writes `window` of them, reads as many responses, and repeats.
 pub(crate) async fn saturate(addr: SocketAddr, sessions: usize, window: usize, each: usize) -> io::Result<f64> {
     let start = Instant::now();
     let mut clients = tokio::task::JoinSet::new();
@@ -266,7 +264,7 @@ async fn submit(addr: SocketAddr, numbers: std::ops::Range<usize>, window: usize
     Ok(())
 }
 
-/// Reads that many answers that say yes.
+/// Reads this many successful responses.
 async fn answers(stream: &mut TcpStream, input: &mut Vec<u8>, count: usize) -> io::Result<()> {
     let (mut start, mut found) = (0, 0);
     while found < count {
@@ -294,12 +292,12 @@ mod tests {
         let smsc = Smsc::start().await.unwrap();
         assert!(saturate(smsc.addr, 2, 7, 100).await.unwrap() > 0.0);
         assert_eq!((smsc.bound(), smsc.counts.different(), smsc.counts.compare(200)), (2, 200, (0, 0)));
-        // The same again: all of them came twice.
+        // Sends them again: each one is a duplicate.
         saturate(smsc.addr, 1, 7, 200).await.unwrap();
         assert_eq!((smsc.counts.different(), smsc.counts.compare(201)), (200, (1, 200)));
     }
 
-    /// The next PDU: its command, status, sequence number and body.
+    /// Reads the next PDU: its command, status, sequence number and body.
     async fn next(stream: &mut TcpStream) -> (u32, u32, u32, Vec<u8>) {
         let length = stream.read_u32().await.unwrap() as usize;
         let mut pdu = (length as u32).to_be_bytes().to_vec();
@@ -309,7 +307,7 @@ mod tests {
         (id, status, sequence, body.to_vec())
     }
 
-    async fn say(stream: &mut TcpStream, id: u32, status: u32, sequence: u32, body: &[u8]) {
+    async fn respond(stream: &mut TcpStream, id: u32, status: u32, sequence: u32, body: &[u8]) {
         let mut out = Vec::new();
         put(&mut out, id, status, sequence, body);
         stream.write_all(&out).await.unwrap();
@@ -319,12 +317,12 @@ mod tests {
     async fn a_receipt_is_sent_until_it_is_taken() {
         let smsc = Smsc::start().await.unwrap();
         let mut stream = TcpStream::connect(smsc.addr).await.unwrap();
-        say(&mut stream, BIND_TRANSCEIVER, 0, 1, b"").await;
+        respond(&mut stream, BIND_TRANSCEIVER, 0, 1, b"").await;
         assert_eq!(next(&mut stream).await.0, BIND_TRANSCEIVER | ANSWER);
         let text = format!("hello {TOKEN}{:0w$}", 3, w = TOKEN_DIGITS);
         let addresses = [&b"\0"[..], b"\x05\0Shop\0", b"\x01\x0134610000000\0", &[0, 0, 0, 0]].concat();
         let rest = [b"000001000000000R\0", &[1, 0, 0, 0, text.len() as u8][..], text.as_bytes()].concat();
-        say(&mut stream, SUBMIT_SM, 0, 2, &[addresses, rest].concat()).await;
+        respond(&mut stream, SUBMIT_SM, 0, 2, &[addresses, rest].concat()).await;
         let (command, status, sequence, id) = next(&mut stream).await;
         assert_eq!((command, status, sequence, &id[..]), (SUBMIT_SM | ANSWER, 0, 2, &b"0000000000\0"[..]));
         assert_eq!(smsc.counts.compare(4), (3, 0));
@@ -332,11 +330,11 @@ mod tests {
         assert_eq!(command, DELIVER_SM);
         assert!(receipt.starts_with(b"\0\x01\x0134610000000\0\x05\0Shop\0\x04"), "{receipt:?}");
         assert!(String::from_utf8_lossy(&receipt).contains("id:0000000000 sub:001 dlvrd:001"), "{receipt:?}");
-        say(&mut stream, DELIVER_SM | ANSWER, 0x14, sequence, b"\0").await;
+        respond(&mut stream, DELIVER_SM | ANSWER, 0x14, sequence, b"\0").await;
         let (command, _, sequence, again) = next(&mut stream).await;
         assert_eq!((command, again), (DELIVER_SM, receipt));
-        say(&mut stream, DELIVER_SM | ANSWER, 0, sequence, b"\0").await;
-        say(&mut stream, UNBIND, 0, 3, b"").await;
+        respond(&mut stream, DELIVER_SM | ANSWER, 0, sequence, b"\0").await;
+        respond(&mut stream, UNBIND, 0, 3, b"").await;
         assert_eq!(next(&mut stream).await.0, UNBIND | ANSWER);
         assert_eq!(stream.read_u8().await.unwrap_err().kind(), ErrorKind::UnexpectedEof);
     }

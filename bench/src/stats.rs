@@ -1,23 +1,21 @@
-//! Figures: latencies of one run, and the spread of a figure over runs.
+//! Computes latencies of a run, and the spread of a figure over runs.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// A histogram of microseconds, 1 µs to 60 s, exact to three digits. Longer
-/// waits are recorded as 60 s.
+/// Returns a histogram of microseconds, from 1 µs to 60 s, with three significant digits. Longer times are recorded as 60 s.
 pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000, 3).expect("the bounds are constants")
 }
 
-/// Adds one latency to `histogram`.
 pub(crate) fn record(histogram: &mut Histogram<u64>, latency: Duration) {
     let us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
     histogram.saturating_record(us.max(1));
 }
 
-/// Latencies of one run, in milliseconds.
+/// Latencies of a run, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Latency {
@@ -33,7 +31,7 @@ impl Latency {
     }
 }
 
-/// Median and extremes of one figure over several runs.
+/// Median and extremes of a figure over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Spread {
@@ -43,7 +41,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` without samples. An even count takes the mean of the middle two.
+    /// Returns `None` without samples. For an even count, the median is the mean of the middle two.
     pub(crate) fn of(samples: &[f64]) -> Option<Self> {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);

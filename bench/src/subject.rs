@@ -60,7 +60,7 @@ pub(crate) enum Environment {
     },
 }
 
-/// The name of a second project.
+/// Name of a second project.
 const NEIGHBOUR: &str = "neighbour";
 
 /// How to start a server.
@@ -69,7 +69,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) program: &'a Path,
     /// Parent of a new data directory.
     pub(crate) work: &'a Path,
-    /// PostgreSQL, or SQLite without.
+    /// PostgreSQL; `None` for SQLite.
     pub(crate) cluster: Option<&'a Cluster>,
     pub(crate) environment: Environment,
     /// Preloaded into the server.
@@ -79,7 +79,7 @@ pub(crate) struct Setup<'a> {
 #[derive(Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) target: Target,
-    /// RFC 3339; before its first message.
+    /// RFC 3339, before its first message.
     pub(crate) since: String,
     pub(crate) data: TempDir,
     child: Child,
@@ -87,7 +87,7 @@ pub(crate) struct Subject<'a> {
     database: Option<(&'a Cluster, String)>,
 }
 
-/// The counters of `/metrics` that a run needs.
+/// The counters of `/metrics` that runs need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counters {
     pub(crate) accepted: f64,
@@ -100,14 +100,14 @@ impl<'a> Subject<'a> {
     /// Starts a server on fresh data and waits until it is ready.
     pub(crate) async fn start(setup: Setup<'a>) -> Result<Self> {
         let data = tempfile::Builder::new().prefix("data-").tempdir_in(setup.work)?;
-        let database = setup.cluster.map(|cluster| fresh(cluster, &data)).transpose()?;
+        let database = setup.cluster.map(|cluster| create_database(cluster, &data)).transpose()?;
         let cli = Cli { program: setup.program, data: data.path(), database: database.as_ref().map(|(_, _, url)| &**url) };
         let key = cli.prepare(setup.environment).await?;
         let addr = free_port()?;
         let mut serve = cli.command(&["serve"]);
         serve.args(["--listen", &addr.to_string()]);
         serve.env("NUNCIO__API__RATE_LIMIT__PER_MINUTE", "0");
-        // Webhooks are posted to an endpoint on this machine.
+        // The webhook endpoint is on this machine.
         serve.env("NUNCIO__NET__ALLOW_HTTP", "true").env("NUNCIO__NET__ALLOW_LOOPBACK", "true");
         serve.envs(setup.delay.into_iter().flat_map(Shim::environment));
         let log = File::create(data.path().join("bench.log"))?;
@@ -154,13 +154,12 @@ impl<'a> Subject<'a> {
         lines[lines.len().saturating_sub(15)..].join("\n")
     }
 
-    /// Resident memory in MB: now, and the highest so far.
+    /// Returns the resident memory in MB: now, and its peak.
     pub(crate) fn memory_mb(&self) -> Result<(f64, f64)> {
         proc::memory_mb(self.pid).with_context(|| format!("the server died:\n{}", self.log_tail()))
     }
 
-    /// CPU seconds so far, of the server and of its database's processes.
-    /// The second is `None` when they are not on this machine.
+    /// Returns the CPU seconds so far of the server and of its database's processes, `None` if those are on another machine.
     pub(crate) fn cpu(&self) -> Result<(f64, Option<f64>)> {
         let own = proc::cpu(self.pid).context("the server died")?;
         let database = self.database.as_ref().map_or(Some(0.0), |(cluster, _)| cluster.cpu());
@@ -212,7 +211,7 @@ impl Counters {
     }
 }
 
-/// Sum of a metric's samples whose labels contain `label`.
+/// Returns the sum of a metric's samples whose labels contain `label`.
 fn sum(text: &str, name: &str, label: &str) -> f64 {
     text.lines()
         .filter_map(|line| {
@@ -224,8 +223,8 @@ fn sum(text: &str, name: &str, label: &str) -> f64 {
         .sum()
 }
 
-/// A new database, named after the data directory.
-fn fresh<'a>(cluster: &'a Cluster, data: &TempDir) -> Result<(&'a Cluster, String, String)> {
+/// Creates a database, named after the data directory.
+fn create_database<'a>(cluster: &'a Cluster, data: &TempDir) -> Result<(&'a Cluster, String, String)> {
     let directory = data.path().file_name().unwrap_or_default().to_string_lossy();
     let suffix: String = directory.bytes().map(|byte| format!("{byte:02x}")).collect();
     let name = format!("bench_{suffix}");
@@ -262,7 +261,7 @@ impl Cli<'_> {
         Ok(output.stdout)
     }
 
-    /// An API key for an environment of a project; of the first one without a name.
+    /// Creates an API key for an environment of a project; `None` means the first project.
     async fn key(&self, project: Option<&str>, env: &str) -> Result<String> {
         let mut args = vec!["--name", "bench", "--env", env, "--json"];
         args.extend(project.into_iter().flat_map(|project| ["--project", project]));

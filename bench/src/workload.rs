@@ -1,21 +1,21 @@
-//! Generates request bodies and recipients: a pure function of seed and number, so that two runs send the same.
+//! Generates request bodies and recipients as a pure function of seed and number, so that runs are repeatable.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
 
 use crate::http::bearer;
 
-/// First number of the pool, and of the numbers outside of it. All are valid Spanish mobile numbers; nothing is ever really sent to them.
+/// First number of the pool, and first number outside it. All are valid Spanish mobile numbers; nothing is sent to them.
 pub(crate) const POOL: u64 = 34_610_000_000;
 const OUTSIDE: u64 = 34_620_000_000;
-/// How many different numbers a pool can have.
+/// Maximum size of the pool.
 pub(crate) const POOL_MAX: u64 = OUTSIDE - POOL;
 
-/// Sender of SMS sent over SMPP.
+/// Sender of SMS over SMPP.
 pub(crate) const FROM: &str = "12345";
-/// Both programs need a name and a password somewhere.
+/// User name and password for both gateways.
 pub(crate) const LOGIN: &str = "bench";
-/// What precedes the number of a message in its text.
+/// Precedes the number of a message in its text.
 pub(crate) const TOKEN: &str = "benchtoken";
 /// Digits of that number.
 pub(crate) const TOKEN_DIGITS: usize = 12;
@@ -91,7 +91,7 @@ impl Workload {
         let (to, n) = (self.recipient(n), self.first + n);
         let callback = receipts.map(|addr| {
             let port = addr.port();
-            // 1: reports of delivered messages.
+            // 1 requests receipts of delivered messages.
             format!("&dlr-mask=1&dlr-url=http%3A%2F%2F127.0.0.1%3A{port}%2F%3Fn%3D{n}")
         });
         write!(
@@ -114,7 +114,7 @@ impl Workload {
         body.extend_from_slice(b"]}");
     }
 
-    /// Adds message `n` to `body`.
+    /// Appends message `n` to `body`.
     pub(crate) fn write(&self, n: u64, body: &mut Vec<u8>) {
         let (to, n) = (self.recipient(n), self.first + n);
         let written = match self.channel {

@@ -1,5 +1,4 @@
-//! The benchmark against a stand-in: it measures and reports, and each fault
-//! of the server makes it fail.
+//! Runs the benchmark against a stand-in: it measures and reports, and each fault of the server makes it fail.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -14,7 +13,7 @@ struct Run {
     _dir: TempDir,
 }
 
-/// Cargo builds examples beside the tests, but does not say where.
+/// Returns the path of the stand-in. Cargo builds examples next to the tests, but does not provide their path.
 fn stand_in() -> PathBuf {
     let exe = std::env::current_exe().unwrap();
     let program = exe.parent().and_then(Path::parent).unwrap().join("examples/stand_in");
@@ -124,7 +123,7 @@ fn a_server_that_refuses_is_no_result() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("the first message: 503"));
 }
 
-/// Kannel's part is left out where it is not installed, which the program says.
+/// If Kannel is not installed, the program says so and skips its part.
 #[test]
 fn texts_are_measured_beside_kannel_and_a_lost_one_is_seen() {
     let run = bench(&["smpp"], "");

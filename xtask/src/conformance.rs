@@ -55,7 +55,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The table as Markdown.
+/// Returns the table as Markdown.
 pub(crate) fn table() -> anyhow::Result<String> {
     let rows = rows()?;
     let mut text = format!(
@@ -75,7 +75,7 @@ pub(crate) fn table() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Collects the tests below a folder by the rows they verify.
+/// Collects the tests in a folder by the promises they verify.
 fn collect(folder: &Path, tests: &mut BTreeMap<String, Vec<String>>) -> anyhow::Result<()> {
     let mut entries: Vec<_> = folder.read_dir()?.collect::<Result<_, _>>()?;
     entries.sort_by_key(std::fs::DirEntry::path);

@@ -1,11 +1,11 @@
-//! Checks the dependencies between crates.
+//! Checks the dependencies between workspace crates.
 
 use std::collections::{BTreeSet, HashMap};
 
 use anyhow::bail;
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
-/// What a crate can use of the workspace, and what it must never reach, even indirectly.
+/// Workspace crates that a crate may use, and crates that it must not reach, even indirectly.
 struct Rule {
     name: &'static str,
     may_use: &'static [&'static str],
@@ -13,7 +13,7 @@ struct Rule {
 }
 
 const CHANNEL: &[&str] = &["nuncio-domain", "nuncio-net", "nuncio-channel", "nuncio-channel-http"];
-/// Channels of Meta share a crate.
+/// The adapters for Meta share a crate.
 const META: &[&str] = &["nuncio-domain", "nuncio-net", "nuncio-channel", "nuncio-channel-http", "nuncio-channel-meta"];
 const CHANNEL_NEVER: &[&str] = &["nuncio-store", "nuncio-core", "axum", "sqlx", "rusqlite"];
 
@@ -61,7 +61,7 @@ const RULES: &[Rule] = &[
         never: &["sqlx", "rusqlite", "nuncio-store-sql", "lettre"],
     },
     Rule { name: "nuncio-guide", may_use: &[], never: &["mdbook-driver", "sqlx", "rusqlite", "reqwest"] },
-    // The binary, and what must never be part of it.
+    // The binary, and crates that must not be part of it.
     Rule {
         name: "nuncio",
         may_use: &[
@@ -91,7 +91,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Crates that are built for tests and tools only.
+/// Crates for tests and tools.
 const TOOLS: &[&str] = &["nuncio-testkit", "nuncio-bench", "xtask"];
 
 pub(crate) fn check() -> anyhow::Result<()> {
@@ -118,8 +118,8 @@ pub(crate) fn check() -> anyhow::Result<()> {
     if faults.is_empty() { Ok(()) } else { bail!("dependencies:\n  {}", faults.join("\n  ")) }
 }
 
-/// Returns what a package needs to be built, without its tests. Optional dependencies count only as resolved by the lock file, so disabled
-/// features are handled by naming the crates that matter.
+/// Returns the dependencies of a package, without those of its tests. Optional dependencies count as resolved by the lock file: a disabled
+/// feature is caught by naming the crates that it adds.
 fn direct(package: &Package) -> BTreeSet<&str> {
     package.dependencies.iter().filter(|d| d.kind == DependencyKind::Normal && !d.optional).map(|d| d.name.as_str()).collect()
 }

@@ -74,7 +74,7 @@ fn settings() -> anyhow::Result<String> {
                 (false, true) => "required",
                 (false, false) => "",
             };
-            // Without escaping, a URL in angle brackets would become a link.
+            // Unescaped, a URL in angle brackets would become a link.
             let _ = writeln!(text, "| `{}` | {kind} | {} |", field.name, field.help.replace('<', "\\<"));
         }
     }

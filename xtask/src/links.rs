@@ -7,14 +7,14 @@ use anyhow::{Context as _, bail};
 
 use crate::generate::root;
 
-/// The source of the guide. Its pages are served without the other documents, so their links stay within it.
+/// Source of the guide. Its pages are served without the other documents, so that their links must stay within it.
 const GUIDE: &str = "docs/guide/src";
-/// Paths of the server that pages of the guide can also link to.
+/// Server paths that guide pages can also link to.
 const SERVED: [&str; 3] = ["/", "/docs/", "/openapi.json"];
-/// Folders with third-party documents, or none.
+/// Folders without documents, or with third-party ones.
 const SKIPPED: [&str; 5] = ["target", "node_modules", ".git", ".peers", "book"];
 
-/// Fails for a link to a missing file or heading, and for a page missing from the guide's contents.
+/// Fails for links to missing files or headings, and for pages missing from the guide's contents.
 pub(crate) fn check() -> anyhow::Result<()> {
     let root = root();
     let mut files = BTreeMap::new();
@@ -24,7 +24,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     if errors.is_empty() { Ok(()) } else { bail!("links:\n  {}", errors.join("\n  ")) }
 }
 
-/// Reads all Markdown files below a folder, by their path from the root.
+/// Reads all Markdown files in a folder, with their paths from the root.
 fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<PathBuf, String>) -> anyhow::Result<()> {
     for entry in root.join(folder).read_dir()? {
         let entry = entry?;
@@ -42,7 +42,7 @@ fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<PathBuf, String>) ->
     Ok(())
 }
 
-/// Returns all broken links; `exists` checks for a file or folder.
+/// Returns all broken links; `exists` checks a file or folder.
 fn errors(files: &BTreeMap<PathBuf, String>, exists: &dyn Fn(&Path) -> bool) -> Vec<String> {
     let anchors: BTreeMap<&Path, BTreeSet<String>> =
         files.iter().map(|(path, text)| (path.as_path(), anchors(path, text, files))).collect();
@@ -85,7 +85,7 @@ fn left_out(files: &BTreeMap<PathBuf, String>) -> Vec<String> {
     pages.filter(|path| !listed.contains(*path)).map(|path| format!("{} is not in SUMMARY.md", path.display())).collect()
 }
 
-/// The numbered lines outside blocks of code.
+/// Returns the numbered lines outside code blocks.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut code = false;
     text.lines().enumerate().filter_map(move |(number, line)| {
@@ -95,7 +95,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Returns the file that a line of the guide includes.
+/// Returns the file that a line includes.
 fn included(line: &str) -> Option<&str> {
     line.trim().strip_prefix("{{#include ")?.strip_suffix("}}")?.split(':').next()
 }
@@ -106,7 +106,7 @@ fn targets(line: &str) -> Vec<String> {
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).map(str::to_owned).collect()
 }
 
-/// The path from the root of a link in a file.
+/// Returns a link's path from the root.
 fn resolve(from: &Path, target: &str) -> PathBuf {
     let mut path = from.parent().unwrap_or(Path::new("")).to_owned();
     for part in Path::new(target).components() {
@@ -119,7 +119,7 @@ fn resolve(from: &Path, target: &str) -> PathBuf {
     path
 }
 
-/// Returns the anchors of a file's headings, including included files.
+/// Returns the anchors of a file's headings, including those of included files.
 fn anchors(path: &Path, text: &str, files: &BTreeMap<PathBuf, String>) -> BTreeSet<String> {
     let mut known = BTreeSet::new();
     for (_, line) in prose(text) {
@@ -146,10 +146,10 @@ fn heading(line: &str) -> Option<&str> {
     (title.len() < line.len()).then(|| title.strip_prefix(' ')).flatten()
 }
 
-/// The anchor of a heading, as mdBook and forges make it.
+/// Returns the anchor of a heading, as mdBook and code hosting sites generate it.
 fn anchor(title: &str) -> String {
     let mut words = title.split("](");
-    // Only the text of a link is shown.
+    // Of a link, only the text is shown.
     let first = words.next().unwrap_or_default().to_owned();
     let shown = words.fold(first, |shown, rest| shown + rest.split_once(')').map_or("", |(_, after)| after));
     shown

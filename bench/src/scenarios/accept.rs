@@ -1,4 +1,4 @@
-//! Durable accepts at saturation, beside the baseline.
+//! Durable accepts at saturation, compared with the baseline.
 
 use anyhow::Result;
 
@@ -9,7 +9,7 @@ use crate::load::Plan;
 use crate::subject::{Backend, Environment};
 use crate::workload::Recipients;
 
-/// Numbers of the variant in which every recipient is known.
+/// Pool size of the variant with known recipients.
 const KNOWN: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug)]

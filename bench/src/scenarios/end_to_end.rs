@@ -1,5 +1,4 @@
-//! End to end: from the first 202 until everything is settled, in the sandbox
-//! and over SMTP into a sink that counts every mail.
+//! End to end: from the first 202 until all messages are final, in the sandbox and over SMTP into a counting sink.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
-//! Latency: one client alone against the disk's sync, and an open loop at
-//! 60 % of the rate that the same server was just saturated at.
+//! Latency: a single client compared with the disk's sync, and an open loop at 60 % of the rate at which the same server was just
+//! saturated.
 
 use anyhow::Result;
 
@@ -15,7 +15,7 @@ use crate::workload::Recipients;
 const SINGLE: &str = "one client, one request at a time";
 const SATURATED: &str = "saturated, before the open loop";
 const OPEN: &str = "open loop at 60 % of the saturated rate";
-/// Connections of an open loop: enough that a stall of some ten milliseconds queues in the server, not in the client.
+/// Connections of an open loop: enough that a stall of tens of milliseconds queues in the server, not in the client.
 const OPEN_CONNECTIONS: usize = 256;
 
 pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {

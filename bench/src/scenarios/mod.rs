@@ -1,4 +1,4 @@
-//! The scenarios. Each adds its runs and its rows to the book.
+//! The scenarios. Each adds its runs and rows to the book.
 
 pub(crate) mod accept;
 pub(crate) mod broadcast;
@@ -16,7 +16,7 @@ use crate::workload::Workload;
 
 /// Messages per batch request.
 const BATCH: u64 = 100;
-/// Connections that send such requests.
+/// Connections that send batch requests.
 const BATCH_CONNECTIONS: usize = 8;
 
 /// Returns the same load in batch requests.
@@ -24,7 +24,7 @@ fn batched(plan: Plan) -> Plan {
     Plan { connections: BATCH_CONNECTIONS, work: Workload { each: BATCH, ..plan.work }, ..plan }
 }
 
-/// The runs in `book` of one scenario on one store.
+/// Returns the runs of a scenario on a store.
 fn of<'a>(book: &'a Book, scenario: &str, backend: Backend) -> Vec<&'a Trial> {
     let matching = |trial: &&Trial| trial.scenario == scenario && trial.backend == backend;
     book.trials.iter().filter(matching).collect()

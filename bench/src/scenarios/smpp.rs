@@ -21,12 +21,12 @@ use crate::workload::{Dialect, Recipients, Workload};
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Receipts {
     Off,
-    /// The same, with many messages in a request.
+    /// Off, with many messages per request.
     Batched,
-    /// Nuncio stores them. Kannel drops what it cannot report, so it reports them.
+    /// Nuncio stores them. Kannel always reports them, because it drops them otherwise.
     On,
-    /// Nuncio also posts each to an endpoint.
-    Told,
+    /// Nuncio also posts each to a webhook.
+    Webhook,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,10 +35,10 @@ enum Gateway {
     Nuncio(Backend),
 }
 
-const ALL: [Receipts; 4] = [Receipts::Off, Receipts::Batched, Receipts::On, Receipts::Told];
+const ALL: [Receipts; 4] = [Receipts::Off, Receipts::Batched, Receipts::On, Receipts::Webhook];
 const STORES: [(Store, Backend); 2] = [(Store::Spool, Backend::Spool), (Store::Nothing, Backend::Nothing)];
 const PAUSE: Duration = Duration::from_millis(5);
-/// The sink alone receives this many times the messages of a run.
+/// For the sink alone, the number of messages is multiplied by this.
 const ALONE: usize = 10;
 
 const GUARANTEES: &str = "Beside Kannel: its 202 means that the message is in a file of the spool directory (with `store-type = spool`) \
@@ -53,7 +53,7 @@ impl Receipts {
             Self::Off => "HTTP to SMPP, receipts off",
             Self::Batched => "HTTP to SMPP, receipts off, 100 messages in a request",
             Self::On => "HTTP to SMPP, receipts on",
-            Self::Told => "HTTP to SMPP, receipts on, a webhook for each",
+            Self::Webhook => "HTTP to SMPP, receipts on, a webhook for each",
         }
     }
 
@@ -64,7 +64,7 @@ impl Receipts {
 
     /// Returns whether receipts are requested.
     fn asked(self) -> bool {
-        matches!(self, Self::On | Self::Told)
+        matches!(self, Self::On | Self::Webhook)
     }
 }
 
@@ -135,7 +135,7 @@ async fn nuncio(lab: &Lab, backend: Backend, receipts: Receipts, round: usize) -
     let mut session = lab.session(backend, environment, None).await?;
     let bound = wait_until(Duration::from_secs(10), PAUSE, async || Ok(smsc.bound() >= binds)).await?;
     ensure!(bound, "nuncio does not bind:\n{}", session.subject.log_tail());
-    if receipts == Receipts::Told {
+    if receipts == Receipts::Webhook {
         webhooks::subscribe(&session, &hooks, &["message.delivered"]).await?;
     }
     let mut plan = plan(lab, Dialect::Nuncio);
@@ -146,7 +146,7 @@ async fn nuncio(lab: &Lab, backend: Backend, receipts: Receipts, round: usize) -
     let outcome = session.burst(plan).await;
     let took = match receipts {
         Receipts::Off | Receipts::Batched => arrived(lab, &outcome, outcome.count, || smsc.counts.different()).await?,
-        Receipts::Told => arrived(lab, &outcome, outcome.count, || hooks.events()).await?,
+        Receipts::Webhook => arrived(lab, &outcome, outcome.count, || hooks.events()).await?,
         Receipts::On => {
             session.settle().await?;
             arrived(lab, &outcome, 0, || 0).await?
@@ -158,14 +158,14 @@ async fn nuncio(lab: &Lab, backend: Backend, receipts: Receipts, round: usize) -
     let count = outcome.count as f64;
     session.trial(receipts.scenario(), plan.connections, &outcome, count, before, after)?.rate = count / took;
     let mut trials = session.finish(round, Some(&smsc.counts)).await?;
-    if receipts == Receipts::Told {
-        missed(&mut trials[0].audit, outcome.count, &hooks);
+    if receipts == Receipts::Webhook {
+        count_missing(&mut trials[0].audit, outcome.count, &hooks);
     }
     Ok(trials)
 }
 
-/// Adds deliveries that were not reported, or reported twice.
-fn missed(audit: &mut Audit, wanted: u64, hooks: &Hooks) {
+/// Counts deliveries that were not reported, or reported twice.
+fn count_missing(audit: &mut Audit, wanted: u64, hooks: &Hooks) {
     audit.sink_lost += wanted.saturating_sub(hooks.events());
     audit.sink_doubled += hooks.surplus();
 }
@@ -189,7 +189,7 @@ async fn kannel(lab: &Lab, store: Store, receipts: Receipts, round: usize) -> Re
     let promised = outcome.ids.len() as u64;
     let mut audit = Audit { promised, listed: promised, sink_lost: lost.saturating_sub(errors), sink_doubled: doubled, ..Audit::default() };
     if told {
-        missed(&mut audit, outcome.count, &hooks);
+        count_missing(&mut audit, outcome.count, &hooks);
     }
     if !emptied {
         audit.not_delivered = kannel.spooled() as u64;
@@ -282,7 +282,7 @@ fn goals(receipts: Receipts, backend: Backend) -> Goals {
         Receipts::Off => ((of(1.5, 1.2), 3.0), Some((of(0.65, 0.9), 0.5))),
         Receipts::Batched => ((3.0, 5.0), None),
         Receipts::On => ((of(2.5, 1.3), 3.0), Some((of(0.32, 0.6), 0.25))),
-        Receipts::Told => ((of(1.6, 1.0), 3.0), None),
+        Receipts::Webhook => ((of(1.6, 1.0), 3.0), None),
     };
     let spool = (receipts != Receipts::Batched).then(|| of(4.0, 3.0));
     Goals { spool, unsaved, cpu }

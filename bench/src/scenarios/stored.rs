@@ -1,5 +1,4 @@
-//! A full database: the same work before and after a million messages to a
-//! million contacts.
+//! A full database: the same work before and after a million messages to a million contacts.
 
 use anyhow::Result;
 

@@ -1,5 +1,4 @@
-//! Webhooks: three events a message, posted to an endpoint that counts them,
-//! from the first 202 until the last has come.
+//! Webhooks: three events per message, posted to a counting endpoint, from the first 202 until the last event arrives.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One attempt: start it durably, call the provider, write what came of it.
+//! Runs an attempt: records the start, calls the provider, records the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::lane::Slot;
 use crate::{Hint, Shared, retry};
 
 impl Shared {
-    /// Starts the attempt of a message that waited. Who was faster, or what stopped it meanwhile, is found out by the start itself.
+    /// Starts the attempt of a waiting message. Storing the start detects whether another node was faster or the message may not be sent.
     pub(crate) async fn start_and_run(self: &Arc<Self>, mut slot: Slot, hint: Hint) {
-        // Before anything of it is loaded.
+        // Reserved before the request is loaded.
         slot.memory = self.memory.for_request(hint.bytes).await;
         if slot.memory.is_some() && (self.is_stopping() || !self.health.is_fit(self.ids.clock.monotonic())) {
             return slot.unused();
@@ -35,13 +35,13 @@ impl Shared {
             }
             Ok(Transitioned::Missing) => slot.unused(),
             Err(error) => {
-                // Nothing was started, or its commit got no answer and recovery will find it.
+                // Either nothing was started, or the outcome of the commit is unknown and recovery finds it.
                 tracing::warn!(message.id = %hint.id, %error, "an attempt could not be started; the scanner comes back to it");
             }
         }
     }
 
-    /// Calls the provider and writes the result. The slot is given back when that is on disk.
+    /// Calls the provider and records the result. Releases the slot once the result is stored.
     pub(crate) async fn run_attempt(self: &Arc<Self>, slot: Slot, mut message: Box<Message>) {
         let attempt = message.state.detail.attempts.len().saturating_sub(1);
         let bytes = message.request.spooled_bytes();
@@ -52,8 +52,8 @@ impl Shared {
         };
         match &verdict {
             Verdict::Deferred { scope: Scope::Connection, failure, .. } => slot.lane.failed(self, asked, failure),
-            verdict if has_spoken(verdict) => slot.lane.answered(),
-            // What came to nothing on this side, and what nobody knows, says nothing about the connection.
+            verdict if has_responded(verdict) => slot.lane.answered(),
+            // A local failure or an unknown outcome says nothing about the connection.
             _ => {}
         }
         let step = Step::Settle {
@@ -72,7 +72,7 @@ impl Shared {
             self.logs.grown(message.tenant);
             self.metric_buffer.add(message.tenant, address, &state, &changes);
             drop(slot);
-            // A fallback is due at once; everything else is left to the scanner.
+            // A fallback is due at once; the scanner finds everything else.
             if let Wait::Attempt { due_at } = state.wait
                 && due_at <= self.ids.clock.now()
             {
@@ -92,7 +92,7 @@ impl Shared {
                 return Verdict::Deferred { retry_after: None, failure, scope: Scope::Connection };
             }
         };
-        // Boxed, here and below: what few messages need does not make the future of every attempt large.
+        // Boxed, here and below, so that rarely used code does not enlarge the future of every attempt.
         let (attachments, _fetched) = if message.request.attachments.is_empty() {
             (Vec::new(), None)
         } else {
@@ -115,7 +115,7 @@ impl Shared {
         adapter.send(&request).await
     }
 
-    /// A reaction with the provider's id of the message reacted to in place of ours.
+    /// Returns a copy of a reaction that names the message reacted to by the provider's id instead of ours.
     async fn name_for_provider(&self, message: &Message) -> Result<Box<Message>, Verdict> {
         let later = |error: StoreError| {
             let failure = Failure::own(FailureCode::Undeliverable, format!("the message reacted to could not be read: {error}"));
@@ -139,7 +139,7 @@ impl Shared {
         Ok(named)
     }
 
-    /// Writes a fact, however long it takes: what happened must not be lost while the process lives.
+    /// Records a fact, retrying until the node stops: what happened must not be lost while the process lives.
     pub(crate) async fn record(&self, transition: Transition) -> Option<Transitioned> {
         let mut pause = Duration::from_millis(50);
         loop {
@@ -156,7 +156,7 @@ impl Shared {
         }
     }
 
-    /// Counts what messages became.
+    /// Counts the new statuses of messages.
     pub(crate) fn count(&self, changes: &[nuncio_domain::lifecycle::Change]) {
         for change in changes {
             metrics::counter!("nuncio_messages_settled_total", "status" => change.status.as_str()).increment(1);
@@ -169,8 +169,8 @@ impl Shared {
     }
 }
 
-/// Whether the provider answered.
-const fn has_spoken(verdict: &Verdict) -> bool {
+/// Returns whether the provider responded.
+const fn has_responded(verdict: &Verdict) -> bool {
     match verdict {
         Verdict::Accepted { .. } => true,
         Verdict::Deferred { failure, .. } | Verdict::Rejected { failure } => failure.provider_code.is_some(),

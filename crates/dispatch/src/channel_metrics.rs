@@ -1,6 +1,7 @@
-//! Metrics of contact channels and hourly figures, off the hot path: summed in memory, written once a second in transactions of their own.
+//! Collects metrics of contact channels and hourly traffic in memory, and writes them once a second in separate transactions, off the hot
+//! path.
 //!
-//! A crash or a failing database loses at most what was not written yet.
+//! A crash or a failing database loses at most what was not yet written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,20 +15,20 @@ use parking_lot::Mutex;
 
 use crate::Shared;
 
-/// Beyond this many waiting rows results are no longer counted, rather than memory growing without bound.
+/// Maximum number of buffered rows. Beyond it, results are not counted, so that memory stays bounded.
 const ROWS: usize = 100_000;
-/// Rows of one second that count for their country too: shares are known well enough from some.
+/// Maximum number of rows per flush that also count for their country: a sample is enough for a rate.
 const SAMPLE: usize = 200;
 
 #[derive(Debug, Default)]
 pub(crate) struct MetricBuffer {
     rows: Mutex<HashMap<(TenantId, AddressId, Channel), MetricDelta>>,
     traffic: Mutex<Vec<Counted>>,
-    /// Held while they are written beside the rounds.
+    /// Held while a background flush runs.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What one step adds to hourly figures.
+/// What one step adds to the hourly traffic.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     tenant: TenantId,
@@ -39,20 +40,19 @@ struct Counted {
 
 #[derive(Clone, Copy, Debug)]
 enum Count {
-    /// Whether its provider sends receipts.
+    /// Whether the provider sends receipts.
     Sent(bool),
-    /// After so many milliseconds.
+    /// Milliseconds until delivery.
     Delivered(i64),
     Failed,
-    /// Micros of a US dollar.
+    /// Millionths of a US dollar.
     Spent(i64),
 }
 
-/// Countries by address.
 type Countries = HashMap<(TenantId, AddressId), String>;
 
 impl MetricBuffer {
-    /// Counts a step for the hour of its time.
+    /// Counts a step in the hour in which it happened.
     pub(crate) fn add_traffic(&self, tenant: TenantId, transitioned: &Transitioned) {
         let Transitioned::Found { id, applied, spent, state, changes, address, .. } = transitioned else { return };
         let newest = state.detail.attempts.last().map_or(state.route.channel, |attempt| attempt.channel);
@@ -83,9 +83,9 @@ impl MetricBuffer {
         }
     }
 
-    /// Counts what a step that led to `state` says of the recipient's channel.
+    /// Counts what a step that led to `state` shows about the recipient's channel.
     pub(crate) fn add(&self, tenant: TenantId, address: AddressId, state: &State, changes: &[Change]) {
-        // A channel that failed is followed by the fallback, and the message's status does not change.
+        // A fallback follows a failed channel without changing the message's status.
         if let Some(channel) = fell_back_from(state) {
             let mut rows = self.rows.lock();
             if rows.len() < ROWS {
@@ -121,7 +121,7 @@ impl MetricBuffer {
     }
 }
 
-/// The channel of the attempt that has just failed, if another one is to follow.
+/// Returns the channel of the attempt that just failed, if a fallback to another channel follows.
 fn fell_back_from(state: &State) -> Option<Channel> {
     let newest = state.detail.attempts.last()?;
     let failed = newest.status == AttemptStatus::Failed && matches!(state.wait, Wait::Attempt { .. });
@@ -129,8 +129,8 @@ fn fell_back_from(state: &State) -> Option<Channel> {
 }
 
 impl Shared {
-    /// Begins to write what was summed, unless that is under way. It gives way to everything more urgent and may take a while, so it holds
-    /// up no round.
+    /// Starts a flush in the background unless one is running. It yields to more urgent work and can take a while, so no round waits for
+    /// it.
     pub(crate) fn begin_flush(self: &Arc<Self>) {
         let Ok(writing) = Arc::clone(&self.metric_buffer.writing).try_lock_owned() else { return };
         let (shared, working) = (Arc::clone(self), self.tracker.begin());
@@ -142,7 +142,7 @@ impl Shared {
         });
     }
 
-    /// Writes what was summed; answers whether there was anything.
+    /// Writes the buffered metrics; returns whether there were any.
     pub(crate) async fn flush_metric_buffer(&self) -> Result<bool> {
         let (rows, counted) = (self.metric_buffer.take(), std::mem::take(&mut *self.metric_buffer.traffic.lock()));
         if rows.is_empty() && counted.is_empty() {
@@ -167,7 +167,7 @@ impl Shared {
     }
 }
 
-/// The figures of hours, in the order in which they are written.
+/// Returns the hourly sums, in the order in which they are written.
 fn fold<'a>(counted: &[Counted], countries: &'a Countries) -> BTreeMap<(TenantId, Timestamp, Channel, &'a str), Traffic> {
     let mut sums = BTreeMap::<_, Traffic>::new();
     for one in counted {
@@ -190,7 +190,7 @@ fn fold<'a>(counted: &[Counted], countries: &'a Countries) -> BTreeMap<(TenantId
     sums
 }
 
-/// Adds a sample of what happened to the metrics of countries, from which new recipients are judged.
+/// Adds a sample of results to the metrics of countries, which serve as estimates for new recipients.
 async fn add_countries(tx: &mut dyn Tx, sample: &[MetricRow], countries: &Countries) -> Result<()> {
     let mut sums: BTreeMap<(TenantId, Channel, &str), (i64, i64)> = BTreeMap::new();
     for (tenant, address, channel, delta) in sample {
@@ -204,7 +204,7 @@ async fn add_countries(tx: &mut dyn Tx, sample: &[MetricRow], countries: &Countr
     Ok(())
 }
 
-/// Some rows of channels that are chosen by how they do.
+/// Returns a sample of the rows of channels that are chosen by their metrics.
 fn sample(rows: &[MetricRow]) -> Vec<MetricRow> {
     let chosen = |channel: Channel| channel.is_sms() || channel == Channel::Whatsapp;
     rows.iter().filter(|(_, _, channel, _)| chosen(*channel)).take(SAMPLE).copied().collect()

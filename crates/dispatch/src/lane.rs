@@ -28,7 +28,7 @@ const BULK: usize = 512;
 const BULK_SECONDS: f64 = 2.0;
 const BULK_LEAST: usize = 16;
 /// Minimum pause before a throttled lane is checked again.
-const SOON: Duration = Duration::from_millis(2);
+const MIN_PAUSE: Duration = Duration::from_millis(2);
 /// One part in this many of a window is unavailable to bulk messages, so that others find a slot at once.
 const KEPT: usize = 8;
 
@@ -81,7 +81,7 @@ struct LaneState {
     tokens: f64,
     filled_at: Duration,
     /// Whether a timer is set for when the next attempt can start.
-    comes_back: bool,
+    has_timer: bool,
 }
 
 /// A slot of a lane's window. Dropping it admits the next message.
@@ -118,7 +118,7 @@ impl LaneState {
 }
 
 /// Returns this node's equal share of a throttle, per second.
-fn part_of(throttle: Throttle, shared: &Shared) -> f64 {
+fn node_share(throttle: Throttle, shared: &Shared) -> f64 {
     throttle.messages_per_second / shared.live_nodes() as f64
 }
 
@@ -191,7 +191,7 @@ impl Lane {
 
     fn most_bulk(&self) -> usize {
         let Some((throttle, shared)) = self.throttle.zip(self.shared.upgrade()) else { return BULK };
-        let soon = part_of(throttle, &shared) * BULK_SECONDS;
+        let soon = node_share(throttle, &shared) * BULK_SECONDS;
         (soon.ceil() as usize).clamp(BULK_LEAST, BULK)
     }
 
@@ -230,18 +230,18 @@ impl Lane {
     fn take_token(self: &Arc<Self>, state: &mut LaneState, now: Duration) -> bool {
         let Some(throttle) = self.throttle else { return true };
         let Some(shared) = self.shared.upgrade() else { return false };
-        let rate = part_of(throttle, &shared);
+        let rate = node_share(throttle, &shared);
         state.fill(throttle, rate, now);
         if state.tokens >= 1.0 {
             state.tokens -= 1.0;
             return true;
         }
-        if !std::mem::replace(&mut state.comes_back, true) {
-            let (lane, pause) = (Arc::downgrade(self), Duration::from_secs_f64((1.0 - state.tokens) / rate).max(SOON));
+        if !std::mem::replace(&mut state.has_timer, true) {
+            let (lane, pause) = (Arc::downgrade(self), Duration::from_secs_f64((1.0 - state.tokens) / rate).max(MIN_PAUSE));
             shared.runtime.spawn(async move {
                 tokio::time::sleep(pause).await;
                 if let Some(lane) = lane.upgrade() {
-                    lane.state.lock().comes_back = false;
+                    lane.state.lock().has_timer = false;
                     lane.pump();
                 }
             });
@@ -314,7 +314,7 @@ impl Lane {
     fn is_throttled(&self, state: &mut LaneState, now: Duration) -> bool {
         let Some(throttle) = self.throttle else { return false };
         let Some(shared) = self.shared.upgrade() else { return true };
-        state.fill(throttle, part_of(throttle, &shared), now);
+        state.fill(throttle, node_share(throttle, &shared), now);
         state.tokens < 1.0
     }
 

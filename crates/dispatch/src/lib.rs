@@ -1,10 +1,10 @@
-//! The loops that carry messages out.
+//! Sends queued messages.
 //!
-//! A [`Dispatch`] is one incarnation of a node. Per connection it has a [lane](lane): a window of permits and a short list of
-//! messages that wait for one. An attempt is durably started before the provider is called, and its result is written before
-//! its permit is given back, so that what a crash leaves unknown is at most what had a permit.
+//! A [`Dispatch`] is one run of a node. Each connection has a [lane](lane): a window of permits and a short list of messages waiting for
+//! one. The start of an attempt is stored before the provider is called, and its result before its permit is released. So after a crash,
+//! only attempts that held a permit have an unknown outcome.
 //!
-//! Everything periodic happens in [`Dispatch::tick`]: tests call it with a clock of their own, [`Dispatch::run`] calls it in a loop.
+//! [`Dispatch::tick`] does all periodic work: tests call it with their own clock, [`Dispatch::run`] calls it in a loop.
 
 mod attachments;
 mod attempt;
@@ -43,29 +43,29 @@ pub use nodes::is_in;
 pub use outbound::{Hint, Permit};
 pub use track::{Gate, Tracker, Working};
 
-/// How often to look for something to do.
+/// Interval of rounds.
 const EVERY: Duration = Duration::from_millis(100);
-/// How long to wait after a round that failed.
-const AFTER_TROUBLE: Duration = Duration::from_millis(500);
+/// Delay after a failed round.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How often to look for messages that this node owns and forgot.
+/// Interval of the search for messages that this node owns but is not processing.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 
-/// How dispatch behaves.
+/// Settings of dispatch.
 #[derive(Clone, Debug)]
 pub struct DispatchConfig {
-    /// Whether nobody else can work on the database (SQLite): all earlier incarnations are dead at once.
+    /// Whether no other node can use the database (SQLite): all earlier nodes are dead.
     pub sole: bool,
-    /// Whether the database has a clock of its own to compare with (PostgreSQL).
+    /// Whether the database has its own clock to compare with (PostgreSQL).
     pub compare_clocks: bool,
-    /// How long `sent` waits for a receipt.
+    /// How long a `sent` message waits for a receipt.
     pub receipt_wait: Duration,
-    /// How long finished messages, the event log and deliveries are kept. They are kept for ever if this is absent.
+    /// How long finished messages, the event log and deliveries are kept; permanently if `None`.
     pub retention: Option<Duration>,
-    /// Bytes of large requests and of attachments that attempts may hold in memory together.
+    /// Maximum number of bytes of large requests and of attachments that all attempts together hold in memory.
     pub max_in_flight_bytes: usize,
-    /// What the URLs of attachments may lead to.
+    /// Which addresses the URLs of attachments may lead to.
     pub guard: nuncio_net::GuardPolicy,
 }
 
@@ -82,7 +82,7 @@ impl Default for DispatchConfig {
     }
 }
 
-/// One incarnation of a node.
+/// One run of a node.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     shared: Arc<Shared>,
@@ -99,18 +99,18 @@ struct Shared {
     net: nuncio_net::Client,
     node: AtomicI64,
     lanes: RwLock<HashMap<ConnectionId, Arc<Lane>>>,
-    /// Of the worlds of lanes, as of which configuration they were looked at last.
+    /// For each tenant with lanes, the configuration epoch at the last refresh.
     epochs: Mutex<HashMap<TenantId, i64>>,
-    /// Messages that could not be seen to, and until when they are left alone.
+    /// Messages that failed to be processed, and until when they are skipped.
     troubled: Mutex<HashMap<MessageId, Duration>>,
     tracker: Tracker,
     memory: Memory,
     in_flight: InFlight,
     second: Gate,
     forgotten: Gate,
-    /// Up to when chunks that no message uses were purged.
+    /// Time up to which orphaned spool chunks were purged.
     purged: Mutex<Option<Timestamp>>,
-    /// When this node looked through the ids of providers last.
+    /// When this node last searched the provider references for expired ones.
     references: Mutex<Option<Timestamp>>,
     metric_buffer: MetricBuffer,
     running: sessions::Running,
@@ -118,32 +118,32 @@ struct Shared {
     health: nodes::Health,
     peers: Mutex<HashMap<NodeId, nodes::Sighting>>,
     stopping: AtomicBool,
-    /// Whether the node signed off. Held while its row is written.
+    /// Whether the node signed off. Locked while its row is written.
     left: tokio::sync::Mutex<bool>,
-    /// How far messages were looked through whose receipts this node has to ask for again.
     receipt_recovery: receipt_recovery::ReceiptRecovery,
     runtime: tokio::runtime::Handle,
 }
 
-/// What a [`Dispatch`] is made of.
+/// Dependencies of a [`Dispatch`].
 #[derive(Debug)]
 pub struct DispatchDeps {
-    /// The database.
     pub store: Arc<dyn Store>,
-    /// The kinds of adapters.
+    /// The available kinds of adapters.
     pub registry: Registry,
-    /// What adapters are given, clock and randomness among it.
+    /// Passed to adapters; includes clock and randomness.
     pub services: Services,
-    /// Opens provider secrets.
     pub sealer: Sealer,
-    /// Fetches attachments.
     pub net: nuncio_net::Client,
-    /// Counts the work under way, this node's other work too.
+    /// Counts all work in flight on this node, not only that of dispatch.
     pub tracker: Tracker,
 }
 
 impl Dispatch {
-    /// Prepares a node. Must be called inside a Tokio runtime; nothing happens before [`Self::start`].
+    /// Prepares a node; [`Self::start`] starts it.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a Tokio runtime.
     pub fn new(parts: DispatchDeps, config: DispatchConfig) -> Self {
         let DispatchDeps { store, registry, services, sealer, net, tracker } = parts;
         let shared = Arc::new(Shared {
@@ -178,46 +178,46 @@ impl Dispatch {
         Self { shared }
     }
 
-    /// Enters the node, and takes over what dead ones left. A database that was last used long ago has its unfinished messages
-    /// held for a person, since it may be a copy whose messages went out meanwhile.
+    /// Registers the node and recovers the messages of dead ones. If the database was not used for an hour, it may be a copy whose messages
+    /// were sent meanwhile: all unfinished messages are held for a person.
     pub async fn start(&self) -> Result<()> {
         self.shared.enter().await
     }
 
-    /// Runs one round of everything periodic: shows that the node lives, starts what is due, recovers from dead nodes, writes metrics.
-    /// Returns whether there was anything to do.
+    /// Runs one round of all periodic work: heartbeat, due messages, recovery from dead nodes, metrics. Returns whether there was anything
+    /// to do.
     pub async fn tick(&self) -> Result<bool> {
         self.shared.show_life().await?;
         let due = self.shared.find_due().await;
-        self.carry_out(due).await
+        self.run_round(due).await
     }
 
-    /// A round with what is due. Trouble with one part of it keeps no other from its turn.
-    async fn carry_out(&self, due: Result<Vec<DueMessage>>) -> Result<bool> {
-        let seen_to = match due {
+    /// Runs a round with these due messages. A failure in one part does not skip the others.
+    async fn run_round(&self, due: Result<Vec<DueMessage>>) -> Result<bool> {
+        let processed = match due {
             Ok(due) => self.shared.see_to(due).await,
             Err(error) => Err(error),
         };
-        let looked_after = self.look_after().await;
-        Ok(seen_to? | looked_after?)
+        let maintained = self.maintain().await;
+        Ok(processed? | maintained?)
     }
 
-    /// A round without the look for due messages.
-    async fn look_after(&self) -> Result<bool> {
+    /// Runs a round without searching for due messages.
+    async fn maintain(&self) -> Result<bool> {
         let shared = &self.shared;
         shared.pump_all();
         let now = shared.ids.clock.monotonic();
-        if shared.second.opens(now, SECOND) { shared.look_around(now).await } else { Ok(false) }
+        if shared.second.opens(now, SECOND) { shared.run_each_second(now).await } else { Ok(false) }
     }
 
-    /// Writes the metrics that were summed in memory.
+    /// Writes the metrics buffered in memory.
     pub async fn flush_metrics(&self) -> Result<()> {
         self.shared.flush_metric_buffer().await.map(drop)
     }
 
-    /// Ticks until [`Self::stop`].
+    /// Runs rounds until [`Self::stop`].
     pub async fn run(&self) {
-        // In one task: a fault that ends one of them is seen by the others' silence.
+        // In one task: if one loop panics, the heartbeat stops as well and other nodes notice.
         tokio::select! {
             () = self.run_messages() => {}
             () = self.beat() => {}
@@ -226,19 +226,19 @@ impl Dispatch {
         }
     }
 
-    /// Shows that this node lives, for ever, however long a round takes.
+    /// Sends heartbeats indefinitely, however long a round takes.
     async fn beat(&self) {
         loop {
             let shown = self.shared.show_life().await;
             if let Err(error) = &shown {
                 tracing::warn!(%error, "the node could not show that it lives; it is tried again");
             }
-            tokio::time::sleep(if shown.is_ok() { EVERY } else { AFTER_TROUBLE }).await;
+            tokio::time::sleep(if shown.is_ok() { EVERY } else { AFTER_FAILURE }).await;
         }
     }
 
     async fn run_messages(&self) {
-        /// The more is due that cannot be started, the longer a look takes: looking may take one part in so many of the time.
+        /// Scans take at most one part in this many of the time: the more due messages cannot start, the longer a scan takes.
         const SCAN_SHARE: u32 = 20;
         let mut interval = tokio::time::interval(EVERY);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -249,35 +249,35 @@ impl Dispatch {
                 return;
             }
             let outcome = if Instant::now() < scan_at {
-                self.look_after().await
+                self.maintain().await
             } else {
                 let began = Instant::now();
                 let due = self.shared.find_due().await;
                 scan_at = Instant::now() + began.elapsed() * SCAN_SHARE;
-                self.carry_out(due).await
+                self.run_round(due).await
             };
             if let Err(error) = outcome {
                 tracing::warn!(%error, "a round of dispatch failed; it is tried again");
-                tokio::time::sleep(AFTER_TROUBLE).await;
+                tokio::time::sleep(AFTER_FAILURE).await;
             }
         }
     }
 
-    /// Removes idempotency keys whose time is over and chunks of requests that were never accepted. [`Self::run`] does so once a minute.
+    /// Deletes expired idempotency keys and orphaned spool chunks. [`Self::run`] does so once a minute.
     pub async fn purge(&self) -> Result<()> {
         self.shared.purge().await
     }
 
-    /// Deletes what is older than [`DispatchConfig::retention`]. [`Self::run`] does so once a minute.
+    /// Deletes data older than [`DispatchConfig::retention`]. [`Self::run`] does so once a minute.
     pub async fn forget_old(&self) -> Result<()> {
         self.shared.forget_old().await
     }
 
-    /// Starts nothing new, waits for what is under way (at most `patience`), and ends the sessions with providers.
+    /// Starts nothing new, waits for work in flight (at most `patience`), and ends the sessions with providers.
     pub async fn stop(&self, patience: Duration) {
         self.shared.stopping.store(true, Ordering::Release);
         let idle = tokio::time::timeout(patience, self.shared.tracker.idle());
-        // Who fell silent now would be believed dead before its attempts are over.
+        // Without heartbeats, other nodes would declare this one dead before its attempts end.
         let finished = tokio::select! {
             finished = idle => finished.is_ok(),
             () = self.beat() => false,
@@ -290,7 +290,7 @@ impl Dispatch {
         }
     }
 
-    /// Writes what is left in memory, and signs off. Nothing may follow.
+    /// Writes the buffered metrics and signs off. Nothing may follow.
     pub async fn leave(&self) -> Result<()> {
         let flushed = self.flush_metrics().await;
         flushed.and(self.shared.leave().await)
@@ -301,33 +301,33 @@ impl Dispatch {
         self.shared.is_stopping()
     }
 
-    /// This incarnation.
+    /// Returns the id of this node.
     pub fn node(&self) -> NodeId {
         self.shared.node()
     }
 
-    /// Returns whether an incarnation is this one or may be alive elsewhere.
+    /// Returns whether a node is this one or may be alive elsewhere.
     pub fn is_alive(&self, node: NodeId) -> bool {
         node == self.node() || (!self.shared.config.sole && self.shared.peers.lock().contains_key(&node))
     }
 
-    /// Returns the shards that this node looks after; see [`is_in`].
+    /// Returns the shards of this node; see [`is_in`].
     pub fn shards(&self) -> Vec<i16> {
         self.shared.shards()
     }
 
-    /// Signals that readers of event logs wait for.
+    /// Returns the signals that readers of event logs wait for.
     pub fn logs(&self) -> &LogSignals {
         &self.shared.logs
     }
 
-    /// Counts what a person's decision made of a message.
+    /// Counts the effect of a person's decision about a message.
     pub fn count_decision(&self, tenant: TenantId, transitioned: &Transitioned) {
         self.shared.count(transitioned.changes());
         self.shared.metric_buffer.add_traffic(tenant, transitioned);
     }
 
-    /// Counts what a receipt made of its message.
+    /// Counts the effect of a receipt on its message.
     pub fn count_receipt(&self, tenant: TenantId, transitioned: &Transitioned) {
         let Transitioned::Found { applied, state, changes, address, .. } = transitioned else { return };
         self.count_decision(tenant, transitioned);
@@ -338,8 +338,8 @@ impl Dispatch {
 }
 
 impl Shared {
-    /// What is done once a second.
-    async fn look_around(self: &Arc<Self>, now: Duration) -> Result<bool> {
+    /// Runs the work that is due once a second.
+    async fn run_each_second(self: &Arc<Self>, now: Duration) -> Result<bool> {
         let recovered = self.recover_dead().await;
         let forgotten = if self.forgotten.opens(now, FORGOTTEN) { self.recover_forgotten().await } else { Ok(()) };
         let refreshed = self.refresh_lanes().await;
@@ -356,7 +356,7 @@ impl Shared {
     }
 }
 
-/// Runs `work` once a minute until it is dropped. A failure is logged, and `work` runs again a minute later.
+/// Runs `work` once a minute until it is dropped. Logs failures and continues.
 pub async fn each_minute<F: Future<Output = Result<()>>>(work: impl Fn() -> F, trouble: &str) {
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;

@@ -1,4 +1,4 @@
-//! Who is alive, and taking over from who is not.
+//! Tracks which nodes are alive, and recovers the messages of dead ones.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,33 +14,33 @@ use parking_lot::Mutex;
 
 use crate::{Shared, retry};
 
-/// How often a node shows that it lives.
+/// Interval of heartbeats.
 const BEAT: Duration = Duration::from_secs(1);
-/// A node that could not show it for this long starts nothing.
-const SILENT: Duration = Duration::from_secs(5);
-/// A node that others saw silent for this long is dead.
+/// A node without a successful heartbeat for this long starts nothing.
+const MAX_SILENCE: Duration = Duration::from_secs(5);
+/// A node whose heartbeat others saw unchanged for this long is dead.
 const DEAD: Duration = Duration::from_secs(10);
-/// How often clocks are compared, and by how much they may differ.
+/// Interval of clock comparisons, and the maximum difference.
 const COMPARE: Duration = Duration::from_secs(10);
-const CLOCK_OFF: Duration = Duration::from_secs(60);
-/// A database that nobody used for this long may be a restored copy.
+const MAX_CLOCK_OFFSET: Duration = Duration::from_secs(60);
+/// A database unused for this long may be a restored copy.
 const STALE: Duration = Duration::from_secs(3_600);
-/// How long a message that could not be seen to is left alone.
-const ALONE: Duration = Duration::from_secs(60);
-/// Messages of one page.
+/// How long a message that failed to be processed is skipped.
+const SKIP_TIME: Duration = Duration::from_secs(60);
+/// Messages per page.
 const PAGE: u32 = 500;
-/// Shards of the whole installation.
+/// Shards of the installation.
 pub(crate) const SHARDS: i16 = 64;
 
-/// Messages that are worked off together.
+/// Messages that are processed together.
 #[derive(Clone, Copy, Debug)]
 enum Batch {
     OwnedBy(NodeId),
-    /// For an attempt, in a shard.
+    /// Waiting for an attempt, in a shard.
     WaitingIn(i16),
 }
 
-/// Whether this node is fit to work.
+/// Whether this node may start work.
 #[derive(Debug, Default)]
 pub(crate) struct Health(Mutex<Pulse>);
 
@@ -51,7 +51,7 @@ struct Pulse {
     clock_off: bool,
 }
 
-/// What was last seen of another node, and when on our own monotonic clock.
+/// The last heartbeat seen of another node, and when it was seen first, on this node's monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sighting {
     beat: i64,
@@ -59,20 +59,20 @@ pub(crate) struct Sighting {
 }
 
 impl Health {
-    /// Whether this node showed lately that it lives, and its clock is right.
+    /// Returns whether this node's last heartbeat is recent and its clock is right.
     pub(crate) fn is_fit(&self, now: Duration) -> bool {
         let pulse = self.0.lock();
-        !pulse.clock_off && pulse.beat_at.is_some_and(|at| now.saturating_sub(at) < SILENT)
+        !pulse.clock_off && pulse.beat_at.is_some_and(|at| now.saturating_sub(at) < MAX_SILENCE)
     }
 }
 
 impl Shared {
-    /// Enters this node. On a database of one's own, whoever was here before is dead.
+    /// Registers this node. With SQLite, recovers all earlier nodes.
     pub(crate) async fn enter(self: &Arc<Self>) -> Result<()> {
         let now = self.ids.clock.now();
         let nodes = self.store.read().await?.list_nodes().await?;
         let last_used = nodes.iter().map(|n| n.beat_at).max();
-        // Before the first beat: whoever starts after a start that ended half-way has to find the database as old as it is.
+        // Before the first heartbeat: if this start fails half-way, the next one must still see how old the database is.
         if last_used.is_some_and(|at| now.since(at) > STALE) {
             self.hold_all().await?;
         }
@@ -81,9 +81,9 @@ impl Shared {
         let since = self.ids.clock.monotonic();
         for node in nodes {
             if self.config.sole {
-                self.bury(node).await?;
+                self.recover_node(node).await?;
             } else {
-                // Known from the start, so that nothing of theirs is taken for nobody's.
+                // Known from the start, so that messages of live nodes are not mistaken for ones without an owner.
                 self.peers.lock().insert(node.id, Sighting { beat: node.beat, since });
             }
         }
@@ -100,7 +100,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Signs off, so that others need not wait to find out. After that no beat and no registration follows.
+    /// Signs off, so that other nodes need not wait for a timeout. No heartbeat or registration follows.
     pub(crate) async fn leave(&self) -> Result<()> {
         let mut left = self.left.lock().await;
         *left = true;
@@ -112,9 +112,9 @@ impl Shared {
         tx.commit().await
     }
 
-    /// Shows that this node lives, if it is time to, and compares clocks now and then.
+    /// Sends a heartbeat if one is due, and compares clocks at intervals.
     pub(crate) async fn show_life(&self) -> Result<()> {
-        // Held to the end: a beat that runs while the node signs off would register it again.
+        // Held to the end: a heartbeat during sign-off would register the node again.
         let left = self.left.lock().await;
         let now = self.ids.clock.monotonic();
         if *left || self.health.0.lock().beat_at.is_some_and(|at| now.saturating_sub(at) < BEAT) {
@@ -124,11 +124,11 @@ impl Shared {
         let alive = tx.beat(self.node(), self.ids.clock.now()).await?;
         tx.commit().await?;
         if !alive && self.is_stopping() {
-            // It starts nothing more. What it still learns of its attempts is recorded without a row.
+            // A stopping node starts nothing more; results of its attempts are recorded without its row.
             return Ok(());
         }
         if !alive {
-            // Others believed us dead and took our messages. What we still learn of them is recorded; to start new ones we come anew.
+            // Other nodes declared this one dead and recovered its messages. Results are still recorded; new attempts need a new id.
             tracing::error!("this node was declared dead, perhaps after a long pause; it enters again");
             return self.register(self.ids.clock.now()).await;
         }
@@ -143,7 +143,7 @@ impl Shared {
         }
         let theirs = self.store.read().await?.database_time().await?;
         let ours = self.ids.clock.now();
-        let off = theirs.since(ours).max(ours.since(theirs)) > CLOCK_OFF;
+        let off = theirs.since(ours).max(ours.since(theirs)) > MAX_CLOCK_OFFSET;
         if off {
             tracing::error!(ours = %ours, theirs = %theirs, "this node's clock differs from the database's by more than a minute; it accepts nothing");
         }
@@ -152,7 +152,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Declares dead who was silent for too long, and takes over their messages; answers whether there were any.
+    /// Declares silent nodes dead and recovers their messages; returns whether there were any.
     pub(crate) async fn recover_dead(self: &Arc<Self>) -> Result<bool> {
         if self.config.sole {
             return Ok(false);
@@ -170,25 +170,25 @@ impl Shared {
                 sighting.since
             };
             if node.dead || now.saturating_sub(silent_since) >= DEAD {
-                self.bury(node).await?;
+                self.recover_node(node).await?;
                 any = true;
             }
         }
         Ok(any)
     }
 
-    /// Declares a node dead and takes over what it was doing.
-    async fn bury(self: &Arc<Self>, node: Node) -> Result<()> {
+    /// Declares a node dead and recovers its messages.
+    async fn recover_node(self: &Arc<Self>, node: Node) -> Result<()> {
         if !node.dead {
             let mut tx = self.store.begin().await?;
             let dead = tx.mark_dead(node.id, node.beat).await?;
             tx.commit().await?;
             if !dead {
-                return Ok(()); // it lives after all
+                return Ok(()); // it is alive
             }
             tracing::warn!(node = node.id.0, "a node ended without signing off; its messages are taken over");
         }
-        self.work_off(Batch::OwnedBy(node.id), || self.recovery(node.id)).await?;
+        self.step_batch(Batch::OwnedBy(node.id), || self.recovery(node.id)).await?;
         self.peers.lock().remove(&node.id);
         self.receipt_recovery.begin();
         let mut tx = self.store.begin().await?;
@@ -196,13 +196,13 @@ impl Shared {
         tx.commit().await
     }
 
-    /// Recovers what this node owns and forgot, and what is owned by nobody: a node that was paused may have started something under a
-    /// name that the others had forgotten.
+    /// Recovers messages that this node owns but is not processing, and messages of unknown owners: a node that was paused may have started
+    /// attempts after others deleted its row.
     pub(crate) async fn recover_forgotten(&self) -> Result<()> {
         let me = self.node();
         let mut tx = self.store.read().await?;
         let owned = tx.messages_owned_by(me, PAGE + self.in_flight.attempts() as u32).await?;
-        // In this order: a node is entered before it owns anything.
+        // In this order: a node is registered before it owns anything.
         let owners = tx.owners().await?;
         let nodes = tx.list_nodes().await?;
         drop(tx);
@@ -213,7 +213,7 @@ impl Shared {
             }
         }
         for owner in owners.into_iter().filter(|owner| nodes.iter().all(|node| node.id != *owner)) {
-            self.work_off(Batch::OwnedBy(owner), || self.recovery(owner)).await?;
+            self.step_batch(Batch::OwnedBy(owner), || self.recovery(owner)).await?;
         }
         Ok(())
     }
@@ -222,15 +222,15 @@ impl Shared {
         Step::Recover { node, retry_in: retry::after(0, None, &*self.ids.entropy) }
     }
 
-    /// Holds for a person whatever waits for an attempt or was being sent.
+    /// Holds all messages that wait for an attempt or were being sent.
     async fn hold_all(&self) -> Result<()> {
         let hold = || Step::Hold { reason: HeldReason::StaleDatabase };
         let mut held = 0;
         for owner in self.store.read().await?.owners().await? {
-            held += self.work_off(Batch::OwnedBy(owner), hold).await?;
+            held += self.step_batch(Batch::OwnedBy(owner), hold).await?;
         }
         for shard in 0..SHARDS {
-            held += self.work_off(Batch::WaitingIn(shard), hold).await?;
+            held += self.step_batch(Batch::WaitingIn(shard), hold).await?;
         }
         if held > 0 {
             tracing::warn!(held, "the database was last used more than an hour ago; its unfinished messages are held (nuncio held list)");
@@ -238,14 +238,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Nodes that are alive, this one among them.
+    /// Returns the number of live nodes, including this one.
     pub(crate) fn live_nodes(&self) -> usize {
         self.peers.lock().len() + 1
     }
 
-    /// Takes a step with every message of a kind, a page at a time; answers with how many it took effect. What cannot be read is left
-    /// as it is.
-    async fn work_off(&self, batch: Batch, step: impl Fn() -> Step + Send + Sync) -> Result<u64> {
+    /// Applies a step to every message of a batch, page by page; returns how many it changed. Skips messages that cannot be read.
+    async fn step_batch(&self, batch: Batch, step: impl Fn() -> Step + Send + Sync) -> Result<u64> {
         let (mut left, mut done) = (HashSet::new(), 0);
         loop {
             left.extend(self.left_alone());
@@ -260,7 +259,7 @@ impl Shared {
             if page.is_empty() {
                 return Ok(done);
             }
-            // One commit takes them all.
+            // All in one commit.
             let steps = page.iter().map(|message| self.step(message, step()));
             for (message, outcome) in page.iter().zip(join_all(steps).await) {
                 if outcome? {
@@ -272,8 +271,8 @@ impl Shared {
         }
     }
 
-    /// Takes a step with a message, and answers whether it took effect. A message that cannot be read concerns no other: it is named, and
-    /// left alone for a while.
+    /// Applies a step to a message; returns whether it took effect. A message that cannot be read is logged and skipped for a while, so
+    /// that it does not block others.
     pub(crate) async fn step(&self, message: &DueMessage, step: Step) -> Result<bool> {
         let transition = Transition::new(message.tenant, message.id, step, self.ids.clock.now());
         match self.store.transition(transition).await {
@@ -292,10 +291,10 @@ impl Shared {
 
     pub(crate) fn leave_alone(&self, id: MessageId, error: &StoreError) {
         tracing::error!(message.id = %id, %error, "a message cannot be seen to, and is left alone for a while");
-        self.troubled.lock().insert(id, self.ids.clock.monotonic() + ALONE);
+        self.troubled.lock().insert(id, self.ids.clock.monotonic() + SKIP_TIME);
     }
 
-    /// Messages that could not be seen to lately.
+    /// Returns the messages that recently failed to be processed.
     pub(crate) fn left_alone(&self) -> HashSet<MessageId> {
         let now = self.ids.clock.monotonic();
         let mut troubled = self.troubled.lock();
@@ -303,7 +302,7 @@ impl Shared {
         troubled.keys().copied().collect()
     }
 
-    /// The shards that are this node's: of all live nodes, the one with the highest score for a shard takes it (rendezvous hashing).
+    /// Returns the shards of this node: each shard goes to the live node with the highest score for it (rendezvous hashing).
     pub(crate) fn shards(&self) -> Vec<i16> {
         let me = self.node();
         let others: Vec<NodeId> = self.peers.lock().keys().copied().collect();
@@ -316,7 +315,7 @@ pub fn is_in(shards: &[i16], tenant: TenantId) -> bool {
     shards.contains(&(tenant.0.rem_euclid(i64::from(SHARDS)) as i16))
 }
 
-/// A well-mixed function of both (the finaliser of SplitMix64).
+/// Mixes both values (finaliser of SplitMix64).
 fn score(node: NodeId, shard: i16) -> u64 {
     let mut x = (node.0 as u64) ^ (shard as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

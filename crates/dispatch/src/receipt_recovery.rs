@@ -38,7 +38,7 @@ impl ReceiptRecovery {
     }
 
     /// Continues the scan, unless it was restarted meanwhile.
-    fn go_on(&self, scan: Scan) {
+    fn advance(&self, scan: Scan) {
         let mut known = self.0.lock();
         if known.number == scan.number {
             *known = scan;
@@ -63,7 +63,7 @@ impl Shared {
                 None if kinds.is_empty() || shard + 1 >= SHARDS => None,
                 None => Some((shard + 1, None)),
             };
-            self.receipt_recovery.go_on(scan);
+            self.receipt_recovery.advance(scan);
         }
         Ok(asked)
     }

@@ -1,4 +1,4 @@
-//! Deletes what is older than it has to be kept, a step at a time with a pause after each, so that others wait only briefly.
+//! Deletes expired data in small steps with pauses, so that other transactions wait only briefly.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use nuncio_store::Result;
 use crate::Shared;
 use crate::nodes::is_in;
 
-/// Rows of one step.
+/// Rows per step.
 const ROWS: u32 = 200;
-/// A pause is so many times as long as the step before it.
+/// Length of a pause, as a multiple of the step before it.
 const PAUSE: u32 = 4;
-/// How often to look through all ids that providers gave: they are not in the order of time.
-const REFERENCES: Duration = Duration::from_secs(86_400);
+/// Interval of the search through all provider references, which are not ordered by time.
+const REFERENCES_INTERVAL: Duration = Duration::from_secs(86_400);
 
-/// What is in the order of time.
+/// Data ordered by time.
 #[derive(Clone, Copy)]
 enum Kind {
     Messages,
@@ -26,7 +26,7 @@ enum Kind {
 }
 
 impl Shared {
-    /// Deletes what is older than it has to be kept, of the tenants that this node looks after.
+    /// Deletes expired data of this node's tenants.
     pub(crate) async fn forget_old(&self) -> Result<()> {
         let Some(kept) = self.config.retention else { return Ok(()) };
         let now = self.ids.clock.now();
@@ -36,10 +36,10 @@ impl Shared {
         let tenants: Vec<TenantId> = projects.iter().flat_map(|p| [p.live, p.test]).filter(|tenant| is_in(&shards, *tenant)).collect();
         for tenant in &tenants {
             for kind in [Kind::Messages, Kind::Log, Kind::Deliveries, Kind::Strays, Kind::Traffic] {
-                self.forget_all(kind, *tenant, before).await?;
+                self.delete_expired(kind, *tenant, before).await?;
             }
         }
-        if self.references.lock().is_none_or(|last| last.plus(REFERENCES) <= now) {
+        if self.references.lock().is_none_or(|last| last.plus(REFERENCES_INTERVAL) <= now) {
             for tenant in tenants {
                 self.forget_references(tenant, before).await?;
             }
@@ -48,7 +48,7 @@ impl Shared {
         Ok(())
     }
 
-    async fn forget_all(&self, kind: Kind, tenant: TenantId, before: Timestamp) -> Result<()> {
+    async fn delete_expired(&self, kind: Kind, tenant: TenantId, before: Timestamp) -> Result<()> {
         while !self.is_stopping() {
             let began = self.ids.clock.monotonic();
             let mut tx = self.store.begin().await?;
@@ -63,7 +63,7 @@ impl Shared {
             if gone < u64::from(ROWS) {
                 break;
             }
-            self.rest(began).await;
+            self.pause_after(began).await;
         }
         Ok(())
     }
@@ -78,13 +78,13 @@ impl Shared {
             if place.is_none() {
                 break;
             }
-            self.rest(began).await;
+            self.pause_after(began).await;
         }
         Ok(())
     }
 
-    /// Leaves the database to others after a step that began then.
-    async fn rest(&self, began: Duration) {
+    /// Pauses after a step that started at `began`, so that other transactions can run.
+    async fn pause_after(&self, began: Duration) {
         tokio::time::sleep(self.ids.clock.monotonic().saturating_sub(began) * PAUSE).await;
     }
 }

@@ -1,6 +1,6 @@
-//! Validates every response and every webhook of a test against the OpenAPI document.
+//! Validates all responses and webhooks of a test against the OpenAPI document.
 //!
-//! Stricter than clients need to be: a field or header missing from the document is a violation, too.
+//! Stricter than clients need to be: undocumented fields and headers are violations, too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -29,11 +29,11 @@ pub(crate) struct Exchange<'a> {
     pub(crate) target: &'a str,
     pub(crate) status: u16,
     pub(crate) headers: &'a HeaderMap,
-    /// The body of the response; `None` while it is still open.
+    /// Response body; `None` while it is being sent.
     pub(crate) body: Option<&'a [u8]>,
 }
 
-/// Fails the test if a response violates the document. Only paths of the API are documented.
+/// Fails the test if a response violates the document. Only API paths are documented.
 pub(crate) fn check(exchange: Exchange<'_>) {
     let violations = CONTRACT.response(exchange);
     let Exchange { method, target, status, body, .. } = exchange;
@@ -46,14 +46,14 @@ pub(crate) fn webhook(body: &[u8]) -> Vec<String> {
     CONTRACT.webhook(body)
 }
 
-/// Returns the operation of a documented path for a method. Methods are case-sensitive: `PoST` has none.
+/// Returns the operation for a method of a documented path. Methods are case-sensitive: `PoST` has none.
 pub fn operation<'a>(item: &'a Value, method: &str) -> Option<&'a Value> {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].contains(&method);
     let method = if method == Method::HEAD { "get".to_owned() } else { method.to_ascii_lowercase() };
     item.get(method).filter(|_| known)
 }
 
-/// The document with all schemas closed to additional fields.
+/// The document, with all schemas closed to additional fields.
 struct Contract {
     document: Value,
     registry: Registry<'static>,
@@ -90,7 +90,7 @@ impl Contract {
         violations
     }
 
-    /// Returns what is wrong with the response to a request without an operation.
+    /// Validates the response to a request without an operation.
     fn nowhere(&self, exchange: Exchange<'_>, code: ErrorCode) -> Vec<String> {
         if matches!(exchange.status, 401 | 429) {
             return Vec::new(); // a wrong key is rejected before routing
@@ -167,7 +167,7 @@ impl Contract {
         validator
     }
 
-    /// Returns the documented path that matches, the one with the fewest parameters first.
+    /// Returns the documented path that matches; the one with the fewest parameters has priority.
     fn path(&self, path: &str) -> Option<(&String, &Value)> {
         let parameters = |template: &str| template.matches('{').count();
         let paths = self.document["paths"].as_object().expect("paths");
@@ -189,7 +189,7 @@ fn is_of(path: &str, template: &str) -> bool {
 fn close(schema: &mut Value, open: &Value) {
     let Some(object) = schema.as_object_mut() else { return };
     if let Some(Value::Array(parts)) = object.get_mut("allOf") {
-        // A part must stay open to the fields of the others.
+        // A part must accept the fields of the others.
         for part in parts {
             if let Some(pointer) = part["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) {
                 *part = open.pointer(pointer).cloned().expect("a reference that leads somewhere");

@@ -11,15 +11,12 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 
-/// The superuser URL of a PostgreSQL server for tests.
+/// Environment variable with the superuser URL of a PostgreSQL test server.
 const SERVER: &str = "NUNCIO_TEST_PG";
 
-/// Which kind of database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backend {
-    /// SQLite.
     Sqlite,
-    /// PostgreSQL.
     Postgres,
 }
 
@@ -34,7 +31,7 @@ impl Backend {
     }
 }
 
-/// A database that is deleted with its owner.
+/// A database that is deleted when dropped.
 #[derive(Debug)]
 pub enum Database {
     /// A file in a temporary folder.
@@ -88,7 +85,7 @@ impl Database {
         Self::Postgres { server, name }
     }
 
-    /// Returns the target for opening the store.
+    /// Returns the target to open the store with.
     pub fn target(&self) -> Target {
         match self {
             Self::Sqlite(folder) => Target::Sqlite(folder.path().join("nuncio.db")),
@@ -107,7 +104,7 @@ impl Database {
         }
     }
 
-    /// Returns the tables that contain a text, whatever the type of the column.
+    /// Returns the tables that contain a text, in any column.
     pub async fn holders(&self, text: &str) -> Vec<String> {
         let mut found = Vec::new();
         match self {
@@ -126,7 +123,7 @@ impl Database {
                 let mut conn = PgConnection::connect(&self.url()).await.expect("the database");
                 let tables: Vec<(String,)> = sqlx::query_as(POSTGRES_TABLES).fetch_all(&mut conn).await.expect("the schema");
                 for (table,) in tables {
-                    // Bytes are shown in hexadecimal, as are hashes and identifiers: a short run of digits matches by chance.
+                    // Bytes are searched in hexadecimal, like hashes and ids: a short run of digits matches by chance.
                     let query = format!(
                         "SELECT COUNT(*) FROM {table} t WHERE position($1 IN CAST(t AS TEXT)) > 0 \
                          OR length($1) > 3 AND position(encode(convert_to($1, 'UTF8'), 'hex') IN CAST(t AS TEXT)) > 0"
@@ -151,15 +148,15 @@ impl Database {
         conn.close().await.expect("the file closes");
     }
 
-    /// Has the server count the statements of connections that are opened from now on.
+    /// Counts the server's statements on connections opened from now on.
     pub async fn count_statements(&self) {
         let Self::Postgres { server, name } = self else { panic!("only PostgreSQL counts statements") };
-        // Two tests that made the extension at once would get in each other's way.
+        // Tests that create the extension concurrently would conflict.
         execute(server, "SELECT pg_advisory_lock(7); CREATE EXTENSION IF NOT EXISTS pg_stat_statements".to_owned()).await;
         execute(server, format!("ALTER DATABASE {name} SET pg_stat_statements.track = 'top'")).await;
     }
 
-    /// The statements that were counted, with how often each ran.
+    /// Returns the counted statements, with the number of executions.
     pub async fn statements(&self) -> BTreeMap<String, i64> {
         let Self::Postgres { server, name } = self else { panic!("only PostgreSQL counts statements") };
         let mut conn = PgConnection::connect(server).await.expect("the PostgreSQL server of the tests answers");
@@ -167,7 +164,7 @@ impl Database {
         rows.into_iter().collect()
     }
 
-    /// Blocks every writer of messages until [`Held::release`]. The store gives up after a second.
+    /// Blocks all writers of messages until [`Held::release`]. The store gives up after a second.
     pub async fn hold_messages(&self) -> Held {
         if let Self::Sqlite(folder) = self {
             let mut conn = SqliteConnection::connect(&folder.path().join("nuncio.db").to_string_lossy()).await.expect("the file opens");

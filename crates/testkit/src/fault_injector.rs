@@ -1,4 +1,4 @@
-//! Makes the database fail on demand.
+//! Injects database errors.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
 
-/// Injected faults, none by default, and a count of accesses.
+/// Faults to inject, none by default, and a count of transactions.
 #[derive(Debug)]
 pub struct FaultInjector {
-    /// Number of next messages that are stored, but whose accept fails with an unknown outcome.
+    /// Number of accepts that store their message but return an unknown outcome.
     pub lost_accepts: AtomicU32,
-    /// Number of message steps until all further ones fail.
+    /// Number of message steps before all further ones fail.
     pub steps_left: AtomicU32,
-    /// Number of transactions, read and write.
+    /// Number of transactions begun, read and write.
     pub asked: AtomicU32,
 }
 
@@ -23,7 +23,7 @@ impl Default for FaultInjector {
     }
 }
 
-/// Counts down; `false` at zero.
+/// Counts down; returns `false` at zero.
 fn one_less(count: &AtomicU32) -> bool {
     count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok()
 }

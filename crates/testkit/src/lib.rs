@@ -1,6 +1,6 @@
 //! Test harness: the whole server in one process, with a manual clock and seeded randomness.
 //!
-//! [`TestApp`] sends requests through the real router, without a socket; [`TestApp::drain`] runs dispatch until nothing is left to do, and
+//! [`TestApp`] sends requests to the real router, without a socket. [`TestApp::drain`] runs dispatch until nothing is left to do, and
 //! [`TestApp::advance`] moves the clock. Nothing sleeps, and ids and times are the same in every run. Every response is validated against
 //! the OpenAPI document.
 
@@ -58,7 +58,7 @@ pub struct TestApp {
     pub live_key: String,
     /// A key with all permissions in the test environment.
     pub test_key: String,
-    /// Faults of the database.
+    /// Injects database errors.
     pub faults: Arc<FaultInjector>,
     router: Router,
     ids: Ids,
@@ -66,7 +66,6 @@ pub struct TestApp {
     options: Options,
 }
 
-/// Settings of a [`TestApp`].
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Requests per minute and environment; 0 means no limit, the default.
@@ -80,13 +79,13 @@ pub struct Options {
     pub dispatch: DispatchConfig,
     /// Adapter kinds.
     pub registry: Registry,
-    /// Sends codes that verify inbound email addresses.
+    /// Sends codes to verify inbound email addresses.
     pub code_relay: Option<CodeRelay>,
     /// Verifies users who sign in through an OpenID provider.
     pub oidc: Option<Oidc>,
     /// External reviewer of broadcasts, in addition to the built-in review.
     pub reviewer: Option<Reviewer>,
-    /// Whether [`TestApp::statements`] is asked; takes PostgreSQL.
+    /// Whether to count statements, for [`TestApp::statements`]. Requires PostgreSQL.
     pub counts_statements: bool,
 }
 
@@ -128,7 +127,7 @@ impl TestResponse {
         self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
     }
 
-    /// Fails the test unless the status is `status`; prints the body.
+    /// Fails the test and prints the body unless the status is `status`.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
@@ -137,12 +136,12 @@ impl TestResponse {
 }
 
 impl TestApp {
-    /// Starts on a new SQLite database.
+    /// Starts with a new SQLite database.
     pub async fn start() -> Self {
         Self::with(Backend::Sqlite, Options::default()).await
     }
 
-    /// Starts on a new database of this kind.
+    /// Starts with a new database.
     pub async fn on(backend: Backend) -> Self {
         Self::with(backend, Options::default()).await
     }
@@ -172,7 +171,7 @@ impl TestApp {
         key.secret.expose().clone()
     }
 
-    /// Sets up a provider account for the default live sender.
+    /// Adds a connection to the default live sender.
     pub async fn connect(&self, channel: Channel, kind: &str, settings: Value, secrets: Value) {
         let world = self.node.core.tenant_config(self.project.live).await.expect("the live world");
         let sender = world.default_sender().expect("a default sender").id;
@@ -182,7 +181,7 @@ impl TestApp {
         self.node.core.senders().put_connection(self.project.live, sender, channel, put, true).await.expect("a good connection");
     }
 
-    /// Sets the webhook of a sender of the test environment, or of the environment itself, with this signing secret.
+    /// Sets the webhook of a sender of the test environment, or of the environment.
     pub async fn set_webhook(&self, sender: Option<SenderId>, url: &str, events: &[EventType], secret: &str) {
         let secrets = Map::from_iter([("current".to_owned(), Value::from(secret))]);
         let sealed = sealer().seal(Row::Webhook(self.tenant(), sender), &secrets, &*self.ids.entropy).expect("sealed");
@@ -238,7 +237,7 @@ impl TestApp {
         TestResponse { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
     }
 
-    /// Sends a request unchanged and leaves the response body unread. The request body can be a stream.
+    /// Sends a request unchanged, without reading the response body. The request body can be a stream.
     pub async fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
         let (parts, body) = self.exchange(method, path, headers, body).await.into_parts();
         check(method, path, &parts, None);
@@ -255,7 +254,7 @@ impl TestApp {
         self.router.clone().oneshot(request).await.expect("the router cannot fail")
     }
 
-    /// Serves on a local port like the binary. Connection timeouts use the machine's clock.
+    /// Serves on a local port, like the binary. Connection timeouts use the machine's clock.
     pub async fn listen(&self) -> SocketAddr {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -291,7 +290,7 @@ impl TestApp {
         self.drain().await;
     }
 
-    /// Simulates a crash: the node ends without unregistering, and another starts on the same database.
+    /// Simulates a crash: the node ends without signing off, and another starts on the same database.
     pub async fn crash(&mut self) {
         self.try_crash().await.expect("the node enters");
     }
@@ -313,7 +312,7 @@ impl TestApp {
         self.database.execute(statement).await;
     }
 
-    /// How often `action` has the server run each kind of statement.
+    /// Returns how often the server runs each kind of statement during `action`.
     pub async fn statements(&self, action: impl Future) -> BTreeMap<String, i64> {
         let before = self.database.statements().await;
         action.await;
@@ -325,7 +324,7 @@ impl TestApp {
         after
     }
 
-    /// Blocks every writer of messages until [`Held::release`]. The store gives up after a second.
+    /// Blocks all writers of messages until [`Held::release`]. The store gives up after a second.
     pub async fn hold_messages(&self) -> Held {
         self.database.hold_messages().await
     }
@@ -360,7 +359,7 @@ pub fn sealer() -> Sealer {
     Sealer::parse(Sealer::generate(&SeededEntropy::new(7)).expose()).expect("a key")
 }
 
-/// Makes a node on `database`, not registered yet.
+/// Creates a node on `database`, not registered yet.
 async fn boot(database: &Database, ids: &Ids, options: &Options, faults: &Arc<FaultInjector>) -> (Node, Router) {
     let store = nuncio_store_sql::open(&database.target()).await.expect("the database opens");
     let store = fault_injector::with(Arc::clone(faults), store);

@@ -6,12 +6,12 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
-/// The Python that runs the peers.
+/// Returns the Python interpreter for third-party peers.
 pub fn peer_python() -> PathBuf {
     std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(|| repository().join(".peers/venv/bin/python"), PathBuf::from)
 }
 
-/// A running mail server. Stops with its owner.
+/// A running mail server. Stops when dropped.
 #[derive(Debug)]
 pub struct Mailbox {
     /// The port on 127.0.0.1.
@@ -55,7 +55,7 @@ fn read(lines: &mut BufReader<ChildStdout>) -> Value {
     serde_json::from_str(&line).unwrap_or_else(|_| panic!("the SMTP peer ended: {line:?}"))
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a workspace").to_owned()
 }

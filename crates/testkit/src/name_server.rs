@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
-/// TXT records by name; [`NameServer::BROKEN`] makes the server respond with SERVFAIL, and a missing name does not exist.
+/// Serves TXT records by name; for [`NameServer::BROKEN`] it responds with SERVFAIL, for a missing name with NXDOMAIN.
 #[derive(Debug)]
 pub struct NameServer {
     pub address: SocketAddr,
@@ -20,7 +20,7 @@ impl NameServer {
     /// Makes a name fail temporarily.
     pub const BROKEN: &str = "SERVFAIL";
 
-    /// Starts a server with these records: names without the trailing dot, and texts.
+    /// Starts a server with these records: names without a trailing dot, and texts.
     pub async fn start(records: &[(&str, &str)]) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
         let address = socket.local_addr().expect("its address");

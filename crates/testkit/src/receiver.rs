@@ -1,4 +1,4 @@
-//! A webhook endpoint that responds as told and records its requests.
+//! A webhook endpoint with configurable responses that records its requests.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// A running endpoint. Stops with its owner, and fails the test if a webhook violated the OpenAPI document.
+/// A running endpoint. Stops when dropped, and fails the test if a webhook violated the OpenAPI document.
 #[derive(Debug)]
 pub struct Receiver {
     pub url: String,
@@ -35,7 +35,7 @@ struct Inner {
 #[derive(Clone, Debug)]
 pub struct Posted {
     pub headers: HeaderMap,
-    /// Its body, byte for byte.
+    /// Request body, byte for byte.
     pub bytes: Bytes,
     /// The response status.
     pub answered: u16,
@@ -80,7 +80,7 @@ impl Receiver {
         self.holds.send_replace(holds);
     }
 
-    /// Responds to each request with its own body.
+    /// Responds to each request with its body.
     pub fn echo(&self) {
         self.shared.lock().echoes = true;
     }

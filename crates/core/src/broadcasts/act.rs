@@ -1,4 +1,4 @@
-//! What can be done with a broadcast: send, schedule, pause, resume, cancel, escalate, retry the review; and what an operator decides.
+//! Actions on broadcasts: send, schedule, pause, resume, cancel, escalate, retry the review, and the operator's decision.
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, Status, apply};
 use nuncio_domain::page::PageRequest;
@@ -12,11 +12,11 @@ use super::view::BroadcastView;
 use crate::base::{Caller, UseCase, parse_id};
 use crate::messages::routing;
 
-/// Escalated broadcasts that are shown to an operator at once.
+/// Maximum number of escalated broadcasts that are returned.
 const ESCALATED: u32 = 100;
 
 impl Broadcasts<'_> {
-    /// Begins the way of a draft: review, then its time, then its recipients.
+    /// Submits a draft for review; after approval, it is sent at its scheduled time.
     pub async fn send(&self, caller: &Caller, id: &str, command: SendBroadcast) -> Result<BroadcastView> {
         caller.require(UseCase::SendBroadcast)?;
         if let Some(at) = command.scheduled_at {
@@ -25,17 +25,17 @@ impl Broadcasts<'_> {
         let id = parse_id(id, "broadcast")?;
         let broadcast = self.find(caller.tenant, id).await?;
         if broadcast.status == Status::Draft && broadcast.total > 0 {
-            self.can_go(&broadcast).await?;
+            self.ensure_sendable(&broadcast).await?;
             self.require_values(&broadcast).await?;
         }
-        self.review_anew(broadcast, BroadcastAction::Send, |broadcast| {
+        self.submit_for_review(broadcast, BroadcastAction::Send, |broadcast| {
             broadcast.body.scheduled_at = command.scheduled_at.or(broadcast.body.scheduled_at);
         })
         .await
     }
 
-    /// Fails when nothing of it could be sent.
-    async fn can_go(&self, broadcast: &Broadcast) -> Result<()> {
+    /// Fails if the broadcast has nothing that can be sent.
+    async fn ensure_sendable(&self, broadcast: &Broadcast) -> Result<()> {
         let config = self.tenant_config(broadcast.tenant).await?;
         let template = self.template_of(broadcast).await?;
         if config.sender(broadcast.sender).is_none() {
@@ -50,7 +50,7 @@ impl Broadcasts<'_> {
         if channel == Channel::Whatsapp && !approved { Err(routing::not_approved()) } else { Ok(()) }
     }
 
-    /// Sends a scheduled broadcast at another time.
+    /// Reschedules a scheduled broadcast.
     pub async fn schedule(&self, caller: &Caller, id: &str, command: ScheduleBroadcast) -> Result<BroadcastView> {
         caller.require(UseCase::ScheduleBroadcast)?;
         let at = command.scheduled_at;
@@ -66,13 +66,13 @@ impl Broadcasts<'_> {
         .await
     }
 
-    /// Stops it until it is resumed. What was handed over and no provider has yet is taken back.
+    /// Pauses a broadcast. Withdraws queued messages that no provider has yet.
     pub async fn pause(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(UseCase::PauseBroadcast)?;
         self.act_on(caller, id, BroadcastAction::Pause, |_, _| Ok(())).await
     }
 
-    /// Goes on handing over.
+    /// Resumes a paused broadcast.
     pub async fn resume(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(UseCase::ResumeBroadcast)?;
         self.act_on(caller, id, BroadcastAction::Resume, |broadcast, _| {
@@ -82,30 +82,30 @@ impl Broadcasts<'_> {
         .await
     }
 
-    /// Stops permanently. What was handed over and no provider has yet is taken back.
+    /// Cancels a broadcast permanently. Withdraws queued messages that no provider has yet.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(UseCase::CancelBroadcast)?;
         self.act_on(caller, id, BroadcastAction::Cancel, |_, _| Ok(())).await
     }
 
-    /// Asks for a person to look at a rejected broadcast.
+    /// Requests a decision by a person about a rejected broadcast.
     pub async fn escalate(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(UseCase::EscalateBroadcast)?;
         self.act_on(caller, id, BroadcastAction::Escalate, |_, _| Ok(())).await
     }
 
-    /// Has the edited content of a rejected broadcast reviewed.
+    /// Submits the edited content of a rejected broadcast for review.
     pub async fn retry_review(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(UseCase::RetryBroadcastReview)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         if broadcast.status == Status::Rejected {
             self.require_values(&broadcast).await?;
         }
-        self.review_anew(broadcast, BroadcastAction::RetryReview, |_| {}).await
+        self.submit_for_review(broadcast, BroadcastAction::RetryReview, |_| {}).await
     }
 
-    /// Sets aside what a broadcast may cost, and has it reviewed.
-    async fn review_anew(
+    /// Reserves the maximum cost of a broadcast, and starts its review.
+    async fn submit_for_review(
         &self,
         broadcast: Broadcast,
         action: BroadcastAction,
@@ -147,14 +147,14 @@ impl Broadcasts<'_> {
         Ok(())
     }
 
-    /// Broadcasts of an environment that wait for an operator, newest first.
+    /// Returns the broadcasts of an environment that wait for an operator, newest first.
     pub async fn escalated(&self, tenant: TenantId) -> Result<Vec<BroadcastView>> {
         let page = PageRequest::newest(ESCALATED);
         let page = self.inner.store.read().await?.list_broadcasts(tenant, &[Status::Escalated], page).await?;
         Ok(page.items.iter().map(BroadcastView::from).collect())
     }
 
-    /// An operator lets an escalated broadcast through, or refuses it permanently. `reason` is shown to whoever made it.
+    /// Approves an escalated broadcast, or rejects it permanently. `reason` is shown to the broadcast's author.
     pub async fn decide_review(&self, tenant: TenantId, id: &str, approve: bool, reason: Option<&str>) -> Result<BroadcastView> {
         let broadcast = self.find(tenant, parse_id(id, "broadcast")?).await?;
         let action = |broadcast: &Broadcast| {
@@ -179,7 +179,7 @@ impl Broadcasts<'_> {
     }
 }
 
-/// Whether its time is still to come.
+/// Returns whether the scheduled time is in the future.
 pub(super) fn is_ahead(broadcast: &Broadcast, now: Timestamp) -> bool {
     broadcast.body.scheduled_at.is_some_and(|at| at > now)
 }

@@ -1,4 +1,4 @@
-//! Recipients from the contacts that a project knows.
+//! Adds recipients from a project's contacts.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ use super::{Broadcasts, contacts};
 use crate::base::{Caller, Change, UseCase, parse_id};
 use crate::contacts::{CHANNELS, Person, people};
 
-/// Contacts that are read, and written as recipients, at once.
+/// Contacts per read and per transaction.
 const PAGE: u32 = 500;
-/// Contacts that cannot be recipients and are shown; the others are counted.
+/// Maximum number of rejected contacts that are listed; further ones are only counted.
 const SHOWN: usize = 1_000;
 
 /// Which contacts become recipients. An absent field does not filter; without any, all contacts are selected.
@@ -68,14 +68,15 @@ pub struct SelectedContacts {
 }
 
 impl Broadcasts<'_> {
-    /// Adds contacts that match to a draft, page by page. One that is cut off can be repeated: who was added already is a duplicate then.
+    /// Adds matching contacts to a draft, page by page. An interrupted request can be repeated: contacts that were added count as
+    /// duplicates.
     pub async fn select_contacts(&self, caller: &Caller, id: &str, asked: SelectContacts) -> Result<SelectedContacts> {
         caller.require(UseCase::SelectBroadcastContacts)?;
         caller.require(Permission::ContactsRead)?;
         let id: BroadcastId = parse_id(id, "broadcast")?;
         let broadcast = self.find(caller.tenant, id).await?;
         apply(broadcast.standing(""), BroadcastAction::Prepare)?;
-        let asked = asked.checked()?;
+        let asked = asked.validated()?;
         let template = self.template_of(&broadcast).await?;
         let filter = ContactFilter { metadata: asked.metadata.clone(), ..ContactFilter::default() };
         let (mut selected, mut before, mut through) = (SelectedContacts::default(), None, false);
@@ -101,7 +102,7 @@ impl Broadcasts<'_> {
         Ok(selected)
     }
 
-    /// The recipients among `persons`; counts the others.
+    /// Returns the recipients among `persons`; counts the others.
     fn recipients(
         &self,
         asked: &SelectContacts,
@@ -114,7 +115,7 @@ impl Broadcasts<'_> {
         let mut new = Vec::new();
         for person in persons.iter().filter(|person| asked.matches(person)) {
             selected.matched += 1;
-            let Some(to) = reached(person, broadcast.channel.requested()) else {
+            let Some(to) = reachable_address(person, broadcast.channel.requested()) else {
                 selected.unreachable += 1;
                 continue;
             };
@@ -139,8 +140,8 @@ impl Broadcasts<'_> {
 }
 
 impl SelectContacts {
-    /// The filter with its countries in upper case; all faults at once.
-    fn checked(mut self) -> Result<Self> {
+    /// Validates the filter, with all errors at once, and converts its countries to upper case.
+    fn validated(mut self) -> Result<Self> {
         let mut faults = Vec::new();
         for (at, code) in self.countries.iter_mut().enumerate() {
             *code = code.trim().to_uppercase();
@@ -183,7 +184,7 @@ impl SelectContacts {
             && self.last_inbound_before.is_none_or(|before| newest.is_none_or(|at| at < before))
     }
 
-    /// The variables of one contact; fields that it lacks are absent.
+    /// Returns the variables of a contact, without fields that it lacks.
     fn values(&self, person: &Person) -> BTreeMap<String, String> {
         let detail = &person.contact.detail;
         let value = |field: &str| match field {
@@ -195,7 +196,7 @@ impl SelectContacts {
     }
 }
 
-/// A value of the metadata as it stands in a message; `None` for what is not a single value.
+/// Returns a metadata value as text; `None` for arrays, objects and null.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -205,9 +206,9 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The address by which a broadcast reaches someone: the primary one of its channel, else any of the same kind. `smart` reaches phone
-/// numbers before email addresses.
-fn reached(person: &Person, channel: RequestedChannel) -> Option<&Recipient> {
+/// Returns the address by which a broadcast reaches a contact: the primary one of its channel, otherwise any of the same kind. `smart`
+/// prefers phone numbers to email addresses.
+fn reachable_address(person: &Person, channel: RequestedChannel) -> Option<&Recipient> {
     let primary = |channel: Channel| {
         let id = person.primary(channel.of_contact())?;
         person.channel(id).map(|own| &own.address.recipient)

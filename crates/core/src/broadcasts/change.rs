@@ -1,4 +1,4 @@
-//! Changing a broadcast: the state machine, money and events in one transaction, on the newest state.
+//! Changes a broadcast: state machine, money and events in one transaction, based on the current state.
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, Status, apply};
 use nuncio_domain::event::{EventType, ResourceKind};
@@ -14,7 +14,7 @@ use super::money::{self, Estimate};
 use super::view::BroadcastView;
 use crate::base::Change;
 
-/// How often a change that lost a race is made again.
+/// Maximum number of tries after lost races.
 const TRIES: usize = 5;
 
 impl Broadcasts<'_> {
@@ -23,7 +23,7 @@ impl Broadcasts<'_> {
         found.ok_or_else(|| Error::not_found("broadcast"))
     }
 
-    /// Carries out an operation, with `edit` applied to what it leads to. Of two at once the second one finds the first one done.
+    /// Applies an action, and `edit` to the resulting broadcast. Of two concurrent changes, the second sees the result of the first.
     pub(super) async fn change(
         &self,
         tenant: TenantId,
@@ -34,7 +34,7 @@ impl Broadcasts<'_> {
         self.change_as(tenant, id, |_| action, None, edit).await
     }
 
-    /// The same for an operation that depends on the newest state, or that sets money aside: that takes an estimate.
+    /// Like [`Self::change`], for actions that depend on the current state or reserve money, which needs an estimate.
     pub(super) async fn change_as(
         &self,
         tenant: TenantId,
@@ -71,7 +71,7 @@ impl Broadcasts<'_> {
             }
             let mut rest = Micros(0);
             if releases {
-                // Nobody is handed over any more, now that the row is locked: what was taken over is known permanently.
+                // The row is locked, so no recipient is enqueued any more and the spent amount is final.
                 broadcast.counts = tx.find_broadcast(tenant, id).await?.map_or(before.counts, |fresh| fresh.counts);
                 rest = Broadcast { counts: broadcast.counts, ..before.clone() }.unspent();
             }
@@ -93,7 +93,7 @@ impl Broadcasts<'_> {
     }
 }
 
-/// What the audit log calls an operation of a person.
+/// Returns the audit log's verb for an action.
 const fn verb(operation: BroadcastAction) -> &'static str {
     match operation {
         BroadcastAction::Send => "send",
@@ -109,7 +109,7 @@ const fn verb(operation: BroadcastAction) -> &'static str {
     }
 }
 
-/// What a new status means for the rest.
+/// Sets the fields that follow from a new status.
 fn enter(broadcast: &mut Broadcast, status: Status, now: Timestamp) {
     broadcast.status = status;
     if status == Status::Sending {
@@ -122,13 +122,13 @@ fn enter(broadcast: &mut Broadcast, status: Status, now: Timestamp) {
     broadcast.due_at = match status {
         Status::PendingReview | Status::Sending => Some(now),
         Status::Scheduled => broadcast.body.scheduled_at,
-        // What was handed over and no provider has yet is taken back.
+        // Queued messages that no provider has yet are withdrawn.
         Status::Paused | Status::Cancelled if broadcast.counts.handled() > 0 => Some(now),
         _ => None,
     };
 }
 
-/// One occurrence for each status on the way.
+/// Returns an event with an occurrence for each status passed.
 fn event(broadcast: &Broadcast, version: i64, from: Status, path: &[Status]) -> NewEvent {
     let previous = std::iter::once(&from).chain(path);
     let occurrence = |(previous, status): (&Status, &Status)| {

@@ -1,4 +1,4 @@
-//! Whether a broadcast can be sent by its channel: everything that is wrong, at once.
+//! Validates a broadcast against its channel.
 
 use nuncio_domain::broadcast::Broadcast;
 use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, limits};
@@ -8,8 +8,8 @@ use super::{safety, variables};
 use crate::base::{FieldErrors, check_metadata};
 use crate::messages::{routing, validate};
 
-/// Gathers every fault. A smart broadcast must be good for SMS, which most of its recipients may get, and for email if it has a subject
-/// or HTML.
+/// Returns all errors. A smart broadcast must be valid for SMS, which most of its recipients may get, and for email if it has a subject or
+/// HTML.
 pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut faults = FieldErrors { errors: &mut errors };

@@ -1,4 +1,4 @@
-//! What a caller asks of broadcasts.
+//! Request types for broadcasts.
 
 use std::collections::BTreeMap;
 

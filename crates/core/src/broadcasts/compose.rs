@@ -1,5 +1,4 @@
-//! What can be seen of a broadcast before it is sent: the message to one recipient, a test message, what it would cost and take; and a
-//! copy of it to begin with.
+//! Previews, tests, estimates and clones broadcasts.
 
 use std::collections::BTreeMap;
 
@@ -117,11 +116,11 @@ pub struct ChannelEstimate {
     pub estimated_cost: Option<Micros>,
 }
 
-/// Reasons that are told apart; more are counted as one.
+/// Maximum number of distinct reasons; further ones are combined.
 const REASONS: usize = 20;
 
 impl Broadcasts<'_> {
-    /// The message that one recipient would get now.
+    /// Returns the message that a recipient would get now.
     pub async fn preview(&self, caller: &Caller, id: &str, asked: PreviewBroadcast) -> Result<BroadcastPreview> {
         caller.require(UseCase::PreviewBroadcast)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
@@ -136,7 +135,7 @@ impl Broadcasts<'_> {
         Ok(BroadcastPreview { text, subject, html_body, plan })
     }
 
-    /// Sends the message of a broadcast to someone who need not be one of its recipients. It is a message like any other.
+    /// Sends a broadcast's message to any address, as an ordinary message.
     pub async fn test(&self, caller: &Caller, id: &str, asked: TestBroadcast) -> Result<MessageView> {
         caller.require(Permission::BroadcastsRead)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
@@ -152,7 +151,7 @@ impl Broadcasts<'_> {
         self.messages().send(caller, command(self, &composer, &contact)?, options(&broadcast)).await
     }
 
-    /// A draft with the content of another broadcast, and none of its recipients.
+    /// Creates a draft with the content of another broadcast, without recipients.
     pub async fn clone(&self, caller: &Caller, id: &str, asked: CloneBroadcast) -> Result<BroadcastView> {
         caller.require(UseCase::CloneBroadcast)?;
         let original = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
@@ -181,7 +180,7 @@ impl Broadcasts<'_> {
         Ok(view)
     }
 
-    /// What a broadcast would do if it were sent now. Every recipient is looked at.
+    /// Returns what a broadcast would do if it were sent now. Reads every recipient.
     pub async fn forecast(&self, caller: &Caller, id: &str) -> Result<BroadcastEstimate> {
         caller.require(UseCase::EstimateBroadcast)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
@@ -226,7 +225,7 @@ impl Broadcasts<'_> {
         Ok(out)
     }
 
-    /// A recipient by id, or the first one who was not handed over.
+    /// Returns a recipient by id, or the first pending one.
     async fn one_contact(&self, broadcast: &Broadcast, id: Option<&str>) -> Result<NewBroadcastContact> {
         let mut tx = self.inner.store.read().await?;
         let Some(id) = id else {

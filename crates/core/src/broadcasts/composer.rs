@@ -1,4 +1,4 @@
-//! Makes the message to each recipient of a broadcast.
+//! Composes the messages of a broadcast.
 
 use std::sync::Arc;
 
@@ -16,7 +16,6 @@ use crate::messages::SendMessage;
 use crate::messages::plan::{self, Planned, Planner};
 use crate::messages::routing::RoutingInputs;
 
-/// Makes the messages of a broadcast.
 pub(super) struct Composer<'a> {
     pub(super) broadcast: &'a Broadcast,
     pub(super) config: Arc<TenantConfig>,
@@ -25,7 +24,7 @@ pub(super) struct Composer<'a> {
 }
 
 impl Broadcasts<'_> {
-    /// The inner error is what becomes of every recipient.
+    /// Prepares to compose messages. With the inner error, every recipient fails.
     pub(super) async fn composer<'a>(&self, broadcast: &'a Broadcast) -> Result<std::result::Result<Composer<'a>, Failure>> {
         let config = self.tenant_config(broadcast.tenant).await?;
         let Some(sender) = config.sender(broadcast.sender).cloned() else {
@@ -40,7 +39,7 @@ impl Broadcasts<'_> {
         }
     }
 
-    /// Plans the message to one recipient. `explores`: another good channel may be tried now and then.
+    /// Plans the message to a recipient. If `explores`, another good channel is tried occasionally.
     pub(super) fn plan_contact(
         &self,
         composer: &Composer<'_>,
@@ -53,14 +52,14 @@ impl Broadcasts<'_> {
         let planner = Planner { config, sender, known, ids: self.ids(), now, lenient: false, explores, template: template.as_ref() };
         let mut planned = planner.plan(command(self, composer, contact)?)?;
         plan::keep_window(&planned, known)?;
-        // Told by the provider's answer too, unless that is lost and a person says that the message was sent.
+        // The provider's response shows this too, unless it is lost and a person reports that the message was sent.
         let no_receipts = !self.inner.dispatch.has_receipts(broadcast.tenant, &planned.connection);
         planned.accept.message.state.detail.broadcast = Some(Membership::new(broadcast.id, contact.id, no_receipts));
         Ok(planned)
     }
 }
 
-/// The message to one recipient, as a caller would ask for it.
+/// Returns the message to a recipient as a request to send it.
 pub(super) fn command(core: &Core, composer: &Composer<'_>, contact: &NewBroadcastContact) -> Result<SendMessage> {
     let mut command = content::message(composer.broadcast);
     command.to.clone_from(&contact.recipient.identifier);

@@ -1,4 +1,4 @@
-//! The recipients of a broadcast.
+//! Adds, lists and deletes recipients of a broadcast.
 
 use std::collections::HashSet;
 
@@ -50,8 +50,7 @@ pub struct RefusedContact {
 }
 
 impl Broadcasts<'_> {
-    /// Adds recipients to a draft. Those that cannot be are told, and do not keep the others out.
-    /// The 409 of a repeat shows the broadcast.
+    /// Adds recipients to a draft. Invalid ones are reported and do not affect the others. After a repeat, the 409 contains the broadcast.
     pub async fn add_contacts(&self, caller: &Caller, id: &str, command: AddBroadcastContacts, key: Option<&str>) -> Result<AddedContacts> {
         caller.require(UseCase::AddBroadcastContacts)?;
         let id: BroadcastId = parse_id(id, "broadcast")?;
@@ -62,7 +61,7 @@ impl Broadcasts<'_> {
         let conflict =
             |repeat: Repeat| idempotency::conflict(caller, rights::BROADCAST, &BroadcastView::from(&broadcast), repeat.same_request);
         if let Err(error) = apply(broadcast.standing(""), BroadcastAction::Prepare) {
-            // That it was done already goes before that it cannot be done now.
+            // A repeat must be detected first: it is reported even if the action is impossible now.
             let mut tx = self.inner.store.begin().await?;
             let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await?;
             return Err(repeat.map_or(error, conflict));
@@ -87,7 +86,7 @@ impl Broadcasts<'_> {
                 }
             }
         }
-        // In this order they are also handed over.
+        // Recipients are enqueued in this order.
         new.sort_unstable_by_key(|contact| contact.id);
         let mut tx = self.inner.store.begin().await?;
         if let Some(repeat) = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await? {
@@ -105,7 +104,7 @@ impl Broadcasts<'_> {
         Ok(outcome)
     }
 
-    /// A page of recipients.
+    /// Returns a page of recipients.
     pub async fn list_contacts(&self, caller: &Caller, id: &str, asked: &ListBroadcastContacts) -> Result<Listed<BroadcastContactView>> {
         caller.require(UseCase::ListBroadcastContacts)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
@@ -120,7 +119,7 @@ impl Broadcasts<'_> {
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
-    /// Removes a recipient from a draft.
+    /// Deletes a recipient from a draft.
     pub async fn delete_contact(&self, caller: &Caller, id: &str, contact: &str) -> Result<()> {
         caller.require(UseCase::DeleteBroadcastContact)?;
         let id = parse_id(id, "broadcast")?;
@@ -142,7 +141,7 @@ impl Broadcasts<'_> {
     }
 }
 
-/// The statuses as they are stored: in a cancelled broadcast nobody is pending, and who was is skipped. `None` for those of nobody.
+/// Maps statuses to stored ones: in a cancelled broadcast, pending recipients are shown as skipped. `None` if no recipient can match.
 fn stored(asked: &[ContactStatus], broadcast: &Broadcast) -> Option<Vec<ContactStatus>> {
     let mut status = asked.to_vec();
     if broadcast.status == Status::Cancelled && !asked.is_empty() {
@@ -157,7 +156,7 @@ fn stored(asked: &[ContactStatus], broadcast: &Broadcast) -> Option<Vec<ContactS
     Some(status)
 }
 
-/// Reads one recipient, or tells why it cannot be one.
+/// Validates a recipient; the error is the reason why it is rejected.
 pub(super) fn read(broadcast: &Broadcast, template: Option<&Template>, contact: NewContact) -> Result<(Recipient, Variables), String> {
     let parsed = Parsed::parse(&contact.recipient).map_err(|e| e.to_string())?;
     let channel = match (broadcast.channel.requested(), &parsed) {
@@ -193,7 +192,7 @@ pub(super) fn read(broadcast: &Broadcast, template: Option<&Template>, contact: 
     Err(faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect::<Vec<_>>().join("; "))
 }
 
-/// The content of the message to one recipient: their own values go before those of the broadcast.
+/// Returns the content for a recipient, whose values override those of the broadcast.
 pub(super) fn merged(broadcast: &Broadcast, variables: &Variables) -> Content {
     let mut content = broadcast.body.content.as_deref().cloned().unwrap_or_default();
     let merge = |into: &mut Option<_>, own: &Option<std::collections::BTreeMap<String, String>>| {

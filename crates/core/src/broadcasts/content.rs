@@ -1,11 +1,11 @@
-//! The content of a broadcast: as a message, and as a review knows it again.
+//! Content of a broadcast: as a message, and as a fingerprint for reviews.
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastType};
 
 use crate::base::idempotency;
 use crate::messages::SendMessage;
 
-/// A message of the broadcast, without a recipient.
+/// Returns a message of the broadcast, without a recipient.
 pub(super) fn message(broadcast: &Broadcast) -> SendMessage {
     SendMessage {
         channel: Some(broadcast.channel.requested()),
@@ -16,12 +16,12 @@ pub(super) fn message(broadcast: &Broadcast) -> SendMessage {
     }
 }
 
-/// Whether it is made from a template.
+/// Returns whether the content is a template.
 pub(super) fn is_template(broadcast: &Broadcast) -> bool {
     broadcast.message_type == BroadcastType::Template
 }
 
-/// A hash of the content that a review looks at.
+/// Returns a hash of the content that a review covers.
 pub(super) fn fingerprint(broadcast: &Broadcast) -> String {
     let body = &broadcast.body;
     let bytes = idempotency::fingerprint(&(&body.text, &body.content, &body.email_subject, &broadcast.html, &body.variables));

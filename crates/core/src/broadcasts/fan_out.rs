@@ -1,8 +1,8 @@
-//! Handing the recipients of a broadcast over: each becomes a message by the way of all messages.
+//! Enqueues the recipients of a broadcast: each becomes an ordinary message.
 //!
-//! The transaction that accepts the message also takes the recipient, if nobody did before, the broadcast still is being sent and nobody
-//! took it over. So nobody gets two, whoever dies when, nobody is handed over after a pause or a cancel was answered, and the broadcast's
-//! money is spent by one node at a time.
+//! The transaction that accepts the message also claims the recipient: only if it is unclaimed, the broadcast is still being sent, and the
+//! fence is current. So after any crash a recipient gets at most one message, no recipient is enqueued once a pause or cancel was
+//! confirmed, and only one node at a time spends the broadcast's money.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,43 +21,43 @@ use super::quiet::QuietClock;
 use super::safety;
 use crate::base::Core;
 
-/// The most recipients of one step, and steps of one round.
+/// Maximum recipients per step, and steps per round.
 const CHUNK: u32 = 200;
 const STEPS: usize = 5;
-/// A step for fewer is put off: how long, and how often in a row.
-const WORTHWHILE: usize = 100;
+/// A step for fewer recipients is delayed: for how long, and how many times in a row.
+const MIN_STEP: usize = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 const PAUSES: u32 = 20;
-/// How soon a broadcast is looked at again all of whose recipients have quiet hours.
-const ASLEEP: Duration = Duration::from_secs(300);
+/// Maximum delay if all remaining recipients are in quiet hours.
+const QUIET_RECHECK: Duration = Duration::from_secs(300);
 
-/// How a round ended.
+/// Result of a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Round {
-    /// There may be more to hand over.
+    /// More recipients may remain.
     More,
-    /// There is more, but no room for it.
+    /// Recipients remain, but connections have no room.
     Crowded,
-    /// There is more, and it must not be sent before this moment.
+    /// Recipients remain, but must not be sent to before this time.
     Waits(Timestamp),
-    /// Too many recipients failed, opted out or complained: it is paused.
+    /// Paused: too many recipients failed, opted out or complained.
     Halted,
-    /// No recipient is left who could be handed over.
+    /// No recipient is left to enqueue.
     Through,
 }
 
-/// Outcome of a chunk of recipients.
+/// Result of a chunk of recipients.
 #[derive(Clone, Copy, Debug, Default)]
-struct Handed {
-    /// Whether anybody was handed over, or cannot be.
+struct ChunkResult {
+    /// Whether a recipient was enqueued, or failed permanently.
     any: bool,
-    /// Whether someone has to wait for room or money.
+    /// Whether a recipient waits for room or money.
     crowded: bool,
-    /// When the first of those may be sent to for whom it is too early or too late in the day.
+    /// When the first recipient leaves quiet hours.
     opens: Option<Timestamp>,
 }
 
-impl Handed {
+impl ChunkResult {
     fn add(&mut self, other: Self) {
         self.any |= other.any;
         self.crowded |= other.crowded;
@@ -65,15 +65,15 @@ impl Handed {
     }
 }
 
-/// A message that is being accepted.
+/// An accept in flight.
 type Accepting = JoinHandle<Result<Accepted>>;
 
-/// Room for bulk on the connections of a broadcast's sender.
+/// Room for bulk messages on the connections of the broadcast's sender.
 struct Room {
     by_connection: HashMap<ConnectionId, usize>,
-    /// Kinds of recipients that no connection has room for.
+    /// Kinds of recipients without room on any connection.
     full: Vec<AddressKind>,
-    /// Whether all of them may be used as fast as they can.
+    /// Whether no connection has a rate limit.
     unpaced: bool,
 }
 
@@ -104,35 +104,35 @@ impl Room {
         self.by_connection.entry(connection).and_modify(|left| *left -= 1);
     }
 
-    /// For how many messages beside those that are being accepted.
+    /// Returns how many more messages fit, in addition to accepts in flight.
     fn left(&self, accepting: usize) -> usize {
-        // Without a connection, the planner says what becomes of the recipients.
+        // Without a connection, the planner rejects the recipients.
         let all = if self.by_connection.is_empty() { CHUNK as usize } else { self.by_connection.values().sum() };
         all.saturating_sub(accepting)
     }
 }
 
 impl Broadcasts<'_> {
-    /// Hands over as many recipients as there is room for, from the cursor of `due` on, which moves, and from the first one again after
-    /// the last. Nothing is written once another node has taken the broadcast. While the messages of a chunk are written, those of the
-    /// next are planned.
+    /// Enqueues as many recipients as there is room for, from the cursor of `due` on, which it advances; after the last recipient, it
+    /// continues at the first. Writes nothing once another node has claimed the broadcast. Plans the next chunk while the current one is
+    /// being accepted.
     pub(super) async fn hand_over(&self, broadcast: &Broadcast, due: &mut DueBroadcast) -> Result<Round> {
         if broadcast.waiting() == 0 {
             return Ok(Round::Through);
         }
-        let (mut handed, mut accepting, mut wrapped) = (Handed::default(), Vec::new(), false);
-        // The chunks of a round share it: what the one before takes is not in the database yet.
+        let (mut handed, mut accepting, mut wrapped) = (ChunkResult::default(), Vec::new(), false);
+        // Shared by the chunks of a round: the spending of the previous chunk is not stored yet.
         let mut budget = None;
         let now = self.ids().clock.now();
         let canary = safety::canary(broadcast, now);
         let mut left = canary.map_or(i64::MAX, |(left, _)| left);
         for step in 0..STEPS {
             if let Some((_, until)) = canary.filter(|_| left == 0) {
-                self.answered(broadcast, accepting).await?;
+                self.finish_accepts(broadcast, accepting).await?;
                 return Ok(Round::Waits(until.min(now.plus(safety::LOOK))));
             }
-            let Some(careful) = self.careful(broadcast, step, accepting.len()).await? else {
-                self.answered(broadcast, accepting).await?;
+            let Some(halt_allowance) = self.halt_allowance(broadcast, step, accepting.len()).await? else {
+                self.finish_accepts(broadcast, accepting).await?;
                 return Ok(Round::Halted);
             };
             let composer = self.composer(broadcast).await?;
@@ -140,7 +140,7 @@ impl Broadcasts<'_> {
                 Ok(composer) => self.room(composer, accepting.len()).await,
                 Err(_) => (None, CHUNK as usize),
             };
-            let size = left.min(careful).min(free as i64).min(i64::from(CHUNK)) as u32;
+            let size = left.min(halt_allowance).min(free as i64).min(i64::from(CHUNK)) as u32;
             if size == 0 {
                 handed.crowded = true;
                 wrapped = !handed.any;
@@ -151,34 +151,34 @@ impl Broadcasts<'_> {
             drop(tx);
             left = left.saturating_sub(chunk.found.len() as i64);
             let next = match composer {
-                Ok(composer) => self.hand_over_chunk(&composer, room, due.fence, chunk.found, &mut budget).await,
+                Ok(composer) => self.enqueue_chunk(&composer, room, due.fence, chunk.found, &mut budget).await,
                 Err(failure) => self.fail_chunk(broadcast, &chunk.found, &failure, now).await,
             };
-            handed.add(self.answered(broadcast, std::mem::take(&mut accepting)).await?);
+            handed.add(self.finish_accepts(broadcast, std::mem::take(&mut accepting)).await?);
             let (step, begun) = next?;
             handed.add(step);
             (accepting, due.cursor) = (begun, chunk.next);
             if due.cursor.is_none() {
-                // Their answers first: the next look must not find them pending.
-                handed.add(self.answered(broadcast, std::mem::take(&mut accepting)).await?);
+                // Wait for the results first: the next scan must not find these recipients pending.
+                handed.add(self.finish_accepts(broadcast, std::mem::take(&mut accepting)).await?);
                 if handed.any || wrapped {
                     break;
                 }
                 wrapped = true;
             }
         }
-        handed.add(self.answered(broadcast, accepting).await?);
+        handed.add(self.finish_accepts(broadcast, accepting).await?);
         Ok(match handed.opens {
             _ if handed.any || !wrapped => Round::More,
-            // All who are left sleep.
-            Some(opens) if !handed.crowded => Round::Waits(opens.min(now.plus(ASLEEP))),
+            // All remaining recipients are in quiet hours.
+            Some(opens) if !handed.crowded => Round::Waits(opens.min(now.plus(QUIET_RECHECK))),
             _ => Round::Crowded,
         })
     }
 
-    /// How many recipients may be handed over before more results are known, if a rate may halt the broadcast. `None` if it has just been
-    /// halted.
-    async fn careful(&self, broadcast: &Broadcast, step: usize, accepting: usize) -> Result<Option<i64>> {
+    /// Returns how many recipients may be enqueued before more results are known, if a rate can halt the broadcast. `None` if it was halted
+    /// just now.
+    async fn halt_allowance(&self, broadcast: &Broadcast, step: usize, accepting: usize) -> Result<Option<i64>> {
         if broadcast.body.halt_on.is_none() {
             return Ok(Some(i64::MAX));
         }
@@ -193,11 +193,11 @@ impl Broadcasts<'_> {
         Ok(Some((safety::allowance(&counts) - accepting as i64).max(0)))
     }
 
-    /// The room on the connections, and for how many more messages. Where it comes back within milliseconds, waits for some of it.
+    /// Returns the room on the connections, and how many more messages fit. Without rate limits, waits briefly for enough room.
     async fn room(&self, composer: &Composer<'_>, accepting: usize) -> (Option<Room>, usize) {
         let mut room = Room::of(composer, &self.inner.dispatch);
         for _ in 0..PAUSES {
-            if room.left(accepting) >= WORTHWHILE || !room.unpaced || self.inner.dispatch.accepting().is_none() {
+            if room.left(accepting) >= MIN_STEP || !room.unpaced || self.inner.dispatch.accepting().is_none() {
                 break;
             }
             tokio::time::sleep(PAUSE).await;
@@ -207,16 +207,16 @@ impl Broadcasts<'_> {
         (Some(room), left)
     }
 
-    /// Plans the messages of a chunk and begins to accept them.
-    async fn hand_over_chunk(
+    /// Plans the messages of a chunk and starts to accept them.
+    async fn enqueue_chunk(
         &self,
         composer: &Composer<'_>,
         room: Option<Room>,
         fence: i64,
         mut chunk: Vec<NewBroadcastContact>,
         budget: &mut Option<Budget>,
-    ) -> Result<(Handed, Vec<Accepting>)> {
-        let (mut handed, broadcast) = (Handed::default(), composer.broadcast);
+    ) -> Result<(ChunkResult, Vec<Accepting>)> {
+        let (mut handed, broadcast) = (ChunkResult::default(), composer.broadcast);
         let (Some(now), Some(mut room)) = (self.inner.dispatch.accepting(), room) else { return Ok((handed, Vec::new())) };
         if let Some(hours) = &broadcast.body.quiet_hours {
             let mut clock = QuietClock::new(hours, now);
@@ -238,7 +238,7 @@ impl Broadcasts<'_> {
         };
         let mut accepts = Vec::new();
         for contact in chunk {
-            tokio::task::consume_budget().await; // so that other tasks come in between
+            tokio::task::consume_budget().await; // lets other tasks run
             let known = knowledge.of(composer, &contact.recipient, now);
             let mut planned = match self.plan_contact(composer, &contact, &known, now, true) {
                 Ok(planned) => planned,
@@ -262,24 +262,24 @@ impl Broadcasts<'_> {
         Ok((handed, accepts))
     }
 
-    /// Every recipient of a chunk fails in the same way.
+    /// Fails all recipients of a chunk for the same reason.
     async fn fail_chunk(
         &self,
         broadcast: &Broadcast,
         chunk: &[NewBroadcastContact],
         failure: &Failure,
         now: Timestamp,
-    ) -> Result<(Handed, Vec<Accepting>)> {
-        let mut handed = Handed::default();
+    ) -> Result<(ChunkResult, Vec<Accepting>)> {
+        let mut handed = ChunkResult::default();
         for contact in chunk {
             handed.any |= self.fail_contact(broadcast, contact.id, failure, now).await?;
         }
         Ok((handed, Vec::new()))
     }
 
-    /// What became of messages that were being accepted. All of them are waited for before anything is said of one: each may be written.
-    async fn answered(&self, broadcast: &Broadcast, accepting: Vec<Accepting>) -> Result<Handed> {
-        let mut handed = Handed::default();
+    /// Waits for all accepts, then evaluates their results: after an error, others may still have been stored.
+    async fn finish_accepts(&self, broadcast: &Broadcast, accepting: Vec<Accepting>) -> Result<ChunkResult> {
+        let mut handed = ChunkResult::default();
         let mut answers = Vec::with_capacity(accepting.len());
         for accept in accepting {
             answers.push(accept.await.map_err(Error::internal)?);
@@ -288,7 +288,7 @@ impl Broadcasts<'_> {
             match answer? {
                 Accepted::New { .. } => handed.any = true,
                 Accepted::Stale => self.forget_config(broadcast.tenant),
-                // Short of money or room they stay pending, and are tried again.
+                // Without money or room, recipients stay pending and are retried.
                 Accepted::Closed | Accepted::Duplicate { .. } | Accepted::Short(_) | Accepted::Full { .. } => handed.crowded = true,
             }
         }
@@ -303,7 +303,7 @@ impl Broadcasts<'_> {
     }
 }
 
-/// Why a recipient cannot be sent to, from the error that a message to them would have met.
+/// Maps the error of a message to the failure of its recipient.
 fn failure(error: &Error) -> Failure {
     let code = match error.code() {
         ErrorCode::WhatsappWindowClosed | ErrorCode::WindowClosed => FailureCode::WindowClosed,

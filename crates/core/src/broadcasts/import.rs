@@ -1,4 +1,4 @@
-//! Recipients from a file of any size. Memory stays flat: while one piece is read, the one before is written.
+//! Imports recipients from files of any size in bounded memory. Parses one piece while the previous one is written.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use super::import_rows::{Format, Row, Rows};
 use super::{Broadcasts, contacts};
 use crate::base::{Caller, Change, Core, UseCase, parse_id};
 
-/// Bytes that are read at once.
+/// Bytes parsed at once.
 const PIECE: usize = 64 * 1024;
-/// Recipients of one transaction: it lasts some milliseconds, and messages are written between two of them.
+/// Recipients per transaction: it takes milliseconds, so that messages are stored in between.
 const AT_ONCE: usize = 500;
-/// Rows that cannot be recipients and are shown; the others are counted.
+/// Maximum number of rejected rows that are listed; further ones are only counted.
 const SHOWN: usize = 1_000;
-/// The longest name of an import.
+/// Maximum length of an import's name.
 const NAME: usize = 64;
 
 /// How a file of recipients is read: the query of `POST /v1/broadcasts/{id}/contacts/import`.
@@ -82,7 +82,7 @@ pub struct RefusedRow {
     pub reason: String,
 }
 
-/// An import that is in flight.
+/// An import in progress.
 #[derive(Debug)]
 pub struct Import {
     core: Core,
@@ -90,29 +90,29 @@ pub struct Import {
     id: BroadcastId,
     name: Option<String>,
     reader: Option<Box<Reader>>,
-    /// Bytes that were not read yet.
+    /// Bytes not yet parsed.
     waiting: Vec<u8>,
-    /// Rows that were read and not written.
+    /// Rows parsed but not yet written.
     read: Vec<ReadRow>,
     progress: ImportProgress,
-    /// Rows of the file so far, and how many an earlier request has written.
+    /// Rows of the file so far, and how many an earlier request wrote.
     at: u64,
     resumed_after: u64,
     errors: Vec<RefusedRow>,
 }
 
-/// A row as it is written or refused.
+/// A row to write, or a rejected one.
 type ReadRow = std::result::Result<NewBroadcastContact, RefusedRow>;
 
-/// Rows that are written together.
+/// Counts of one transaction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     rows: u64,
-    /// Those whose recipient another one of them has.
+    /// Rows with the recipient of an earlier row.
     duplicates: u64,
 }
 
-/// What reading needs, on a thread of its own.
+/// State of the parser, which runs on a separate thread.
 #[derive(Debug)]
 struct Reader {
     rows: Rows,
@@ -123,7 +123,7 @@ struct Reader {
 }
 
 impl Broadcasts<'_> {
-    /// Begins to add recipients from a file to a draft.
+    /// Starts an import into a draft.
     pub async fn import(&self, caller: &Caller, id: &str, asked: ImportContacts, format: Result<Format>) -> Result<Import> {
         caller.require(UseCase::ImportBroadcastContacts)?;
         let id: BroadcastId = parse_id(id, "broadcast")?;
@@ -159,13 +159,13 @@ impl Broadcasts<'_> {
 }
 
 impl Import {
-    /// Takes the next bytes of the file.
+    /// Imports the next bytes of the file.
     pub async fn feed(&mut self, bytes: &[u8]) -> Result<()> {
         self.waiting.extend_from_slice(bytes);
         if self.waiting.len() < PIECE { Ok(()) } else { self.step(false).await }
     }
 
-    /// Ends the file, and says the outcome of its rows.
+    /// Ends the file; returns the result of the import.
     pub async fn finish(mut self) -> Result<ImportedContacts> {
         self.step(true).await?;
         let rows = std::mem::take(&mut self.read);
@@ -177,12 +177,12 @@ impl Import {
         Ok(ImportedContacts { rows, added, duplicates, invalid, suppressed, resumed_after: self.resumed_after, errors: self.errors })
     }
 
-    /// Bytes that the import holds in memory, about.
+    /// Returns roughly how many bytes the import holds in memory.
     pub fn held(&self) -> usize {
         self.waiting.len() + 4 * PIECE
     }
 
-    /// Reads what has come, and writes what was read before at the same time.
+    /// Parses pending bytes while writing the rows parsed before.
     async fn step(&mut self, last: bool) -> Result<()> {
         let piece = std::mem::take(&mut self.waiting);
         let mut reader = self.reader.take().ok_or_else(|| Error::internal("an import was used after it had failed"))?;
@@ -208,7 +208,7 @@ impl Import {
             for row in rows.by_ref().take(AT_ONCE) {
                 count.rows += 1;
                 match row {
-                    // Of rows with one recipient the first counts.
+                    // The first row of a recipient counts.
                     Ok(contact) if seen.insert(contact.recipient.clone()) => new.push(contact),
                     Ok(_) => count.duplicates += 1,
                     Err(refused) if self.errors.len() < SHOWN => self.errors.push(refused),
@@ -236,7 +236,7 @@ impl Import {
             tx.put_broadcast_import(tenant, self.id, name, &progress).await?;
         }
         if self.progress.rows == self.resumed_after {
-            // One entry for a request, not for each of its transactions.
+            // One entry per request, not per transaction.
             Change::new("broadcast", "import_recipients", self.id).record(&mut *tx, tenant).await?;
         }
         tx.commit().await?;
@@ -248,7 +248,7 @@ impl Import {
 impl Reader {
     fn read(&mut self, piece: &[u8], last: bool) -> Result<Vec<ReadRow>> {
         let rows = self.rows.read(piece, last)?;
-        // Recipients are handed over by their ids: in the order of the file.
+        // Ids in the order of the file, since recipients are enqueued by id.
         let now = self.ids.clock.now();
         let mut ids: Vec<BroadcastContactId> = rows.iter().map(|_| self.ids.at(now)).collect();
         ids.sort_unstable();
@@ -264,7 +264,7 @@ impl Reader {
         Ok(NewBroadcastContact { id, recipient, variables })
     }
 
-    /// The contact with its phone number in international form, where it is one as people write them.
+    /// Converts a phone number to international form if it is a national number.
     fn as_written(&self, mut contact: NewContact) -> NewContact {
         let text = contact.recipient.as_str();
         let takes_phones = match self.broadcast.channel.requested() {
@@ -282,7 +282,7 @@ impl Reader {
     }
 }
 
-/// Reads `column:variable,…`.
+/// Parses `column:variable,…`.
 pub(super) fn renamed(text: Option<&str>) -> Result<BTreeMap<String, String>> {
     let pairs = text.unwrap_or_default().split(',').filter(|pair| !pair.trim().is_empty());
     let pair = |pair: &str| match pair.rsplit_once(':') {

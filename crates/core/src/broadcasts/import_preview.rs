@@ -1,4 +1,4 @@
-//! What the columns of a file of recipients would become, from its first lines.
+//! Previews how a CSV file of recipients would be imported, from its first lines.
 
 use nuncio_domain::broadcast::Broadcast;
 use nuncio_domain::template::Template;
@@ -10,50 +10,50 @@ use super::{Broadcasts, ImportContacts, variables};
 use crate::base::csv::records;
 use crate::base::{Caller, parse_id};
 
-/// Bytes of a file that are looked at.
+/// Bytes of the file that are parsed.
 pub const HEAD: usize = 64 * 1024;
 /// Rows that are shown.
 const ROWS: usize = 3;
 
-/// What a column becomes.
+/// How a column is imported.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ColumnUse {
-    /// Whom the message goes to.
+    /// Recipient of the message.
     Recipient,
-    /// The value of this variable.
+    /// Value of this variable.
     Variable(String),
-    /// Nothing.
+    /// Ignored.
     LeftOut,
 }
 
 /// One column of the file.
 #[derive(Clone, Debug)]
 pub struct PreviewedColumn {
-    /// Its name in the file.
+    /// Name in the file.
     pub name: String,
-    /// What it becomes.
+    /// How it is imported.
     pub becomes: ColumnUse,
-    /// Its first values.
+    /// First values.
     pub values: Vec<String>,
 }
 
-/// What a file would become.
+/// How a file would be imported.
 #[derive(Clone, Debug)]
 pub struct ImportPreview {
-    /// The columns, in the order of the file.
+    /// Columns in file order.
     pub columns: Vec<PreviewedColumn>,
-    /// Variables of the content that no column fills, and which have no value for all.
+    /// Variables of the content without a column or a value in the broadcast.
     pub missing: Vec<String>,
 }
 
 impl Broadcasts<'_> {
-    /// Reads the beginning of a CSV file, of at most [`HEAD`] bytes, and writes nothing.
+    /// Previews the beginning of a CSV file, at most [`HEAD`] bytes. Writes nothing.
     pub async fn preview_import(&self, caller: &Caller, id: &str, asked: &ImportContacts, head: &[u8]) -> Result<ImportPreview> {
         caller.require(Permission::BroadcastsRead)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let template = self.template_of(&broadcast).await?;
         let columns = columns(&broadcast, template.as_ref(), asked)?;
-        // The last line may be cut off.
+        // The last line may be incomplete.
         let end = if head.len() < HEAD { head.len() } else { head.iter().rposition(|byte| *byte == b'\n').unwrap_or(head.len()) };
         let mut rows = records(&head[..end])?.into_iter().map(|(_, cells)| cells);
         let named = uses(&columns, &rows.next().unwrap_or_default())?;
@@ -68,7 +68,7 @@ impl Broadcasts<'_> {
     }
 }
 
-/// How columns are read for a broadcast.
+/// Returns the column mapping for a broadcast.
 pub(super) fn columns(broadcast: &Broadcast, template: Option<&Template>, asked: &ImportContacts) -> Result<Columns> {
     let used = match template {
         Some(template) => template.content.variables.clone(),
@@ -77,7 +77,7 @@ pub(super) fn columns(broadcast: &Broadcast, template: Option<&Template>, asked:
     Ok(Columns { recipient: asked.recipient.clone(), renamed: renamed(asked.columns.as_deref())?, used })
 }
 
-/// The columns of a head line, and what becomes of each.
+/// Returns how each column of a header is imported.
 fn uses(columns: &Columns, head: &[String]) -> Result<Vec<(String, ColumnUse)>> {
     let names = named(columns, head.iter().map(String::as_str).collect())?;
     let becomes = |at: usize, name: &str| match columns.variable(name) {

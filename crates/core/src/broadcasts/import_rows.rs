@@ -1,4 +1,4 @@
-//! Rows of a file of recipients, read piece by piece: CSV (RFC 4180, any of `,` `;` and tab) and NDJSON. Pure.
+//! Incremental parser of recipient files: CSV (RFC 4180, separated by `,`, `;` or tab) and NDJSON. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::command::NewContact;
 use crate::base::csv::delimiter;
 
-/// Names of columns that hold the recipient if none is named, in order of preference.
+/// Default names of the recipient column, in order of preference.
 const RECIPIENT: &[&str] = &[
     "recipient",
     "to",
@@ -32,34 +32,34 @@ const RECIPIENT: &[&str] = &[
     "chat_id",
     "chatid",
 ];
-/// Prefixes of columns with values of a template's buttons and header: `button.0`, `header.1`.
+/// Prefixes of columns with a template's button and header values: `button.0`, `header.1`.
 const BUTTON: &str = "button.";
 const HEADER: &str = "header.";
-/// The longest row, in bytes.
+/// Maximum length of a row, in bytes.
 const ROW: usize = 64 * 1024;
 
-/// What the file is.
+/// Format of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// Comma-separated values with a head line.
+    /// Comma-separated values with a header.
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
 }
 
-/// Which column holds what.
+/// Column mapping.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Columns {
-    /// The column of the recipient; by its name when empty.
+    /// Recipient column; detected by name if `None`.
     pub(super) recipient: Option<String>,
-    /// Columns by the variable that they hold; an empty one is left out.
+    /// Variables by column; a column with an empty variable is ignored.
     pub(super) renamed: BTreeMap<String, String>,
-    /// Variables that the content uses. Others are kept only if they were renamed: a file may hold much that is nobody's business here.
+    /// Variables that the content uses. Others are kept only if renamed: a file may contain unrelated personal data.
     pub(super) used: Vec<String>,
 }
 
 impl Columns {
-    /// The variable that a column holds, if it is wanted.
+    /// Returns the variable of a column, or `None` to ignore it.
     pub(super) fn variable<'a>(&'a self, column: &'a str) -> Option<&'a str> {
         match self.renamed.get(column) {
             Some(name) => Some(name.as_str()).filter(|name| !name.is_empty()),
@@ -92,10 +92,10 @@ impl Columns {
     }
 }
 
-/// A row: where it begins, and what it says or why it cannot be read.
+/// Line where a row begins, and the row or its error.
 pub(super) type Row = (u64, std::result::Result<NewContact, String>);
 
-/// Reads rows from pieces of a file.
+/// Parser of a file in pieces.
 #[derive(Debug)]
 pub(super) enum Rows {
     Csv(Box<Csv>),
@@ -121,7 +121,7 @@ impl Rows {
         }
     }
 
-    /// Reads the rows that end within this piece; with `last`, also one that the end of the file ends. Fails if the head line is wrong.
+    /// Parses the rows that end in this piece; if `last`, the end of the file ends a row too. Fails if the header is invalid.
     pub(super) fn read(&mut self, piece: &[u8], last: bool) -> Result<Vec<Row>> {
         match self {
             Self::Csv(csv) => csv.read(piece, last),
@@ -133,18 +133,18 @@ impl Rows {
 #[derive(Debug)]
 pub(super) struct Csv {
     columns: Columns,
-    /// The file up to the end of its head line, which says how cells are parted.
+    /// The file up to the end of its header, which determines the separator.
     head: Vec<u8>,
     reader: Option<Reader>,
     names: Option<Names>,
     fields: Vec<u8>,
     ends: Vec<usize>,
-    /// How much of both is filled by the row that is being read.
+    /// How much of each buffer the current row fills.
     filled: (usize, usize),
     /// Whether a row has begun.
     within: bool,
     newlines: u64,
-    /// Where it began.
+    /// Line where it began.
     line: u64,
 }
 
@@ -178,7 +178,7 @@ impl Csv {
         Ok(rows)
     }
 
-    /// Reads records; an empty input ends the file.
+    /// Parses records; empty input ends the file.
     fn records(&mut self, mut input: &[u8], rows: &mut Vec<Row>) -> Result<()> {
         let Some(mut reader) = self.reader.take() else { return Ok(()) };
         let last = input.is_empty();
@@ -250,7 +250,7 @@ fn newlines(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// The columns of a head line.
+/// Maps the columns of a header.
 pub(super) fn named(columns: &Columns, cells: Vec<&str>) -> Result<Names> {
     let all: Vec<String> = cells.into_iter().map(|cell| cell.trim().to_owned()).collect();
     let shown = || all.join(", ");
@@ -273,7 +273,7 @@ pub(super) fn named(columns: &Columns, cells: Vec<&str>) -> Result<Names> {
 #[derive(Debug)]
 pub(super) struct Ndjson {
     columns: Columns,
-    /// The line that is not at its end yet.
+    /// The incomplete last line.
     rest: Vec<u8>,
     line: u64,
 }
@@ -301,7 +301,7 @@ impl Ndjson {
     }
 }
 
-/// A row as `POST …/contacts` takes it, or a flat object whose members are columns.
+/// Parses a row: an object as in `POST …/contacts`, or a flat object whose members are columns.
 fn object(columns: &Columns, text: &[u8]) -> std::result::Result<NewContact, String> {
     let members: serde_json::Map<String, Value> = serde_json::from_slice(text).map_err(|error| format!("is not a JSON object: {error}"))?;
     if members.keys().any(|key| key.starts_with("template")) {
@@ -326,7 +326,7 @@ fn object(columns: &Columns, text: &[u8]) -> std::result::Result<NewContact, Str
 mod tests {
     use super::*;
 
-    /// The file, whole and in pieces of every size: the rows are the same.
+    /// Parses the file whole and in pieces of every size, and asserts equal rows.
     fn read(format: Format, columns: &Columns, file: &str) -> Vec<(u64, std::result::Result<String, String>)> {
         let in_pieces = |size: usize| {
             let mut rows = Rows::new(format, columns.clone());

@@ -1,6 +1,6 @@
-//! Links of a broadcast that are counted: the text names this node in place of the page, and the node leads on to it.
+//! Tracks links of broadcasts: messages link to this node, which redirects to the page.
 //!
-//! The address that a recipient sees names the link and the recipient, and is signed: nothing is stored for it before someone opens it.
+//! The URL names link and recipient, and is signed, so that nothing is stored for it before it is opened.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,16 +20,16 @@ use crate::messages::SendMessage;
 const PARTS: [usize; 4] = [4, 5, 8, 4];
 const TOKEN: usize = PARTS[0] + PARTS[1] + PARTS[2] + PARTS[3];
 
-/// What an opened link names.
+/// Contents of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Target {
     tenant: TenantId,
     link: i64,
-    /// The last eight bytes of the recipient's identifier.
+    /// Last eight bytes of the recipient's id.
     recipient: i64,
 }
 
-/// The links of a broadcast that are counted, each once; none if it does not count.
+/// Returns the tracked links of a broadcast, each once; none if tracking is off.
 pub(super) fn of(broadcast: &Broadcast) -> Vec<BroadcastLink> {
     if !broadcast.body.track_links || content::is_template(broadcast) {
         return Vec::new();
@@ -47,18 +47,18 @@ pub(super) fn of(broadcast: &Broadcast) -> Vec<BroadcastLink> {
     links
 }
 
-/// Names a link of a broadcast: 40 bits, the same on every node.
+/// Returns the 40-bit key of a link; the same on every node.
 fn key(broadcast: BroadcastId, url: &str) -> i64 {
     let digest = Sha256::new().chain_update(broadcast.uuid()).chain_update(url).finalize();
     digest[..PARTS[1]].iter().fold(0, |key, byte| key << 8 | i64::from(*byte))
 }
 
-/// The last eight bytes of an identifier, which hold 62 random bits.
+/// Returns the last eight bytes of an id, which contain 62 random bits.
 pub(super) fn short(contact: BroadcastContactId) -> i64 {
     contact.uuid().as_u128() as i64
 }
 
-/// Puts counted links into the message to one recipient. Links with a `{{variable}}` stay as they are: each leads elsewhere.
+/// Replaces links with tracked ones in the message to a recipient. Links with a `{{variable}}` are unchanged, since each leads elsewhere.
 pub(super) fn put_in(core: &Core, broadcast: &Broadcast, contact: BroadcastContactId, command: &mut SendMessage) {
     if !broadcast.body.track_links || content::is_template(broadcast) {
         return;
@@ -76,7 +76,7 @@ pub(super) fn put_in(core: &Core, broadcast: &Broadcast, contact: BroadcastConta
 }
 
 impl Target {
-    /// `None` in an environment whose number four bytes do not hold.
+    /// Returns the token; `None` if the environment's number exceeds four bytes.
     fn token(self, core: &Core) -> Option<String> {
         let mut bytes = Vec::with_capacity(TOKEN);
         bytes.extend(u32::try_from(self.tenant.0).ok()?.to_be_bytes());
@@ -110,10 +110,10 @@ fn signature(core: &Core, named: &[u8]) -> [u8; PARTS[3]] {
 }
 
 impl Broadcasts<'_> {
-    /// Where a counted link leads. `opened`: it counts as opened by its recipient. `404 not_found` for one that was not made here.
+    /// Returns the target of a tracked link, and counts a click if `opened`. `404 not_found` if the token is invalid.
     pub async fn follow_link(&self, token: &str, opened: bool) -> Result<String> {
         let unknown = || Error::not_found("link");
-        // Guesses ask no database.
+        // Forged tokens cause no database query.
         let Target { tenant, link, recipient } = Target::read(self, token).ok_or_else(unknown)?;
         let found = self.inner.store.read().await?.find_broadcast_link(tenant, link).await?;
         let (broadcast, url) = found.ok_or_else(unknown)?;
@@ -125,7 +125,7 @@ impl Broadcasts<'_> {
         Ok(url)
     }
 
-    /// Writes where the counted links of a broadcast lead. Again is the same as once.
+    /// Stores the tracked links of a broadcast. Idempotent.
     pub(super) async fn put_links(&self, broadcast: &Broadcast) -> Result<()> {
         let links = of(broadcast);
         if links.is_empty() {
@@ -137,12 +137,12 @@ impl Broadcasts<'_> {
     }
 }
 
-/// The text with each link replaced by what `new` makes of it, if anything. A link ends at white space, quotes or angle brackets, and
-/// without the punctuation that ends a sentence.
+/// Replaces each link of a text for which `new` returns another one. A link ends at white space, a quote or an angle bracket; punctuation
+/// at its end is not part of it.
 fn rewrite_text(text: &str, new: &mut impl FnMut(&str) -> Option<String>) -> String {
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '|' | '\\' | '^');
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(start) = begin(rest) {
+    while let Some(start) = find_link(rest) {
         let (before, from) = rest.split_at(start);
         let whole = &from[..from.find(ends).unwrap_or(from.len())];
         let mut url = whole.trim_end_matches(['.', ',', ';', ':', '!', '?', ']']);
@@ -157,7 +157,7 @@ fn rewrite_text(text: &str, new: &mut impl FnMut(&str) -> Option<String>) -> Str
     out
 }
 
-/// HTML with the targets of its `href` attributes replaced. Images and style sheets are no links that anybody opens.
+/// Replaces the targets of `href` attributes in HTML. Images and style sheets are not clicked, and stay unchanged.
 fn rewrite_html(html: &str, new: &mut impl FnMut(&str) -> Option<String>) -> String {
     let (mut out, mut rest) = (String::with_capacity(html.len()), html);
     while let Some(start) = find(rest, "href=") {
@@ -168,7 +168,7 @@ fn rewrite_html(html: &str, new: &mut impl FnMut(&str) -> Option<String>) -> Str
         let Some(end) = from[1..].find(quote) else { continue };
         let url = from[1..=end].replace("&amp;", "&");
         out.push(quote);
-        match Some(&url).filter(|url| begin(url) == Some(0)).map(|url| replaced(url, new)).filter(|made| *made != url) {
+        match Some(&url).filter(|url| find_link(url) == Some(0)).map(|url| replaced(url, new)).filter(|made| *made != url) {
             Some(made) => out.push_str(&made),
             None => out.push_str(&from[1..=end]),
         }
@@ -184,8 +184,8 @@ fn replaced(url: &str, new: &mut impl FnMut(&str) -> Option<String>) -> String {
     counts.then(|| new(url)).flatten().unwrap_or_else(|| url.to_owned())
 }
 
-/// Where the first link begins.
-fn begin(text: &str) -> Option<usize> {
+/// Returns the position of the first link.
+fn find_link(text: &str) -> Option<usize> {
     [find(text, "https://"), find(text, "http://")].into_iter().flatten().min()
 }
 

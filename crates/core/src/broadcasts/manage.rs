@@ -1,4 +1,4 @@
-//! Making, reading, editing and deleting broadcasts.
+//! Creates, reads, updates and deletes broadcasts.
 
 use nuncio_domain::broadcast::{Body, Broadcast, BroadcastAction, Counts, QuietHours, Status, WrittenQuietHours};
 use nuncio_domain::id::Id as _;
@@ -13,11 +13,11 @@ use super::{check, content};
 use crate::base::list::{self, Listed};
 use crate::base::{Caller, Change, UseCase, idempotency, parse_id, rights};
 
-/// Recipients that are deleted with a draft in one transaction.
+/// Recipients deleted per transaction.
 const DELETED: u32 = 2_000;
 
 impl Broadcasts<'_> {
-    /// Makes a draft. All faults are told at once.
+    /// Creates a draft. Reports all errors at once.
     pub async fn create(&self, caller: &Caller, mut command: CreateBroadcast, key: Option<String>) -> Result<BroadcastView> {
         caller.require(UseCase::CreateBroadcast)?;
         let key = idempotency::key(command.idempotency_key.take(), key.as_deref())?;
@@ -86,7 +86,7 @@ impl Broadcasts<'_> {
         self.template_of(broadcast).await.map(drop)
     }
 
-    /// The template of a broadcast that is made from one; a 404 when it is gone.
+    /// Returns the template of the broadcast, if it uses one; 404 if it was deleted.
     pub(super) async fn template_of(&self, broadcast: &Broadcast) -> Result<Option<Template>> {
         if !content::is_template(broadcast) {
             return Ok(None);
@@ -101,14 +101,14 @@ impl Broadcasts<'_> {
         Ok(BroadcastView::whole(&self.find(caller.tenant, parse_id(id, "broadcast")?).await?))
     }
 
-    /// How far a broadcast is.
+    /// Returns the progress of a broadcast.
     pub async fn progress(&self, caller: &Caller, id: &str) -> Result<BroadcastProgress> {
         caller.require(UseCase::GetBroadcastProgress)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         Ok(BroadcastProgress::new(&broadcast, self.ids().clock.now()))
     }
 
-    /// A page of broadcasts.
+    /// Returns a page of broadcasts.
     pub async fn list(&self, caller: &Caller, asked: &ListBroadcasts) -> Result<Listed<BroadcastView>> {
         caller.require(UseCase::ListBroadcasts)?;
         let mut errors = Vec::new();
@@ -119,7 +119,7 @@ impl Broadcasts<'_> {
         Ok((page.items.iter().map(BroadcastView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
-    /// Changes a draft or a rejected broadcast.
+    /// Updates a draft or a rejected broadcast.
     pub async fn update(&self, caller: &Caller, id: &str, command: UpdateBroadcast) -> Result<BroadcastView> {
         caller.require(UseCase::UpdateBroadcast)?;
         let id = parse_id(id, "broadcast")?;
@@ -127,7 +127,7 @@ impl Broadcasts<'_> {
         let mut wanted = self.find(caller.tenant, id).await?;
         let hours = command.quiet_hours.as_ref().map(|hours| hours.as_ref().map(quiet_hours).transpose()).transpose()?;
         command.apply(&mut wanted, &hours);
-        // A state that forbids it goes before what is wrong with the content, and a template that is not there before both.
+        // Report a missing template first, then a wrong status, then invalid content.
         let editable = matches!(wanted.status, Status::Draft | Status::Rejected);
         if editable && check::check(&wanted, now).is_empty() {
             self.template_of(&wanted).await?;
@@ -142,11 +142,11 @@ impl Broadcasts<'_> {
         Ok(BroadcastView::whole(&changed))
     }
 
-    /// Removes a draft with its recipients.
+    /// Deletes a draft with its recipients.
     pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(UseCase::DeleteBroadcast)?;
         let id = parse_id(id, "broadcast")?;
-        // In steps, so that no transaction is long. A crash in between leaves a draft with fewer recipients.
+        // In steps, so that no transaction is long. A crash leaves a draft with fewer recipients.
         loop {
             let mut tx = self.inner.store.begin().await?;
             let deleted = tx.delete_draft_broadcast(caller.tenant, id, DELETED).await?;
@@ -164,7 +164,7 @@ impl Broadcasts<'_> {
         }
     }
 
-    /// Why a broadcast that should be a draft is none.
+    /// Returns the error for a broadcast that is not a draft, or does not exist.
     pub(super) async fn no_draft(&self, caller: &Caller, id: BroadcastId) -> Error {
         match self.find(caller.tenant, id).await {
             Err(error) => error,

@@ -1,4 +1,4 @@
-//! Broadcasts: making, reviewing, sending.
+//! Broadcasts: composing, reviewing, sending.
 
 mod act;
 mod audience;

@@ -1,7 +1,7 @@
-//! What broadcasts cost: estimated before the review begins, reserved as a whole, taken over by messages one by one, the rest given back.
+//! Costs of broadcasts: estimated and reserved before the review, spent message by message; the rest is released.
 //!
-//! A message takes its price out of what is reserved by being written ([`Budget`]); from then on it pays and gives back by itself. So what
-//! is left for recipients who were not handed over is the reservation less what was taken over, at every moment.
+//! Storing a message transfers its price from the broadcast's reservation ([`Budget`]) to the message, which then settles its own costs. So
+//! the reservation less the transferred amount is always what remains for pending recipients.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,22 +22,22 @@ use crate::billing::{self, Reference};
 use crate::messages::plan::Planned;
 use crate::messages::routing::{self, RoutingInputs, Window};
 
-/// Recipients that are looked at in one step.
+/// Recipients per page.
 const PAGE: u32 = 1_000;
 
-/// Kinds of outcomes that are told apart.
+/// Maximum number of distinct classes.
 const KINDS: usize = 1_000;
 
-/// What the messages of a broadcast would cost if they were accepted now.
+/// Cost of a broadcast's messages if they were accepted now.
 #[derive(Debug)]
 pub(super) struct Estimate {
-    /// By the channels that they take first; absent when no message has a price.
+    /// By the first channel of each message; `None` if no message has a price.
     expected: Option<Micros>,
-    /// With the fallbacks that they may take.
+    /// Including possible fallbacks.
     required: Micros,
-    /// The sender, should its daily spending be limited.
+    /// The sender, if its daily spending is limited.
     limited_sender: Option<SenderId>,
-    /// How many recipients it is for, and which content.
+    /// Number of recipients and content fingerprint of the estimate.
     basis: (i64, String),
 }
 
@@ -46,7 +46,7 @@ fn basis(broadcast: &Broadcast) -> (i64, String) {
 }
 
 impl Estimate {
-    /// Writes it into the broadcast; fails when that is not any more what was estimated.
+    /// Stores the estimate in the broadcast; fails if recipients or content changed since.
     pub(super) fn put(&self, broadcast: &mut Broadcast) -> Result<()> {
         if self.basis != basis(broadcast) {
             return Err(Error::unavailable("the broadcast changed while its cost was estimated; try again"));
@@ -66,8 +66,8 @@ impl Estimate {
     }
 }
 
-/// Sets aside what a broadcast may cost, last of all in the transaction that begins its review. `402 insufficient_balance` when less is
-/// available.
+/// Reserves the maximum cost of a broadcast; must be the last step of the transaction that starts its review. `402 insufficient_balance` if
+/// the balance is too low.
 pub(super) async fn reserve(tx: &mut dyn Tx, broadcast: &Broadcast, estimate: &Estimate, now: Timestamp) -> Result<()> {
     if estimate.required.0 == 0 {
         return Ok(());
@@ -77,7 +77,7 @@ pub(super) async fn reserve(tx: &mut dyn Tx, broadcast: &Broadcast, estimate: &E
     billing::reserve(tx, broadcast.tenant, estimate.required, reference, now).await
 }
 
-/// Gives back what no message took over, last of all in the transaction that rejects or ends a broadcast.
+/// Releases the rest of a reservation; must be the last step of the transaction that rejects or ends a broadcast.
 pub(super) async fn release(tx: &mut dyn Tx, tenant: TenantId, id: BroadcastId, rest: Micros, now: Timestamp) -> Result<()> {
     if rest.0 == 0 {
         return Ok(());
@@ -86,23 +86,23 @@ pub(super) async fn release(tx: &mut dyn Tx, tenant: TenantId, id: BroadcastId, 
     billing::release(tx, tenant, rest, Reference { resource: id.uuid(), part, sender }, now).await
 }
 
-/// The newest reservation of a broadcast. There is one for each review that was begun, and for an operator's approval.
+/// Returns the newest reservation of a broadcast. Each review and each approval by an operator makes one.
 async fn reservation(tx: &mut dyn Tx, tenant: TenantId, id: BroadcastId) -> Result<Option<Transfer>> {
     let transfers = tx.list_transfers(tenant, id.uuid()).await?;
     Ok(transfers.into_iter().filter(|t| t.purpose == Purpose::Reserve).max_by_key(|t| t.part))
 }
 
-/// What the messages of a broadcast may still cost. Whoever hands over is alone with it: the store writes nothing under another fence.
+/// Remaining money of a broadcast. The fence ensures that only one node spends it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Budget {
     reserved: Micros,
     limited_sender: Option<SenderId>,
-    /// What the sender may still spend today beside that, once it was looked up.
+    /// What the sender may spend today in addition, once looked up.
     today: Option<Micros>,
 }
 
 impl Broadcasts<'_> {
-    /// What is left of a broadcast's reservation.
+    /// Returns the rest of a broadcast's reservation.
     pub(super) async fn budget(&self, composer: &Composer<'_>) -> Result<Budget> {
         let (tenant, id) = (composer.broadcast.tenant, composer.broadcast.id);
         let mut tx = self.inner.store.read().await?;
@@ -114,8 +114,8 @@ impl Broadcasts<'_> {
         Ok(Budget { reserved: broadcast.unspent(), limited_sender, today: None })
     }
 
-    /// Whether the budget has room for a message, which takes its price out of the reservation. Beyond that it sets its price aside by
-    /// itself, as far as its sender may spend so much today.
+    /// Returns whether a message can be paid for. Its price comes from the reservation, or if that is spent, from a separate reservation
+    /// within the sender's daily limit.
     pub(super) async fn pays(&self, budget: &mut Budget, composer: &Composer<'_>, message: &mut Message) -> Result<bool> {
         let Some(money) = &mut message.state.detail.money else { return Ok(true) };
         let price = money.whole();
@@ -134,8 +134,8 @@ impl Broadcasts<'_> {
         Ok(pays)
     }
 
-    /// Plans a message to each recipient and adds up what they would cost, a page of them at a time. One to whom nothing could be sent
-    /// costs nothing. Fails with 402 when the sender may not spend so much a day.
+    /// Estimates the cost of a broadcast by planning a message to each recipient, page by page. Recipients who cannot be sent to cost
+    /// nothing. 402 if the sender's daily limit is too low.
     pub(super) async fn estimate(&self, broadcast: &Broadcast) -> Result<Estimate> {
         let mut estimate = Estimate { expected: None, required: Micros(0), limited_sender: None, basis: basis(broadcast) };
         let Ok(composer) = self.composer(broadcast).await? else { return Ok(estimate) };
@@ -154,7 +154,7 @@ impl Broadcasts<'_> {
         Ok(estimate)
     }
 
-    /// The messages to recipients who were not handed over, by what would become of them.
+    /// Counts the messages to pending recipients by their plan.
     pub(super) async fn classes(&self, broadcast: &Broadcast) -> Result<BTreeMap<Class, u64>> {
         match self.composer(broadcast).await? {
             Ok(composer) => self.classes_of(&composer).await,
@@ -186,7 +186,7 @@ impl Broadcasts<'_> {
         }
     }
 
-    /// What messages to these recipients rest on, looked up for all of them at once.
+    /// Returns the routing inputs for these recipients, in few queries.
     pub(super) async fn knowledge(&self, composer: &Composer<'_>, page: &[NewBroadcastContact]) -> Result<Knowledge> {
         let (broadcast, config) = (composer.broadcast, &composer.config);
         let prices = self.price_book(config).await?;
@@ -206,15 +206,15 @@ impl Broadcasts<'_> {
     }
 }
 
-/// What is known of a page of recipients.
+/// Routing inputs of a page of recipients.
 pub(super) struct Knowledge {
     common: RoutingInputs,
-    /// Of recipients of this kind, where it matters.
+    /// For recipients of this kind, if the channel depends on them.
     metrics: Option<(AddressKind, HashMap<String, Vec<ChannelMetrics>>)>,
 }
 
 impl Knowledge {
-    /// What is known of one recipient of the page.
+    /// Returns the routing inputs for a recipient of the page.
     pub(super) fn of(&mut self, composer: &Composer<'_>, recipient: &Recipient, now: Timestamp) -> RoutingInputs {
         let Recipient { kind, identifier } = recipient;
         match &mut self.metrics {
@@ -227,36 +227,36 @@ impl Knowledge {
     }
 }
 
-/// What becomes of messages that are alike.
+/// Plan shared by equal messages.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) enum Class {
-    /// It goes by this channel first.
+    /// Uses this channel first.
     Sendable { channel: Channel, segments: Option<u16>, price: Price },
-    /// Nothing can be sent, and why.
+    /// Cannot be sent, for this reason.
     Refused(String),
 }
 
-/// What one message costs.
+/// Cost of one message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub(super) struct Price {
-    /// By the channel that it takes first; absent without a price.
+    /// By its first channel; `None` without a price.
     pub(super) expected: Option<Micros>,
-    /// With the fallbacks that it may take.
+    /// Including possible fallbacks.
     pub(super) required: Micros,
 }
 
-/// What becomes of the messages of a broadcast, one by one.
+/// Plans the messages of a broadcast, and counts them by class.
 struct Classes<'a> {
     composer: &'a Composer<'a>,
     now: Timestamp,
     /// Whether all recipients get the same text.
     same_text: bool,
-    /// Of recipients who are alike.
+    /// Cached classes of equal recipients.
     alike: HashMap<(AddressKind, String, Window), Class>,
 }
 
 impl Classes<'_> {
-    /// Plans the message to one recipient. That is done once for all who get the same text and of whom nothing is known but their country.
+    /// Plans the message to a recipient. Reuses the plan for recipients with the same text and country of whom nothing else is known.
     fn of(&mut self, core: &Core, contact: &NewBroadcastContact, knowledge: &mut Knowledge) -> Result<Class> {
         let Recipient { kind, identifier } = &contact.recipient;
         let known = knowledge.of(self.composer, &contact.recipient, self.now);

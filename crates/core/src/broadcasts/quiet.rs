@@ -1,8 +1,7 @@
-//! Decides when a message of a broadcast may go to a recipient: outside quiet hours in the recipient's local time.
+//! Computes when a message of a broadcast may be sent to a recipient: outside quiet hours in local time.
 //!
-//! The time zones come from the phone number: those of the area code for +1, otherwise all of the country. People keep their numbers when
-//! they move or travel, so this is a guess and not a location. If there are several zones, the message waits until it is outside quiet
-//! hours in each of them.
+//! The phone number determines the time zones: those of the area code for +1, otherwise all of the country. Numbers move with people, so
+//! this is a guess, not a location. With several zones, the message waits until it is outside quiet hours in all of them.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,20 +12,20 @@ use jiff::tz::TimeZone;
 use nuncio_domain::broadcast::QuietHours;
 use nuncio_domain::{AddressKind, Recipient, Timestamp, address, time};
 
-/// Countries and their time zones, of the tzdata release that jiff bundles. Public domain.
+/// Countries and their time zones, from the tzdata release that jiff bundles. Public domain.
 const COUNTRIES: &str = include_str!("quiet/zone1970.tab");
-/// Time zones and the area codes of +1 in them.
+/// Time zones and their +1 area codes.
 const AREA_CODES: &str = include_str!("quiet/area_codes.tsv");
 /// Regions of numbering plans that tzdata does not list.
 const UNLISTED: [(&str, &str); 3] = [("AC", "Africa/Abidjan"), ("TA", "Africa/Abidjan"), ("XK", "Europe/Belgrade")];
 
 const DAY: i64 = 86_400_000;
-/// How far ahead a moment is searched that is outside quiet hours in all time zones.
+/// How far ahead to search for a time outside quiet hours in all time zones.
 const HORIZON: Duration = Duration::from_secs(48 * 3_600);
 
 type ZoneNames = Vec<&'static str>;
 
-/// Time zones by country (ISO 3166-1 alpha-2) or area code of +1; the two never look alike.
+/// Time zones by country (ISO 3166-1 alpha-2) or +1 area code, which cannot collide.
 static PLACES: LazyLock<HashMap<&'static str, ZoneNames>> = LazyLock::new(|| {
     let mut places: HashMap<&str, ZoneNames> = UNLISTED.map(|(country, zone)| (country, vec![zone])).into();
     for row in rows(COUNTRIES) {
@@ -46,9 +45,9 @@ fn rows(table: &'static str) -> impl Iterator<Item = ZoneNames> {
     table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect())
 }
 
-/// The country or area code of a recipient, as a key of [`PLACES`]; `None` if it is unknown.
+/// Returns the country or area code of a recipient, as a key of [`PLACES`]; `None` if unknown.
 ///
-/// A phone number in no known range counts for the main country of its calling code.
+/// A phone number outside known ranges counts for the main country of its calling code.
 fn place(recipient: &Recipient) -> Option<&'static str> {
     if recipient.kind != AddressKind::Phone {
         return None;
@@ -63,9 +62,9 @@ fn not_before(hours: &QuietHours, recipient: &Recipient, now: Timestamp) -> Opti
     QuietClock::new(hours, now).not_before(recipient)
 }
 
-/// Quiet hours at one moment. Remembers the answer for each country and area code.
+/// Computes quiet hours for one moment, with a cache by country and area code.
 pub(super) struct QuietClock {
-    /// Beginning and end of the quiet hours, in milliseconds since local midnight.
+    /// Start and end of quiet hours, in milliseconds since local midnight.
     from: i64,
     to: i64,
     default_zone: TimeZone,
@@ -85,10 +84,10 @@ impl QuietClock {
         }
     }
 
-    /// The earliest moment at which a message may go to `recipient`; `None` if it may go now.
+    /// Returns the earliest time when a message may be sent to `recipient`; `None` for now.
     ///
-    /// This is the first moment that is outside quiet hours in all time zones where the recipient may be. If there is none within 48 hours,
-    /// because the zones are too far apart, it is the first moment that is outside quiet hours in as many of them as possible.
+    /// This is the first time outside quiet hours in all possible time zones of the recipient. If there is none within 48 hours, because
+    /// the zones are too far apart, it is the first time outside quiet hours in as many of them as possible.
     pub(super) fn not_before(&mut self, recipient: &Recipient) -> Option<Timestamp> {
         let place = place(recipient);
         if let Some(answer) = self.answers.get(&place) {
@@ -104,11 +103,11 @@ impl QuietClock {
         answer
     }
 
-    /// The first moment within the horizon that is outside quiet hours in all `zones`.
+    /// Returns the first time within the horizon outside quiet hours in all `zones`.
     fn open_in_all(&self, zones: &[TimeZone]) -> Option<Timestamp> {
         let mut at = self.now;
         while at <= self.now.plus(HORIZON) {
-            // Until the last of them opens, at least that one is quiet.
+            // Until the last zone opens, that one is quiet.
             let opened = zones.iter().map(|zone| self.opens(zone, at)).max().unwrap_or(at);
             if opened == at {
                 return Some(at);
@@ -118,10 +117,10 @@ impl QuietClock {
         None
     }
 
-    /// The first moment within the horizon that is outside quiet hours in as many of `zones` as possible.
+    /// Returns the first time within the horizon outside quiet hours in as many of `zones` as possible.
     fn open_in_most(&self, zones: &[TimeZone]) -> Timestamp {
         let open = |at: Timestamp| zones.iter().filter(|zone| !self.state(zone, at).0).count();
-        // The number of open zones grows only when one opens.
+        // The number of open zones only grows when a zone opens.
         let openings = zones.iter().flat_map(|zone| {
             let reopens = |at: &Timestamp| Some(self.opens(zone, self.closes(zone, *at)));
             std::iter::successors(Some(self.opens(zone, self.now)), reopens).take_while(|at| *at <= self.now.plus(HORIZON))
@@ -129,12 +128,12 @@ impl QuietClock {
         openings.chain([self.now]).max_by_key(|at| (open(*at), Reverse(*at))).unwrap_or(self.now)
     }
 
-    /// The first moment, not before `at`, that is outside quiet hours in `zone`.
+    /// Returns the first time from `at` on outside quiet hours in `zone`.
     fn opens(&self, zone: &TimeZone, at: Timestamp) -> Timestamp {
         self.first(zone, at, false)
     }
 
-    /// The first moment, not before `at`, that is within quiet hours in `zone`.
+    /// Returns the first time from `at` on within quiet hours in `zone`.
     fn closes(&self, zone: &TimeZone, at: Timestamp) -> Timestamp {
         self.first(zone, at, true)
     }
@@ -145,14 +144,14 @@ impl QuietClock {
             if is_quiet == quiet {
                 return at;
             }
-            // If the clocks change before that, what they show then decides.
+            // If the clocks change before that, evaluate the local time after the change.
             let changed = zone.following(instant(at)).next().map(|change| Timestamp::from_millis(change.timestamp().as_millisecond()));
             let due = at.plus(remaining);
             at = changed.map_or(due, |changed| due.min(changed));
         }
     }
 
-    /// Whether `at` is within quiet hours in `zone`, and for how long, provided that the clocks do not change.
+    /// Returns whether `at` is within quiet hours in `zone`, and how long that lasts without a clock change.
     fn state(&self, zone: &TimeZone, at: Timestamp) -> (bool, Duration) {
         let local = at.millis() + i64::from(zone.to_offset(instant(at)).seconds()) * 1_000;
         let until = |time_of_day: i64| (time_of_day - local).rem_euclid(DAY);
@@ -161,7 +160,7 @@ impl QuietClock {
     }
 }
 
-/// Stops at the end of the year 9999.
+/// Clamps to the end of the year 9999.
 fn instant(at: Timestamp) -> jiff::Timestamp {
     jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(jiff::Timestamp::MAX)
 }
@@ -190,7 +189,7 @@ mod tests {
         Recipient { kind: AddressKind::Email, identifier: "ana@example.com".to_owned() }
     }
 
-    /// Checks the answer at each moment; `-` means now.
+    /// Asserts the result at each time; `-` means now.
     fn check(hours: &QuietHours, recipient: &Recipient, expected: &[(&str, &str)]) {
         for (now, earliest) in expected {
             let earliest = (*earliest != "-").then(|| at(earliest));
@@ -250,7 +249,7 @@ mod tests {
         check(&skipped, &email(), &[("2026-03-29T00:59", "-"), ("2026-03-29T01:00", "-"), ("2026-03-28T01:20", "2026-03-28T01:50")]);
     }
 
-    /// Against a search minute by minute, with the local time as the library computes it.
+    /// Compares with a search minute by minute, using the local time of the library.
     #[test]
     fn each_minute_around_clock_changes_agrees_with_a_search() {
         let changes = [
@@ -291,7 +290,7 @@ mod tests {
 
     #[test]
     fn all_time_zones_of_a_phone_number_count() {
-        // Of a day in January, in UTC: when the first zone of the number opens for all, and when the first one closes.
+        // On a day in January, in UTC: when all zones of the number are open, and when the first one closes.
         let windows = [
             ("+4915112345678", "07:00", "20:00"),
             ("+34600111222", "08:00", "20:00"),   // Canary Islands, mainland
@@ -318,7 +317,7 @@ mod tests {
             assert_eq!(ask(closes.minus(minute)), None, "{number}");
             assert_eq!(ask(closes), Some(Timestamp::from_millis(opens.millis() + DAY)), "{number}");
         }
-        // Hawaii and Arizona keep their time in summer, New York does not.
+        // Hawaii and Arizona have no daylight saving time.
         check(&night(), &phone("+12125550123"), &[("2026-07-15T11:59", "2026-07-15T12:00"), ("2026-07-15T12:00", "-")]);
         check(&night(), &phone("+14805550123"), &[("2026-07-15T14:59", "2026-07-15T15:00"), ("2026-07-15T15:00", "-")]);
         check(&night(), &phone("+19995550123"), &[("2026-07-15T17:59", "2026-07-15T18:00"), ("2026-07-16T00:59", "-")]);

@@ -1,4 +1,4 @@
-//! Outcome of every recipient, page by page or as a CSV file.
+//! Exports the result of every recipient, by page or as CSV.
 
 use nuncio_domain::Result;
 use nuncio_domain::broadcast::Broadcast;
@@ -9,11 +9,11 @@ use super::view::BroadcastContactView;
 use crate::base::csv::quoted;
 use crate::base::{Caller, Core, UseCase, parse_id};
 
-/// Recipients of one page.
+/// Recipients per page.
 const PAGE: u32 = 500;
 
 impl Broadcasts<'_> {
-    /// All recipients, page by page.
+    /// Returns all recipients, page by page.
     pub async fn results(&self, caller: &Caller, id: &str) -> Result<Results> {
         caller.require(UseCase::ExportBroadcastResults)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
@@ -21,7 +21,7 @@ impl Broadcasts<'_> {
     }
 }
 
-/// The recipients of a broadcast, newest first.
+/// Iterates over the recipients of a broadcast, newest first.
 #[derive(Debug)]
 pub struct Results {
     core: Core,
@@ -31,7 +31,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// The next page; `None` behind the last one.
+    /// Returns the next page; `None` after the last one.
     pub async fn next(&mut self) -> Result<Option<Vec<BroadcastContactView>>> {
         if self.through {
             return Ok(None);
@@ -44,10 +44,10 @@ impl Results {
     }
 }
 
-/// First line of a CSV file of results.
+/// Header of the CSV file.
 pub const CSV_HEAD: &str = "id,recipient,recipientType,status,channel,messageId,errorCode,errorMessage,cost,processedAt,createdAt\r\n";
 
-/// A recipient's line of a CSV file (RFC 4180).
+/// Returns a recipient's CSV line (RFC 4180).
 pub fn csv_line(contact: &BroadcastContactView) -> String {
     let cells = [
         contact.id.to_string(),

@@ -1,4 +1,4 @@
-//! The automated review of a broadcast, what the operator asks of it, and what persons decided afterwards.
+//! Runs the automated review of broadcasts, and stores review policies and decisions.
 
 use std::time::Duration;
 
@@ -17,22 +17,22 @@ use super::run;
 use crate::base::Change;
 use crate::review::{self, Subject};
 
-/// Of how many recipients the values of variables are looked at.
+/// Recipients whose variable values are reviewed.
 const SAMPLE: u32 = 100;
-/// The most blocked words, or allowed domains, of a policy, and the most characters of one.
+/// Maximum number of blocked words or allowed domains of a policy, and of characters of one.
 const LISTED: usize = 1_000;
 const LISTED_LENGTH: usize = 100;
-/// How soon a reviewer that gave no verdict is asked again.
+/// Delay before a reviewer without a verdict is called again.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
-/// Broadcasts that are read at once for an export.
+/// Broadcasts per read of an export.
 const PAGE: u32 = 100;
 
-/// A text that a person decided about: an example to learn from.
+/// A text that a person decided about, as a training example.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewExample {
     pub broadcast_id: BroadcastId,
-    /// What the person decided.
+    /// The person's decision.
     #[serde(flatten)]
     pub decision: ReviewDecision,
     /// Text or caption.
@@ -40,21 +40,21 @@ pub struct ReviewExample {
     pub text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub email_subject: Option<String>,
-    /// What the automated review had found.
+    /// Result of the automated review.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review_result: Option<ReviewResult>,
 }
 
 impl Broadcasts<'_> {
-    /// Reviews a broadcast, and sends it on its way or back; `None` then. Otherwise it stays `pending_review`, and the answer is when to
-    /// review it again.
+    /// Reviews a broadcast, then sends or rejects it and returns `None`. Otherwise it stays `pending_review`; returns the time of the next
+    /// review.
     pub(super) async fn review(&self, broadcast: &Broadcast, due: &mut DueBroadcast) -> Result<Option<Timestamp>> {
         let now = self.ids().clock.now();
         let subject = self.subject_of(broadcast).await?;
         let policy = self.inner.store.read().await?.review_policy(broadcast.tenant).await?;
         let mut result = review::review(&subject, &policy, now);
         if let (Some(reviewer), true) = (&self.inner.reviewer, result.score >= policy.threshold) {
-            // Others leave the broadcast alone while the reviewer thinks.
+            // Keeps other nodes away during the call of the reviewer.
             if !self.claim(due, Some(now.plus(reviewer.timeout + run::LEASE))).await? {
                 return Ok(None);
             }
@@ -81,12 +81,12 @@ impl Broadcasts<'_> {
         Ok(None)
     }
 
-    /// What the operator asks of the content of an environment's broadcasts.
+    /// Returns the review policy of an environment.
     pub async fn review_policy(&self, tenant: TenantId) -> Result<ReviewPolicy> {
         Ok(self.inner.store.read().await?.review_policy(tenant).await?)
     }
 
-    /// Sets what the operator asks. It counts from the next review on.
+    /// Sets the review policy. It applies from the next review on.
     pub async fn set_review_policy(&self, tenant: TenantId, mut policy: ReviewPolicy) -> Result<ReviewPolicy> {
         if !(0.0..=1.0).contains(&policy.threshold) {
             return Err(Error::field("threshold", format!("is {}; must be 0 to 1", policy.threshold)));
@@ -112,7 +112,7 @@ impl Broadcasts<'_> {
         Ok(policy)
     }
 
-    /// Every broadcast of an environment that a person decided about, newest first.
+    /// Returns all broadcasts of an environment that a person decided about, newest first.
     pub async fn review_examples(&self, tenant: TenantId) -> Result<Vec<ReviewExample>> {
         let (mut examples, mut before) = (Vec::new(), None);
         loop {
@@ -130,7 +130,7 @@ impl Broadcasts<'_> {
         let body = &broadcast.body;
         let mut texts: Vec<String> = [&body.text, &body.email_subject].into_iter().flatten().cloned().collect();
         let mut links: Vec<String> = body.content.iter().filter_map(|c| c.media_url.clone()).collect();
-        // A template that is gone says nothing; its recipients fail one by one.
+        // A deleted template has no text; its recipients fail one by one.
         if let Ok(Some(template)) = self.template_of(broadcast).await {
             let content = template.content;
             texts.push(content.body);

@@ -1,8 +1,8 @@
-//! What a node does for broadcasts when nobody asks: reviews, schedules, hand-over, the end.
+//! Processes due broadcasts: reviews, schedules, enqueues, completes.
 //!
-//! A broadcast that needs something has `due_at`. Whoever takes it raises its fence and sets it due again a few seconds ahead, so that
-//! others leave it alone meanwhile and go on if this node dies. That alone keeps nobody out: who is handed over is decided by the
-//! transaction that accepts the message, under the fence of whoever took the broadcast last, and statuses change by compare-and-set.
+//! A broadcast with work to do has `due_at`. A node that claims it increments its fence and moves `due_at` a few seconds ahead, so that
+//! other nodes wait, and continue if this one dies. The claim is not a lock: the transaction that accepts a message checks the fence, and
+//! statuses change by compare-and-set.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use super::Broadcasts;
 use super::fan_out::Round;
 use crate::base::Core;
 
-/// For how long a node has a broadcast to itself.
+/// Duration of a node's claim.
 pub(super) const LEASE: Duration = Duration::from_secs(5);
-/// How soon a broadcast is looked at again whose connections have no room, and one that waits for receipts: a tenth of its age.
+/// Delay if connections have no room. If receipts are pending, it is a tenth of the broadcast's age.
 const CROWDED: Duration = Duration::from_millis(500);
 const WAITING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// Recipients that are looked at in one step, to take their messages back.
-const TAKEN_BACK: u32 = 1_000;
+/// Recipients per step of a withdrawal.
+const WITHDRAW_PAGE: u32 = 1_000;
 
 impl Broadcasts<'_> {
-    /// Looks after one broadcast that is due.
+    /// Processes a due broadcast.
     pub async fn process_due(&self, mut due: DueBroadcast) -> Result<()> {
         let Some(now) = self.inner.dispatch.accepting() else { return Ok(()) };
         let late = now.since(due.due_at) > limits::PAST_DUE;
@@ -32,18 +32,18 @@ impl Broadcasts<'_> {
             return Ok(());
         }
         let broadcast = self.find(due.tenant, due.id).await?;
-        // Someone is still to be handed over, and may have been by the original of this copy.
-        let doubtful = late && broadcast.waiting() > 0;
+        // Recipients are pending that the original of this copy may already have sent to.
+        let maybe_sent = late && broadcast.waiting() > 0;
         let next = match broadcast.status {
-            Status::Scheduled | Status::Sending if doubtful => return settled(self.hold(&broadcast).await),
+            Status::Scheduled | Status::Sending if maybe_sent => return ignore_lost_race(self.hold(&broadcast).await),
             Status::PendingReview => {
-                if let Some(again) = settled(self.review(&broadcast, &mut due).await)? {
+                if let Some(again) = ignore_lost_race(self.review(&broadcast, &mut due).await)? {
                     return self.claim(&mut due, Some(again)).await.map(drop);
                 }
-                return if doubtful { settled(self.hold(&broadcast).await) } else { Ok(()) };
+                return if maybe_sent { ignore_lost_race(self.hold(&broadcast).await) } else { Ok(()) };
             }
-            Status::Scheduled => return settled(self.begin(&broadcast).await),
-            Status::Sending => self.go_on(&broadcast, &mut due, now).await?,
+            Status::Scheduled => return ignore_lost_race(self.begin(&broadcast).await),
+            Status::Sending => self.advance(&broadcast, &mut due, now).await?,
             Status::Paused | Status::Cancelled => self.withdraw(&broadcast).await?,
             _ => Some(None),
         };
@@ -53,7 +53,7 @@ impl Broadcasts<'_> {
         }
     }
 
-    /// Takes the broadcast under the next fence until `next`; `false` when someone was faster.
+    /// Claims the broadcast until `next` under the next fence; `false` if another node was faster.
     pub(super) async fn claim(&self, due: &mut DueBroadcast, next: Option<Timestamp>) -> Result<bool> {
         let mut tx = self.inner.store.begin().await?;
         let claimed = tx.claim_broadcast(due, next).await?;
@@ -66,7 +66,7 @@ impl Broadcasts<'_> {
         self.change(broadcast.tenant, broadcast.id, BroadcastAction::Begin, |_, _| Ok(())).await.map(drop)
     }
 
-    /// More than an hour late: this may be a restored copy of what was sent long ago. A person resumes or cancels it.
+    /// Holds a broadcast that is over an hour late: the database may be a restored copy, and the original may have sent it.
     async fn hold(&self, broadcast: &Broadcast) -> Result<()> {
         tracing::warn!(broadcast.id = %broadcast.id, "a broadcast was found more than an hour late; it is paused until somebody resumes it");
         self.change(broadcast.tenant, broadcast.id, BroadcastAction::Hold, |broadcast, _| {
@@ -77,8 +77,8 @@ impl Broadcasts<'_> {
         .map(drop)
     }
 
-    /// Hands over what there is room for, or ends the broadcast. Returns when to look again, or nothing if it changed its status.
-    async fn go_on(&self, broadcast: &Broadcast, due: &mut DueBroadcast, now: Timestamp) -> Result<Option<Option<Timestamp>>> {
+    /// Enqueues recipients, or completes the broadcast. Returns the time of the next round, or nothing if the status changed.
+    async fn advance(&self, broadcast: &Broadcast, due: &mut DueBroadcast, now: Timestamp) -> Result<Option<Option<Timestamp>>> {
         if self.halts(broadcast).await? {
             return Ok(None);
         }
@@ -100,17 +100,17 @@ impl Broadcasts<'_> {
         let counts = fresh.counts;
         let nothing_went_out = counts.taken == 0 && counts.failed > 0;
         let operation = if nothing_went_out { BroadcastAction::Fail } else { BroadcastAction::Complete };
-        settled(self.change(fresh.tenant, fresh.id, operation, |_, _| Ok(())).await.map(drop))?;
+        ignore_lost_race(self.change(fresh.tenant, fresh.id, operation, |_, _| Ok(())).await.map(drop))?;
         Ok(None)
     }
 
-    /// Takes back the messages of a paused or cancelled broadcast that no provider has. No attempt of them can start meanwhile: a start looks
-    /// at the broadcast too, which also stops those whose attempt is in flight now.
+    /// Withdraws the messages of a paused or cancelled broadcast that no provider has. None of them can start meanwhile: a start checks the
+    /// broadcast, which also stops retries of attempts in flight.
     async fn withdraw(&self, broadcast: &Broadcast) -> Result<Option<Option<Timestamp>>> {
         let mut after = None;
         loop {
             let mut tx = self.inner.store.read().await?;
-            let page = tx.unsent_broadcast_messages(broadcast.tenant, broadcast.id, after, TAKEN_BACK).await?;
+            let page = tx.unsent_broadcast_messages(broadcast.tenant, broadcast.id, after, WITHDRAW_PAGE).await?;
             drop(tx);
             let steps: Vec<_> = page
                 .found
@@ -133,8 +133,8 @@ impl Broadcasts<'_> {
     }
 }
 
-/// Someone else was faster: nothing is left to do.
-fn settled<T: Default>(outcome: Result<T>) -> Result<T> {
+/// Ignores a lost race: another node did the work.
+fn ignore_lost_race<T: Default>(outcome: Result<T>) -> Result<T> {
     match outcome {
         Err(error) if error.code() == ErrorCode::InvalidRequest => Ok(T::default()),
         outcome => outcome,

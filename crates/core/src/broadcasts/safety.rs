@@ -1,4 +1,4 @@
-//! What stops a broadcast by itself, and how it begins small.
+//! Halts broadcasts with too many failures, opt-outs or complaints, and limits canaries.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use nuncio_domain::{FieldError, Result, Timestamp};
 
 use super::Broadcasts;
 
-/// Recipients whose outcome must be known before a rate counts.
-const LEAST: i64 = 50;
-/// How many messages may be in flight before any result is known, where a rate may halt the broadcast.
-const UNKNOWN: i64 = 200;
-/// How often a broadcast that waits behind its canary is looked at.
+/// Minimum number of known results before a rate counts.
+const MIN_KNOWN: i64 = 50;
+/// How many messages may be in flight without a known result, if a rate can halt the broadcast.
+const MAX_UNKNOWN: i64 = 200;
+/// Interval of checks while a broadcast waits for its canary.
 pub(super) const LOOK: Duration = Duration::from_secs(5);
 const WAIT: std::ops::RangeInclusive<u32> = 60..=604_800;
 
-/// What is wrong with how a broadcast is to begin and to be stopped.
+/// Returns the errors of the canary and halt settings.
 pub(super) fn check(broadcast: &Broadcast) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if let Some(Canary { percent, wait_seconds }) = broadcast.body.canary {
@@ -38,7 +38,7 @@ pub(super) fn check(broadcast: &Broadcast) -> Vec<FieldError> {
     faults
 }
 
-/// How many recipients may be handed over now, and until when that holds; `None` for all.
+/// Returns how many recipients the canary allows now, and until when; `None` if all.
 pub(super) fn canary(broadcast: &Broadcast, now: Timestamp) -> Option<(i64, Timestamp)> {
     let canary = broadcast.body.canary?;
     let until = broadcast.body.started_at?.plus(Duration::from_secs(u64::from(canary.wait_seconds)));
@@ -46,19 +46,19 @@ pub(super) fn canary(broadcast: &Broadcast, now: Timestamp) -> Option<(i64, Time
     (now < until).then(|| ((first - broadcast.counts.handled()).max(0), until))
 }
 
-/// How many more messages may be in flight where a rate may halt the broadcast: as many as have a result, or [`UNKNOWN`] if that is more,
-/// less those that are. What a provider has taken counts as a result: receipts may never come.
+/// Returns how many more messages may be in flight if a rate can halt the broadcast: as many as have a result, at least [`MAX_UNKNOWN`], less
+/// those in flight. Acceptance by a provider counts as a result: receipts may never come.
 pub(super) fn allowance(counts: &Counts) -> i64 {
     let (known, in_flight) = (counts.failed + counts.delivered + counts.sent, (counts.awaited - counts.sent).max(0));
-    known.max(UNKNOWN) - in_flight
+    known.max(MAX_UNKNOWN) - in_flight
 }
 
 impl Broadcasts<'_> {
-    /// Pauses a broadcast whose recipients fail, opt out or complain more than its maker allows; returns whether it did.
+    /// Pauses a broadcast that exceeds its halt limits; returns whether it did.
     pub(super) async fn halts(&self, broadcast: &Broadcast) -> Result<bool> {
-        // With nobody left to be spared it ends by itself.
+        // Without pending recipients there is nothing to stop.
         let Some(limits) = broadcast.body.halt_on.filter(|_| broadcast.waiting() > 0) else { return Ok(false) };
-        let now = self.base_of(broadcast).await?;
+        let now = self.results_so_far(broadcast).await?;
         let Some(reason) = exceeded(limits, now, broadcast.body.halt_base) else { return Ok(false) };
         tracing::warn!(broadcast.id = %broadcast.id, reason, "a broadcast was halted");
         let halted = self.change(broadcast.tenant, broadcast.id, BroadcastAction::Pause, |broadcast, _| {
@@ -69,8 +69,8 @@ impl Broadcasts<'_> {
         Ok(halted.await?.status == Status::Paused)
     }
 
-    /// What has become of the recipients so far.
-    async fn base_of(&self, broadcast: &Broadcast) -> Result<HaltBase> {
+    /// Returns the results so far.
+    async fn results_so_far(&self, broadcast: &Broadcast) -> Result<HaltBase> {
         let counts = broadcast.counts;
         let mut base = HaltBase { failed: counts.failed, reached: counts.delivered + counts.sent, ..HaltBase::default() };
         if let (Some(since), Some(HaltOn { opt_out_percent, complaint_percent, .. })) = (broadcast.body.started_at, broadcast.body.halt_on)
@@ -89,11 +89,11 @@ impl Broadcasts<'_> {
     }
 }
 
-/// Which limit is exceeded by what happened since `base`, in words.
+/// Returns which limit the results since `base` exceed, in words.
 fn exceeded(limits: HaltOn, now: HaltBase, base: HaltBase) -> Option<String> {
     let (failed, reached) = (now.failed - base.failed, now.reached - base.reached);
     let known = failed + reached;
-    if known < LEAST {
+    if known < MIN_KNOWN {
         return None;
     }
     let rates = [

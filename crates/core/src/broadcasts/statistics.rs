@@ -1,4 +1,4 @@
-//! Outcome of a broadcast's recipients, by channel, country, reason and link.
+//! Statistics of a broadcast's recipients, by channel, country, failure and link.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::Broadcasts;
 use crate::base::{Caller, UseCase, identifier_hasher, parse_id};
 
-/// Recipients that are read at once.
+/// Recipients per page.
 const PAGE: u32 = 1_000;
 
 /// Outcome of a broadcast's recipients.
@@ -119,7 +119,7 @@ impl RecipientCounts {
 }
 
 impl Broadcasts<'_> {
-    /// Outcome of the recipients. All of them are read: some seconds for a million.
+    /// Returns statistics of a broadcast. Reads all recipients: a few seconds per million.
     pub async fn statistics(&self, caller: &Caller, id: &str) -> Result<BroadcastStatistics> {
         caller.require(UseCase::GetBroadcastStatistics)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;

@@ -1,6 +1,6 @@
-//! `{{variables}}` in the text, subject and HTML of a broadcast that is not made from a template.
+//! Fills `{{variables}}` in the text, subject and HTML of broadcasts without a template.
 //!
-//! A recipient's own value goes before the broadcast's. One that has neither is found before the broadcast is sent.
+//! A recipient's value overrides the broadcast's. Missing values are detected before the broadcast is sent.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use crate::messages::SendMessage;
 
 type Values = BTreeMap<String, String>;
 
-/// Recipients of one step of the search for missing values, and of those that lack some, how many are shown.
+/// Recipients per page of the search for missing values, and how many recipients an error lists.
 const PAGE: u32 = 1_000;
 const SHOWN: usize = 20;
-/// The most values of one recipient.
+/// Maximum number of values per recipient.
 const VALUES: usize = 50;
 
-/// The variables of a broadcast's content, each once; none for one that is made from a template.
+/// Returns the variables of a broadcast's content, each once; none with a template.
 pub(super) fn used(broadcast: &Broadcast) -> Vec<&str> {
     if content::is_template(broadcast) {
         return Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn used(broadcast: &Broadcast) -> Vec<&str> {
     names
 }
 
-/// What is wrong with values that are given for texts.
+/// Returns the errors of variable values.
 pub(super) fn check(values: &Values, path: &str) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if values.len() > VALUES {
@@ -49,7 +49,7 @@ pub(super) fn check(values: &Values, path: &str) -> Vec<FieldError> {
     faults
 }
 
-/// The values of one recipient.
+/// Returns the values for a recipient.
 fn values<'a>(broadcast: &'a Broadcast, own: &'a Variables) -> Cow<'a, Values> {
     match &own.template_variables {
         None => Cow::Borrowed(&broadcast.body.variables),
@@ -62,7 +62,7 @@ fn values<'a>(broadcast: &'a Broadcast, own: &'a Variables) -> Cow<'a, Values> {
     }
 }
 
-/// Fills the variables of a message to one recipient. Fails when one has no value: nobody gets a text with a gap.
+/// Fills the variables of a message to a recipient. Fails if a value is missing, so that no text is sent with a gap.
 pub(super) fn fill_in(broadcast: &Broadcast, own: &Variables, command: &mut SendMessage) -> Result<()> {
     let used = used(broadcast);
     if used.is_empty() {
@@ -82,7 +82,7 @@ pub(super) fn fill_in(broadcast: &Broadcast, own: &Variables, command: &mut Send
     Ok(())
 }
 
-/// Text as HTML shows it, also between quotes.
+/// Escapes text for HTML, including quoted attributes.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -99,7 +99,7 @@ fn escape(text: &str) -> String {
 }
 
 impl Broadcasts<'_> {
-    /// Fails with the recipients that lack a value, the first twenty by name.
+    /// Fails if recipients lack a value, and lists the first twenty.
     pub(super) async fn require_values(&self, broadcast: &Broadcast) -> Result<()> {
         let needed: Vec<&str> = used(broadcast).into_iter().filter(|name| !broadcast.body.variables.contains_key(*name)).collect();
         if needed.is_empty() {

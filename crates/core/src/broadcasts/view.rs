@@ -1,4 +1,4 @@
-//! How a broadcast looks from outside.
+//! Public views of broadcasts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -159,7 +159,7 @@ impl From<&Broadcast> for BroadcastView {
 }
 
 impl BroadcastView {
-    /// The view with its HTML, for what shows one broadcast.
+    /// Returns the view with HTML, for a single broadcast.
     pub(super) fn whole(broadcast: &Broadcast) -> Self {
         Self { email_html_body: broadcast.html.clone(), ..Self::from(broadcast) }
     }
@@ -236,14 +236,14 @@ impl BroadcastProgress {
     }
 }
 
-/// To one decimal.
+/// Rounded to one decimal.
 fn rate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<f64> {
     let started = broadcast.body.started_at.filter(|_| broadcast.status == Status::Sending)?;
     let seconds = now.since(started).as_secs_f64();
     (seconds > 0.0).then(|| (through as f64 / seconds * 10.0).round() / 10.0)
 }
 
-/// What is left takes as long for each as what is through took.
+/// Assumes that the remaining recipients take as long on average as those before.
 fn estimate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<Timestamp> {
     let started = broadcast.body.started_at.filter(|_| broadcast.status == Status::Sending && through > 0)?;
     let left = (broadcast.total - through).max(0) as u128;
@@ -293,7 +293,7 @@ pub struct BroadcastContactView {
 }
 
 impl BroadcastContactView {
-    /// Of a cancelled broadcast, whoever was not handed over is skipped.
+    /// In a cancelled broadcast, pending recipients are shown as skipped.
     pub(super) fn new(contact: BroadcastContact, broadcast: &Broadcast) -> Self {
         let kind = contact.kind();
         let dropped = broadcast.status == Status::Cancelled && contact.status == ContactStatus::Pending;

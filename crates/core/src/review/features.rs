@@ -1,31 +1,31 @@
-//! What the learned part of the review sees of a text: hashed words, pairs of words, pieces of words and a few signs.
+//! Extracts the features of a text for the review's model: hashed words, word pairs, pieces of words, and traits such as loudness.
 //!
-//! The training reads the same features (`cargo run -p nuncio-core --example review_features`). A change here needs a new training.
+//! The training reads the same features (`cargo run -p nuncio-core --example review_features`); after a change here, train the model again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// How many features are told apart. A power of two.
+/// Number of features; a power of two.
 pub const BUCKETS: usize = 1 << 16;
-/// Of a longer text only the first words are seen.
+/// Maximum number of words read of a text.
 const WORDS: usize = 600;
-/// The lengths of pieces of words.
+/// Lengths of pieces of words.
 const PIECES: Range<usize> = 3..6;
 
-/// Top-level domains that cost next to nothing and are named in fraud out of proportion.
+/// Cheap top-level domains that occur disproportionately in fraud.
 const CHEAP: &[&str] = &[
     "top", "xyz", "click", "icu", "cyou", "buzz", "rest", "cfd", "sbs", "monster", "quest", "gq", "tk", "ml", "cf", "ga", "bond", "vip",
     "loan", "win", "bid", "life", "live", "online", "site", "info", "support", "help", "zip", "mov", "ru", "cc", "pw", "ws", "club",
 ];
 
-/// The features of one text: bucket, and the parts of the text that it was found in.
+/// Features of a text: buckets, and the parts of the text with each.
 #[derive(Debug, Default)]
 pub struct Features {
     found: BTreeMap<u32, Vec<Range<usize>>>,
 }
 
 impl Features {
-    /// The features of a text. The same text has the same features on every machine.
+    /// Returns the features of a text; the same on every machine.
     pub fn of(text: &str) -> Self {
         let mut all = Self::default();
         let mut previous: Option<(String, usize)> = None;
@@ -51,13 +51,13 @@ impl Features {
         all
     }
 
-    /// Every bucket that occurs, in ascending order, with the value that all of them have: the vector has the length 1.
+    /// Returns the buckets in ascending order, and their common value, which makes a vector of length 1.
     pub fn vector(&self) -> (impl Iterator<Item = u32> + '_, f32) {
         let count = u16::try_from(self.found.len()).unwrap_or(u16::MAX);
         (self.found.keys().copied(), 1.0 / f32::from(count.max(1)).sqrt())
     }
 
-    /// Every bucket that occurs and where.
+    /// Returns the buckets with their parts of the text.
     pub(super) fn spans(&self) -> impl Iterator<Item = (u32, &[Range<usize>])> {
         self.found.iter().map(|(bucket, spans)| (*bucket, spans.as_slice()))
     }
@@ -82,7 +82,7 @@ impl Features {
         }
     }
 
-    /// What a link looks like. Its name is seen only in words: which name is whose is a matter of rules.
+    /// Adds traits of a link. The host is only split into words: rules decide which name belongs to whom.
     fn link(&mut self, raw: &str, span: &Range<usize>) {
         let lower = raw.to_lowercase();
         let rest = lower.split_once("://").map_or(lower.as_str(), |(_, rest)| rest);
@@ -105,7 +105,7 @@ impl Features {
         }
     }
 
-    /// Sums of money, telephone numbers and short numbers by their shape.
+    /// Adds amounts of money, phone numbers and short numbers by their shape.
     fn number(&mut self, raw: &str, span: &Range<usize>) {
         let digits: String = raw.chars().filter(char::is_ascii_digit).collect();
         if digits.is_empty() {
@@ -127,7 +127,7 @@ impl Features {
         }
     }
 
-    /// Loudness and length of the whole text.
+    /// Adds loudness and length of the whole text.
     fn shape(&mut self, text: &str, words: usize) {
         let whole = 0..0;
         let (mut letters, mut capitals) = (0_usize, 0_usize);
@@ -144,7 +144,7 @@ impl Features {
     }
 }
 
-/// The words of a text with the place where each begins, without the marks around them.
+/// Returns the words of a text without surrounding punctuation, with their positions.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')' | '|')).filter_map(move |piece| {
         let word =
@@ -169,7 +169,7 @@ fn is_link(word: &str) -> bool {
     name_fits && tld.chars().all(|c| c.is_ascii_alphabetic()) && (known || CHEAP.contains(&tld) || lower.contains('/'))
 }
 
-/// A word in small Latin letters without accents, every digit as 0. Words of other scripts are not seen: nothing was learned of them.
+/// Normalizes a word: lower case, no accents, every digit as 0. `None` for non-Latin scripts, which the training does not cover.
 fn normal(word: &str) -> Option<String> {
     let mut out = String::with_capacity(word.len());
     for c in word.chars().flat_map(char::to_lowercase) {
@@ -193,7 +193,7 @@ fn normal(word: &str) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// FNV-1a, 64 bits, folded: short, and the same permanently.
+/// Returns the bucket of a feature: FNV-1a, 64 bits, folded. Short, and permanently stable.
 fn bucket(kind: &str, what: &str) -> u32 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in kind.bytes().chain([b':']).chain(what.bytes()) {

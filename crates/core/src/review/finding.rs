@@ -1,45 +1,45 @@
-//! What a review finds in texts.
+//! Findings of a review.
 
-/// What a text offends against.
+/// Kind of violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Category {
-    /// A link that pretends to be somebody else's.
+    /// A link that imitates another domain.
     Phishing,
-    /// Asks for passwords, codes or payment data.
+    /// Requests passwords, codes or payment data.
     Credentials,
-    /// Goods that no provider carries.
+    /// Offers goods that no provider carries.
     Forbidden,
-    /// Hate, or a threat.
+    /// Hate or a threat.
     Hate,
-    /// A link that hides where it leads.
+    /// A link with a hidden target.
     ShortLink,
-    /// A link below a top-level domain that fraud prefers.
+    /// A link under a top-level domain common in fraud.
     CheapLink,
-    /// A story that fraud tells.
+    /// A pattern common in fraud.
     Lure,
-    /// A further part of a story: shown, not counted.
+    /// A further part of such a pattern: shown, not counted.
     Part,
     /// Sexual offers.
     Adult,
-    /// Games of chance.
+    /// Gambling.
     Gambling,
-    /// Numbers that cost more than a call or a message.
+    /// A premium-rate number.
     Premium,
-    /// Looks like spam.
+    /// Resembles spam.
     Spam,
-    /// Offers something and does not say who speaks.
+    /// An offer without the name of its sender.
     Anonymous,
-    /// A word of the project's own list.
+    /// A word on the project's own list.
     Blocked,
-    /// Offers something and does not say how to get no more of it.
+    /// An offer without a way to opt out.
     NoWayOut,
 }
 
-/// One finding: what, and the words that it is about.
+/// A finding: its category and the words in question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Finding(pub(super) Category, pub(super) String);
 
-/// A category as a sentence names it.
+/// Returns the words for a category within a sentence.
 pub(super) const fn words_for(category: Category) -> &'static str {
     match category {
         Category::Phishing => "links that pretend to lead elsewhere",

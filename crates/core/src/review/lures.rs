@@ -1,12 +1,12 @@
-//! Stories that fraud tells: words that are harmless alone and hardly ever meet in a message of a business.
+//! Detects lures of fraud: combinations of harmless words that hardly ever occur in business messages.
 
 use super::finding::{Category, Finding};
 use super::links;
 
-/// One story: of every group at least one word or phrase occurs.
+/// A lure; matches if each group has at least one word or phrase in the text.
 struct Lure {
     groups: &'static [&'static [&'static str]],
-    /// Whether it takes a link as well.
+    /// Whether the text must also contain a link.
     link: bool,
     category: Category,
 }
@@ -618,7 +618,7 @@ const fn of(category: Category, groups: &'static [&'static [&'static str]]) -> L
     Lure { groups, link: false, category }
 }
 
-/// Finds stories, numbers that cost, and the words that a project's operator has blocked.
+/// Finds lures, premium-rate numbers, and words blocked by the operator.
 pub(super) fn in_text(text: &str, blocked: &[String], findings: &mut Vec<Finding>) {
     let plain = Plain::of(text);
     for word in blocked {
@@ -631,7 +631,7 @@ pub(super) fn in_text(text: &str, blocked: &[String], findings: &mut Vec<Finding
         if lure.link && !links::any(text) {
             continue;
         }
-        // One story is one finding, whatever the number of its parts.
+        // A lure is one finding, however many parts it has.
         let mut parts = parts.into_iter();
         findings.extend(parts.next().map(|part| Finding(lure.category, part.to_owned())));
         findings.extend(parts.map(|part| Finding(Category::Part, part.to_owned())));
@@ -640,7 +640,7 @@ pub(super) fn in_text(text: &str, blocked: &[String], findings: &mut Vec<Finding
         .extend(text.split_whitespace().filter(|word| is_premium(word)).take(1).map(|word| Finding(Category::Premium, word.to_owned())));
 }
 
-/// Whether a word is a telephone number that costs its caller more than a call: 09 and 087 of the United Kingdom, 80x of Spain.
+/// Returns whether a word is a premium-rate phone number: 09 and 087 in the United Kingdom, 80x in Spain.
 fn is_premium(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_ascii_digit());
     let digits = word.chars().all(|c| c.is_ascii_digit());
@@ -650,7 +650,7 @@ fn is_premium(word: &str) -> bool {
     digits && (british || spanish)
 }
 
-/// A text in small letters without accents, with the place of every character in the original.
+/// A text in lower case without accents, with each character's position in the original.
 struct Plain {
     text: String,
     places: Vec<usize>,
@@ -661,7 +661,7 @@ impl Plain {
         let (mut text, mut places) = (String::from(" "), vec![0]);
         for (at, c) in original.char_indices() {
             let c = fold(c);
-            // Everything but words becomes blank, so that phrases match across punctuation.
+            // Punctuation becomes blank, so that phrases match across it.
             let keep = c.is_alphanumeric() || matches!(c, '\'' | '-' | '/' | '£' | '.');
             let c = if keep { c } else { ' ' };
             if c == ' ' && text.ends_with(' ') {
@@ -675,7 +675,7 @@ impl Plain {
         Self { text, places }
     }
 
-    /// The first word or phrase of a group that occurs as a whole, as it stands in the original.
+    /// Returns the first whole word or phrase of a group, as written in the original.
     fn first<'a>(&self, original: &'a str, group: &[&str]) -> Option<&'a str> {
         group.iter().find_map(|phrase| {
             self.text.match_indices(phrase).find_map(|(at, _)| {
@@ -691,7 +691,7 @@ impl Plain {
     }
 }
 
-/// A small letter without its accent.
+/// Returns a letter in lower case without its accent.
 fn fold(c: char) -> char {
     match c.to_lowercase().next().unwrap_or(c) {
         'á' | 'à' | 'â' | 'ä' | 'ã' => 'a',

@@ -1,7 +1,7 @@
-//! The automated review of broadcasts: from texts to a score with reasons. Pure, and the same every time.
+//! Automated review of broadcasts: scores texts and gives reasons. Pure and deterministic.
 //!
-//! Rules find what is never right, and a model learned from examples (`training/`, docs/REVIEW.md) weighs the words as a whole. Both know
-//! what spam and fraud look like, not what they mean: a sender that is refused wrongly can have a person look.
+//! Rules detect what is never acceptable; a model trained on examples (`training/`, docs/REVIEW.md) weighs all words. Both recognize
+//! patterns of spam and fraud, not meaning: a sender rejected wrongly can request a decision by a person.
 
 pub mod features;
 mod finding;
@@ -21,10 +21,10 @@ pub use model::Model;
 pub use reviewer::Reviewer;
 pub(crate) use reviewer::note;
 
-/// Grows with every change of rules or weights.
+/// Incremented by each change of rules or weights.
 const VERSION: u32 = 3;
 
-/// What is offended against, and how much one finding weighs.
+/// Categories with the weight of one finding.
 const CATEGORIES: &[(Category, &str, f64)] = &[
     (Category::Phishing, "phishing", 0.6),
     (Category::Credentials, "credential_request", 0.6),
@@ -42,42 +42,42 @@ const CATEGORIES: &[(Category, &str, f64)] = &[
     (Category::NoWayOut, "missing_opt_out", 0.02),
 ];
 
-/// The category of what only the model found.
+/// Category of findings of the model alone.
 const LEARNED: &str = "likely_abuse";
-/// How much of the score the model alone can take. A text on its edge keeps 0.6.
+/// Maximum share of the score that the model can deduct. A borderline text keeps 0.6.
 const MODEL: f64 = 0.8;
-/// How much a text that names the domain that it links to may be more suspect than others.
+/// Reduction of the margin of a text that names the domain it links to.
 const NAMED: f32 = 1.0;
-/// How much a text may be more suspect that leaves its reader no way to do anything.
+/// Reduction of the margin of a text without a way to act on it.
 const HARMLESS: f32 = 1.5;
-/// The margin from which on the words of a text count among the reasons of a refusal.
+/// Margin above which the words of a text are among the reasons for a rejection.
 const SUSPECT: f32 = -2.0;
 
-/// However often a text offends in one way, it counts no more than this many times.
+/// Maximum number of findings per category that count.
 const COUNTED: usize = 3;
-/// The most fragments that are shown, and the most characters of one.
+/// Maximum number of fragments shown, and of characters of one.
 const FLAGGED: usize = 20;
 const FRAGMENT: usize = 200;
 
-/// What is to be reviewed.
+/// Content to review.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
-    /// Every text that recipients see.
+    /// All texts that recipients see.
     pub texts: Vec<String>,
     /// HTML that recipients see.
     pub html: Option<String>,
-    /// Links beside the texts.
+    /// Links outside the texts.
     pub links: Vec<String>,
-    /// The name that the recipients know the sender by; `""` if none.
+    /// Name by which recipients know the sender; `""` if none.
     pub sender: String,
 }
 
-/// Reviews texts.
+/// Reviews a broadcast's content.
 pub fn review(subject: &Subject, policy: &ReviewPolicy, now: Timestamp) -> ReviewResult {
     review_with(&Model::default(), subject, policy, now)
 }
 
-/// Reviews texts with a model of one's own.
+/// Reviews a broadcast's content with another model.
 pub fn review_with(model: &Model<'_>, subject: &Subject, policy: &ReviewPolicy, now: Timestamp) -> ReviewResult {
     let mut texts = subject.texts.clone();
     texts.extend(subject.html.as_deref().map(links::visible_text));
@@ -98,7 +98,7 @@ pub fn review_with(model: &Model<'_>, subject: &Subject, policy: &ReviewPolicy, 
     result(&findings, worst, policy.threshold, now)
 }
 
-/// What the model holds of a text. One that says who speaks, or wants nothing, is given the benefit of the doubt.
+/// Returns the model's judgement, reduced for texts that identify their sender or leave nothing to act on.
 fn judge(model: &Model<'_>, links: Links<'_>, text: &str) -> Option<model::Judgement> {
     let mut judgement = model.judge(text)?;
     if links.identify(text) {
@@ -129,7 +129,7 @@ fn result(findings: &[Finding], worst: Option<(&str, model::Judgement)>, thresho
         categories.push(LEARNED.to_owned());
         parts.push("words as they are usual in spam and fraud".to_owned());
     }
-    // Rounded down: what is below the edge stays below it.
+    // Rounded down, so that a score below the threshold stays below it.
     let score = (score.max(0.0) * 100.0_f64).floor() / 100.0;
     let verdict = if score >= threshold { "Passed" } else { "Not passed" };
     let reasoning = match parts.as_slice() {
@@ -220,7 +220,7 @@ mod tests {
         assert!(!passes(&of("Send me the 6-digit code you just received or your account will be closed")));
     }
 
-    /// The texts of `training/heldout.tsv` were never learned from: they stay so, and stay judged well.
+    /// `training/heldout.tsv` is not training data, and must never become part of it.
     #[test]
     fn texts_that_nothing_was_learned_from_are_judged_well() {
         let (mut good, mut bad) = (Vec::new(), Vec::new());

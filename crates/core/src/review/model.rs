@@ -1,10 +1,10 @@
-//! The learned part of the review: one weight for every feature. `training/` says what it was learned from and how.
+//! The review's model: one weight per feature. See `training/` for its data and training.
 
 use std::ops::Range;
 
 use super::features::{BUCKETS, Features};
 
-/// What was learned: scale and bias as `f32`, little-endian, then one `i8` for every bucket. A weight is scale times that number.
+/// A trained model: scale and bias as little-endian `f32`, then one `i8` per bucket. A weight is scale times that number.
 #[derive(Clone, Copy, Debug)]
 pub struct Model<'a> {
     scale: f32,
@@ -12,22 +12,22 @@ pub struct Model<'a> {
     weights: &'a [u8; BUCKETS],
 }
 
-/// The most words that are shown as reasons.
+/// Maximum number of words shown as reasons.
 const REASONS: usize = 5;
-/// Shorter texts, such as the value of a variable, say nothing by themselves.
+/// Minimum number of words: shorter texts, such as a variable's value, are not meaningful alone.
 const FEWEST_WORDS: usize = 3;
 
-/// What the model holds of a text.
+/// The model's judgement of a text.
 #[derive(Clone, Debug)]
 pub(super) struct Judgement {
-    /// Above 0 the text looks like abuse. The natural logarithm of the odds, as trained.
+    /// Natural logarithm of the odds, as trained. Above 0, the text resembles abuse.
     pub(super) margin: f32,
-    /// The parts of the text that weighed most, heaviest first.
+    /// The parts of the text with the most weight, heaviest first.
     pub(super) reasons: Vec<Range<usize>>,
 }
 
 impl Default for Model<'static> {
-    /// The model that the reviews of this version use.
+    /// Returns the model for reviews of this version.
     fn default() -> Self {
         static FILE: &[u8; 8 + BUCKETS] = include_bytes!("weights.bin");
         const { Self::new(FILE) }
@@ -35,7 +35,7 @@ impl Default for Model<'static> {
 }
 
 impl<'a> Model<'a> {
-    /// Reads a model that the training wrote; `None` if the bytes are not one.
+    /// Parses a trained model; `None` if the bytes are invalid.
     pub fn read(file: &'a [u8]) -> Option<Self> {
         Some(Self::new(file.try_into().ok()?))
     }
@@ -45,7 +45,7 @@ impl<'a> Model<'a> {
         Self { scale: f32::from_le_bytes([*s0, *s1, *s2, *s3]), bias: f32::from_le_bytes([*b0, *b1, *b2, *b3]), weights }
     }
 
-    /// Judges one text; `None` if it is too short or in letters that nothing was learned of.
+    /// Judges a text; `None` if it is too short or mostly not in Latin letters.
     pub(super) fn judge(&self, text: &str) -> Option<Judgement> {
         text.split_whitespace().nth(FEWEST_WORDS - 1)?;
         let latin = text.chars().filter(char::is_ascii_alphabetic).count();
@@ -59,7 +59,7 @@ impl<'a> Model<'a> {
         Some(Judgement { margin: self.bias + sum * value, reasons: self.reasons(&features) })
     }
 
-    /// The parts of a text that speak most for abuse, without overlaps.
+    /// Returns the parts of a text with the most weight towards abuse, without overlaps.
     fn reasons(&self, features: &Features) -> Vec<Range<usize>> {
         let mut parts: Vec<(Range<usize>, f32)> = Vec::new();
         for (bucket, spans) in features.spans() {

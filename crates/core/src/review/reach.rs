@@ -1,14 +1,14 @@
-//! Whether a text leaves its reader a way to do what it wants.
+//! Detects whether a text leaves its reader a way to act on it.
 //!
-//! Fraud needs one: a link, a number to call, an address to write to, an answer, or money that is sent. A text without any can only
-//! inform, however much its words are those of fraud: "we declined a payment that looked unusual", "your tax return is due".
+//! Fraud needs one: a link, a number to call, an address, a reply, or a payment. A text without any can only inform, even if its words
+//! resemble fraud: "we declined a payment that looked unusual", "your tax return is due".
 
 use super::links;
 
-/// Digits in a row, separators aside, that make a phone number rather than an amount, a date or a code.
+/// Digits in a row, ignoring separators, that make a phone number rather than an amount, a date or a code.
 const DIGITS: usize = 9;
 
-/// Words that ask for an answer, a call, or money, in English, Spanish, Portuguese, French, German and Italian.
+/// Words that request a reply, a call, or money, in English, Spanish, Portuguese, French, German and Italian.
 const ACTS: &[&str] = &[
     "reply",
     "respond",
@@ -108,7 +108,7 @@ const ACTS: &[&str] = &[
     "devo",
 ];
 
-/// Phrases whose words look like a wish and are none: whoever follows them reaches the sender of old.
+/// Phrases with such words that are harmless: they lead to the known sender.
 const SAFE: &[&str] = &[
     "call the number on",
     "call us on the number on",

@@ -1,4 +1,4 @@
-//! The operator's own reviewer: any HTTP server that is asked about content that the built-in review lets through.
+//! Calls the operator's own reviewer, an HTTP server that also reviews content which passed the built-in review.
 
 use std::time::Duration;
 
@@ -10,25 +10,25 @@ use serde_json::json;
 
 use super::Subject;
 
-/// The longest answer, in bytes.
+/// Maximum length of a response, in bytes.
 const ANSWER: u64 = 64 * 1024;
-/// The most characters of reasoning, and the most categories and fragments, that are kept of an answer.
+/// Maximum number of characters of reasoning, and of categories and fragments, that are kept of a response.
 const REASONING: usize = 2_000;
 const KEPT: usize = 20;
 
-/// Where content is reviewed beside the built-in review. Clones are one.
+/// An external reviewer. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Reviewer {
     client: Client,
     url: String,
     headers: HeaderMap,
-    /// For one request, from resolving to the last byte.
+    /// For the whole request, including name resolution.
     pub(crate) timeout: Duration,
-    /// Whether content passes on the built-in review alone while the reviewer cannot be asked.
+    /// Whether content passes on the built-in review alone while the reviewer is unavailable.
     pub(crate) fail_open: bool,
 }
 
-/// What a reviewer answers: a score of 0 (refuse) to 1 (nothing found), and why.
+/// Response of a reviewer: a score from 0 (reject) to 1 (no findings), with reasons.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
@@ -42,11 +42,11 @@ struct Answer {
 }
 
 impl Reviewer {
-    /// Makes one. `token` goes into `Authorization: Bearer`; empty for none. The URL is the operator's, and may be of a private network.
+    /// Creates a reviewer. `token` is sent as `Authorization: Bearer`, unless empty. The URL may lead to a private network.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the URL or the token.
+    /// Returns why the URL or the token is invalid.
     pub fn new(url: &str, token: &str, timeout: Duration, fail_open: bool) -> Result<Self, String> {
         let client = Client::new(GuardPolicy::open()).map_err(|error| error.to_string())?;
         client.check_url(url)?;
@@ -58,8 +58,8 @@ impl Reviewer {
         Ok(Self { client, url: url.to_owned(), headers, timeout, fail_open })
     }
 
-    /// Adds the reviewer's verdict to that of the built-in review: the lower score counts, and both say why. The error says why there is
-    /// no verdict; it repeats no content.
+    /// Adds the reviewer's verdict to that of the built-in review: the lower score counts, with the reasons of both. An error states why
+    /// there is no verdict, without content.
     pub(crate) async fn review(&self, broadcast: &Broadcast, subject: &Subject, found: &mut ReviewResult) -> Result<(), String> {
         let question = json!({
             "broadcastId": broadcast.id, "channel": broadcast.channel, "sender": subject.sender, "texts": subject.texts,

@@ -1,8 +1,8 @@
-//! Words that ask, threaten, sell what may not be sold, or shout.
+//! Detects requests for secrets, threats, forbidden goods, spam and loudness.
 
 use super::finding::{Category, Finding};
 
-/// What is asked for, English and Spanish.
+/// Secrets, in English and Spanish.
 const SECRETS: &[&str] = &[
     "password",
     "passcode",
@@ -36,7 +36,7 @@ const SECRETS: &[&str] = &[
     "cuenta bancaria",
     "código de verificación",
 ];
-/// How it is asked for.
+/// Verbs that request a secret.
 const ASKING: &[&str] = &[
     "send",
     "reply",
@@ -68,7 +68,7 @@ const ASKING: &[&str] = &[
     "actualice",
     "facilite",
 ];
-/// Where customers change their data without telling anybody.
+/// Places where customers change their data themselves.
 const OWN_APP: &[&str] = &[
     "in the app",
     "in our app",
@@ -80,13 +80,13 @@ const OWN_APP: &[&str] = &[
     "en los ajustes",
     "en ajustes",
 ];
-/// What a code that a text hands out is called, and how it is to be used.
+/// Words for a code that a text contains, and how it is used.
 const CODES: &[&str] =
     &["code", "otp", "passcode", "pin", "use", "enter", "código", "codigo", "clave", "usa", "introduce", "codice", "kode"];
-/// What turns asking into a warning.
+/// Words that turn a request into a warning.
 const NOT: &[&str] = &["never", "not", "don't", "dont", "won't", "no", "nunca", "without", "nobody", "sin"];
 
-/// Goods and services that providers refuse everywhere.
+/// Goods and services that providers always reject.
 const FORBIDDEN: &[&str] = &[
     "cocaine",
     "heroin",
@@ -114,7 +114,7 @@ const FORBIDDEN: &[&str] = &[
     "guaranteed loan no credit check",
     "double your bitcoin",
 ];
-/// Threats and hate. Whole phrases, since single words are used in many ways.
+/// Threats and hate. Whole phrases, since single words have many uses.
 const HATE: &[&str] = &[
     "kill you",
     "kill yourself",
@@ -132,7 +132,7 @@ const HATE: &[&str] = &[
     "te voy a matar",
     "vas a morir",
 ];
-/// What spam says.
+/// Words of spam.
 const SPAM: &[&str] = &[
     "act now",
     "click here",
@@ -159,10 +159,10 @@ const SPAM: &[&str] = &[
     "haz clic aquí",
     "dinero fácil",
 ];
-/// What an offer says.
+/// Words of an offer.
 const OFFER: &[&str] = &["sale", "% off", "discount", "offer", "deal", "buy", "free", "win", "oferta", "descuento", "gratis", "compra"];
 
-/// How a text says that its reader can get no more of them.
+/// Ways to state how to opt out.
 const OPT_OUT: &[&str] = &[
     "stop",
     "unsubscribe",
@@ -183,7 +183,7 @@ const OPT_OUT: &[&str] = &[
     "annulla",
 ];
 
-/// A text in lower case with blanks around its words.
+/// Returns a text in lower case with blanks around its words.
 fn padded(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(' ');
@@ -199,7 +199,7 @@ fn has(padded: &str, phrase: &str) -> bool {
     padded.contains(&format!(" {} ", phrase.trim_end_matches('!')))
 }
 
-/// Finds words of a text.
+/// Finds suspicious words in a text.
 pub(super) fn in_text(text: &str, findings: &mut Vec<Finding>) {
     let gives_code = gives_code(&padded(text));
     for sentence in sentences(text) {
@@ -221,14 +221,14 @@ pub(super) fn in_text(text: &str, findings: &mut Vec<Finding>) {
     loudness(text, findings);
 }
 
-/// Whether a sentence asks for a secret, and neither warns of it nor leads into the sender's own app.
+/// Returns whether a sentence requests a secret, without warning of it or leading to the sender's own app.
 fn asks(padded: &str) -> bool {
     let any = |words: &[&str]| words.iter().any(|word| has(padded, word));
     any(SECRETS) && any(ASKING) && !any(NOT) && !any(OWN_APP)
 }
 
-/// Whether a text hands out a code: a number of 4 to 8 digits within twelve words of what calls it one. Such a text speaks of passwords
-/// and cards because it protects them.
+/// Returns whether a text delivers a code: 4 to 8 digits within twelve words of a word for a code. Such texts mention passwords and cards
+/// to protect them.
 fn gives_code(padded: &str) -> bool {
     let words: Vec<&str> = padded.split_whitespace().collect();
     let is_code = |word: &str| {
@@ -241,7 +241,7 @@ fn gives_code(padded: &str) -> bool {
         .any(|(at, word)| is_code(word) && words[at.saturating_sub(12)..words.len().min(at + 13)].iter().any(|near| CODES.contains(near)))
 }
 
-/// Pieces that end with a full stop, question or exclamation mark, or a line.
+/// Splits a text at full stops, question and exclamation marks, and line ends.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut start = 0;
     let mut pieces = Vec::new();
@@ -258,7 +258,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     pieces.into_iter().filter(|piece| !piece.is_empty())
 }
 
-/// Capitals and exclamation marks.
+/// Finds excessive capitals and exclamation marks.
 fn loudness(text: &str, findings: &mut Vec<Finding>) {
     let letters = text.chars().filter(|c| c.is_alphabetic()).count();
     let capitals = text.chars().filter(|c| c.is_uppercase()).count();
@@ -271,14 +271,13 @@ fn loudness(text: &str, findings: &mut Vec<Finding>) {
 }
 
 impl Finding {
-    /// A fragment that does not stand in the text is not shown.
+    /// Clears the fragment if it does not occur in the text.
     fn in_text(self, text: &str) -> Self {
         if text.contains(&self.1) { self } else { Self(self.0, String::new()) }
     }
 }
 
-/// An offer must say who makes it, and how to get no more of them. A sender with a name is known to its recipients only if the text says
-/// the name, a link or a number.
+/// Checks that an offer identifies its sender (by name, link, address or number) and states how to opt out.
 pub(super) fn offers(texts: &[String], sender: &str, findings: &mut Vec<Finding>) {
     let all = texts.join(" ");
     let padded = padded(&all);

@@ -74,7 +74,7 @@ impl Lane {
     }
 
     /// Returns whether it is time to check a refused account. The caller must report the result to [`Self::asked`].
-    fn should_ask(&self, shared: &Shared, now: Duration) -> bool {
+    fn take_check(&self, shared: &Shared, now: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.refused || state.closed || now < state.paused_until {
             return false;
@@ -107,8 +107,8 @@ impl Shared {
         for lane in lanes {
             let state = lane.health(now).state;
             counts.iter_mut().filter(|(kind, _)| *kind == state).for_each(|(_, count)| *count += 1);
-            if lane.should_ask(self, now) {
-                self.ask_for(lane);
+            if lane.take_check(self, now) {
+                self.check_account(lane);
             }
         }
         for (state, count) in counts {
@@ -116,7 +116,7 @@ impl Shared {
         }
     }
 
-    fn ask_for(self: &Arc<Self>, lane: Arc<Lane>) {
+    fn check_account(self: &Arc<Self>, lane: Arc<Lane>) {
         let (shared, working) = (Arc::clone(self), self.tracker.begin());
         self.runtime.spawn(async move {
             let _working = working;

@@ -107,7 +107,7 @@ async fn a_reaction_goes_back_on_the_channel() {
         assert_eq!((text(&again["code"]), &again["message"]["id"]), ("idempotency_conflict", &made["id"]));
         let other = app.send("POST", &path, &headers, Some(json!({"emoji": "👎"}))).await.expect(409).json();
         assert_eq!(text(&other["code"]), "idempotency_key_reused");
-        // The same key means something else for a message.
+        // For a message, the same key is a different one.
         let body = json!({"to": "+34600111222", "text": "x", "idempotencyKey": "k"});
         let message = app.post("/v1/messages", body.clone()).await.expect(202).json()["message"]["id"].clone();
         assert_eq!(app.post("/v1/messages", body).await.expect(409).json()["message"]["id"], message);
@@ -165,7 +165,7 @@ async fn what_cannot_be_reacted_to_is_refused() {
     }
 }
 
-/// Providers know messages by ids of their own, which mean something in one conversation only.
+/// Provider ids of messages are only valid in one conversation.
 // holds: messages.reactions.target
 #[tokio::test]
 async fn a_reaction_stays_in_the_conversation_of_its_message() {

@@ -1,4 +1,4 @@
-//! What API keys and the command line change is in the audit log: nothing is forgotten, and nothing personal or secret gets in.
+//! Changes by API keys and the command line are in the audit log: completely, and without personal data or secrets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::authz::{ROWS, call, fixtures};
 use crate::broadcasts::{act, add, draft, finish, phones};
 
-/// Operations that change nothing as the rows of the walk call them: they need a provider or a code, and their tests are elsewhere.
+/// Operations that change nothing as called here, since they need a provider or a code; other tests cover them.
 const NOT_WALKED: &[(&str, &str)] = &[
     ("request_sender_channel_code", "needs an inbound address"),
     ("verify_sender_channel", "needs a code that was mailed"),
@@ -28,7 +28,7 @@ const NOT_WALKED: &[(&str, &str)] = &[
     ("resume_broadcast", "the same"),
 ];
 
-/// All entries of an environment, oldest first.
+/// Returns all entries of an environment, oldest first.
 pub(crate) async fn log(app: &TestApp, tenant: TenantId) -> Vec<Entry> {
     let page = PageRequest::newest(10_000);
     let mut tx = app.store().read().await.expect("a reader");
@@ -37,7 +37,7 @@ pub(crate) async fn log(app: &TestApp, tenant: TenantId) -> Vec<Entry> {
     found
 }
 
-/// What must be there for an operation to change something.
+/// Creates what an operation needs to change something.
 async fn prepare(app: &TestApp, operation: &str, fixtures: &mut Vec<(&'static str, String)>) {
     let mut put = |name: &'static str, value: String| {
         fixtures.retain(|(known, _)| *known != name);
@@ -65,7 +65,7 @@ async fn prepare(app: &TestApp, operation: &str, fixtures: &mut Vec<(&'static st
             put("channel", other.expect("another one")["id"].as_str().expect("an id").to_owned());
         }
         "dismiss_merge_suggestion" => {
-            // Of one name, and with identifiers of different kinds.
+            // With the same name, and different kinds of identifiers.
             for (channel, identifier) in [("sms", "+34620000101"), ("telegram", "4712")] {
                 let channels = json!([{"channel": channel, "identifier": identifier}]);
                 let made = app.post("/v1/contacts", json!({"displayName": "One And The Same", "channels": channels})).await.expect(201);
@@ -102,7 +102,7 @@ async fn every_operation_that_changes_something_leaves_an_entry() {
         let mut fixtures = fixtures(&app).await;
         prepare(&app, row.operation, &mut fixtures).await;
         let before = log(&app, app.tenant()).await.len();
-        app.clock.advance(Duration::from_millis(1)); // entries of one millisecond have no order
+        app.clock.advance(Duration::from_millis(1)); // entries of the same millisecond have no order
         let (status, body) = call(&app, row, &fixtures, Some(&app.test_key)).await;
         let entries = log(&app, app.tenant()).await.split_off(before);
         let elsewhere = NOT_WALKED.iter().any(|(operation, _)| *operation == row.operation);
@@ -156,7 +156,7 @@ async fn before_and_after_are_kept_without_secrets_and_personal_data() {
         let holders = app.holders("Ana Secret").await;
         assert!(!holders.iter().any(|table| table.contains("audit")), "{holders:?}");
         assert_eq!(log(&app, app.tenant()).await.last().map(|entry| entry.verb.clone()), Some("erase".to_owned()));
-        // A change that is refused is none.
+        // A rejected change leaves no entry.
         let before = log(&app, app.tenant()).await.len();
         app.request("PATCH", &format!("/v1/senders/{id}"), Some(json!({"name": ""}))).await.expect(400);
         app.request("PATCH", &format!("/v1/senders/{id}"), Some(json!({"name": "Store"}))).await.expect(200);
@@ -184,7 +184,7 @@ const READS: &[&str] = &[
     "ReviewsExport",
     "Doctor",
 ];
-/// Commands that need what is not there in this test; their use cases are those of the API.
+/// Commands whose requirements this test lacks; they use the same use cases as the API.
 const LIKE_THE_API: &[&str] = &["ConnectionsVerify", "ReviewsDecide"];
 
 // holds: audit.command_line
@@ -244,7 +244,7 @@ async fn every_command_that_changes_something_leaves_an_entry() {
         let before = log(&app, app.project.live).await.len() + log(&app, app.project.test).await.len();
         done(command).await;
         let entries: Vec<_> = [log(&app, app.project.live).await, log(&app, app.project.test).await].concat();
-        // A project that was made begins a log of its own.
+        // A new project has its own log.
         assert!(entries.len() > before || name == "ProjectsCreate", "{name} left no entry");
         assert!(entries.iter().any(|entry| entry.actor.kind == ActorKind::CommandLine && entry.actor.name == "command line"), "{name}");
         seen.push(name);

@@ -1,11 +1,11 @@
-//! Who may do what: a row for every operation of the document.
+//! Permissions: a row for every operation of the document.
 
 use nuncio_core::numbers::ImportedNumber;
 use nuncio_domain::Environment;
 use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
-/// One operation, and how to call it. A word in braces is the fixture of that name.
+/// An operation with a valid call. A word in braces is replaced by the fixture of that name.
 pub(crate) struct Row {
     pub(crate) operation: &'static str,
     pub(crate) method: &'static str,
@@ -175,7 +175,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("get_me", "GET", "/v1/me", None, None),
 ];
 
-/// What the paths speak of, made in the test world.
+/// Creates the resources in the paths, in the test environment.
 pub(crate) async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
     let message = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
     let made = app.post("/v1/senders", json!({"name": "fixture"})).await.expect(201).json();
@@ -220,7 +220,7 @@ pub(crate) async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
     fixtures
 }
 
-/// A number that was in no inventory yet, in that of the test world.
+/// Adds a new number to the inventory of the test environment.
 pub(crate) async fn stock(app: &TestApp) -> String {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let phone_number = format!("+34610{:06}", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
@@ -229,7 +229,7 @@ pub(crate) async fn stock(app: &TestApp) -> String {
     phone_number
 }
 
-/// A draft with one recipient.
+/// Creates a draft with one recipient.
 async fn broadcast(app: &TestApp) -> Vec<(&'static str, String)> {
     let made = app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x"})).await.expect(201).json();
     let id = made["broadcast"]["id"].as_str().expect("an id").to_owned();
@@ -274,7 +274,7 @@ async fn without_a_good_key_nothing_is_told() {
     app.node.core.keys().revoke(app.tenant(), id).await.expect("revoked");
     let fixtures = fixtures(&app).await;
     for row in ROWS {
-        app.clock.advance(std::time::Duration::from_secs(60)); // failed authentications have a limit of their own
+        app.clock.advance(std::time::Duration::from_secs(60)); // failed authentications have a separate limit
         for key in [None, Some(revoked.as_str()), Some("nonsense"), Some("svc_test_00000000000000000000000000000000000000")] {
             let (status, body) = call(&app, row, &fixtures, key).await;
             assert_eq!(
@@ -294,7 +294,7 @@ async fn each_operation_needs_its_permission() {
     let weak = [app.key(Environment::Test, &["templates:read"]).await, app.key(Environment::Test, &["numbers:read"]).await];
     for row in ROWS {
         let weak = &weak[usize::from(row.permission == Some("templates:read"))];
-        // Made anew for each row: operations change and delete them.
+        // New for each row, since operations change and delete them.
         let fixtures = fixtures(&app).await;
         let (status, body) = call(&app, row, &fixtures, Some(weak)).await;
         let Some(permission) = row.permission else {
@@ -366,7 +366,7 @@ async fn a_key_is_shown_once_and_kept_as_a_hash() {
     let kept = app.store().read().await.expect("a reader").list_keys(app.tenant()).await.expect("keys");
     let kept = kept.into_iter().find(|key| key.name == "shop").expect("the key");
     assert_eq!(kept.hash, nuncio_domain::key::hash(&key));
-    // Nothing on disk holds the key itself.
+    // The key itself is not stored in any file.
     for entry in app.folder().expect("a folder").read_dir().expect("files") {
         let bytes = std::fs::read(entry.expect("an entry").path()).expect("a file");
         assert!(!bytes.windows(random.len()).any(|window| window == random.as_bytes()));

@@ -41,7 +41,7 @@ async fn each_message_is_accepted_or_refused_by_itself() {
             assert_eq!(text(&message["text"]), words);
             assert_eq!(app.message(text(&message["id"])).await["status"], "delivered");
         }
-        // Each is what POST /v1/messages answers.
+        // Each item is what POST /v1/messages returns.
         for (n, message) in messages.as_array().expect("messages").iter().enumerate().filter(|(n, _)| ![0, 6].contains(n)) {
             let mut alone = app.post("/v1/messages", message.clone()).await.json();
             alone["status"] = results[n]["status"].clone();
@@ -72,7 +72,7 @@ async fn each_message_has_its_own_key() {
         assert_eq!(statuses(&first), [202, 202]);
         let again = batch(&app, json!([keyed("a", "1"), keyed("b", "other"), keyed("c", "3"), keyed("c", "3")])).await;
         let (mut seen, codes) = (statuses(&again), [&again[0]["code"], &again[1]["code"]]);
-        seen[2..].sort_unstable(); // of two at once either may be first
+        seen[2..].sort_unstable(); // two concurrent ones have no order
         assert_eq!((seen, codes), (vec![409, 409, 202, 409], [&json!("idempotency_conflict"), &json!("idempotency_key_reused")]));
         for n in [0, 1] {
             assert_eq!(again[n]["message"]["id"], first[n]["message"]["id"], "the original");

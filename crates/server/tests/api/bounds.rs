@@ -1,4 +1,4 @@
-//! What one caller can make the server do is bounded, whatever the request says.
+//! Limits on the work that one caller can cause.
 
 use nuncio_core::numbers::ImportedNumber;
 use nuncio_domain::limits;
@@ -99,7 +99,7 @@ async fn lists_show_the_beginning_of_a_very_long_text() {
 
 #[tokio::test]
 async fn reading_a_very_long_text_takes_part_of_the_budget() {
-    // Three times what a text and HTML may have, of which one owner gets two thirds; and a little for an answer.
+    // Three times the maximum of text and HTML, of which one tenant gets two thirds, plus a little for a response.
     let words = limits::EMAIL_TEXT_BYTES + limits::EMAIL_HTML_BYTES;
     let app = TestApp::with(Backend::Sqlite, Options { max_in_flight_bytes: words * 9 / 2 + 600_000, ..Options::default() }).await;
     let id = app.send_message(json!({"to": "a@example.org", "subject": "long", "text": "x".repeat(400_000)})).await;
@@ -172,7 +172,7 @@ async fn a_number_belongs_to_one_sender() {
     let own = format!("/v1/senders/{}", first["id"].as_str().unwrap_or_default());
     change(&own, "+34600111222").await.expect(200);
 
-    // One that was acquired and assigned to a sender that bears another one.
+    // A number that was acquired, and assigned to a sender with another number.
     let free = app.get("/v1/phone-numbers/available?countryCode=US").await.expect(200).json()["items"][0]["phoneNumber"].clone();
     let number = app.post("/v1/phone-numbers", json!({"phoneNumber": free})).await.expect(201).json();
     let assign = format!("/v1/phone-numbers/{}", number["phoneNumber"]["id"].as_str().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What broadcasts cost: estimated, set aside as a whole, paid by their messages, and given back.
+//! Costs of broadcasts: estimated, reserved, paid by their messages, and released.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::at_once;
 use crate::broadcasts::{act, add, contacts, counts, draft, finish, get, now, phones, recount, status, text};
 use crate::money::{accounts, outbound, with_prices};
 
-/// What a text costs to a Spanish phone.
+/// Price of a text message to a Spanish phone.
 const SPAIN: i64 = 35_000;
 
-/// A world with prices in which nothing is spent beyond `micros`.
+/// Starts an environment with prices and a balance of `micros`.
 async fn funded(backend: Backend, micros: i64) -> TestApp {
     let app = with_prices(backend).await;
     app.node.core.billing().limit_balance(app.tenant(), true).await.expect("a limit");
@@ -38,18 +38,18 @@ async fn ready(app: &TestApp, count: usize) -> String {
     id
 }
 
-/// Estimated, set aside and paid, in dollars.
+/// Returns the estimated, reserved and actual cost in dollars.
 fn costs(broadcast: &Value) -> (Option<f64>, f64, f64) {
     let number = |name: &str| broadcast[name].as_f64();
     (number("estimatedCost"), number("reservedAmount").expect("a sum"), number("actualCost").expect("a sum"))
 }
 
-/// Available, reserved and spent, in micros.
+/// Returns available, reserved and spent in micros.
 fn sums(balance: Balance) -> (i64, i64, i64) {
     (balance.available.0, balance.reserved.0, balance.spent.0)
 }
 
-/// The transfers that name the broadcast itself.
+/// Returns the transfers of the broadcast itself.
 async fn transfers(app: &TestApp, id: &str) -> Vec<(Purpose, i16, i64)> {
     let id: BroadcastId = id.parse().expect("an id");
     let rows = app.store().read().await.expect("a reader").list_transfers(app.tenant(), id.uuid()).await.expect("transfers");
@@ -89,7 +89,7 @@ async fn without_prices_a_broadcast_costs_nothing() {
     let id = ready(&app, 3).await;
     let sent = act(&app, &id, "send").await.expect(202).json()["broadcast"].clone();
     assert_eq!(costs(&sent), (None, 0.0, 0.0));
-    // Prices that come after it was sent hold for what is accepted from then on, beyond what is set aside: here, nothing.
+    // Later prices apply to messages accepted from then on, but only the reservation is available.
     price(&app, "0.01").await;
     finish(&app).await;
     assert_eq!(status(&app, &id).await, "sending");
@@ -117,7 +117,7 @@ async fn each_recipient_is_estimated_by_their_own_message() {
     assert_eq!(costs(&sent), (Some(0.115), 0.115, 0.0), "1, 2 and 1 segments, by two prices");
     finish(&app).await;
     assert_eq!(costs(&get(&app, &id).await), (Some(0.115), 0.0, 0.115));
-    // Where an app may fail, its fallback is set aside too. Outside the window nothing can be sent, which costs nothing.
+    // The fallback of an app channel is reserved, too. Outside the conversation window, nothing can be sent and nothing is charged.
     let id = draft(&app, json!({"name": "x", "channel": "whatsapp", "text": "Hello from Acme"})).await;
     add(&app, &id, ["+12125550100", "+12125550101", "+12125550002", "+12125550009"].map(str::to_owned)).await;
     let sent = act(&app, &id, "send").await.expect(202).json()["broadcast"].clone();
@@ -126,7 +126,7 @@ async fn each_recipient_is_estimated_by_their_own_message() {
     let broadcast = get(&app, &id).await;
     assert_eq!(counts(&broadcast), [4, 0, 0, 3, 1, 0]);
     assert_eq!(costs(&broadcast), (Some(0.063), 0.0, 0.052), "two by the app, one by its fallback");
-    // Chosen for each: the cheapest that is likely to arrive, email for mailboxes.
+    // For each recipient, the cheapest channel that is likely to deliver; email for email addresses.
     let id = draft(&app, json!({"name": "x", "channel": "smart", "text": "Hello from Acme", "emailSubject": "News"})).await;
     add(&app, &id, ["+12125550100".to_owned(), "ada@example.org".to_owned()]).await;
     let sent = act(&app, &id, "send").await.expect(202).json()["broadcast"].clone();
@@ -151,7 +151,7 @@ async fn what_cannot_be_paid_as_a_whole_is_not_sent() {
         deposit(&app, 1).await;
         act(&app, &id, "send").await.expect(202);
         assert_eq!(sums(accounts(&app).await), (0, 10 * SPAIN, 0));
-        // What is set aside for it is nobody else's.
+        // Other messages cannot use its reservation.
         app.post("/v1/messages", json!({"to": "+34600111222", "text": "x"})).await.expect(402);
         finish(&app).await;
         assert_eq!(sums(accounts(&app).await), (0, 0, 10 * SPAIN));
@@ -170,7 +170,7 @@ async fn a_rejected_broadcast_gives_back_and_sets_aside_anew() {
         let rejected = get(&app, &id).await;
         assert_eq!((rejected["status"].as_str(), costs(&rejected)), (Some("rejected"), (Some(0.07), 0.0, 0.0)));
         assert_eq!(sums(accounts(&app).await), (2 * SPAIN, 0, 0));
-        // A longer text costs more than there is.
+        // A longer text costs more than the balance.
         let path = format!("/v1/broadcasts/{id}");
         let long = format!("Please reply with your password. {}", "Hello from Acme. ".repeat(10));
         app.request("PATCH", &path, Some(json!({"text": long}))).await.expect(200);
@@ -227,7 +227,7 @@ async fn a_cancel_half_way_gives_back_what_did_not_go_out() {
     for backend in Backend::all() {
         let app = funded(backend, 100_000_000).await;
         let id = text(&app).await;
-        // They wait for their next attempt when the cancel comes.
+        // They wait for their next attempt when the cancel arrives.
         add(&app, &id, (200..400).map(|area| format!("+1{area}5550004"))).await;
         add(&app, &id, phones(1_000)).await;
         act(&app, &id, "send").await.expect(202);
@@ -271,7 +271,7 @@ async fn a_price_that_changes_after_the_estimate_breaks_no_promise() {
             app.drain().await;
             id
         };
-        // Dearer: the first ones take what is set aside, the others set their own price aside, as far as there is money.
+        // A higher price: the first messages use the reservation, the others reserve their own price while the balance lasts.
         let id = send("2026-01-01T01:00:00Z").await;
         assert_eq!(sums(accounts(&app).await), (400_000, 100_000, 0));
         price(&app, "0.06").await;
@@ -286,7 +286,7 @@ async fn a_price_that_changes_after_the_estimate_breaks_no_promise() {
         assert_eq!((broadcast["status"].as_str(), costs(&broadcast)), (Some("completed"), (Some(0.1), 0.0, 0.6)));
         assert_eq!(sums(accounts(&app).await), (40_000, 0, 600_000));
         assert_eq!(transfers(&app, &id).await, [(Purpose::Reserve, 1, 100_000), (Purpose::Release, 1, 40_000)]);
-        // Cheaper: what is left comes back.
+        // A lower price: the rest is released.
         deposit(&app, 560_000).await;
         let id = send("2026-01-01T03:00:00Z").await;
         price(&app, "0.001").await;
@@ -331,7 +331,7 @@ async fn a_broadcast_counts_to_the_day_on_which_it_is_sent() {
         let over = act(&app, &next, "send").await.expect(402).json();
         assert_eq!(over["details"], json!({"dailySpendLimit": 0.15, "spentToday": 0.15, "required": 0.035}));
         assert_eq!(status(&app, &next).await, "draft");
-        // What failed does not count, and nothing counts twice.
+        // Failures do not count, and nothing counts twice.
         finish(&app).await;
         assert_eq!(status(&app, &id).await, "completed");
         let over = act(&app, &next, "send").await.expect(402).json();
@@ -340,7 +340,7 @@ async fn a_broadcast_counts_to_the_day_on_which_it_is_sent() {
         act(&app, &next, "send").await.expect(202);
         finish(&app).await;
         assert_eq!(sums(accounts(&app).await), (-175_000, 0, 175_000));
-        // What is beyond the reservation waits for another day.
+        // Costs beyond the reservation wait for another day.
         price(&app, "0.05").await;
         let id = ready(&app, 2).await;
         app.post(&format!("/v1/broadcasts/{id}/send"), json!({"scheduledAt": "2026-01-02T12:00:00Z"})).await.expect(202);
@@ -350,15 +350,15 @@ async fn a_broadcast_counts_to_the_day_on_which_it_is_sent() {
         finish(&app).await;
         assert_eq!((status(&app, &id).await.as_str(), counts(&get(&app, &id).await)), ("sending", [2, 1, 0, 1, 0, 0]));
         app.advance(Duration::from_secs(43_200)).await;
-        act(&app, &id, "resume").await.expect(200); // the clock leapt
+        act(&app, &id, "resume").await.expect(200); // paused: past due after the advance
         finish(&app).await;
         assert_eq!((status(&app, &id).await.as_str(), counts(&get(&app, &id).await)), ("completed", [2, 0, 0, 2, 0, 0]));
         assert_eq!(accounts(&app).await.reserved, Micros(0));
     }
 }
 
-/// Random broadcasts among crashes, cancels, pauses, opt-outs and prices that change: at every quiet moment what is set aside is theirs
-/// and what was spent is what they cost, and at the end nothing is set aside.
+/// Random broadcasts with crashes, cancels, pauses, opt-outs and price changes: whenever nothing is in flight, reservations and spending
+/// match the broadcasts; in the end, nothing is reserved.
 // holds: broadcasts.reserved, ledger.invariants
 #[tokio::test(flavor = "multi_thread")]
 async fn the_books_are_even_whatever_becomes_of_broadcasts() {
@@ -408,7 +408,7 @@ async fn the_books_are_even_whatever_becomes_of_broadcasts() {
             }
             if dice(4) == 0 {
                 app.drain().await;
-                even(&app, &ids, deposited).await;
+                check_sums(&app, &ids, deposited).await;
             }
         }
         assert!(refused > 2 && refused < 30, "{refused} of 40 were refused");
@@ -440,12 +440,12 @@ async fn the_books_are_even_whatever_becomes_of_broadcasts() {
         }
         assert!(!ends.contains("sending") && !ends.contains("scheduled"), "{ends:?}");
         assert!(ends.contains("completed") && ends.contains("cancelled"), "{ends:?}");
-        assert_eq!(even(&app, &ids, deposited).await.reserved, Micros(0));
+        assert_eq!(check_sums(&app, &ids, deposited).await.reserved, Micros(0));
     }
 }
 
-/// What is set aside and spent is what broadcasts have set aside and spent, to the micro.
-async fn even(app: &TestApp, ids: &[String], deposited: i64) -> Balance {
+/// Checks that the reserved and spent amounts match the broadcasts exactly.
+async fn check_sums(app: &TestApp, ids: &[String], deposited: i64) -> Balance {
     let balance = accounts(app).await;
     assert!(balance.available >= Micros(0), "{balance:?}");
     assert_eq!(balance.total().0 + balance.spent.0, deposited, "{balance:?}");
@@ -457,7 +457,7 @@ async fn even(app: &TestApp, ids: &[String], deposited: i64) -> Balance {
         reserved += broadcast.held_money().0;
         spent += broadcast.counts.cost;
     }
-    // Whoever says STOP is answered, which costs too.
+    // Replies to STOP cost money, too.
     for answer in outbound(app).await.into_iter().filter(|message| message.state.detail.broadcast.is_none()) {
         reserved += answer.state.detail.money.as_ref().map_or(0, |money| money.open().0);
         spent += answer.state.detail.cost.map_or(0, |cost| cost.total().0);

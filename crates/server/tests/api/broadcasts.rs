@@ -1,4 +1,4 @@
-//! Broadcasts: drafts and recipients, review, hand-over, and that nobody gets two.
+//! Broadcasts: drafts and recipients, review, enqueueing, and at most one message per recipient.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) async fn status(app: &TestApp, id: &str) -> String {
     get(app, id).await["status"].as_str().expect("a status").to_owned()
 }
 
-/// A broadcast with so many recipients that was sent.
+/// Sends a broadcast with this many recipients.
 pub(crate) async fn sent(app: &TestApp, count: usize) -> String {
     let id = text(app).await;
     for chunk in phones(count).collect::<Vec<_>>().chunks(1_000) {
@@ -55,7 +55,7 @@ pub(crate) async fn sent(app: &TestApp, count: usize) -> String {
     id
 }
 
-/// Runs everything until the broadcast has seen that it is through.
+/// Runs all work until the broadcast completes.
 pub(crate) async fn finish(app: &TestApp) {
     app.drain().await;
     for _ in 0..3 {
@@ -82,7 +82,7 @@ pub(crate) async fn contacts(app: &TestApp, id: &str, query: &str) -> Vec<Value>
     }
 }
 
-/// How many messages each recipient has, without those that were cancelled.
+/// Returns the number of messages per recipient, except cancelled ones.
 pub(crate) async fn messages(app: &TestApp) -> BTreeMap<String, usize> {
     let (mut all, mut cursor) = (BTreeMap::new(), String::new());
     loop {
@@ -97,7 +97,7 @@ pub(crate) async fn messages(app: &TestApp) -> BTreeMap<String, usize> {
     }
 }
 
-/// The statuses that were told, in order, after a look at whether their numbers have no gap that two events would share.
+/// Returns the statuses of events in order, after checking that their sequences have no gap.
 pub(crate) async fn told(app: &TestApp, id: &str) -> Vec<String> {
     let uuid = id.parse::<BroadcastId>().expect("an id").uuid();
     let mut tx = app.store().read().await.expect("a reader");
@@ -118,7 +118,7 @@ pub(crate) async fn told(app: &TestApp, id: &str) -> Vec<String> {
     statuses
 }
 
-/// Whether the counts are what the recipients' own rows say.
+/// Checks the counts against the recipients' rows; returns them.
 pub(crate) async fn recount(app: &TestApp, id: &str) -> Counts {
     let id: BroadcastId = id.parse().expect("an id");
     let mut tx = app.store().read().await.expect("a reader");
@@ -142,7 +142,7 @@ pub(crate) async fn recount(app: &TestApp, id: &str) -> Counts {
     }
 }
 
-/// The counts as they are at this moment.
+/// Returns the current counts.
 pub(crate) async fn now(app: &TestApp, id: &str) -> Counts {
     let id: BroadcastId = id.parse().expect("an id");
     let mut tx = app.store().read().await.expect("a reader");
@@ -186,7 +186,7 @@ async fn a_broadcast_reaches_everybody_once() {
 async fn each_recipient_stands_where_their_message_does() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
-        // Opted out before.
+        // Opted out earlier.
         app.send_message(json!({"to": "+12135550007", "text": "x"})).await;
         app.drain().await;
         app.advance(SECOND).await;
@@ -213,13 +213,13 @@ async fn each_recipient_stands_where_their_message_does() {
         assert_eq!(contacts(&app, &id, "&status=failed").await.len(), 2);
         assert_eq!(contacts(&app, &id, "&status=failed,skipped").await.len(), 3);
         app.get(&format!("/v1/broadcasts/{id}/contacts?status=lost")).await.expect(400);
-        // Once nobody waits for the receipt any more it is through, and who told nothing stays where they are.
+        // The broadcast completes when the wait for receipts ends; recipients without one keep their status.
         app.advance(Duration::from_secs(86_401)).await;
         app.advance(Duration::from_secs(60)).await;
         let broadcast = get(&app, &id).await;
         assert_eq!((broadcast["status"].as_str(), counts(&broadcast)), (Some("completed"), [8, 0, 2, 3, 2, 1]));
         recount(&app, &id).await;
-        // A person decides about the held one: the numbers follow, the broadcast is over.
+        // A person decides about the held message: the counts follow, although the broadcast has ended.
         let held = by["+12125550008"]["messageId"].as_str().expect("a message");
         app.post(&format!("/v1/messages/{held}/resolve"), json!({"action": "failed"})).await.expect(200);
         assert_eq!(counts(&get(&app, &id).await), [8, 0, 1, 3, 3, 1]);
@@ -263,7 +263,7 @@ async fn a_crash_in_the_middle_of_the_hand_over_loses_and_doubles_nobody() {
                 tokio::task::yield_now().await;
             }
             app.crash().await;
-            app.clock.advance(Duration::from_secs(6)); // the dead node's lease
+            app.clock.advance(Duration::from_secs(6)); // the dead node's claim expires
         }
         finish(&app).await;
         app.advance(Duration::from_secs(120)).await;
@@ -283,7 +283,7 @@ async fn a_crash_in_the_middle_of_the_hand_over_loses_and_doubles_nobody() {
     }
 }
 
-/// Receipts of all kinds, late, early, repeated and contradicting each other.
+/// Receipts of all kinds: late, early, repeated and contradictory.
 // holds: broadcasts.counters
 #[tokio::test]
 async fn counts_add_up_whatever_receipts_come_in_whatever_order() {
@@ -349,7 +349,7 @@ async fn without_receipts_sent_is_delivered() {
     assert_eq!((Counts::of(&state).delivered, Counts::of(&state).sending), (1, 0));
 }
 
-/// What may have gone out waits for a person; by email nobody will ever tell more than that person.
+/// An unknown outcome is held for a person; for email, no receipt will resolve it.
 // holds: broadcasts.counters
 #[tokio::test]
 async fn what_a_person_says_was_sent_counts_as_delivered_without_receipts() {

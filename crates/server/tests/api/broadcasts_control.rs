@@ -1,4 +1,4 @@
-//! When a broadcast goes out: schedule, pause, resume, cancel, and two who want the same.
+//! Scheduling, pausing, resuming and cancelling broadcasts, also concurrently.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +82,7 @@ async fn of_two_sends_at_once_one_wins() {
     }
 }
 
-/// Attempts of one connection that may be under way at once: some may start while the pause is being written.
+/// Maximum number of attempts in flight per connection: some can start while the pause is being stored.
 const IN_FLIGHT: i64 = 256;
 
 // holds: broadcasts.pause
@@ -120,7 +120,7 @@ async fn cancel_takes_back_what_no_provider_has() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
         let id = text(&app).await;
-        // Those that are told to come back wait for their next attempt when the cancel comes.
+        // Deferred ones wait for their next attempt when the cancel arrives.
         let slow = (200..700).map(|area| format!("+1{area}5550004"));
         add(&app, &id, slow).await;
         add(&app, &id, phones(1_000)).await;
@@ -159,7 +159,7 @@ async fn a_message_whose_attempt_was_under_way_at_the_cancel_does_not_start_agai
         act(&app, &id, "send").await.expect(202);
         app.drain().await;
         assert_eq!(counts(&get(&app, &id).await), [1, 0, 1, 0, 0, 0]);
-        // The status alone, as if the node had died before it took anything back.
+        // Only the status, as if the node had died before it withdrew anything.
         let brd: BroadcastId = id.parse().expect("an id");
         let mut tx = app.store().begin().await.expect("a transaction");
         let mut broadcast = tx.find_broadcast(app.tenant(), brd).await.expect("a look").expect("the broadcast");

@@ -1,4 +1,4 @@
-//! Broadcasts before they are sent: drafts, recipients, and what each gets.
+//! Broadcasts before they are sent: drafts, recipients, and previews.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Recipients by a filter of contacts, counted links, and what became of recipients by channel, country, reason and link.
+//! Recipients selected by contact filters, tracked links, and statistics by channel, country, failure and link.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn recipients(app: &TestApp, id: &str) -> Vec<String> {
     found
 }
 
-/// Three people: Ada from Spain on plan pro, who wrote by WhatsApp; Bo from Spain; Cy, of whom only an email address is known.
+/// Creates three contacts: Ada from Spain on plan pro, who wrote by WhatsApp; Bo from Spain; Cy, with only an email address.
 async fn three(app: &TestApp) {
     contact(app, json!({"displayName": "Ada", "channels": [{"channel": "sms", "identifier": "+34600111222"}], "metadata": {"plan": "pro", "seats": 3}})).await;
     contact(
@@ -92,7 +92,7 @@ async fn fields_of_contacts_fill_variables() {
     assert_eq!(paths, ["countries[0]", "variables.a", "lastInboundBefore"], "{answer}");
 }
 
-/// The path of the link in a message.
+/// Returns the path of the link in a message.
 fn path(text: &str) -> String {
     let from = text.find("/l/").expect("a counted link");
     text[from..].split(|c: char| c.is_whitespace() || c == '"').next().unwrap_or_default().to_owned()

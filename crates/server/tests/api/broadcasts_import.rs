@@ -73,7 +73,7 @@ async fn what_is_wrong_with_an_import_is_told() {
     assert!(contacts(&app, &id, "").await.is_empty());
 }
 
-/// The connection breaks after most of the file. The same file under the same name goes on, and each recipient is there once.
+/// The connection fails after most of the file. Sending the file again under the same name resumes, without duplicates.
 // holds: broadcasts.import.resume
 #[tokio::test]
 async fn an_import_that_was_cut_off_goes_on() {

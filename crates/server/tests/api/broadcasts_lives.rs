@@ -1,5 +1,5 @@
-//! Broadcasts that are paused, resumed, cancelled and killed at random, and a provider that keeps a ledger of its own: nobody gets two,
-//! nobody is missing, and the money adds up.
+//! Broadcasts that are paused, resumed, cancelled and killed at random, checked against the provider's own record: no recipient gets two
+//! messages, none is missing, and the money matches.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,12 +19,12 @@ use crate::broadcasts::counts;
 
 static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: Receipts::Never, window: 4 };
 
-/// What a message costs, in millionths of a dollar.
+/// Price of a message, in millionths of a dollar.
 const PRICE: i64 = 35_000;
-/// Recipients of one broadcast.
+/// Recipients per broadcast.
 const RECIPIENTS: u64 = 9;
 
-/// A provider that writes down to whom it sent. By the number it refuses some, defers some once, and loses its answer to some.
+/// A provider that records its recipients. Depending on the number, it rejects the message, defers it once, or loses its response.
 #[derive(Clone, Debug, Default)]
 struct Carrier(Arc<Mutex<BTreeMap<String, usize>>>);
 
@@ -62,7 +62,7 @@ impl Adapter for Carrier {
     async fn send(&self, request: &SendRequest<'_>) -> Verdict {
         let to = &request.message.to;
         let number: u64 = to.trim_start_matches('+').parse().expect("a phone number");
-        // A kill finds it before, while and after the provider has the message.
+        // So that a kill comes before, while or after the provider has the message.
         pauses(number % 4).await;
         if number.is_multiple_of(11) {
             return Verdict::Rejected { failure: Failure::own(FailureCode::Undeliverable, "no such subscriber") };
@@ -91,7 +91,7 @@ async fn pauses(count: u64) {
     }
 }
 
-/// Numbers that look random and are the same for the same seed (SplitMix64).
+/// Pseudo-random numbers from a seed (SplitMix64).
 struct Dice(u64);
 
 impl Dice {
@@ -104,7 +104,7 @@ impl Dice {
     }
 }
 
-/// A server whose live environment sends by the carrier.
+/// A server whose live environment uses the provider.
 struct Lives {
     app: TestApp,
     carrier: Carrier,
@@ -133,7 +133,7 @@ impl Lives {
         self.call("GET", &format!("/v1/broadcasts/{id}"), None).await.expect(200).json()["broadcast"].clone()
     }
 
-    /// One broadcast from its draft to its end, and a look at what the carrier says of it.
+    /// Runs a broadcast from draft to end, and checks it against the provider's record.
     async fn live(&mut self, seed: u64) {
         let mut dice = Dice(seed);
         let body = json!({"name": seed.to_string(), "channel": "sms", "text": "Hello from Acme"});
@@ -144,13 +144,13 @@ impl Lives {
         self.call("POST", &format!("/v1/broadcasts/{id}/contacts"), Some(json!({"contacts": contacts}))).await.expect(201);
         self.call("POST", &format!("/v1/broadcasts/{id}/send"), None).await.expect(202);
         for _ in 0..4 + dice.roll(10) {
-            self.happens(&id, &mut dice).await;
+            self.random_event(&id, &mut dice).await;
         }
-        self.ends(&id, seed).await;
+        self.finish_all(&id, seed).await;
         self.adds_up(&id, seed, &recipients).await;
     }
 
-    async fn happens(&mut self, id: &str, dice: &mut Dice) {
+    async fn random_event(&mut self, id: &str, dice: &mut Dice) {
         let verb = match dice.roll(16) {
             0..=2 => "pause",
             3..=5 => "resume",
@@ -159,7 +159,7 @@ impl Lives {
             9 | 10 => return self.app.advance(Duration::from_secs(1 + dice.roll(6))).await,
             11 => return self.app.drain().await,
             _ => {
-                // Some work begins, and is under way when the next thing happens.
+                // Some work starts, and is in flight at the next event.
                 self.app.node.tick().await.expect("dispatch");
                 return pauses(dice.roll(20)).await;
             }
@@ -168,8 +168,8 @@ impl Lives {
         assert!(matches!(answer.status.as_u16(), 200 | 400), "{verb}: {}", answer.text);
     }
 
-    /// Lets the broadcast and its messages come to their end, whatever happened.
-    async fn ends(&self, id: &str, seed: u64) {
+    /// Lets the broadcast and its messages finish.
+    async fn finish_all(&self, id: &str, seed: u64) {
         for _ in 0..100 {
             self.app.advance(Duration::from_secs(6)).await;
             let broadcast = self.broadcast(id).await;
@@ -183,7 +183,7 @@ impl Lives {
         panic!("seed {seed}: {}", self.broadcast(id).await);
     }
 
-    /// A person asks the carrier about each message of which nobody knows whether it went out.
+    /// Decides held messages with an unknown outcome by the provider's record.
     async fn decide_held(&self, id: &str, seed: u64) {
         let page = self.call("GET", &format!("/v1/messages?broadcastId={id}&limit=100"), None).await.expect(200).json();
         for message in page["items"].as_array().expect("items").iter().filter(|message| message["heldReason"].is_string()) {

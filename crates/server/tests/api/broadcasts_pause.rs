@@ -1,4 +1,4 @@
-//! A pause pauses: what no provider has goes back to the broadcast, and everything goes out once after the resume.
+//! A pause withdraws messages that no provider has; after the resume, each recipient gets one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::broadcasts::{SECOND, act, add, contacts, counts, draft, finish, get, phones, recount, status, text};
 use crate::money::{accounts, with_prices};
 
-/// What a text costs to a Spanish phone.
+/// Price of a text message to a Spanish phone.
 const SPAIN: i64 = 35_000;
 const WHOLE: usize = 200;
 
-/// The default sender of the test world sends SMS at this rate.
+/// Limits the rate of the default sender's SMS in the test environment.
 async fn throttle(app: &TestApp, messages_per_second: f64, burst: u32) {
     let world = app.node.core.tenant_config(app.tenant()).await.expect("the test world");
     let sender = world.default_sender().expect("a sender").id;
@@ -22,7 +22,7 @@ async fn throttle(app: &TestApp, messages_per_second: f64, burst: u32) {
     app.request("PUT", &format!("/v1/senders/{sender}/channels/sms"), Some(put)).await.expect(200);
 }
 
-/// A world with prices, whose sender is throttled, and a broadcast that goes out there.
+/// Starts an environment with prices and a throttled sender, and sends a broadcast there.
 async fn throttled(backend: Backend) -> (TestApp, String) {
     let app = with_prices(backend).await;
     app.node.core.billing().limit_balance(app.tenant(), true).await.expect("a limit");
@@ -36,7 +36,7 @@ async fn throttled(backend: Backend) -> (TestApp, String) {
     (app, id)
 }
 
-/// All messages, newest first.
+/// Returns all messages, newest first.
 async fn all_messages(app: &TestApp) -> Vec<Value> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     loop {
@@ -49,7 +49,7 @@ async fn all_messages(app: &TestApp) -> Vec<Value> {
     }
 }
 
-/// How often each recipient was handed to a provider.
+/// Returns how many times each recipient was sent to a provider.
 async fn handed(app: &TestApp) -> BTreeMap<String, usize> {
     let mut handed = BTreeMap::new();
     for message in all_messages(app).await {
@@ -61,7 +61,7 @@ async fn handed(app: &TestApp) -> BTreeMap<String, usize> {
     handed
 }
 
-/// What is set aside for the broadcast is what its messages still may cost, and nothing is lost or made.
+/// Checks that the broadcast's reservation equals the possible costs of its messages, and that the money adds up.
 async fn check_money(app: &TestApp, broadcast: &Value) {
     let balance = accounts(app).await;
     let number = |name: &str| (broadcast[name].as_f64().unwrap_or_default() * 1e6).round() as i64;
@@ -123,7 +123,7 @@ async fn a_throttled_broadcast_stops_at_the_cancel() {
             let (app, id) = throttled(backend).await;
             let before = handed(&app).await;
             if paused {
-                // Nothing has been taken back yet: the pause is as old as the cancel.
+                // Nothing is withdrawn yet: the pause is as recent as the cancel.
                 act(&app, &id, "pause").await.expect(200);
             }
             act(&app, &id, "cancel").await.expect(200);
@@ -142,7 +142,7 @@ async fn a_throttled_broadcast_stops_at_the_cancel() {
     }
 }
 
-/// What waits for its next attempt when the pause comes, or comes back after it.
+/// Messages that wait for their next attempt during the pause, or are deferred after it.
 // holds: broadcasts.pause
 #[tokio::test]
 async fn retries_stop_at_a_pause_too() {
@@ -167,7 +167,7 @@ async fn retries_stop_at_a_pause_too() {
     }
 }
 
-/// A provider has had one attempt of these: they wait, and go on as the same message.
+/// A provider has had one attempt of these: they wait, and continue as the same message.
 // holds: broadcasts.pause, broadcasts.cancel
 #[tokio::test]
 async fn a_fallback_waits_for_the_resume_and_ends_with_a_cancel() {
@@ -200,7 +200,7 @@ async fn a_fallback_waits_for_the_resume_and_ends_with_a_cancel() {
     }
 }
 
-/// The provider tells late that the newest attempt did not arrive.
+/// Reports late that the newest attempt failed.
 async fn fail(app: &TestApp, message: &str) {
     use nuncio_domain::lifecycle::{ReceiptKind, Step};
     use nuncio_domain::message::{Failure, FailureCode};
@@ -211,7 +211,7 @@ async fn fail(app: &TestApp, message: &str) {
     app.store().transition(nuncio_store::Transition::new(app.tenant(), message, step, now)).await.expect("a receipt");
 }
 
-/// The hints of a paused broadcast use up nothing of what the throttle allows.
+/// Hints of a paused broadcast do not use the throttle's rate.
 #[tokio::test]
 async fn a_pause_leaves_the_throttle_to_others() {
     let (app, id) = throttled(Backend::Sqlite).await;
@@ -227,7 +227,7 @@ async fn a_pause_leaves_the_throttle_to_others() {
     assert_eq!(status(&app, &id).await, "paused");
 }
 
-/// Another node has messages of the broadcast in its own lanes.
+/// Another node has messages of the broadcast in its lanes.
 // holds: broadcasts.pause
 #[tokio::test]
 async fn every_node_obeys_a_pause_at_once() {
@@ -235,7 +235,7 @@ async fn every_node_obeys_a_pause_at_once() {
         let (app, id) = throttled(backend).await;
         let other = app.another_node().await;
         other.start().await.expect("the node enters");
-        // What waits is due for anyone by now, and the other node is the first to look.
+        // Waiting messages are now due for any node, and the other node scans first.
         app.clock.advance(Duration::from_secs(6));
         other.drain().await.expect("dispatch");
         let before = handed(&app).await;
@@ -262,7 +262,7 @@ async fn every_node_obeys_a_pause_at_once() {
     }
 }
 
-/// The SMS connection takes one message a second, and 1,200 recipients of SMS come first.
+/// The SMS connection sends one message per second, and 1,200 SMS recipients come first.
 // holds: broadcasts.recipients.wait_apart
 #[tokio::test]
 async fn recipients_without_room_do_not_hide_others() {
@@ -300,7 +300,7 @@ async fn dearer_messages_take_no_more_than_was_set_aside() {
         app.post(&format!("/v1/broadcasts/{id}/send"), json!({"scheduledAt": "2026-01-01T01:00:00Z"})).await.expect(202);
         app.drain().await;
         assert_eq!(accounts(&app).await.reserved, money);
-        // Twice the price: the money is enough for three hundred, who are more than one step of the hand-over.
+        // Twice the price: the reservation covers three hundred recipients, more than one step.
         let prices = "channel,country,unit,provider,fee\nsms,*,segment,0.06,0.01\n";
         billing.import_prices(None, prices, true).await.expect("good prices");
         app.advance(3_600 * SECOND).await;

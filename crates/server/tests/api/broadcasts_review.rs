@@ -1,4 +1,4 @@
-//! What becomes of a broadcast that is sent: review, rejection, escalation.
+//! Review of broadcasts: approval, rejection, escalation.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn what_cannot_go_out_is_said_before_and_after() {
     app.send("POST", &format!("{path}/contacts"), &auth, Some(contacts)).await.expect(201);
     let refused = app.send("POST", &format!("{path}/send"), &auth, None).await.expect(400).json();
     assert_eq!(refused["code"], "sender_not_configured");
-    // Nobody can be reached: outside the window, on WhatsApp. The broadcast fails, and says why for each.
+    // No recipient can be reached: on WhatsApp, outside the window. The broadcast fails, with a reason for each.
     let id = draft(&app, json!({"name": "x", "channel": "whatsapp", "text": "Hello"})).await;
     add(&app, &id, ["+12125550009".to_owned()]).await;
     act(&app, &id, "send").await.expect(202);
@@ -37,7 +37,7 @@ async fn what_cannot_go_out_is_said_before_and_after() {
     let broadcast = get(&app, &id).await;
     assert_eq!((broadcast["status"].as_str(), counts(&broadcast)), (Some("failed"), [1, 0, 0, 0, 1, 0]));
     assert_eq!(self::contacts(&app, &id, "&status=failed").await[0]["errorCode"], "window_closed");
-    // All are refused by the provider: nothing went out either.
+    // The provider rejects all messages: nothing was sent, either.
     let id = text(&app).await;
     add(&app, &id, ["+12125550001".to_owned(), "+12135550001".to_owned()]).await;
     act(&app, &id, "send").await.expect(202);
@@ -66,7 +66,7 @@ async fn a_rejected_broadcast_is_edited_reviewed_again_and_escalated() {
         assert_eq!((refused["code"].as_str(), refused["details"]["currentStatus"].as_str()), (Some("invalid_request"), Some("rejected")));
         let path = format!("/v1/broadcasts/{id}");
         app.request("PATCH", &path, Some(json!({"name": "another name"}))).await.expect(200);
-        act(&app, &id, "retry-review").await.expect(400); // a name is no content
+        act(&app, &id, "retry-review").await.expect(400); // a name is not content
         for attempt in 2..=3 {
             app.request("PATCH", &path, Some(json!({"text": format!("{bad} {attempt}")}))).await.expect(200);
             assert_eq!(act(&app, &id, "retry-review").await.expect(200).json()["broadcast"]["status"], "pending_review");
@@ -176,7 +176,7 @@ async fn the_operators_reviewer_has_a_say() {
     assert!(review["reasoning"].as_str().is_some_and(|r| r.contains("We never say hello.")), "{review}");
     let asked = &reviewer.got()[0];
     assert_eq!((asked.header("authorization"), &asked.json()["texts"]), ("Bearer hush", &json!(["Hello from Acme"])));
-    // What the built-in review refuses is not asked about.
+    // The reviewer is not called about what the built-in review rejects.
     let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "Buy cocaine now"})).await;
     add(&app, &id, phones(1)).await;
     act(&app, &id, "send").await.expect(202);
@@ -204,7 +204,7 @@ async fn a_reviewer_that_gives_no_verdict_is_waited_for_or_passed_over() {
         app.advance(Duration::from_secs(31)).await;
         finish(&app).await;
         assert_eq!(status(&app, &id).await, "completed", "{says}");
-        // With `pass`, the built-in review decides alone, and says so.
+        // With `pass`, the built-in review alone decides, and says so.
         reviewer.always(Some(500));
         let app = reviewed(&reviewer, true).await;
         let id = text(&app).await;

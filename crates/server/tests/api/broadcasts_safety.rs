@@ -1,4 +1,4 @@
-//! Broadcasts that begin small, and that are paused by themselves.
+//! Canaries, and broadcasts that halt themselves.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::broadcasts::{act, add, counts, draft, finish, get, phones, status};
 
-/// Numbers to which nothing can be delivered.
+/// Returns undeliverable numbers.
 fn wrong(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|n| format!("+1{}5550001", 212 + n))
 }
@@ -34,7 +34,7 @@ async fn too_many_failures_pause_a_broadcast() {
         assert!((120..=200).contains(&pending) && failed > 8, "{halted}");
         let reason = halted["haltedReason"].as_str().expect("a reason");
         assert!(reason.starts_with(&format!("{failed} of 80 recipients failed")) && reason.ends_with("the limit is 10 %"), "{reason}");
-        // Whoever resumes it has seen that: what failed before counts no more.
+        // The caller resumed it knowing the failures: they no longer count.
         act(&app, &id, "resume").await.expect(200);
         assert_eq!(get(&app, &id).await["haltedReason"], Value::Null);
         app.drain().await;
@@ -50,7 +50,7 @@ async fn opt_outs_pause_a_broadcast_and_few_failures_do_not() {
         let app = TestApp::on(backend).await;
         let id = limited(&app, json!({"haltOn": {"failurePercent": 50, "optOutPercent": 3}, "canary": {"percent": 50, "waitSeconds": 60}}))
             .await;
-        // Those with 07 answer STOP.
+        // Numbers with 07 reply STOP.
         add(&app, &id, wrong(4).chain((0..8).map(|n| format!("+1{}5550007", 312 + n))).chain(phones(188))).await;
         act(&app, &id, "send").await.expect(202);
         app.drain().await;
@@ -110,8 +110,8 @@ async fn a_broadcast_with_nobody_left_is_not_halted() {
     assert_eq!((&ended["status"], counts(&ended)), (&json!("completed"), [130, 0, 0, 100, 30, 0]), "{ended}");
 }
 
-/// The clock of tests begins at midnight UTC: that is the time on the Canary Islands, whose numbers are like those of Madrid, and four in the
-/// afternoon in Los Angeles.
+/// The test clock starts at midnight UTC. That is local time on the Canary Islands, whose numbers look like those of Madrid; in Los Angeles
+/// it is four in the afternoon.
 // holds: broadcasts.quiet_hours
 #[tokio::test]
 async fn nobody_is_written_to_at_night() {

@@ -1,4 +1,4 @@
-//! The provider accounts behind a sender's channels.
+//! Provider accounts of a sender's channels.
 
 use std::time::Duration;
 
@@ -63,13 +63,13 @@ async fn secrets_are_kept_and_never_shown() {
     live(&app, "PUT", &path, Some(body(json!({})))).await.expect(400); // a user name needs a password
     let answers = [
         live(&app, "PUT", &path, Some(body(json!({"password": "hunter2"})))).await.expect(201),
-        live(&app, "PUT", &path, Some(body(json!({})))).await.expect(200), // it is there still
+        live(&app, "PUT", &path, Some(body(json!({})))).await.expect(200), // still stored
         live(&app, "GET", &path, None).await.expect(200),
         live(&app, "PUT", &path, Some(body(json!({"passwort": "hunter2"})))).await.expect(400),
         live(&app, "PUT", &path, Some(body(json!({"password": {"hunter2": 1}})))).await.expect(400),
         live(&app, "PUT", &path, Some(json!({"kind": "sms", "secrets": "hunter2"}))).await.expect(400),
     ];
-    // Whoever may change where the account leads does not get its secrets sent there.
+    // A caller who changes the server must not receive the stored secrets there.
     let elsewhere = json!({"host": "203.0.113.9", "port": 9, "tls": "required", "from": "a@example.org", "username": "me"});
     let refused = live(&app, "PUT", &path, Some(json!({"kind": "smtp", "settings": elsewhere}))).await.expect(400);
     assert_eq!(refused.json()["details"]["errors"][0]["path"], "secrets.password", "{}", refused.text);
@@ -125,7 +125,7 @@ async fn in_the_test_world_everything_is_simulated() {
     app.post("/v1/messages", mail).await.expect(202);
 }
 
-/// What the simulator "delivers" would count, and be paid.
+/// The simulator's "deliveries" would count, and be charged.
 // holds: senders.channels.live
 #[tokio::test]
 async fn in_the_live_environment_nothing_is_simulated() {
@@ -151,7 +151,7 @@ async fn in_the_live_environment_nothing_is_simulated() {
     set(Environment::Test).await.expect("the test environment has no other");
     let send = live(&app, "POST", "/v1/messages", Some(json!({"to": "+34600111222", "text": "x"}))).await.expect(400).json();
     assert_eq!(send["code"], "sender_not_configured");
-    // A sender that comes over from the sandbox leaves the simulator behind.
+    // A sender copied from the sandbox has no simulator.
     let id = default_path(&app, &app.test_key).await.rsplit('/').next().expect("an id").to_owned();
     let copy = Request { project: None, command: Command::SendersCopy { id, to: Environment::Live } };
     let copied = run(&app.node.core, copy).await.expect("a copy").json;
@@ -175,7 +175,7 @@ async fn health_tells_of_a_provider_that_is_down() {
     app.clock.advance(Duration::from_secs(3_600));
     let failing = health().await;
     assert_eq!((&failing["state"], &failing["since"]), (&json!("failing"), &json!(began)), "about to be tried again");
-    // Set up anew, it has done no wrong yet.
+    // A new connection has no failures.
     live(&app, "PUT", &path, Some(smtp(json!({})))).await.expect(200);
     assert_eq!(health().await, json!({"state": "ok"}));
 }

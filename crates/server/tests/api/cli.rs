@@ -1,4 +1,4 @@
-//! The command line, against a node.
+//! The command line with a node.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
-/// What a command did.
+/// Result of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -24,14 +24,14 @@ impl Ran {
         serde_json::from_str(&self.out).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    /// The same, if the command ended with this code.
+    /// Fails unless the command ended with this code.
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:?}");
         self
     }
 }
 
-/// Somebody at a terminal, with a home folder of their own and a node that listens.
+/// A terminal with a home folder, and a listening node.
 pub(crate) struct Terminal {
     pub(crate) home: tempfile::TempDir,
     pub(crate) server: SocketAddr,
@@ -86,7 +86,7 @@ async fn keys_are_kept_for_their_owner_alone() {
     assert_eq!(std::fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
     terminal.type_in(&["send", "+34600111222", "hi", "--wait", "0"]).await.expect(0);
 
-    // With keys to both environments, lists show both and a message needs to be told its environment.
+    // With keys for both environments, lists show both, and sending needs the environment.
     let live = app.key(Environment::Live, &["*"]).await;
     terminal.login(&live).await;
     let refused = terminal.type_in(&["send", "+34600111222", "hi"]).await.expect(1);
@@ -260,7 +260,7 @@ async fn a_few_questions_lead_to_a_connection_that_was_tried() {
     let file = terminal.home.path().join("nuncio.toml");
     assert!(!file.exists(), "nothing is half-done");
 
-    // The first answer for the connection lacks what a gateway's address begins with; port 1 is one where nobody listens.
+    // The first input lacks the start of a gateway's URL; nothing listens on port 1.
     let secrets = "secret\na-secret-of-20-letters\n";
     let answers = format!(
         "127.0.0.1:8026\n\nmy-data\n\npigeon\nkannel\nsms\nnonsense\nme\n{secrets}\n\
@@ -300,7 +300,7 @@ async fn every_command_says_what_it_takes() {
     insta::assert_snapshot!(pages.join("\n\n"));
 }
 
-/// The help of a command and of those below it.
+/// Collects the help of a command and its subcommands.
 fn help(command: &clap::Command, name: &str, pages: &mut Vec<String>) {
     let mut command = command.clone().bin_name(name).term_width(100);
     command.build();

@@ -1,4 +1,4 @@
-//! Commands that work on an installation and on a node elsewhere, and what is the same in both.
+//! Commands on an installation and on a remote node, and what both have in common.
 
 use nuncio_domain::Environment;
 use nuncio_testkit::{Backend, Database, TestApp};

@@ -1,4 +1,4 @@
-//! Contacts: made by callers or by messages, changed, merged, erased.
+//! Contacts: created by callers or messages, updated, merged, erased.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use nuncio_domain::{Channel, ContactId};
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
 
-/// Somebody writes to the default sender of the test world.
+/// Sends an inbound message to the default sender of the test environment.
 pub(crate) async fn write(app: &TestApp, channel: Channel, from: &str, text: &str, name: Option<&str>) {
     app.clock.advance(Duration::from_millis(1));
     let world = app.node.core.tenant_config(app.tenant()).await.expect("the test world");
@@ -213,7 +213,7 @@ async fn an_identifier_belongs_to_one_contact() {
         assert_eq!(faults(&answer)[0].0, "channels[1].identifier");
         assert_eq!(list(&app).await.len(), 1, "nothing of it was written");
         create(&app, json!({"channels": [{"channel": "email", "identifier": "a@example.org"}]})).await;
-        // The other world knows nothing of it.
+        // It is unknown in the other environment.
         let live = format!("Bearer {}", app.live_key);
         let body = json!({"channels": [{"channel": "sms", "identifier": "+34600111222"}]});
         let other = app.send("POST", "/v1/contacts", &[("authorization", &live)], Some(body)).await.expect(201).json();
@@ -303,7 +303,7 @@ async fn channels_come_change_and_go() {
         assert_eq!(get(&app, &contact["id"]).await["primaryPhone"], "+34600111222");
         let last = remove(&first).await.expect(400).json();
         assert!(text(&last["message"]).contains("last channel"), "{last}");
-        sms(&app, "+34600111333").await; // free again
+        sms(&app, "+34600111333").await; // available again
     }
 }
 
@@ -393,7 +393,7 @@ async fn erasing_takes_the_person_and_keeps_the_books() {
         assert!(!format!("{:?}", events(&app, &contact).await).contains("secret"));
         app.advance(Duration::from_secs(30 * 86_400)).await;
         assert_eq!(app.message(&later).await["status"], "cancelled");
-        // The identifiers are free, and mean a new person.
+        // The identifiers are available, and belong to a new contact.
         let again = sms(&app, "+34600111222").await;
         assert_ne!(again["id"], merged["id"]);
     }
@@ -405,7 +405,7 @@ async fn what_is_accepted_while_its_recipient_goes_is_erased_after() {
         let app = TestApp::on(backend).await;
         let sent = app.send_message(json!({"to": "+34600111222", "text": "secret"})).await;
         app.drain().await;
-        // As if the message had been on its way into the database: its address is gone, and nobody has looked at it.
+        // As if the message had been stored concurrently: its address is deleted and not checked again.
         let message = app.message(&sent).await;
         let stored = app.store().read().await.expect("a reader").lookup_message(app.tenant(), sent.parse().expect("an id")).await;
         let address = stored.expect("a look").expect("a message").address;

@@ -1,4 +1,4 @@
-//! How a contact is shown.
+//! Fields of a contact.
 
 use nuncio_domain::Channel;
 use nuncio_testkit::{Backend, TestApp};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::contacts::{create, get, list, text, write};
 
-/// The names of the fields, in order.
+/// Returns the names of the fields, in order.
 fn fields(value: &Value) -> Vec<&str> {
     value.as_object().expect("an object").keys().map(String::as_str).collect()
 }
@@ -23,7 +23,7 @@ async fn a_contact_has_all_its_fields() {
         assert_eq!(fields(&bare), always);
         assert_eq!((&bare["metadata"], &bare["profileName"], &bare["verified"]), (&json!({}), &Value::Null, &json!(true)));
 
-        // Two who seem to be one, of whom one has everything.
+        // Two probable duplicates, one of them with all fields.
         create(&app, json!({"displayName": "Ada", "channels": [{"channel": "instagram", "identifier": "78"}]})).await;
         let channels = json!([{"channel": "email", "identifier": "a@example.org"}, {"channel": "whatsapp", "identifier": "+34600111222", "label": "own"}]);
         let id = create(&app, json!({"displayName": "Ada", "metadata": {"k": [1]}, "channels": channels})).await["id"].clone();

@@ -1,4 +1,4 @@
-//! Two contacts become one.
+//! Merging two contacts.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ async fn a_merge_takes_everything_along() {
         let target =
             create(&app, json!({"channels": [{"channel": "email", "identifier": "t@example.org"}], "metadata": {"a": "target", "b": 1}}))
                 .await;
-        // The source is older in its channel, and has what the target lacks.
+        // The source has an older channel, and fields that the target lacks.
         let sent = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
         app.drain().await;
         let source = app.message(&sent).await["contactId"].clone();
@@ -69,10 +69,10 @@ async fn a_merge_takes_everything_along() {
             app.post(&path, json!({"sourceContactId": unknown})).await.expect(404);
             app.post(&format!("/v1/contacts/{unknown}/merge"), json!({"sourceContactId": source})).await.expect(404);
         }
-        // What was merged goes along when its target is merged.
+        // An earlier merge follows when its target is merged.
         app.post(&format!("/v1/contacts/{}/merge", text(&third["id"])), json!({"sourceContactId": target["id"]})).await.expect(200);
         assert_eq!(get(&app, &source).await["id"], third["id"]);
-        // The number was the third's own before, and stays its primary one beside an older one.
+        // The number is the third contact's own, and stays its primary one despite an older one.
         assert_eq!(get(&app, &third["id"]).await["primaryPhone"], "+34600111999");
     }
 }
@@ -152,7 +152,7 @@ async fn of_two_merges_of_one_source_one_wins() {
     }
 }
 
-/// Whatever is merged in whatever order: the sums of metrics and the set of identifiers stay.
+/// After merges in any order, the sums of metrics and the set of identifiers are the same.
 // holds: contacts.merge
 #[tokio::test]
 async fn merges_keep_sums_and_identifiers() {

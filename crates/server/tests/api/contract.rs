@@ -1,17 +1,17 @@
-//! What every response has, whatever the endpoint.
+//! Properties of all responses.
 
 use nuncio_domain::{Environment, Permissions};
 use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::{Value, json};
 
-/// The objects in `value` that were changed before they were made.
+/// Returns objects in `value` updated before their creation.
 fn changed_before_made(value: &Value) -> Vec<Value> {
     let mut found: Vec<Value> = match value {
         Value::Array(items) => items.iter().flat_map(changed_before_made).collect(),
         Value::Object(members) => members.values().flat_map(changed_before_made).collect(),
         _ => Vec::new(),
     };
-    // Times are written so that they sort as text.
+    // The format of times sorts as text.
     if let (Some(made), Some(changed)) = (value["createdAt"].as_str(), value["updatedAt"].as_str())
         && changed < made
     {

@@ -1,4 +1,4 @@
-//! The pages of people who are signed in: beginning, signing in, what a role may do, and that hostile content stays text.
+//! Pages for signed-in users: first sign-in, roles, and escaping of hostile content.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::broadcasts::{act, add, draft, finish};
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
-/// A browser: keeps its cookie, and sends the key of forms.
+/// A browser: keeps its cookie and submits form keys.
 pub(crate) struct Browser<'a> {
     pub(crate) app: &'a TestApp,
     pub(crate) cookie: String,
@@ -37,20 +37,20 @@ impl<'a> Browser<'a> {
         answer.text
     }
 
-    /// Sends a form as it stands.
+    /// Sends a form unchanged.
     pub(crate) async fn send(&self, path: &str, fields: &[(&str, &str)]) -> TestResponse {
         let mut body = url::form_urlencoded::Serializer::new(String::new());
         body.extend_pairs(fields);
         self.app.raw("POST", path, &[("cookie", &self.cookie), FORM], body.finish().into_bytes()).await
     }
 
-    /// The key that forms of this session carry.
+    /// Returns the form key of this session.
     pub(crate) async fn form_key(&self) -> String {
         let page = self.get("/settings/people").await.text;
         page.split("name=\"key\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a form key").to_owned()
     }
 
-    /// Sends a form of a page.
+    /// Submits a form of a page.
     pub(crate) async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> TestResponse {
         let key = self.form_key().await;
         let fields: Vec<_> = fields.iter().copied().chain([("key", key.as_str())]).collect();
@@ -72,7 +72,7 @@ impl<'a> Browser<'a> {
     }
 }
 
-/// Makes somebody with this role, and signs them in.
+/// Creates a user with this role and signs in.
 pub(crate) async fn person<'a>(app: &'a TestApp, email: &str, role: Role) -> Browser<'a> {
     let new = NewUser { email: email.to_owned(), password: Redacted::new(PASSWORD.to_owned()) };
     app.node.core.users().create(&app.project, role, &new).await.expect("a person");
@@ -104,7 +104,7 @@ async fn the_first_person_begins_by_a_link_that_works_once() {
         let again = browser.send(&link, &[("name", "x"), ("email", "eve@example.net"), ("password", PASSWORD)]).await;
         assert_eq!(again.status, 404);
         assert!(app.holders(PASSWORD).await.is_empty(), "only a hash is kept");
-        // Signing out ends the session, also for who kept the cookie.
+        // Signing out also ends the session for copies of the cookie.
         browser.submit("/sign-out", &[]).await.expect(303);
         assert_eq!(browser.get("/").await.expect(303).header("location"), "/sign-in?to=%2F");
         browser.sign_in("ada@example.net", "wrong password!").await.expect(401);
@@ -246,7 +246,7 @@ async fn the_life_of_a_message_is_seen() {
         assert!(browser.page("/messages?status=failed").await.contains("Nothing matches"));
         let id = path.trim_start_matches("/messages/");
         assert_eq!(browser.get(&format!("/messages?q={id}")).await.expect(303).header("location"), path);
-        // The same id does not open it in the other world.
+        // The same id does not exist in the other environment.
         browser.submit("/world", &[("world", "live"), ("to", "/")]).await.expect(303);
         browser.get(&path).await.expect(404);
         assert!(browser.page("/messages").await.contains("No messages yet"));
@@ -307,7 +307,7 @@ async fn a_broadcast_is_sent_and_watched() {
     assert!(page.contains("100 % done") && page.contains("1 delivered, 0 on the way, 1 failed"), "{page}");
     browser.submit(&path, &[("do", "pause")]).await.expect(400);
     assert!(browser.page("/broadcasts").await.contains("Completed"));
-    // What the review refuses waits for a person here.
+    // A broadcast rejected by the review waits for a person here.
     let text = "URGENT: your bank account is locked. Verify your password now at http://bit.ly/3xYz or lose access!!!";
     let bad = draft(&app, json!({"name": "Bank", "channel": "sms", "text": text})).await;
     add(&app, &bad, ["+34600111222".to_owned()]).await;

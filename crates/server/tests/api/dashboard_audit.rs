@@ -1,4 +1,4 @@
-//! The audit log as people see it, and what they leave in it.
+//! Audit log pages, and entries for actions on pages.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The second factor: an app that shows codes, and codes for who lost it. The app is our own few lines of RFC 6238, written apart from the
-//! server's; `core` holds the examples of the RFC.
+//! Second factor: authenticator codes, and recovery codes. The test has its own RFC 6238 implementation, independent of the server's; tests
+//! in `core` use the RFC's examples.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use sha1::Sha1;
 use crate::audit::log;
 use crate::dashboard::{Browser, PASSWORD, person};
 
-/// What an authenticator app with this key shows now.
+/// Returns the current code of an authenticator app with this key.
 fn shown(app: &TestApp, key: &str) -> String {
     let mut bits = String::new();
     for c in key.chars() {
@@ -31,7 +31,7 @@ fn between<'a>(text: &'a str, left: &str, right: &str) -> &'a str {
     text.split(left).nth(1).and_then(|rest| rest.split(right).next()).unwrap_or_else(|| panic!("{left} in {text}"))
 }
 
-/// Sets a second factor up. Its key, and the recovery codes.
+/// Sets up a second factor. Returns its key and recovery codes.
 async fn set_up(app: &TestApp, browser: &Browser<'_>) -> (String, Vec<String>) {
     let place = "/settings/account";
     browser.submit(place, &[("factor", "begin"), ("current", PASSWORD)]).await.expect(303);
@@ -89,7 +89,7 @@ async fn a_second_factor_is_asked_for_and_its_codes_are_good_once() {
         browser.send("/sign-in", &[("ticket", &again), ("code", &codes[3])]).await.expect(401);
         assert!(browser.page("/settings/account").await.contains("9 recovery codes are left"));
         let other = if &again[40..41] == "A" { "B" } else { "A" };
-        let forged = format!("{}{other}{}", &again[..40], &again[41..]); // within the proof
+        let forged = format!("{}{other}{}", &again[..40], &again[41..]); // in the signed part
         browser.send("/sign-in", &[("ticket", &forged), ("code", &codes[4])]).await.expect(401);
         app.clock.advance(Duration::from_secs(301));
         let late = browser.send("/sign-in", &[("ticket", &again), ("code", &codes[4])]).await.expect(401);

@@ -1,4 +1,4 @@
-//! Signing in by an OpenID provider that somebody else wrote and that is certified: npm `oidc-provider` (`peers/oidc_provider.mjs`).
+//! Sign-in through a certified third-party OpenID provider: npm `oidc-provider` (`peers/oidc_provider.mjs`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,11 +20,11 @@ use crate::dashboard::PASSWORD;
 
 const HERE: &str = "https://nuncio.example";
 
-/// The provider, which ends with this.
+/// A running provider. Stops when dropped.
 struct Provider {
     issuer: String,
     _process: Child,
-    /// It ends when what it says has nowhere to go.
+    /// It ends when its output is closed.
     _output: Lines<BufReader<ChildStdout>>,
 }
 
@@ -60,7 +60,7 @@ impl Provider {
     }
 }
 
-/// A browser with cookies for both sites, which fills in the provider's forms.
+/// A browser with cookies for both sites, which submits the provider's forms.
 struct Browser<'a> {
     app: &'a TestApp,
     http: reqwest::Client,
@@ -94,7 +94,7 @@ impl<'a> Browser<'a> {
         answer
     }
 
-    /// A request to the provider: status, where to, and the page.
+    /// Sends a request to the provider; returns status, redirect and page.
     async fn there(&mut self, url: &Url, form: Option<String>) -> (u16, Option<String>, String) {
         let mut request = if form.is_some() { self.http.post(url.clone()) } else { self.http.get(url.clone()) };
         if let Some(form) = form {
@@ -108,8 +108,8 @@ impl<'a> Browser<'a> {
         (answer.status().as_u16(), location, answer.text().await.expect("a page"))
     }
 
-    /// Goes from our button through the provider's pages as `name`; the address that it is sent back to.
-    async fn vouched(&mut self, name: &str) -> Url {
+    /// Follows the sign-in button through the provider's pages as `name`; returns the URL it redirects back to.
+    async fn sign_in_at_provider(&mut self, name: &str) -> Url {
         let begun = self.here("/sign-in/oidc?to=%2Fmessages").await.expect(303);
         let mut url: Url = begun.header("location").parse().expect("a URL");
         for part in ["code_challenge_method=S256", "state=", "nonce=", "response_type=code", "scope=openid+email"] {
@@ -137,7 +137,7 @@ impl<'a> Browser<'a> {
     }
 
     async fn sign_in(&mut self, name: &str) -> TestResponse {
-        let back = self.vouched(name).await;
+        let back = self.sign_in_at_provider(name).await;
         self.here(&format!("{}?{}", back.path(), back.query().unwrap_or_default())).await
     }
 }
@@ -160,12 +160,12 @@ async fn heavy_people_sign_in_by_an_openid_provider() {
         let page = app.raw("GET", "/sign-in?to=%2Fmessages", &[], Vec::new()).await.expect(200);
         assert!(page.text.contains("Sign in with Acme ID"), "{}", page.text);
 
-        // Who was added is known by the verified address, whatever its domain and capitals.
+        // An existing user is recognized by the verified address, whatever its domain and case.
         let mut ada = Browser::new(&app);
         let done = ada.sign_in("Ada@Example.net").await.expect(303);
         assert_eq!(done.header("location"), "/messages");
         assert!(ada.here("/settings/people").await.expect(200).text.contains("Add somebody"), "an owner");
-        // Who was not is let in by domain or address, as what the settings say.
+        // Others may sign in by domain or address, with the role in the settings.
         let mut ana = Browser::new(&app);
         ana.sign_in("ana@acme.example").await.expect(303);
         assert!(ana.here("/settings/account").await.expect(200).text.contains("ana@acme.example, operator of"));
@@ -201,9 +201,9 @@ async fn heavy_what_was_begun_elsewhere_signs_nobody_in() {
     let app = provider.app(Backend::Sqlite, "viewer").await;
     owner(&app, "ada@example.net").await;
     let mut ada = Browser::new(&app);
-    let back = ada.vouched("ada@example.net").await;
+    let back = ada.sign_in_at_provider("ada@example.net").await;
     let target = format!("{}?{}", back.path(), back.query().unwrap_or_default());
-    // The link of another browser: that of somebody who wants the victim to work in their account.
+    // The link of another browser, whose owner wants the victim to use their account.
     let mut victim = Browser::new(&app);
     for _ in 0..2 {
         let refused = victim.here(&target).await.expect(401);
@@ -213,7 +213,7 @@ async fn heavy_what_was_begun_elsewhere_signs_nobody_in() {
     let forged = target.replace("state=", "state=x");
     ada.here(&forged).await.expect(401);
     assert!(ada.cookies[HERE]["nuncio_oidc"].is_empty(), "a try uses the cookie up");
-    let fresh = ada.vouched("ada@example.net").await;
+    let fresh = ada.sign_in_at_provider("ada@example.net").await;
     let (kept, target) = (ada.cookies.clone(), format!("{}?{}", fresh.path(), fresh.query().unwrap_or_default()));
     ada.here(&target).await.expect(303);
     ada.cookies = kept;
@@ -221,7 +221,7 @@ async fn heavy_what_was_begun_elsewhere_signs_nobody_in() {
     assert_eq!(again.status, 401, "the provider takes a code once: {}", again.text);
     let denied = ada.here("/sign-in/oidc/back?error=access_denied&state=x").await.expect(401);
     assert!(denied.text.contains("did not let you in"), "{}", denied.text);
-    // What expired is not taken.
+    // An expired state is rejected.
     let mut back = Browser::new(&app);
     app.clock.advance(Duration::from_secs(3 * 365 * 86_400));
     let old = back.sign_in("ada@example.net").await;
@@ -245,7 +245,7 @@ async fn without_a_provider_there_is_no_button() {
     assert!(wrong(|config| config.client_id.clear()).starts_with("dashboard.oidc.client_id"));
     assert!(wrong(|config| config.issuer = "id.example".into()).starts_with("dashboard.oidc.issuer"));
     assert!(wrong(|config| config.allowed_domains = "a@b.example".into()).starts_with("dashboard.oidc.allowed_domains"));
-    // A provider that is down is said, and passwords still work.
+    // If the provider is down, the page says so, and passwords still work.
     let config = OidcConfig { issuer: "http://127.0.0.1:9".into(), client_id: "x".into(), ..OidcConfig::default() };
     let app = TestApp::with(Backend::Sqlite, Options { oidc: config.provider().expect("good"), ..Options::default() }).await;
     owner(&app, "ada@example.net").await;

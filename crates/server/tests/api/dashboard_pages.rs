@@ -1,4 +1,4 @@
-//! What people set up and write on the pages: broadcasts from a file, connections, templates, invitations, suppressions, numbers, money.
+//! Pages for broadcasts from a file, connections, templates, invitations, suppressions, numbers and money.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::broadcasts::finish;
 use crate::dashboard::{Browser, person};
 
-/// Sends a file with fields before it, as a browser does.
+/// Uploads a file after form fields, like a browser.
 pub(crate) async fn upload(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)], name: &str, file: &str) -> TestResponse {
     let mut body = String::new();
     for (field, value) in fields {
@@ -55,7 +55,7 @@ async fn a_broadcast_is_written_filled_tried_and_sent() {
         assert!(selected.text.contains("1 contacts added."), "{}", selected.text);
         let tried = browser.submit(&path, &[("do", "test"), ("to", "+34600999888")]).await.expect(303);
         assert!(tried.header("location").starts_with("/messages/msg_"));
-        // Two recipients have no name: nobody gets a text with a gap.
+        // Two recipients have no name: nothing is sent with a gap.
         let gap = browser.submit(&path, &[("do", "send")]).await.expect(400);
         assert!(gap.text.contains("name"), "{}", gap.text);
         let wrong = browser.submit(&path, &[("do", "send"), ("at", "tomorrow")]).await.expect(400);
@@ -108,7 +108,7 @@ async fn a_sender_is_made_connected_and_tested() {
     let saved = browser.submit(&sms, &fields).await.expect(200);
     assert!(saved.text.contains("It is saved, and does not work yet."), "{}", saved.text);
     assert!(!saved.text.contains("s3cret-pass") && saved.text.contains("Leave it empty to keep"), "{}", saved.text);
-    // A secret that is left empty stays while no setting changes: nobody makes it go to another server without knowing it.
+    // An empty secret keeps the stored one only if no setting changes: it must not go to another server unnoticed.
     let again = [
         ("do", "save"),
         ("kind", "kannel"),

@@ -1,4 +1,4 @@
-//! Promises of security that every page and every form keeps: the routes are read from the source, so that a new one cannot be left out.
+//! Security properties of all pages and forms. Routes are read from the source, so that new ones are covered.
 
 use nuncio_domain::user::Role;
 use nuncio_testkit::{TestApp, TestResponse};
@@ -9,7 +9,7 @@ use crate::broadcasts::{act, add, draft, finish};
 use crate::dashboard::{Browser, PASSWORD, person};
 use crate::dashboard_pages::upload;
 
-/// The paths of the dashboard that take this method.
+/// Returns the dashboard's paths with this method.
 fn routes(method: &str) -> Vec<String> {
     let source = include_str!("../../../dashboard/src/lib.rs");
     let lines = source.lines().filter_map(|line| line.trim().strip_prefix(".route(\"")?.split_once('"'));
@@ -17,7 +17,7 @@ fn routes(method: &str) -> Vec<String> {
     lines.filter(|(_, rest)| has(rest)).map(|(path, _)| path.to_owned()).collect()
 }
 
-/// Paths for people who are signed in, with something behind each id.
+/// Returns a path for signed-in users, with an existing resource for each id.
 async fn filled(app: &TestApp, path: &str) -> String {
     let fixtures = crate::authz::fixtures(app).await;
     let of = |name: &str| fixtures.iter().find(|(known, _)| *known == name).expect("a fixture").1.clone();
@@ -39,21 +39,21 @@ async fn filled(app: &TestApp, path: &str) -> String {
     path.replace("{id}", &id).replace("{channel}", "sms").replace("{token}", "nonsense")
 }
 
-/// Forms for everybody: who is behind them is shown by a token or a password.
+/// Forms without sign-in: a token or password identifies the user.
 const FOR_ALL: &[&str] = &["/invite/{token}", "/unsubscribe/{token}", "/begin/{token}", "/sign-in"];
-/// Forms about oneself, which a viewer may send too.
+/// Forms about one's own account, which viewers can also submit.
 const ABOUT_ONESELF: &[&str] = &["/sign-out", "/world", "/settings/account"];
 
-/// Forms that show something and change nothing, for everybody who may read it.
-const LOOKS: &[&str] = &["/broadcasts/{id}/columns"];
-/// Forms with a file: where they are, and a file of which they would take people.
+/// Read-only forms, for all users who may read the page.
+const READ_ONLY: &[&str] = &["/broadcasts/{id}/columns"];
+/// Forms with a file: path, and a valid file of recipients.
 const WITH_FILES: &[(&str, &str)] = &[
     ("/contacts", "name,phone\r\nAda,+34600999222\r\n"),
     ("/broadcasts/{id}/recipients", "phone\r\n+34600999222\r\n"),
     ("/broadcasts/{id}/columns", "phone\r\n+34600999222\r\n"),
 ];
 
-/// Fields that would do something behind each form.
+/// Fields that would cause a change by each form.
 const FIELDS: &[(&str, &str)] = &[
     ("to", "+34600111222"),
     ("text", "hello"),
@@ -95,7 +95,7 @@ async fn no_form_works_without_its_key_nor_for_a_viewer() {
         }
         if let Some(file) = file {
             let refused = upload(&viewer, &path, &[("key", &viewer.form_key().await)], "people.csv", file).await;
-            if refused.status != 403 && !LOOKS.contains(&route.as_str()) {
+            if refused.status != 403 && !READ_ONLY.contains(&route.as_str()) {
                 wrong.push(format!("{route} with a file by a viewer: {}", refused.status));
             }
         } else if !ABOUT_ONESELF.contains(&route.as_str()) {
@@ -113,7 +113,7 @@ async fn no_form_works_without_its_key_nor_for_a_viewer() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // The same by a person who may is a change, and recorded.
+    // A user with the permission makes a change, and it is recorded.
     for (route, file) in &WITH_FILES[..2] {
         let path = filled(&app, route).await;
         let made = log(&app, app.project.test).await.len();

@@ -1,4 +1,4 @@
-//! Daily work on the pages: figures and what needs somebody, finding messages, people as files, two contacts that are one.
+//! Daily work on pages: figures and tasks, message search, contacts as files, merging two contacts.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn home_draws_what_went_out_and_names_what_waits() {
             assert!(home.contains(part), "{part}: {home}");
         }
         assert!(!home.contains("over 30 min"), "{home}");
-        // A message that was scheduled counts from its time.
+        // A scheduled message counts from its scheduled time.
         app.advance(Duration::from_secs(7_200)).await;
         app.drain().await;
         app.advance(Duration::from_secs(60)).await;
@@ -56,7 +56,7 @@ async fn home_draws_what_went_out_and_names_what_waits() {
         assert!(home.contains("Sent, by 6 hours") && home.contains("Last 7 days") && !home.contains("over 30 min"), "{home}");
         assert!(browser.page("/?span=month").await.contains("Sent, by day"));
 
-        // What waits is named with how long it has waited.
+        // Waiting items are listed with how long they have waited.
         let unsent =
             json!({"to": "+34600111225", "text": "hello", "scheduledAt": app.clock.now().plus(Duration::from_secs(600)).to_string()});
         app.send_message(unsent).await;
@@ -132,7 +132,7 @@ async fn a_text_is_measured_and_shown_before_it_is_sent() {
     assert!(foreign.contains("</mark> makes it UCS-2.") && foreign.contains("It is character 11."), "{foreign}");
     let long = check(&"x".repeat(161)).await;
     assert!(long.contains("161 of 306 characters of 2 parts."), "{long}");
-    // Without a recipient the text is measured all the same.
+    // The text is measured even without a recipient.
     let early = browser.submit("/messages/new", &[("to", ""), ("text", "Hello"), ("do", "check")]).await.expect(400);
     assert!(early.text.contains("5 of 160 characters."), "{}", early.text);
     let sent = browser.submit("/messages/new", &[("to", "+12125550001"), ("text", "Again?"), ("do", "send")]).await.expect(303);
@@ -199,7 +199,7 @@ async fn two_contacts_are_compared_before_they_are_one() {
     assert!(afterwards.contains("+34600111222") && afterwards.contains("ana@example.org") && afterwards.contains("gold"), "{preview}");
     browser.get(&format!("/contacts/{one}/merge?with={one}")).await.expect(400);
 
-    // Consent is of an address.
+    // Consent belongs to an address.
     browser.submit(&format!("/contacts/{one}"), &[("do", "stop"), ("channel", "sms"), ("identifier", "+34600111222")]).await.expect(303);
     let page = browser.page(&format!("/contacts/{one}")).await;
     assert!(page.contains("Not to be contacted") && page.contains("Contact again"), "{page}");

@@ -1,4 +1,4 @@
-//! Crashes, recovery, and lanes that do not get in each other's way.
+//! Crashes, recovery, and independence of lanes.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ async fn what_a_dead_process_had_under_way_is_unknown_and_resent() {
         let mut app = TestApp::on(backend).await;
         app.connect(Channel::Email, "smtp", json!({"host": "127.0.0.1", "port": 9, "tls": "none", "from": "a@example.org"}), json!({}))
             .await;
-        // Started, but dispatch is never given the time to run before the process dies.
+        // Started, but the process dies before dispatch runs.
         let id = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
         app.crash().await;
         let message = app.message(&id).await;

@@ -1,4 +1,4 @@
-//! What hostile clients meet: bodies under one budget and a minimum rate, short errors, guesses refused before the database is asked.
+//! Limits against hostile clients: memory and minimum rate of bodies, short errors, wrong keys rejected without a query.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 
 const MB: usize = 1024 * 1024;
 
-/// A live connection that providers call, and its path.
+/// Creates a live connection with a callback; returns its path.
 async fn kannel(app: &TestApp) -> (Scripted, String) {
     let gateway = Scripted::start(|_| Reply::text(202, "0: Accepted for delivery")).await;
     let settings = json!({"url": format!("{}/cgi-bin/sendsms", gateway.base()), "username": "tester"});
@@ -28,7 +28,7 @@ async fn kannel(app: &TestApp) -> (Scripted, String) {
     (gateway, format!("/providers/kannel/{connection}"))
 }
 
-/// A body of which nothing but the beginning ever comes.
+/// Returns a body that stops after its beginning.
 fn stuck(begins: usize) -> Body {
     let begins = stream::iter([Ok::<_, std::convert::Infallible>(Bytes::from(vec![b' '; begins]))]);
     Body::from_stream(begins.chain(stream::pending()))
@@ -40,7 +40,7 @@ async fn answer(response: axum::http::Response<Body>) -> TestResponse {
     TestResponse { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
 }
 
-/// Every route that reads a body, with what opens it.
+/// Returns all routes that read a body, with their credentials.
 async fn routes(app: &TestApp) -> (Scripted, Vec<(String, Vec<(&'static str, String)>)>) {
     let (gateway, callback) = kannel(app).await;
     let invitation = app.post("/v1/invitations", json!({})).await.expect(201).json()["invitation"]["token"].clone();
@@ -87,7 +87,7 @@ async fn every_body_is_read_under_one_budget() {
         let answered = post(&app, route, stuck(MB)).await;
         assert_eq!(answered.status.as_u16(), 503, "{} {}", route.0, answered.text);
     }
-    // What slow bodies hold, others have not: many that stay below the limit of each.
+    // Memory held by slow bodies is unavailable to others: many bodies, each below its limit.
     let held: Vec<_> = (0..60).map(|_| post(&app, &routes[3], stuck(10_000))).collect();
     let slow = crate::at_once(held);
     tokio::pin!(slow);
@@ -136,7 +136,7 @@ async fn no_body_is_read_for_what_is_not_there() {
         "/unsubscribe/nonsense".to_owned(),
         "/nowhere".to_owned(),
     ] {
-        // A body that never comes: whoever read it would wait.
+        // A body that never arrives: reading it would block.
         let response = tokio::time::timeout(Duration::from_secs(5), app.open("POST", &path, &form, stuck(10))).await;
         let answered = answer(response.expect("an answer")).await;
         assert_eq!((answered.status.as_u16(), answered.header("connection")), (404, "close"), "{path}");
@@ -147,11 +147,11 @@ async fn no_body_is_read_for_what_is_not_there() {
     }
 }
 
-/// Sends a request over a connection and reads its answer: status, whether the connection goes on, body.
+/// Sends a request and reads its response: status, whether the connection stays open, body.
 async fn exchange(client: &mut BufReader<TcpStream>, head: &str, body: &[u8]) -> std::io::Result<(u16, bool, String)> {
     let request = format!("{head}\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
     client.write_all(request.as_bytes()).await?;
-    let _ = client.write_all(body).await; // whoever was answered already may have hung up
+    let _ = client.write_all(body).await; // after a response, the server may have closed
     let (mut status, mut length, mut goes_on) = (0, 0, true);
     loop {
         let mut line = String::new();
@@ -205,12 +205,12 @@ async fn a_request_that_is_answered_early_does_not_break_the_next_one() {
             assert_eq!(me.0, 200, "after {head}: {}", me.2);
         }
     }
-    // More than is worth reading: the answer says that the connection ends, and comes whole although the client still sends.
+    // Too large to read: the response closes the connection, and arrives whole although the client still sends.
     for (head, expected) in &early {
         let (status, goes_on, text) = exchange(&mut connect(address).await, head, &vec![b'x'; 4 * MB]).await.expect("an answer");
         assert_eq!((status, goes_on), (*expected, false), "{head} {text}");
     }
-    // Who waits to be asked for the body is not asked.
+    // A client that waits for `100 Continue` does not get it.
     let head = format!("POST /v1/messages HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 10\r\nHost: a\r\n{json}\r\n\r\n");
     let mut client = TcpStream::connect(address).await.expect("a connection");
     client.write_all(head.as_bytes()).await.expect("written");
@@ -219,7 +219,7 @@ async fn a_request_that_is_answered_early_does_not_break_the_next_one() {
     assert!(all.starts_with("HTTP/1.1 401") && all.to_ascii_lowercase().contains("connection: close"), "{all}");
 }
 
-/// Everything in an answer that is longer than it may be.
+/// Checks that nothing in a response is too long.
 fn assert_short(answer: &TestResponse, place: &str) {
     assert!(answer.text.len() <= 64 * 1024, "{place}: {} bytes", answer.text.len());
     for fault in answer.json()["details"]["errors"].as_array().into_iter().flatten() {
@@ -288,7 +288,7 @@ async fn a_string_is_as_long_as_the_document_says() {
     assert_eq!(refused["details"]["errors"][0]["message"], "has 2049 characters; must have at most 2048");
     let text = json!({"to": "a@example.org", "subject": "s", "text": "é".repeat(100_000)});
     app.post("/v1/messages", text).await.expect(202);
-    // What is cut off to be looked at is not lost.
+    // Truncating the value of an error does not hide what is wrong with it.
     let nul = json!({"to": "a@example.org", "subject": "s", "text": format!("{}\0", "x".repeat(100_000))});
     let refused = app.post("/v1/messages", nul).await.expect(400).json();
     assert_eq!(refused["details"]["errors"], json!([{"path": "text", "message": "must not contain U+0000"}]));
@@ -325,7 +325,7 @@ async fn every_answer_to_a_caller_tells_of_the_rate_limit() {
     app.send("GET", "/v1/nowhere", &[("authorization", "Bearer x")], None).await.expect(401);
 }
 
-/// How often a request asks the database.
+/// Returns the number of transactions of a request.
 async fn asked(app: &TestApp, method: &str, path: &str, key: &str, status: u16) -> u32 {
     let before = app.faults.asked.load(Ordering::Acquire);
     let auth = format!("Bearer {key}");
@@ -335,8 +335,8 @@ async fn asked(app: &TestApp, method: &str, path: &str, key: &str, status: u16) 
     app.faults.asked.load(Ordering::Acquire) - before
 }
 
-/// A key that is well formed and of nobody.
-fn stranger(n: u64) -> String {
+/// Returns a well-formed but unknown key.
+fn unknown_key(n: u64) -> String {
     nuncio_domain::key::generate(nuncio_domain::Environment::Test, &nuncio_testkit::SeededEntropy::new(n)).expose().clone()
 }
 
@@ -347,13 +347,13 @@ async fn who_has_no_guesses_left_does_not_reach_the_database() {
         let app = TestApp::on(backend).await;
         app.get("/v1/me").await.expect(200);
         for n in 0..u64::from(limits::GUESSES) {
-            assert_eq!(asked(&app, "GET", "/v1/me", &stranger(1_000 + n), 401).await, 1);
+            assert_eq!(asked(&app, "GET", "/v1/me", &unknown_key(1_000 + n), 401).await, 1);
         }
         for n in 0..10 {
-            assert_eq!(asked(&app, "GET", "/v1/me", &stranger(2_000 + n), 429).await, 0);
-            assert_eq!(asked(&app, "GET", "/v1/nowhere", &stranger(2_000 + n), 429).await, 0, "no way around it");
+            assert_eq!(asked(&app, "GET", "/v1/me", &unknown_key(2_000 + n), 429).await, 0);
+            assert_eq!(asked(&app, "GET", "/v1/nowhere", &unknown_key(2_000 + n), 429).await, 0, "no way around it");
         }
-        // The same address, as strangers behind a proxy have: a key that was good before is looked up all the same.
+        // The same address, as behind a proxy: a key that was valid before is still looked up.
         app.clock.advance(Duration::from_millis(999));
         app.get("/v1/me").await.expect(200);
         let everything = nuncio_domain::Permissions::parse(std::iter::empty()).expect("permissions");
@@ -363,7 +363,7 @@ async fn who_has_no_guesses_left_does_not_reach_the_database() {
         app.send("GET", "/v1/me", &[("authorization", &format!("Bearer {fresh}"))], None).await.expect(429);
         app.clock.advance(Duration::from_secs(1));
         app.send("GET", "/v1/me", &[("authorization", &format!("Bearer {fresh}"))], None).await.expect(200);
-        // One that was revoked is a guess like any other.
+        // A revoked key counts as a wrong one.
         let id = app.node.core.keys().authenticate(&fresh).await.expect("a caller").key;
         app.node.core.keys().revoke(app.tenant(), id).await.expect("revoked");
         assert!(!app.node.core.keys().knows(&fresh));
@@ -392,7 +392,7 @@ async fn guesses_at_links_do_not_reach_the_database() {
             let path = &[forged.clone(), dead.clone(), leave.replace("/unsubscribe/", "/invite/")][n as usize % 3];
             assert_eq!(asked(&app, "GET", path, "", status).await, 0, "{n} {path}");
         }
-        // Who has a good link is not disturbed, whoever shares the address.
+        // A valid link works, whoever shares the address.
         app.send("GET", &good, &[], None).await.expect(200);
         app.send("GET", &leave, &[], None).await.expect(200);
     }

@@ -1,4 +1,4 @@
-//! Mail that comes in: bounces, complaints, and letters of people.
+//! Inbound email: bounces, complaints, and messages from people.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -16,18 +16,18 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub(crate) const TAKEN: &str = "250 2.0.0 Taken";
 
-/// The live world, which sends by a relay, and where its mail comes in.
+/// A live environment with a relay and a listener for inbound email.
 pub(crate) struct House {
     pub(crate) app: TestApp,
     room: MailListener,
     pub(crate) names: NameServer,
 }
 
-/// The key of RFC 8463, and what its domain publishes.
+/// The key of RFC 8463, and its DNS record.
 const KEY: &str = "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";
 const PUBLISHED: &str = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
-/// What DNS says to the listener. `example.net` is the domain of most writers.
+/// DNS records for the listener. Most authors use `example.net`.
 const NAMES: &[(&str, &str)] = &[
     ("s1._domainkey.example.net", PUBLISHED),
     ("_dmarc.example.net", "v=DMARC1; p=reject"),
@@ -40,7 +40,7 @@ const NAMES: &[(&str, &str)] = &[
     ("_dmarc.broken.example", "v=DMARC1; p=reject"),
 ];
 
-/// `mail` as the server of `domain` sends it: signed.
+/// Signs `mail` as the server of `domain`.
 pub(crate) fn signed_by(domain: &str, mail: &str) -> String {
     let mail = mail.replace("\r\n", "\n").replace('\n', "\r\n");
     let mail = if mail.ends_with("\r\n") { mail } else { mail + "\r\n" };
@@ -105,14 +105,14 @@ impl House {
         self.items("/v1/messages").await.into_iter().filter(|message| message["direction"] == direction).collect()
     }
 
-    /// What was kept of the reports about a message.
+    /// Returns the stored reports about a message.
     async fn reports(&self, id: &str) -> Vec<String> {
         let mut tx = self.app.store().read().await.expect("a reader");
         let kept = tx.list_receipts(self.app.project.live, id.parse().expect("an id")).await.expect("receipts");
         kept.into_iter().map(|record| record.receipt.raw).collect()
     }
 
-    /// `identifier reason` of every suppression.
+    /// Returns `identifier reason` for every suppression.
     pub(crate) async fn suppressions(&self) -> Vec<String> {
         let text = |s: &Value| format!("{} {}", s["identifier"].as_str().unwrap_or_default(), s["reason"].as_str().unwrap_or_default());
         let mut all: Vec<_> = self.items("/v1/suppressions").await.iter().map(text).collect();
@@ -131,18 +131,18 @@ impl House {
         format!("{}@bounces.example.org", self.app.node.core.mail_tokens().feedback(self.app.project.live, connection))
     }
 
-    /// Brings a mail by LMTP, and answers what the listener says last.
+    /// Delivers an email by LMTP; returns the listener's last response.
     pub(crate) async fn bring(&self, from: &str, to: &str, mail: &str) -> String {
         bring(self.room.address, &["LHLO mx.test"], from, to, mail).await
     }
 
-    /// The same by a mail server that says where it got the mail.
+    /// Delivers an email by a mail server that names the client it came from.
     async fn bring_from(&self, client: &str, from: &str, to: &str, mail: &str) -> String {
         let forward = format!("XFORWARD ADDR={client} HELO=mail.example.net");
         bring(self.room.address, &["LHLO mx.test", &forward], from, to, mail).await
     }
 
-    /// Brings a letter to the address of the house, and answers what it proves.
+    /// Delivers an email to the connection's address; returns its authentication result.
     async fn authentication(&self, client: Option<&str>, from: &str, mail: &str) -> Value {
         let to = "hello@example.org";
         let answer = match client {
@@ -179,7 +179,7 @@ async fn bring(address: SocketAddr, opening: &[&str], from: &str, to: &str, mail
     last.lines().last().unwrap_or_default().to_owned()
 }
 
-/// A relay that takes everything.
+/// Starts a relay that accepts all emails.
 pub(crate) async fn relay() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("its address").port();
@@ -245,7 +245,7 @@ async fn reports_of_delivery_correct_what_is_known() {
             let to = format!("ada{number}@example.net");
             let id = house.send(&to).await;
             assert_eq!(status(&house.message(&id).await), ("sent", None));
-            // A mail server that got no answer brings it again.
+            // A mail server without a response sends the email again.
             for _ in 0..2 {
                 assert_eq!(house.bring("", &house.bounces(&id), &mail).await, TAKEN);
             }
@@ -325,7 +325,7 @@ async fn letters_of_people_are_messages() {
         let files = house.items(&format!("/v1/messages/{}/attachments", message["id"].as_str().expect("an id"))).await;
         assert_eq!((&files[0]["filename"], &files[0]["size"]), (&json!("a.txt"), &json!(4)), "{files:?}");
 
-        // Neither what machines write nor what seems to be our own becomes a conversation.
+        // Automatic emails, and those apparently from ourselves, do not become conversations.
         for machine in [
             "From: a@example.net\nAuto-Submitted: auto-replied\n\naway",
             "From: a@example.net\nPrecedence: bulk\n\nnews",
@@ -355,7 +355,7 @@ async fn stop_and_start_are_heard_in_emails_that_prove_their_writer() {
             let contacts = house.items("/v1/contacts").await;
             contacts.iter().find(|contact| contact["primaryEmail"] == "ada@example.net").map(|contact| contact["verified"].clone())
         };
-        // Anybody can write this.
+        // Anyone can forge this.
         for word in ["STOP", "HELP", "START"] {
             bring(&write(word.len() as u8 + word.as_bytes()[1], word)).await;
         }
@@ -512,13 +512,13 @@ async fn a_mail_cannot_make_dns_busy() {
     let mail = signed_by("example.net", "From: ada@example.net\nMessage-ID: <1@example.net>\n\nhello\n");
     let signature = mail.split("From: ").next().expect("a signature");
     let signatures: String = (0..200).map(|n| signature.replace("d=example.net", &format!("d=d{n}.example"))).collect();
-    // The one that matters is among those that are looked at.
+    // The valid signature is among those that are checked.
     let found = house.authentication(None, "ada@example.net", &(signatures + &mail)).await;
     assert_eq!((&found["dkim"], &found["from"]), (&json!("pass"), &json!("authenticated")));
     assert!(house.names.asked() <= 30, "{} questions", house.names.asked());
 }
 
-/// A private postfix, which ends with its owner.
+/// A private postfix. Stops when dropped.
 struct Postfix {
     child: Child,
     log: BufReader<ChildStdout>,
@@ -538,7 +538,7 @@ impl Postfix {
         postfix
     }
 
-    /// Waits until a line of its log holds `text`.
+    /// Waits for a log line that contains `text`.
     fn wait_for(&mut self, text: &str) {
         let mut line = String::new();
         while !line.contains(text) {
@@ -578,7 +578,7 @@ async fn heavy_what_postfix_cannot_deliver_comes_back() {
     let reports = house.reports(&id).await;
     assert!(reports[0].contains("Diagnostic-Code: smtp; 550 5.1.1 No such user"), "{reports:?}");
 
-    // A letter comes the same way.
+    // A message from a person arrives the same way.
     let letter = "From: Ada <ada@example.net>\nSubject: Hi\nMessage-ID: <7@example.net>\n\nHello\n";
     let relay = SocketAddr::from(([127, 0, 0, 1], free));
     assert!(bring(relay, &["EHLO mx.test"], "ada@example.net", "hello@example.org", letter).await.starts_with("250"));

@@ -1,4 +1,4 @@
-//! What is left of somebody whose contact was deleted: nothing but a keyed mark.
+//! Data about an erased contact: only a keyed hash remains.
 
 use std::time::Duration;
 
@@ -15,14 +15,15 @@ const NUMBER: &str = "+34699123456";
 const MAIL: &str = "eva.secret@example.org";
 const NAME: &str = "Eva Secret";
 
-/// A request with an idempotency key that tells of the person, as keys do.
+/// Sends a request with an idempotency key that contains personal data.
 async fn keyed(app: &TestApp, path: &str, body: Value) -> Value {
     let (auth, key) = (format!("Bearer {}", app.test_key), format!("{path} {NUMBER} {MAIL}"));
     let headers = [("authorization", auth.as_str()), ("idempotency-key", key.as_str())];
     app.send("POST", path, &headers, Some(body)).await.json()
 }
 
-/// Every trace that somebody leaves: messages both ways, broadcasts in all stages, invitations, opt-outs, events and their deliveries, keys.
+/// Creates all kinds of data about a contact: messages both ways, broadcasts in all stages, invitations, opt-outs, events and deliveries,
+/// keys.
 async fn leave_traces(app: &TestApp, receiver: &Receiver) -> (Value, [String; 3]) {
     receiver.echo();
     for webhook in [None, Some(default_sender(app).await)] {
@@ -86,7 +87,7 @@ async fn nothing_tells_of_who_was_erased() {
         let held = app.holders("\"~").await;
         assert_eq!(held, [""; 0], "nobody is told the mark");
 
-        // Broadcasts go on without them.
+        // Broadcasts continue without the contact.
         assert_eq!(counts(&get(&app, &draft).await), [1, 1, 0, 0, 0, 0]);
         assert_eq!(counts(&get(&app, &scheduled).await), [2, 1, 0, 0, 0, 1]);
         let of_sent = contacts(&app, &sent, "").await;
@@ -95,13 +96,13 @@ async fn nothing_tells_of_who_was_erased() {
             1
         );
         app.advance(Duration::from_secs(9 * 86_400)).await;
-        act(&app, &scheduled, "resume").await; // the clock leapt
+        act(&app, &scheduled, "resume").await; // paused: past due after the advance
         app.drain().await;
         assert_eq!(counts(&get(&app, &scheduled).await), [2, 0, 0, 1, 0, 1]);
-        // The invitation is nobody's, and open.
+        // The invitation has no recipient, and is open.
         let invitation = app.get("/v1/invitations").await.expect(200).json()["items"][0].clone();
         assert_eq!([&invitation["clientName"], &invitation["clientEmail"], &invitation["clientPhone"]], [&Value::Null; 3]);
-        // What they had opted out of holds.
+        // Opt-outs remain in effect.
         let again = app.post("/v1/messages", json!({"to": MAIL, "subject": "x", "text": "x"})).await.expect(202).json();
         assert_eq!(again["message"]["errorCode"], "recipient_suppressed");
     }

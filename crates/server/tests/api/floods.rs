@@ -1,4 +1,4 @@
-//! Too many requests at once: the others are still served, and the log stays short.
+//! Too many requests at once: others are still served, and the log stays short.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::json;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-/// Readers of one world that ask at the same moment.
+/// Concurrent readers of one environment.
 const GREEDY: usize = 60;
 
 // holds: reads.fair
@@ -27,7 +27,7 @@ async fn many_readers_of_one_world_leave_room_for_another() {
             done.lock().expect("no panic").push(who);
             answer["items"].as_array().map(Vec::len)
         };
-        read(&live, "first").await; // the keys are known
+        read(&live, "first").await; // the keys are cached
         let greedy = futures::future::join_all((0..GREEDY).map(|_| read(&test, "greedy")));
         let (greedy, other) = futures::future::join(greedy, read(&live, "other")).await;
         assert!(other == Some(0) && greedy.iter().all(|items| *items == Some(100)), "all are served: {greedy:?}");
@@ -36,7 +36,7 @@ async fn many_readers_of_one_world_leave_room_for_another() {
     }
 }
 
-/// The lines about requests that were turned away.
+/// Log lines about rejected requests.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 

@@ -1,10 +1,10 @@
-//! The guide as browsers get it: every page is there, passes its policy, and leads nowhere wrong.
+//! The guide in browsers: all pages are served, comply with the content security policy, and have working links.
 
 use std::collections::BTreeSet;
 
 use nuncio_testkit::{TestApp, TestResponse};
 
-/// The tags of a page, without their brackets. Text is escaped, so that `<` begins nothing else.
+/// Returns the tags of a page without brackets. Text is escaped, so that `<` only begins tags.
 fn tags(page: &str) -> impl Iterator<Item = &str> {
     page.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag)
 }

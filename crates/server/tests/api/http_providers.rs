@@ -1,5 +1,4 @@
-//! Providers over HTTP, with their adapters: a message goes out, its receipt comes back to the address that went along, and a message
-//! from outside comes in.
+//! HTTP providers with their adapters: a message is sent, its receipt arrives at the callback URL, and an inbound message arrives.
 
 use nuncio_channel::scripted::{Reply, Scripted};
 use nuncio_domain::Channel;
@@ -25,7 +24,7 @@ async fn status(app: &TestApp, id: &str) -> Value {
     get(app, &format!("/v1/messages/{id}")).await["message"]["status"].clone()
 }
 
-/// A variable of a query or a form.
+/// Returns a variable of a query or form.
 fn variable(pairs: &[u8], name: &str) -> String {
     form_urlencoded::parse(pairs).find(|(key, _)| key == name).map(|(_, value)| value.into_owned()).expect("the variable")
 }

@@ -1,4 +1,4 @@
-//! One key, one message.
+//! Idempotency keys.
 
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::json;

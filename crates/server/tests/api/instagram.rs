@@ -1,4 +1,4 @@
-//! Instagram through the whole server, both directions, with a Graph API that follows a script.
+//! Instagram through the whole server, both directions, with a scripted Graph API.
 
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
 use nuncio_channel_meta::scripted::{SECRET, TOKEN, WORD, sign};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const ACCOUNT: &str = "17841405309211844";
 const ADA: &str = "1254459154682919";
 
-/// Takes each message under an id that says what it is.
+/// Accepts each message with a recognizable id.
 async fn graph() -> Scripted {
     Scripted::start(|seen: &Seen| {
         let kind = if seen.json()["message"].get("text").is_some() { "text" } else { "media" };

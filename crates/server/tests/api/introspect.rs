@@ -1,4 +1,4 @@
-//! What can be told of a recipient without sending anything.
+//! Looking up recipients without sending.
 
 use nuncio_domain::Channel;
 use nuncio_testkit::TestApp;

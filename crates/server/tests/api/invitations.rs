@@ -1,4 +1,4 @@
-//! Invitations as the API shows them. What the client does is in `invite.rs`.
+//! Invitations in the API. `invite.rs` tests the client's pages.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn get(app: &TestApp, invitation: &Value) -> Value {
     app.get(&path(invitation)).await.expect(200).json()["invitation"].clone()
 }
 
-/// What the event log tells of an invitation: sequence, previous and new status, and the whole of the last one.
+/// Returns the events of an invitation: sequence, previous and new status; and the last one in full.
 pub(super) async fn events(app: &TestApp, invitation: &Value) -> (Vec<(i64, String, String)>, Value) {
     let id: InvitationId = invitation["id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
     let mut tx = app.store().read().await.expect("a reader");
@@ -235,7 +235,7 @@ async fn of_two_nodes_one_tells_of_the_end() {
         let app = TestApp::on(backend).await;
         let made = invite(&app, json!({"expiresInDays": 1})).await;
         app.clock.advance(DAY);
-        // All nodes saw that it had ended; the others come when it was told.
+        // All nodes saw that it had ended; the others try after the event is stored.
         let id = made["id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
         let invitations = app.node.core.invitations();
         let expire = || invitations.expire(app.tenant(), id);

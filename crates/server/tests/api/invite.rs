@@ -1,4 +1,4 @@
-//! The page behind an invitation, gone through as a browser would without script.
+//! Invitation pages, used like a browser without scripts.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use super::invitations::events;
 
 const PHONE: &str = "+34600111222";
 
-/// A client with the link of an invitation.
+/// A client with an invitation link.
 struct Client<'a> {
     app: &'a TestApp,
     invitation: Value,
     path: String,
 }
 
-/// The fields of one form, as they stand in the page.
+/// Fields of a form in the page.
 type Fields = Vec<(String, String)>;
 
 impl<'a> Client<'a> {
@@ -32,7 +32,7 @@ impl<'a> Client<'a> {
         self.app.send("GET", &self.path, &[], None).await
     }
 
-    /// Fills in the form of a step on the page that is shown, and sends it.
+    /// Fills in and submits the form of a step on the current page.
     async fn submit(&self, step: &str, filled: &[(&str, &str)]) -> TestResponse {
         let page =
             self.app.send("GET", &format!("{}{}", self.path, if step == "details" { "?edit" } else { "" }), &[], None).await.expect(200);
@@ -43,7 +43,7 @@ impl<'a> Client<'a> {
                 None => panic!("no field {name} in {fields:?}"),
             }
         }
-        // A box that is not ticked is not sent.
+        // An unchecked box is not submitted.
         fields.retain(|(name, _)| name != "agree" || filled.iter().any(|(filled, _)| filled == name));
         self.post(&fields).await
     }
@@ -52,20 +52,20 @@ impl<'a> Client<'a> {
         self.app.raw("POST", &self.path, &[("content-type", "application/x-www-form-urlencoded")], encode(fields).into_bytes()).await
     }
 
-    /// The same, and the form is taken: the page that follows.
+    /// Submits a form that must be accepted; returns the next page.
     async fn go(&self, step: &str, filled: &[(&str, &str)]) -> TestResponse {
         let taken = self.submit(step, filled).await.expect(303);
         assert_eq!(format!("/invite/{}", taken.header("location")), self.path);
         self.open().await.expect(200)
     }
 
-    /// Up to the code.
+    /// Continues until the code is requested.
     async fn to_code(&self) -> TestResponse {
         self.go("begin", &[]).await;
         self.go("details", &[("name", "Ada Shoes"), ("email", "ada@example.org"), ("phone", "+34 600 111-222")]).await
     }
 
-    /// The code that was sent last.
+    /// Returns the code sent last.
     async fn code(&self) -> String {
         let sent = self.app.get("/v1/messages?to=%2B34600111222&limit=1").await.expect(200).json();
         sent["items"][0]["text"].as_str().expect("a text")[..6].to_owned()
@@ -88,7 +88,7 @@ fn attribute(tag: &str, name: &str) -> Option<String> {
     Some(text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
 }
 
-/// The inputs of the form for `step`.
+/// Returns the inputs of the form for `step`.
 fn form(page: &str, step: &str) -> Option<Fields> {
     page.split("<form").skip(1).map(|part| part.split("</form>").next().unwrap_or_default()).find_map(|form| {
         let inputs = form.split("<input").skip(1).map(|part| part.split('>').next().unwrap_or_default());
@@ -102,7 +102,7 @@ fn title(page: &TestResponse) -> &str {
     page.text.split("<title>").nth(1).and_then(|rest| rest.split('<').next()).unwrap_or_default()
 }
 
-/// Something that is not the code.
+/// Returns a wrong code.
 fn wrong(code: &str) -> String {
     format!("{:06}", (code.parse::<u32>().expect("digits") + 1) % 1_000_000)
 }
@@ -238,7 +238,7 @@ async fn what_is_typed_wrong_comes_back_with_what_is_wrong() {
     assert!(!page.text.contains("<script"));
     let page = client.submit("details", &[("name", &"x".repeat(101)), ("email", "a@example.org"), ("phone", PHONE)]).await.expect(422);
     assert!(page.text.contains("at most 100 characters") && page.text.contains("must be of one of these countries: FR"), "{}", page.text);
-    // As it is dialled in the only country that is allowed.
+    // In national format of the only allowed country.
     let page = client.go("details", &[("name", "Ada"), ("email", "a@example.org"), ("phone", "06 12.34-56 (78)")]).await;
     assert_eq!(title(&page), "Enter the code");
     assert_eq!(client.state().await["clientPhone"], "+33612345678");
@@ -382,7 +382,7 @@ async fn a_code_proves_the_number_that_it_was_sent_to() {
     let client = Client::invited(&app, json!({})).await;
     client.to_code().await;
     let code = client.code().await;
-    // Only the name changes: the code stays good, and no other is sent.
+    // Only the name changes: the code stays valid, and no other is sent.
     client.go("details", &[("name", "Ada Boots")]).await;
     assert_eq!(client.code().await, code);
     let page = client.go("details", &[("phone", "+34600111333")]).await;
@@ -392,7 +392,7 @@ async fn a_code_proves_the_number_that_it_was_sent_to() {
     let page = client.go("details", &[("phone", PHONE)]).await;
     assert_eq!(title(&page), "Enter the code");
     client.go("code", &[("code", &client.code().await)]).await;
-    // Proved: going back and forth needs no further code, another number does.
+    // Verified: going back and forth needs no code, but another number does.
     let page = client.go("details", &[("name", "Ada Shoes")]).await;
     assert_eq!(title(&page), "Check and agree");
 }
@@ -572,7 +572,7 @@ async fn guessing_links_is_slowed_down() {
     assert_eq!((statuses[0], statuses[59], statuses[60]), (404, 404, 429));
     let refused = app.send("GET", "/invite/x", &[], None).await.expect(429);
     assert_eq!((refused.header("retry-after"), refused.header("cache-control")), ("1", "no-store"));
-    client.open().await.expect(200); // a good link never needs a guess
+    client.open().await.expect(200); // a valid link never needs a guess
     app.clock.advance(Duration::from_secs(1));
     app.send("GET", "/invite/x", &[], None).await.expect(404);
 }
@@ -582,7 +582,7 @@ async fn a_node_that_must_not_accept_loses_no_step() {
     let app = TestApp::start().await;
     let client = Client::invited(&app, json!({})).await;
     client.go("begin", &[]).await;
-    app.clock.advance(Duration::from_secs(6)); // it could not show that it lives: no message is accepted
+    app.clock.advance(Duration::from_secs(6)); // without a heartbeat, no message is accepted
     let page = client.submit("details", &[("name", "Ada"), ("email", "a@example.org"), ("phone", PHONE)]).await.expect(503);
     assert_eq!(title(&page), "That did not work");
     app.node.tick().await.expect("a tick");

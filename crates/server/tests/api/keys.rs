@@ -1,4 +1,4 @@
-//! API keys, managed with an API key.
+//! API keys, managed by an API key.
 
 use nuncio_domain::Environment;
 use nuncio_testkit::{Backend, TestApp, TestResponse};
@@ -13,7 +13,7 @@ async fn with(app: &TestApp, key: &str, method: &str, path: &str, body: Option<V
 async fn a_key_is_created_listed_and_revoked() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
-        app.clock.advance(std::time::Duration::from_millis(1)); // newer than the key that is used
+        app.clock.advance(std::time::Duration::from_millis(1)); // newer than the key in use
         let made = app.post("/v1/keys", json!({"name": "shop", "permissions": ["messages:send"]})).await.expect(201).json();
         let key = made["key"].as_str().expect("a key");
         assert!(key.starts_with("svc_test_"), "of the environment of the key that created it: {made}");
@@ -51,7 +51,7 @@ async fn a_key_never_allows_more_than_the_key_that_created_it() {
         let made = with(&app, &weak, "POST", "/v1/keys", Some(json!({"name": "x", "permissions": permissions}))).await.expect(201).json();
         assert_eq!(made["permissions"], json!(["messages:read", "keys:write"]), "as much as its maker");
     }
-    // A key with every permission that there is today must not create one that gets those of tomorrow.
+    // A key with all current permissions must not create one that also gets future ones.
     let all: Vec<&str> = nuncio_domain::Permission::ALL.iter().map(|permission| permission.as_str()).collect();
     let strong = app.key(Environment::Test, &all).await;
     let made = with(&app, &strong, "POST", "/v1/keys", Some(json!({"name": "x", "permissions": ["*"]}))).await.expect(201).json();

@@ -1,4 +1,4 @@
-//! What all lists have in common: filters that never refuse, spans of time, arrays in queries; and conversations.
+//! Common features of lists: filters without matches, time ranges, arrays in queries; and conversations.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::contacts::{create, text, write};
 
-/// The ids of a page, and its `nextCursor`.
+/// Returns the ids of a page, and its `nextCursor`.
 async fn page(app: &TestApp, path: &str) -> (Vec<String>, Option<String>) {
     let page = app.get(path).await.expect(200).json();
     let id = |item: &Value| text(&item["id"]).to_owned();
     (page["items"].as_array().expect("items").iter().map(id).collect(), page["nextCursor"].as_str().map(str::to_owned))
 }
 
-/// The ids of all pages, and how many pages these were.
+/// Returns the ids of all pages, and the number of pages.
 async fn walk(app: &TestApp, path: &str) -> (Vec<String>, usize) {
     let (mut all, mut pages, mut cursor) = (Vec::new(), 0, String::new());
     let join = if path.contains('?') { '&' } else { '?' };
@@ -34,7 +34,7 @@ async fn ids(app: &TestApp, path: &str) -> Vec<String> {
     page(app, path).await.0
 }
 
-/// The operations of the document that are lists: path, and the query parameters with their schemas.
+/// Returns the documented list operations: path, and query parameters with their schemas.
 async fn documented_lists(app: &TestApp) -> Vec<(String, BTreeMap<String, Value>)> {
     let document = app.send("GET", "/openapi.json", &[], None).await.expect(200).json();
     let paths = document["paths"].as_object().expect("paths");
@@ -45,7 +45,7 @@ async fn documented_lists(app: &TestApp) -> Vec<(String, BTreeMap<String, Value>
     paths.iter().filter_map(of_path).filter(|(_, query)| query.contains_key("cursor")).collect()
 }
 
-/// One of everything that is listed.
+/// One item in each list.
 struct Furnished {
     contact: Value,
     broadcast: String,
@@ -75,7 +75,7 @@ async fn furnish(app: &TestApp) -> Furnished {
 }
 
 impl Furnished {
-    /// The path of a list, with what its path names.
+    /// Fills in the parameters of a list's path.
     fn path(&self, path: &str) -> String {
         match path {
             "/v1/broadcasts/{id}/contacts" => path.replace("{id}", &self.broadcast),
@@ -306,7 +306,7 @@ async fn a_search_in_a_long_log_goes_on_in_steps() {
         furnish(&app).await;
         let delivered = ids(&app, "/v1/events?type=message.delivered").await;
         assert_eq!(delivered.len(), 1);
-        // Newer rows of one type, more than one request looks at.
+        // Newer rows of one type, more than one request reads.
         let sender = app.node.core.tenant_config(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
         app.post(&format!("/v1/senders/{sender}/webhook/test"), json!({})).await.expect(202);
         app.drain().await;

@@ -1,4 +1,4 @@
-//! From a call of the API to a mailbox that we did not write.
+//! From an API request to a third-party mailbox.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn signed() -> Mailbox {
     Mailbox::start(&["--dkim", "s1", "example.org", key.to_str().expect("a path")])
 }
 
-/// Serves one file, once per connection.
+/// Serves a file, once per connection.
 async fn file_server(content: &'static [u8]) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/invoice.pdf", listener.local_addr().expect("its address"));

@@ -1,4 +1,4 @@
-//! Who gets the mail of an address: whoever proves that it is theirs, and never whoever names it first.
+//! Claims of inbound addresses: an address belongs to whoever proves ownership, not to whoever names it first.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::email::{House, TAKEN, relay};
 const ADDRESS: &str = "support@victim.example";
 const LETTER: &str = "From: ada@other.example\nMessage-ID: <1@other.example>\n\nhello\n";
 
-/// A mail server that hands over the mails that it gets, envelope and all.
+/// A mail server that passes on received emails with their envelopes.
 async fn catching_relay() -> (u16, UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("its address").port();
@@ -53,13 +53,13 @@ async fn converse(mut stream: BufReader<TcpStream>) -> std::io::Result<String> {
     }
 }
 
-/// The code in a mail.
+/// Returns the code in an email.
 fn code_in(mail: &str) -> String {
     let body = mail.split("\r\n\r\n").nth(1).expect("a body");
     body.split_whitespace().next().expect("a code").to_owned()
 }
 
-/// The live environment of a project, as a caller with a key sees it.
+/// A project's live environment, as a caller with a key sees it.
 struct Tenant {
     project: Project,
     key: String,
@@ -68,7 +68,7 @@ struct Tenant {
 
 struct Town {
     house: House,
-    /// Who sets the address up first without a right to it, and who it belongs to.
+    /// The tenant that sets the address up first, without owning it, and the owner.
     first: Tenant,
     owner: Tenant,
 }
@@ -101,7 +101,7 @@ impl Town {
         made["id"].as_str().expect("an id").to_owned()
     }
 
-    /// Sets up an email account by the API.
+    /// Sets up an email connection with the API.
     async fn put(&self, of: &Tenant, sender: &str, from: &str) -> (u16, Value) {
         let settings = json!({"host": "192.0.2.1", "from": from});
         let path = format!("/v1/senders/{sender}/channels/email");
@@ -116,7 +116,7 @@ impl Town {
         self.call(of, "POST", &format!("/v1/senders/{}/channels/email/verify", of.sender), Some(json!({"code": code}))).await
     }
 
-    /// The state of the inbound address, in both views of it.
+    /// Returns the state of the inbound address, which both views must agree on.
     async fn state(&self, of: &Tenant) -> String {
         let (_, connection) = self.call(of, "GET", &format!("/v1/senders/{}/channels/email", of.sender), None).await;
         let (_, sender) = self.call(of, "GET", &format!("/v1/senders/{}", of.sender), None).await;
@@ -151,7 +151,7 @@ async fn naming_an_address_is_no_claim() {
         town.house.app.node.core.senders().claim_mailboxes().await.expect("a start of the server changes nothing");
         assert!(town.house.bring("ada@other.example", ADDRESS, LETTER).await.starts_with("550 5.1.1"));
 
-        // A domain is given exactly, and the first environment hears that it is too late.
+        // A domain is assigned exactly, and the first environment learns that it is too late.
         town.give("mail.victim.example", first).await.expect("given");
         town.give("Victim.Example", owner).await.expect("given");
         assert_eq!(town.state(first).await, "pending");
@@ -170,10 +170,10 @@ async fn naming_an_address_is_no_claim() {
         }
         let (status, refused) = town.ask_for_code(first).await;
         assert_eq!((status, &refused["code"]), (409, &json!("conflict")), "{refused}");
-        // What sends already goes on, and can be changed.
+        // The connection still sends, and can be changed.
         assert_eq!(town.put(first, &first.sender, ADDRESS).await.0, 200);
 
-        // In one environment the first connection keeps the address.
+        // Within an environment, the first connection keeps the address.
         let other = town.new_sender(owner).await;
         assert_eq!(town.put(owner, &other, ADDRESS).await.1["inboundAddress"]["status"], "pending");
         assert_eq!(town.state(owner).await, "verified");
@@ -205,7 +205,7 @@ async fn a_code_that_came_by_mail_claims_an_address() {
         assert_eq!(town.received(owner).await, 0, "callers can read messages, so the code is none");
         assert!(town.house.app.holders(&good).await.is_empty(), "only a hash is kept");
 
-        // It is of one environment, and bad ones use it up.
+        // A code is valid in one environment, and wrong ones use it up.
         assert_eq!(town.enter(first, &good).await.0, 400);
         let wrong = if good == "00000000" { "11111111" } else { "00000000" };
         for left in [4, 3, 2, 1, 0] {
@@ -216,7 +216,7 @@ async fn a_code_that_came_by_mail_claims_an_address() {
         let (status, refused) = town.ask_for_code(owner).await;
         assert_eq!((status, &refused["code"]), (409, &json!("conflict")), "one a minute: {refused}");
 
-        // It is good for a while.
+        // It is valid for a while.
         town.house.app.clock.advance(Duration::from_secs(60));
         let old = code(owner).await;
         town.house.app.clock.advance(Duration::from_secs(900));
@@ -230,7 +230,7 @@ async fn a_code_that_came_by_mail_claims_an_address() {
         assert_eq!(town.house.bring("ada@other.example", ADDRESS, LETTER).await, TAKEN);
         assert_eq!((town.received(first).await, town.received(owner).await), (0, 1));
 
-        // Who is too late is told so.
+        // The late claim is rejected.
         let (status, refused) = town.enter(first, &of_first).await;
         assert_eq!((status, &refused["code"]), (409, &json!("conflict")), "{refused}");
         // Another `from` ends the claim.
@@ -253,7 +253,7 @@ async fn codes_are_few() {
         town.house.app.clock.advance(minute);
     }
     assert_eq!(town.ask_for_code(first).await.0, 409, "five a day for an address");
-    // Neither another connection nor a removed one changes that.
+    // Other or deleted connections do not change that.
     for n in 1..20 {
         assert_eq!(town.put(first, &first.sender, &format!("a{n}@victim.example")).await.0, 200);
         assert_eq!(town.ask_for_code(first).await.0, 202);
@@ -303,7 +303,7 @@ async fn what_the_operator_says_goes_before_a_code() {
         claim_by_code(&mut caught).await;
         assert_eq!((town.state(first).await.as_str(), town.state(owner).await.as_str()), ("verified", "pending"));
 
-        // The domain goes to the owner: the claim by code is revoked, and theirs holds at once.
+        // The owner gets the domain: the claim by code is revoked, and the owner's is valid at once.
         town.give("victim.example", owner).await.expect("given");
         assert_eq!((town.state(first).await.as_str(), town.state(owner).await.as_str()), ("pending", "verified"));
         let refused = town.give("victim.example", first).await.expect_err("it is the owner's");
@@ -311,12 +311,12 @@ async fn what_the_operator_says_goes_before_a_code() {
         let listed = town.command(&first.project, Command::DomainsList).await.expect("listed");
         assert_eq!((&listed[0]["domain"], &listed[0]["projectId"]), (&json!("victim.example"), &json!(owner.project.id)));
 
-        // Without the domain, claims that rest on it end.
+        // Without the domain, claims based on it end.
         town.command(&first.project, Command::DomainsRemove { domain: "VICTIM.example".to_owned() }).await.expect("removed");
         assert_eq!(town.state(owner).await, "pending");
         assert!(town.command(&first.project, Command::DomainsRemove { domain: "victim.example".to_owned() }).await.is_err());
 
-        // The operator vouches for one address.
+        // The operator confirms one address.
         town.house.app.clock.advance(Duration::from_secs(60));
         claim_by_code(&mut caught).await;
         let verify = |of: &Tenant| Command::ConnectionsVerify {
@@ -327,11 +327,11 @@ async fn what_the_operator_says_goes_before_a_code() {
         town.command(&owner.project, verify(owner)).await.expect("vouched");
         assert_eq!((town.state(first).await.as_str(), town.state(owner).await.as_str()), ("pending", "verified"));
         assert!(town.command(&first.project, verify(first)).await.is_err(), "not for two");
-        // That stays, whoever gets the domain.
+        // That remains, whoever gets the domain.
         town.give("victim.example", first).await.expect("given");
         assert_eq!((town.state(first).await.as_str(), town.state(owner).await.as_str()), ("pending", "verified"));
 
-        // A code that is still good does not help against a domain either.
+        // A valid code does not help against a domain, either.
         town.command(&first.project, Command::DomainsRemove { domain: "victim.example".to_owned() }).await.expect("removed");
         assert_eq!(town.put(first, &first.sender, "sales@victim.example").await.1["inboundAddress"]["status"], "pending");
         assert_eq!(town.ask_for_code(first).await.0, 202);
@@ -363,10 +363,10 @@ async fn a_connection_that_the_operator_sets_up_has_its_address_at_once() {
     assert_eq!(town.put(first, &first.sender, ADDRESS).await.1["inboundAddress"]["status"], "verified");
     town.command(&owner.project, set(owner, ADDRESS)).await.expect("set up");
     assert_eq!((town.state(first).await.as_str(), town.state(owner).await.as_str()), ("pending", "verified"));
-    // Of two such, the first one keeps it; the other one can send.
+    // With two such connections, the first keeps the address; the other can send.
     town.command(&first.project, set(first, ADDRESS)).await.expect("set up");
     assert_eq!((town.state(first).await.as_str(), town.state(owner).await.as_str()), ("pending", "verified"));
-    // When it is given up, a start of the server finds the other one.
+    // Once it is released, a restart gives it to the other one.
     town.command(&owner.project, set(owner, "else@victim.example")).await.expect("set up");
     town.house.app.node.core.senders().claim_mailboxes().await.expect("a start");
     assert_eq!((town.state(first).await.as_str(), town.state(owner).await.as_str()), ("verified", "verified"));

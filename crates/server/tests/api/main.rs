@@ -1,4 +1,4 @@
-//! The HTTP API, tested as a whole: requests go through the real router, dispatch runs by a clock that the test holds.
+//! Tests of the HTTP API as a whole: requests go through the real router, and dispatch uses the test's clock.
 
 mod attachments;
 mod audit;
@@ -77,12 +77,12 @@ mod validation;
 mod webhook;
 mod webhooks;
 
-/// JSON as it is kept in snapshots.
+/// Formats JSON for snapshots.
 fn pretty(value: &serde_json::Value) -> String {
     serde_json::to_string_pretty(value).expect("JSON")
 }
 
-/// Runs all of them at once.
+/// Runs all futures concurrently.
 async fn at_once<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();

@@ -1,4 +1,4 @@
-//! What attempts hold in memory together has a limit, and small messages do not wait for large ones.
+//! The memory of all attempts is limited, and small messages do not wait for large ones.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::A
 const BUDGET: usize = 4 * 1024 * 1024;
 const LARGE: usize = 400 * 1024;
 
-/// A provider that weighs what it is given, and lets large messages wait until it is opened.
+/// A provider that measures its requests, and delays large messages until it is opened.
 #[derive(Clone, Debug)]
 struct Scale(Arc<Weights>);
 
@@ -117,7 +117,7 @@ fn file(bytes: usize) -> Value {
     json!([{"filename": "a.bin", "content": STANDARD.encode(vec![7; bytes])}])
 }
 
-/// Runs dispatch until it is so.
+/// Runs dispatch until the condition holds.
 async fn until(app: &TestApp, so: impl Fn() -> bool) {
     while !so() {
         app.node.tick().await.expect("dispatch");
@@ -161,7 +161,7 @@ async fn large_messages_that_are_due_at_once_take_turns_and_small_ones_pass() {
     }
 }
 
-/// Serves a file, with or without telling its length.
+/// Serves a file, with or without `Content-Length`.
 async fn serve() -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

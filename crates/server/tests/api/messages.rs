@@ -27,13 +27,13 @@ async fn a_message_is_accepted_sent_and_delivered() {
     }
 }
 
-/// A message that is stored is sent even if its client hung up.
+/// A stored message is sent even if its client disconnects.
 #[tokio::test]
 async fn a_client_that_hangs_up_keeps_no_message_from_being_sent() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
         app.send_message(json!({"to": "+34600111222", "text": "hello"})).await;
-        // Each hangs up while the database keeps it waiting, the next a little later, until the message of one was written.
+        // Each client disconnects while the database blocks its message, each a little later, until a message was stored.
         let mut written = false;
         for patience in [50, 100, 200, 400, 800].map(Duration::from_millis) {
             let before = messages(&app).await.len();
@@ -41,7 +41,7 @@ async fn a_client_that_hangs_up_keeps_no_message_from_being_sent() {
             let request = app.post("/v1/messages", json!({"to": "+34600111222", "text": "hello"}));
             assert!(tokio::time::timeout(patience, request).await.is_err(), "{backend:?}: answered what cannot have been written");
             held.release().await;
-            app.send_message(json!({"to": "+34600111222", "text": "hello"})).await; // written after the other
+            app.send_message(json!({"to": "+34600111222", "text": "hello"})).await; // stored after the other
             written = messages(&app).await.len() == before + 2;
             if written {
                 break;
@@ -58,7 +58,7 @@ async fn a_client_that_hangs_up_keeps_no_message_from_being_sent() {
     }
 }
 
-/// The status of each message.
+/// Returns the status of each message.
 async fn messages(app: &TestApp) -> Vec<String> {
     let list = app.get("/v1/messages?limit=100").await.expect(200).json();
     let items = list["items"].as_array().cloned().unwrap_or_default();
@@ -162,7 +162,7 @@ async fn routing_and_attempts_explain_the_way() {
     assert_snapshot!(crate::pretty(&app.message(&id).await["attempts"]));
     let prices = "channel,country,unit,provider,fee\nsms,*,segment,0.05,0\nwhatsapp,*,message,0.02,0\n";
     app.node.core.billing().import_prices(None, prices, true).await.expect("good prices");
-    // Of no range that is assigned: worth a warning, and no reason to refuse it.
+    // Not in an assigned range: causes a warning, but no rejection.
     let chosen = app.send_message(json!({"to": "+34100000000", "text": "x"})).await;
     assert_snapshot!(crate::pretty(&app.message(&chosen).await["routing"]));
 }

@@ -1,4 +1,4 @@
-//! Prices, costs, the balance, and what `dryRun` says of them.
+//! Prices, costs, the balance, and their `dryRun`.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn balance(app: &TestApp) -> Value {
     app.get("/v1/balance").await.expect(200).json()
 }
 
-/// What is on the accounts, which is what the transfers add up to, and nothing is lost or made.
+/// Returns the balance, after checking that it equals the sum of the transfers and that no money is lost or created.
 pub(crate) async fn accounts(app: &TestApp) -> Balance {
     let mut tx = app.store().read().await.expect("a reader");
     let balance = tx.find_balance(app.tenant()).await.expect("a balance");
@@ -91,7 +91,7 @@ async fn what_fails_costs_nothing_and_a_fallback_only_what_arrives() {
         assert_eq!((message["status"].as_str(), message["costTotal"].as_f64()), (Some(status), cost), "{to} {channel}: {message}");
         assert_eq!(accounts(&app).await.reserved, Micros(0), "{to} {channel}");
     }
-    // Both routes were taken: their costs add up.
+    // Both routes were used: their costs add up.
     let id = app.send_message(json!({"to": "+12125550005", "text": "x", "channel": "whatsapp", "fallbackAfterSeconds": 60})).await;
     app.drain().await;
     app.advance(Duration::from_secs(61)).await;
@@ -118,7 +118,7 @@ async fn beyond_the_limit_is_402_and_uses_up_no_key() {
         app.node.core.billing().add_money(app.tenant(), Micros(80_000), Some("receipt 1")).await.expect("a deposit");
         let (done, _) = app.node.core.billing().add_money(app.tenant(), Micros(80_000), Some("receipt 1")).await.expect("an answer");
         assert!(!done, "the same deposit twice");
-        // Nothing is under way before its time: what is reserved stays reserved.
+        // Scheduled: the reservation remains.
         let body = |key: &str| json!({"to": "+34600111222", "text": "x", "idempotencyKey": key, "scheduledAt": "2026-01-01T01:00:00Z"});
         app.send_message(body("a")).await;
         app.send_message(body("b")).await;
@@ -139,7 +139,7 @@ async fn beyond_the_limit_is_402_and_uses_up_no_key() {
         assert_eq!((left.available, left.reserved, left.spent), (Micros(0), Micros(0), Micros(105_000)));
         let error = app.node.core.billing().add_money(app.tenant(), Micros(-1), None).await.expect_err("there is nothing left to take out");
         assert_eq!(error.code().as_str(), "insufficient_balance");
-        // The live world's money is its own.
+        // The live environment has a separate balance.
         let live = [("authorization", format!("Bearer {}", app.live_key))];
         let live: Vec<_> = live.iter().map(|(n, v)| (*n, v.as_str())).collect();
         assert_eq!(app.send("GET", "/v1/balance", &live, None).await.expect(200).json()["totalSpent"], json!(0));
@@ -167,7 +167,7 @@ async fn a_hundred_at_once_under_one_key_are_charged_once() {
     }
 }
 
-/// Drives all futures of a list, in turns.
+/// Polls all futures in turns.
 async fn futures_join<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut all: Vec<_> = all.map(|one| (Box::pin(one), None)).collect();
     std::future::poll_fn(|context| {
@@ -182,7 +182,7 @@ async fn futures_join<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> 
     all.into_iter().filter_map(|(_, answer)| answer).collect()
 }
 
-/// Whatever becomes of messages: nothing stays reserved for final ones, what was paid is the sum of their costs, and the books balance.
+/// Whatever happens to messages: final ones have no reservation, payments equal the sum of their costs, and the ledger balances.
 #[tokio::test]
 async fn money_adds_up_whatever_happens() {
     for backend in Backend::all() {
@@ -225,7 +225,7 @@ async fn money_adds_up_whatever_happens() {
                 3 => drop(app.post(&format!("/v1/messages/{}/cancel", ids.last().map_or("x", |id| id)), json!({})).await),
                 _ => {}
             }
-            // Attempts are under way: two looks see two moments.
+            // Attempts are in flight: two reads see different moments.
             let balance = app.store().read().await.expect("a reader").find_balance(app.tenant()).await.expect("a balance");
             assert!(balance.available >= Micros(0) && balance.reserved >= Micros(0), "{balance:?}");
         }
@@ -241,7 +241,7 @@ async fn money_adds_up_whatever_happens() {
     }
 }
 
-/// All messages that were sent, answers to STOP among them.
+/// Returns all outbound messages, including replies to STOP.
 pub(crate) async fn outbound(app: &TestApp) -> Vec<Message> {
     let filter = MessageFilter { direction: Some(Direction::Outbound), ..MessageFilter::default() };
     let (mut tx, mut all, mut before) = (app.store().read().await.expect("a reader"), Vec::new(), None);
@@ -287,7 +287,7 @@ async fn prices_change_for_what_is_accepted_afterwards() {
     assert_eq!(app.message(&next).await["costTotal"], json!(0.5), "the project's own price goes first");
     let other = app.node.core.projects().create("other").await.expect("a project");
     assert_eq!(app.node.core.billing().list_prices(Some(other.id)).await.expect("a list"), []);
-    // A date that is still to come.
+    // A date in the future.
     app.node
         .core
         .billing()
@@ -355,7 +355,7 @@ async fn a_sender_spends_no_more_than_its_daily_limit() {
         assert_eq!(over["details"], json!({"dailySpendLimit": 0.08, "spentToday": 0.07, "required": 0.035}));
         assert_eq!(app.post("/v1/messages?dryRun=true", body("c")).await.expect(200).json()["plan"]["affordable"], false);
         app.post("/v1/messages", body("a")).await.expect(409);
-        // What fails does not count, nor does what costs nothing, nor another sender.
+        // Failed and free messages do not count, nor do those of another sender.
         app.send_message(json!({"to": "+12125550001", "text": "x"})).await;
         app.drain().await;
         assert_eq!(app.post("/v1/messages", body("c")).await.expect(402).json()["details"]["spentToday"], json!(0.07));

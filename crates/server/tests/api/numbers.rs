@@ -29,7 +29,7 @@ async fn get(app: &TestApp, number: &Value) -> Value {
     app.get(&format!("/v1/phone-numbers/{}", id(number))).await.expect(200).json()["phoneNumber"].clone()
 }
 
-/// A further sender of the test world.
+/// Creates another sender in the test environment.
 async fn sender(app: &TestApp, phone_number: &str) -> nuncio_domain::SenderId {
     let body = if phone_number.is_empty() { json!({"name": "desk"}) } else { json!({"name": "desk", "phoneNumber": phone_number}) };
     let made = app.post("/v1/senders", body).await.expect(201).json();
@@ -146,7 +146,7 @@ async fn a_repeated_acquisition_answers_the_number() {
     let auth = format!("Bearer {}", app.test_key);
     let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
     let post = async |body: Value| app.send("POST", "/v1/phone-numbers", &headers, Some(body)).await;
-    post(json!({"phoneNumber": "+14155550123"})).await.expect(404); // does not use the key up
+    post(json!({"phoneNumber": "+14155550123"})).await.expect(404); // does not use up the key
     let first = post(json!({"phoneNumber": FREE})).await.expect(201).json();
     let repeat = post(json!({"phoneNumber": FREE, "name": null})).await.expect(409).json();
     assert_eq!((&repeat["code"], &repeat["phoneNumber"]), (&json!("idempotency_conflict"), &first["phoneNumber"]));
@@ -231,7 +231,7 @@ async fn a_sender_keeps_the_number_that_it_has() {
     assert_eq!(phone_of(&app, own).await, "+34600111222");
     patch(&app, &number, json!({"senderId": null})).await.expect(200);
     assert_eq!(phone_of(&app, own).await, "+34600111222");
-    // One whose number was entered by hand has it as well.
+    // A sender whose number was entered by hand also has it.
     let by_hand = sender(&app, FREE).await;
     patch(&app, &number, json!({"senderId": own})).await.expect(409);
     patch(&app, &number, json!({"senderId": by_hand})).await.expect(200);
@@ -288,7 +288,7 @@ async fn numbers_renew_every_month_on_their_day() {
         let renewed = get(&app, &number).await;
         assert_eq!((&renewed["nextRenewalDate"], &renewed["status"]), (&json!("2026-03-31T00:00:00.000Z"), &json!("active")));
         assert_eq!(renewed["updatedAt"], "2026-02-28T00:00:00.000Z");
-        // What was missed is made up for, a month at a time.
+        // Missed renewals are charged, month by month.
         app.advance(DAY * 70).await;
         for _ in 0..3 {
             app.advance(Duration::from_secs(1)).await;
@@ -334,7 +334,7 @@ async fn of_two_nodes_one_renews() {
         let app = TestApp::on(backend).await;
         let number = acquire(&app, FREE).await;
         app.clock.advance(DAY * 31);
-        // Both nodes saw that it was due; the second comes when it is not any more.
+        // Both nodes saw that it was due; the second one tries when it no longer is.
         let id = id(&number).parse().expect("an id");
         let numbers = app.node.core.numbers();
         let renew = || numbers.renew(app.tenant(), id);
@@ -359,7 +359,7 @@ async fn a_suspended_number_is_given_to_nobody() {
     assert_eq!((&refused["details"]["currentStatus"], &refused["details"]["allowedFrom"]), (&json!("suspended"), &json!(["active"])));
     let refused = app.post("/v1/invitations", json!({"phoneNumberId": id(&number)})).await.expect(400).json();
     assert_eq!(refused["details"]["currentStatus"], "suspended");
-    app.advance(DAY).await; // it is tried again, and can be paid
+    app.advance(DAY).await; // retried, with enough money
     let shown = get(&app, &number).await;
     assert_eq!((&shown["status"], &shown["nextRenewalDate"]), (&json!("active"), &json!("2026-02-01T00:00:00.000Z")));
 }

@@ -1,4 +1,4 @@
-//! What operators and load balancers ask.
+//! Endpoints for operators and load balancers.
 
 use nuncio_testkit::TestApp;
 
@@ -12,7 +12,7 @@ async fn health_readiness_and_documents() {
     assert_eq!(document["openapi"].as_str().map(|v| &v[..3]), Some("3.1"));
     let docs = app.send("GET", "/docs/", &[], None).await.expect(200);
     assert!(docs.text.contains("swagger"), "{}", docs.text);
-    // The policy forbids scripts and styles within the page; it has none.
+    // The content security policy forbids inline scripts and styles.
     assert!(!docs.text.contains("<style") && !docs.text.contains("style=") && !docs.text.contains("onload="), "{}", docs.text);
     assert!(docs.text.matches("<script").count() == docs.text.matches("<script src=\"./").count(), "{}", docs.text);
     for path in ["/docs/", "/docs", "/docs/swagger-initializer.js"] {

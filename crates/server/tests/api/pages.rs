@@ -1,4 +1,4 @@
-//! Walks over the pages of every list, while others write into it.
+//! Pagination of all lists while rows are added.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::authz::stock;
 use crate::webhooks;
 
-/// Rows before a walk begins.
+/// Rows before the pagination begins.
 const ROWS: usize = 11;
 
-/// Makes one more row of a list, newer than all before.
+/// Adds a row to a list, newer than all others.
 async fn make(app: &TestApp, list: &str) {
     app.clock.advance(Duration::from_millis(1));
     let phone = format!("+346{:08}", app.clock.now().millis() % 100_000_000);
@@ -40,7 +40,7 @@ fn ids(page: &Value) -> Vec<String> {
     page["items"].as_array().expect("items").iter().map(|row| row["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// Every row that was there when the walk began is seen once, newest first, and none twice, whatever comes in meanwhile.
+/// Reads all pages. Each row that existed at the start is returned once, newest first, and no row twice.
 async fn walk(app: &TestApp, list: &str) {
     for _ in 0..ROWS {
         make(app, list).await;

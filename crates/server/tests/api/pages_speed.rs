@@ -1,4 +1,4 @@
-//! Every page, with a million messages in the database.
+//! Speed of all pages with a million messages.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,17 +13,17 @@ use serde_json::json;
 
 use crate::dashboard::{Browser, person};
 
-/// Messages, unless `NUNCIO_TEST_MESSAGES` says otherwise.
+/// Number of messages; `NUNCIO_TEST_MESSAGES` overrides it.
 const MESSAGES: u64 = 1_000_000;
-/// Messages to one recipient.
+/// Messages per recipient.
 const EACH: u64 = 10;
-/// How long the server may take for a page, as the median of [`TRIES`].
+/// Maximum response time of a page, as the median of [`TRIES`].
 const TIME: Duration = Duration::from_millis(100);
 const TRIES: usize = 7;
-/// Bytes of a page.
+/// Maximum size of a page, in bytes.
 const WEIGHT: usize = 100_000;
 
-/// Fills the test environment: messages of a month, of which some failed, to a tenth as many people, and the figures of that month.
+/// Fills the test environment with a month of messages, some of them failed, to a tenth as many contacts, and their hourly figures.
 async fn fill(app: &TestApp, count: u64) -> MessageId {
     let first = app.send_message(json!({"to": "+34600000000", "text": "Your parcel is on its way", "metadata": {"order": "1017"}})).await;
     let lost = app.send_message(json!({"to": "+12125550001", "text": "Your parcel is lost"})).await;
@@ -90,7 +90,7 @@ async fn fill_traffic(app: &TestApp, now: Timestamp) {
     }
 }
 
-/// All pages that show what is stored.
+/// Returns the paths of all pages that show stored data.
 async fn paths(app: &TestApp, browser: &Browser<'_>, message: MessageId) -> Vec<String> {
     let contact = app.get("/v1/contacts/phone/+34600000050").await.expect(200).json()["id"].as_str().expect("an id").to_owned();
     let sender = app.get("/v1/senders").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();

@@ -1,4 +1,4 @@
-//! Business profiles, at the simulated provider.
+//! Business profiles, with the simulated provider.
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ async fn without_an_account_that_has_one_there_is_no_profile() {
     for (method, path, body) in [("GET", "", None), ("PATCH", "", Some(json!({}))), ("POST", "/picture", Some(picture))] {
         app.request(method, &format!("/v1/senders/snd_nonsense/profile{path}"), body).await.expect(404);
     }
-    // In the sandbox too, once the channel is gone; what was kept of the account goes with it.
+    // Also in the sandbox, once the channel is deleted, with the account's stored data.
     patch(&app, json!({"about": "x"})).await.expect(200);
     let path = profile_path(&app).await;
     let channel = path.replace("/profile", "/channels/whatsapp");
@@ -138,7 +138,7 @@ async fn parallel_changes_do_not_undo_each_other() {
     }
 }
 
-/// Serves `body` at a URL of this machine, as often as it is asked for.
+/// Serves `body` at a local URL, any number of times.
 async fn serve(body: Vec<u8>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/picture", listener.local_addr().expect("an address"));

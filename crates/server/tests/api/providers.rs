@@ -1,4 +1,4 @@
-//! What providers tell, and the sessions that tell it.
+//! Events from providers, and the sessions that receive them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByReference, window: 64 };
 
-/// A provider that takes each message in two parts, and tells what the test posts in its name.
+/// A provider that accepts each message in two parts, and emits the events that the test posts.
 #[derive(Clone, Debug, Default)]
 struct Line(Arc<Inner>);
 
@@ -224,7 +224,7 @@ async fn a_receipt_that_comes_before_the_answer_waits_for_it() {
         assert_eq!(rig.status(&id).await, "sent");
         rig.app.advance(Duration::from_secs(2)).await;
         assert_eq!(rig.status(&id).await, "delivered");
-        // What nobody knows is looked for for a day, and then stays to be seen.
+        // Receipts for unknown messages are retried for a day, then kept.
         for _ in 0..30 {
             rig.app.advance(Duration::from_secs(3_600)).await;
         }
@@ -309,23 +309,23 @@ async fn a_text_in_parts_is_joined_in_any_order_and_by_any_node() {
         assert_eq!(texts().await, Vec::<String>::new());
         tell(json!({"part": 1, "text": "Hello, "})).await;
         assert_eq!(texts().await, ["Hello, world"], "it is on disk with the answer");
-        // Its parts come again, since the answers were lost.
+        // Its parts are resent, since the responses were lost.
         tell(json!({"part": 2, "text": "world"})).await;
         tell(json!({"part": 1, "text": "Hello, "})).await;
-        // The phone uses its number again, and half of a character in each part; one before it stayed incomplete.
+        // The phone reuses its number, with half a character in each part; an earlier message stayed incomplete.
         tell(json!({"part": 1, "text": "lost"})).await;
         tell(json!({"part": 1, "units": "d83d"})).await;
         assert_eq!(texts().await, ["Hello, world", "lost[…]"], "nothing that was answered is lost");
         tell(json!({"part": 2, "units": "de00"})).await;
         assert_eq!(texts().await, ["Hello, world", "lost[…]", "\u{1F600}"]);
-        // What does not come is not waited for for ever.
+        // Missing parts are not awaited forever.
         tell(json!({"part": 2, "text": "late", "key": "k8", "of": 3})).await;
         rig.app.advance(Duration::from_secs(599)).await;
         assert_eq!(texts().await.len(), 3);
         rig.app.advance(Duration::from_secs(2)).await;
         rig.app.drain().await;
         assert_eq!(texts().await.last().map(String::as_str), Some("[…]late[…]"));
-        // A part that comes while its message is being taken as it is begins another, and is not lost with it.
+        // A part that arrives while its incomplete message is being delivered starts another one, and is not lost with it.
         rig.app.advance(Duration::from_secs(1)).await;
         tell(json!({"part": 1, "text": "first", "key": "k9"})).await;
         let mut tx = rig.app.store().begin().await.expect("a writer");
@@ -338,7 +338,7 @@ async fn a_text_in_parts_is_joined_in_any_order_and_by_any_node() {
         tx.commit().await.expect("a commit");
         tell(json!({"part": 2, "text": "second", "key": "k9"})).await;
         assert_eq!(texts().await.last().map(String::as_str), Some("first[…]"));
-        // What was joined is forgotten with its time, and nothing is told twice.
+        // The record of joined messages expires, and nothing is delivered twice.
         rig.app.advance(Duration::from_secs(600)).await;
         rig.app.drain().await;
         assert_eq!(texts().await.split_off(4), ["first[…]", "[…]second"]);

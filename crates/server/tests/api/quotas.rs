@@ -35,12 +35,12 @@ async fn a_quota_refuses_what_there_is_no_room_for_and_leaves_the_key_free() {
         assert!(kept.is_some_and(|kept| kept > 10_000) && required.is_some_and(|bytes| bytes > 10_000), "{refused}");
         assert_eq!(refused["details"]["maxBytes"], 20_000);
         app.post("/v1/messages", large(10_000, "a")).await.expect(409);
-        // What is refused was stored nowhere, however large.
+        // Nothing of a rejected request is stored, however large.
         app.post("/v1/messages", large(90_000, "b")).await.expect(507);
         let shown = ask(&app, Command::StorageShow { env: None }).await;
         assert_eq!((&shown.json[1]["environment"], &shown.json[1]["storedBytes"]), (&json!("test"), &json!(kept)));
         assert!(shown.text.starts_with("live: no quota") && shown.text.contains("\ntest: "), "{}", shown.text);
-        // The other environment is not concerned, and neither is this one once the quota is larger, or off.
+        // The other environment is not affected, nor is this one with a larger quota or none.
         limit(&app, Some(200_000)).await;
         app.post("/v1/messages", large(10_000, "b")).await.expect(202);
         limit(&app, Some(1)).await;

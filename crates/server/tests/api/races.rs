@@ -1,4 +1,4 @@
-//! Two who want different things of one resource at once: whoever comes first, nothing is lost and nothing is done by half.
+//! Conflicting concurrent actions on a resource: whatever their order, nothing is lost and nothing is half-done.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::contacts::{get, list, sms, text};
 
-/// Rounds after which a race that always ends alike is none.
+/// Number of rounds after which a race must have had different winners.
 const ROUNDS: usize = 40;
 
 // holds: contacts.merge.race
@@ -17,7 +17,7 @@ const ROUNDS: usize = 40;
 async fn a_merge_among_sends_loses_none_of_them() {
     for backend in Backend::all() {
         let app = Arc::new(TestApp::on(backend).await);
-        // Merges between which sends were answered, and others still were not.
+        // Merges during which some sends had returned and others had not.
         let mut amid = 0;
         for round in 0..ROUNDS {
             let numbers = [format!("+34600{round:02}1222"), format!("+34600{round:02}1333")];
@@ -75,7 +75,7 @@ async fn of_a_cancel_and_a_send_one_wins() {
                 let (app, path) = (app.clone(), format!("/v1/messages/{id}/cancel"));
                 tokio::spawn(async move { app.request("POST", &path, None).await })
             };
-            // Half of them race against the search for what is due, and half against the attempts.
+            // Half of them race with the scanner, half with the attempts.
             let mut cancels: Vec<_> = ids[..10].iter().map(cancel).collect();
             app.node.tick().await.expect("dispatch");
             cancels.extend(ids[10..].iter().map(cancel));

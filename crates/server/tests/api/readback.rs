@@ -1,14 +1,14 @@
-//! What was written can be read: every field of a request is in what shows the resource, and metadata comes back to the letter.
+//! Data read back as written: every field of a request is in the resource, and metadata is unchanged.
 
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
 
 use crate::contacts::text;
 
-/// The schema of a request, the schema that shows what it wrote, and the fields that are shown under another name: `name=there`, or not at
-/// all: `name`.
+/// Schema of a request, schema of the resource, and the fields that the resource has under another name (`name=there`) or not at all
+/// (`name`).
 const REQUESTS: &[(&str, &str, &[&str])] = &[
-    // The key is not kept as such. Attachments have a list of their own.
+    // The key itself is not stored. Attachments have a separate list.
     ("SendMessage", "Message", &["idempotencyKey", "attachments"]),
     ("CreateBroadcast", "Broadcast", &["idempotencyKey"]),
     ("UpdateBroadcast", "Broadcast", &[]),
@@ -38,7 +38,7 @@ const REQUESTS: &[(&str, &str, &[&str])] = &[
     ("UpdateProfile", "BusinessProfile", &[]),
 ];
 
-/// Requests that write nothing that stays, or that name what they act on.
+/// Requests that store nothing permanent, or name what they act on.
 const ACTIONS: &[&str] = &[
     "AddBroadcastContacts",
     "SelectContacts",
@@ -155,8 +155,8 @@ async fn a_broadcast_and_an_invitation_show_all_that_they_were_asked() {
     }
 }
 
-/// Metadata that is easily changed on its way: decimals, exponents, more digits or a larger exponent than any number type has, and texts with
-/// escapes. Members stand in the order of their names.
+/// Metadata that is easily altered: decimals, exponents, more digits or a larger exponent than number types support, and texts with
+/// escapes. Members are sorted by name.
 const METADATA: &str = r#"{"a":1e+3,"b":12345678901234567890123,"c":10,"d":0.1234567890123456789012345,"e":1e+400,"m":{"b":"é\"\\","y":[2.50,-0.0]},"z":1.50}"#;
 
 async fn write(app: &TestApp, method: &str, path: &str, body: &str) -> nuncio_testkit::TestResponse {
@@ -212,11 +212,11 @@ async fn numbers_of_metadata_come_back_as_they_were_written() {
                 assert_eq!(found["items"].as_array().map(Vec::len), Some(1), "{list} {key}={value}");
             }
         }
-        // An exponent is shown with its sign.
+        // An exponent is returned with its sign.
         let exponents = r#"{"to":"+34600111222","text":"x","metadata":{"a":1e400,"b":1E-7,"c":-1.20E5}}"#;
         let shown = write(&app, "POST", "/v1/messages", exponents).await.expect(202).text;
         assert!(shown.contains(r#""metadata":{"a":1e+400,"b":1e-7,"c":-1.20e+5}"#), "{shown}");
-        // Also where the body is read a second time.
+        // Also where the body is parsed twice.
         let auth = format!("Bearer {}", app.test_key);
         let headers = [("authorization", auth.as_str()), ("content-type", "application/json"), ("prefer", "handling=lenient")];
         let unknown = format!(r#"{{"to":"+34600111222","text":"x","unknown":1,{expected}}}"#);
@@ -225,12 +225,12 @@ async fn numbers_of_metadata_come_back_as_they_were_written() {
     }
 }
 
-/// How serde_json hands numbers and unread JSON to itself.
+/// Names by which serde_json passes numbers and raw JSON to itself.
 const RESERVED: &[&str] = &["$serde_json::private::Number", "$serde_json::private::RawValue", r"\u0024serde_json::private::RawValue"];
 
 #[tokio::test]
 async fn names_of_the_parser_are_refused_in_any_body() {
-    // As numbers and as JSON: one that is none, a text with U+0000, and more levels than a body may have.
+    // As numbers and as JSON: an invalid one, a text with U+0000, and more levels than a body may have.
     let deep = "[".repeat(100) + &"]".repeat(100);
     let values = ["1", "x", r#"\"\\u0000\""#, &deep];
     for backend in Backend::all() {
@@ -254,7 +254,7 @@ async fn names_of_the_parser_are_refused_in_any_body() {
                 }
             }
         }
-        // Elsewhere than as a name it is text as any other.
+        // Elsewhere than as a name, it is ordinary text.
         app.send_message(json!({"to": "+34600111222", "text": RESERVED[0], "metadata": {"a": RESERVED[1]}})).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What goes wrong half-way: a start, an accept, an attempt. Nothing is lost by it, nothing goes out twice, and nobody else waits for it.
+//! Failures half-way through a start, an accept or an attempt: no message is lost, sent twice, or blocks others.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,36 +14,36 @@ use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-/// A provider of which a test says what it answers; it takes what nothing is said of, and tells no more.
+/// A provider with scripted responses. By default it accepts, and sends no receipts.
 #[derive(Clone, Debug)]
 struct Provider {
-    /// Templates that were handed in; it never gets to them.
+    /// Number of submitted templates; it never decides on them.
     submitted: Arc<AtomicU32>,
-    /// How often it was asked whether it takes the account, and whether it does not.
+    /// Number of account checks, and whether they fail.
     asked: Arc<AtomicU32>,
     refuses: Arc<AtomicBool>,
-    /// Whether its accounts cannot be opened.
+    /// Whether opening an account fails.
     unusable: Arc<AtomicBool>,
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    /// A permit for each call that arrived.
+    /// Gets a permit for each call that arrives.
     called: Arc<Semaphore>,
-    /// Each call takes a permit before it is answered.
+    /// Each call takes a permit before its response.
     gate: Arc<Semaphore>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// It cannot be reached.
+    /// Unreachable.
     Down,
-    /// It does not take the account.
+    /// Rejects the account.
     Refuses,
-    /// It asks for a slower pace.
+    /// Throttles.
     Slower,
-    /// The adapter refuses by itself; the provider is not asked.
+    /// The adapter rejects the message without calling the provider.
     Unfit,
-    /// It wants to be left alone for a hundred years.
+    /// Requests a pause of a hundred years.
     Forever,
-    /// The adapter has a fault.
+    /// The adapter panics.
     Panics,
 }
 
@@ -61,13 +61,13 @@ impl Provider {
         }
     }
 
-    /// A server on which it carries every channel of the test world.
+    /// Starts a server that uses it for all channels of the test environment.
     async fn app(&self, backend: Backend) -> TestApp {
         let registry = Registry::new(vec![Arc::new(self.clone())]);
         TestApp::with(backend, Options { registry, ..Options::default() }).await
     }
 
-    /// Waits until so many calls more have arrived.
+    /// Waits until this many further calls have arrived.
     async fn called(&self, times: u32) {
         self.called.acquire_many(times).await.expect("open").forget();
     }
@@ -165,7 +165,7 @@ async fn after_a_rest_a_place_that_was_not_used_lets_the_next_in() {
         let keyed = json!({"to": "+34600111222", "text": "x", "idempotencyKey": "k"});
         app.send_message(keyed.clone()).await;
         app.drain().await;
-        // The connection rests for two seconds and a bit; then one goes ahead of all others.
+        // The connection backs off for just over two seconds; then one message is tried before all others.
         app.advance(Duration::from_secs(3)).await;
         app.post("/v1/messages", keyed).await.expect(409);
         app.send_message(text()).await; // the adapter panics
@@ -193,7 +193,7 @@ async fn what_fails_at_once_is_one_failure() {
     assert_eq!(app.message(&id).await["status"], "sent");
 }
 
-/// How the default sender's connection for text messages is doing.
+/// Returns the health of the default sender's SMS connection.
 async fn health(app: &TestApp) -> Value {
     let senders = app.get("/v1/senders").await.expect(200).json();
     let sender = app.get(&format!("/v1/senders/{}", senders["items"][0]["id"].as_str().expect("an id"))).await.expect(200).json();
@@ -237,7 +237,7 @@ async fn what_the_provider_was_not_asked_says_nothing_about_it() {
     app.send_message(text()).await;
     app.drain().await;
     app.advance(Duration::from_secs(3)).await;
-    app.send_message(text()).await; // refused before the provider is asked
+    app.send_message(text()).await; // rejected without calling the provider
     app.drain().await;
     let failing = health(&app).await;
     assert_eq!((&failing["state"], &failing["reason"]), (&json!("failing"), &json!("nobody answers")));
@@ -258,7 +258,7 @@ async fn nobody_waits_a_hundred_years() {
 async fn a_provider_that_asks_for_a_slower_pace_gets_it_and_the_old_one_comes_back() {
     let provider = Provider::answering([Answer::Slower]);
     let app = provider.app(Backend::Sqlite).await;
-    // As many as the window holds are under way when the first of them is told to be too many.
+    // When the first of them is throttled, a full window is in flight.
     let under_way = async || {
         provider.close();
         let mut count = 0;
@@ -328,7 +328,7 @@ async fn what_waits_for_a_connection_that_was_removed_takes_its_fallback_or_fail
         let message = app.message(&id).await;
         assert_eq!((message["status"].as_str(), message["errorCode"].as_str()), (Some("failed"), Some("undeliverable")), "{message}");
 
-        // Nor does it wait for ever where its lane was never opened.
+        // It does not wait forever, either, if its lane was never opened.
         let mut app = TestApp::on(backend).await;
         let (id, other) = (app.send_message(fallback).await, app.send_message(in_an_hour("+34600111223")).await);
         remove(&app, "whatsapp").await;
@@ -468,7 +468,7 @@ async fn what_a_forgotten_node_owns_is_taken_over() {
         provider.close();
         let id = app.send_message(text()).await;
         provider.called(1).await;
-        // As if the others had buried this node, and it had started the attempt after that.
+        // As if other nodes had recovered this node, and it had started the attempt after that.
         app.sql("UPDATE states SET owner = 77, revision = revision + 1").await;
         app.sql("UPDATE agenda SET owner = 77").await;
         app.clock.advance(Duration::from_secs(10));

@@ -1,4 +1,4 @@
-//! How a node ends and another begins: it stays away once it signed off, and what it owed is made up for.
+//! Stopping and starting nodes: a node does not return after sign-off, and its unfinished work is done.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ async fn a_node_that_signed_off_does_not_come_back() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
         app.node.stop(Duration::ZERO).await;
-        // Its loops may have one more round before they see the sign.
+        // Its loops may run once more before they notice.
         for _ in 0..3 {
             app.clock.advance(Duration::from_secs(2));
             app.node.tick().await.expect("dispatch");
@@ -20,11 +20,11 @@ async fn a_node_that_signed_off_does_not_come_back() {
     }
 }
 
-/// Others may declare it dead while it waits for its last attempts.
+/// Other nodes can declare it dead while it waits for its last attempts.
 #[tokio::test]
 async fn a_node_that_is_declared_dead_while_it_stops_does_not_register_again() {
     let app = TestApp::start().await;
-    // It sees that it is to stop before its next beat, and is not through yet.
+    // It notices that it must stop before its next heartbeat, and has not finished yet.
     app.sql("UPDATE nodes SET dead = 1").await;
     app.clock.advance(Duration::from_secs(2));
     app.node.stop(Duration::ZERO).await;
@@ -44,7 +44,7 @@ async fn receipts_that_the_simulator_owed_come_after_a_restart() {
         }
         let silent = app.send_message(json!({"to": "+12125550005", "text": "x"})).await;
         app.drain().await;
-        // The second one dies as well before it could tell.
+        // The second node also dies before it could send the receipt.
         for _ in 0..2 {
             app.crash().await;
             app.drain().await;

@@ -1,4 +1,4 @@
-//! How long things are kept.
+//! Retention of data.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::json;
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// Tables that grow with each message, and whose rows leave.
+/// Tables that grow with each message, and whose rows are deleted.
 const GROWING: [&str; 7] = ["messages", "states", "log", "agenda", "receipts", "provider_refs", "deliveries"];
 
 async fn app(backend: Backend) -> TestApp {
@@ -15,7 +15,7 @@ async fn app(backend: Backend) -> TestApp {
     TestApp::with(backend, options).await
 }
 
-/// What the tables take, without the room of rows that are gone.
+/// Returns the size of the tables, without free space.
 async fn size(app: &TestApp, backend: Backend) -> i64 {
     if backend == Backend::Postgres {
         for table in GROWING {
@@ -46,7 +46,7 @@ async fn after_ten_times_its_retention_a_database_is_no_larger() {
             assert_eq!(app.get("/v1/events").await.expect(200).json()["items"], json!([]));
         }
         app.get(&format!("/v1/messages/{}", first.expect("a message"))).await.expect(404);
-        // The room of the first is used from the second on.
+        // From the second on, the space of the first is reused.
         assert!(sizes[9] * 10 <= sizes[1] * 11, "{backend:?}: {sizes:?}");
         assert!(!app.get("/v1/contacts").await.expect(200).json()["items"].as_array().expect("items").is_empty(), "people stay");
     }
@@ -70,7 +70,7 @@ async fn what_is_unfinished_or_has_changed_lately_is_not_forgotten() {
         app.advance(4 * DAY).await;
         let message = app.message(&waiting).await;
         assert_eq!(message["status"], "delivered", "{message}");
-        // It is older than 30 days by then.
+        // It is then older than 30 days.
         app.advance(7 * DAY).await;
         app.node.dispatch.forget_old().await.expect("forgotten");
         assert_eq!(app.message(&waiting).await["status"], "delivered", "it has changed lately");

@@ -10,7 +10,7 @@ async fn ask(app: &TestApp, key: &str, method: &str, path: &str, body: Option<Va
     app.send(method, path, &[("authorization", &format!("Bearer {key}")), ("idempotency-key", "k")], body).await
 }
 
-/// The names of the members of an object.
+/// Returns the names of an object's members.
 fn members(value: &Value) -> Vec<&str> {
     value.as_object().expect("an object").keys().map(String::as_str).collect()
 }
@@ -155,7 +155,7 @@ async fn a_webhook_of_a_sender_is_set_by_keys_that_may_set_webhooks() {
     app.send("PATCH", &path, &[("authorization", &format!("Bearer {weak}"))], Some(rename)).await.expect(200);
 }
 
-/// All accounts share the ports of the server.
+/// All accounts share the server's ports.
 // holds: senders.channels
 #[tokio::test]
 async fn ports_of_the_server_are_no_settings_of_an_account() {

@@ -1,4 +1,4 @@
-//! `auto`: which channel carries a message, and why.
+//! `auto`: the choice of a message's channel.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn price(app: &TestApp, sms: &str, whatsapp: &str) {
     app.node.core.billing().import_prices(None, &csv, true).await.expect("good prices");
 }
 
-/// What attempts to a recipient came to.
+/// Records results of attempts to a recipient.
 async fn history(app: &TestApp, to: &str, channel: Channel, successes: i64, failures: i64) {
     let recipient = Recipient { kind: AddressKind::Phone, identifier: to.to_owned() };
     let (address, _) =
@@ -43,19 +43,19 @@ async fn the_cheapest_channel_that_is_likely_to_arrive() {
         let considered = cheap["routing"]["considered"].as_array().cloned().unwrap_or_default();
         assert_eq!(considered.len(), 3);
         assert_eq!(considered[1], json!({"channel": "sms_oneway", "usable": false, "reason": "sms is connected, which can be answered"}));
-        // A channel that keeps failing for this recipient is passed over, others go on using it.
+        // A channel that keeps failing for this recipient is skipped; others still use it.
         app.send_message(body.clone()).await;
         app.drain().await;
         history(&app, "+34600111222", Channel::Whatsapp, 0, 3).await;
         let passed = plan(&app, body.clone()).await;
         assert_eq!(passed["channel"], "sms", "{passed}");
         assert_eq!(plan(&app, json!({"to": "+34600111223", "text": "x"})).await["channel"], "whatsapp");
-        // Where none is good the best is taken.
+        // If no channel is good, the best one is used.
         history(&app, "+34600111222", Channel::Sms, 0, 30).await;
         let nearest = plan(&app, body.clone()).await;
         assert_eq!(nearest["channel"], "whatsapp");
         assert!(nearest["routing"]["reason"].as_str().unwrap_or_default().contains("no channel is likely enough"), "{nearest}");
-        // A country where it hardly ever arrives.
+        // A country where it is hardly ever delivered.
         let mut tx = app.store().begin().await.expect("a transaction");
         let poor = CountryMetrics { channel: Channel::Whatsapp, country: "FR".into(), successes: 10, failures: 90 };
         tx.add_country_metrics(app.tenant(), &poor).await.expect("metrics");
@@ -89,7 +89,7 @@ async fn what_happens_is_counted_by_country() {
         }
         app.send_message(json!({"to": "+12125550001", "text": "x"})).await;
         app.send_message(json!({"to": "a@example.org", "subject": "s", "text": "x"})).await;
-        // By WhatsApp it fails at once; that it arrives by SMS after all does not hide it.
+        // WhatsApp fails at once; delivery by SMS does not hide that.
         app.send_message(json!({"to": "+12125550002", "text": "x", "channel": "whatsapp"})).await;
         app.drain().await;
         let rows = app.store().read().await.expect("a reader").country_metrics(app.tenant()).await.expect("metrics");
@@ -107,7 +107,7 @@ async fn the_channel_of_the_newest_inbound_message_goes_first() {
         let to = "+12125550006";
         app.send_message(json!({"to": to, "text": "x", "channel": "whatsapp"})).await;
         app.drain().await;
-        app.advance(Duration::from_secs(1)).await; // the recipient answers by whatsapp
+        app.advance(Duration::from_secs(1)).await; // the recipient replies by WhatsApp
         let plan_now = plan(&app, json!({"to": to, "text": "x"})).await;
         assert_eq!(plan_now["channel"], "whatsapp", "though dearer: {plan_now}");
         assert!(
@@ -146,7 +146,7 @@ async fn content_that_a_channel_cannot_carry_rules_it_out() {
     assert_eq!(plan(&app, image("+34600111222", json!({"mediaId": "4711"}))).await.get("fallbackChannel"), None);
 }
 
-/// In the live world the window is what inbound messages say.
+/// In the live environment, inbound messages open the window.
 #[tokio::test]
 async fn the_live_window_opens_with_an_inbound_message() {
     let app = with_stand_in(Backend::Sqlite).await;
@@ -177,7 +177,7 @@ async fn the_live_window_opens_with_an_inbound_message() {
     assert_eq!(send("auto").await.expect(200).json()["plan"]["channel"], "sms");
 }
 
-/// Instagram carries nothing at all to who has not written lately, not even a template, which is a text there.
+/// Instagram sends nothing outside the window, not even a template, which is sent as text.
 #[tokio::test]
 async fn instagram_has_a_window_of_its_own() {
     for backend in Backend::all() {

@@ -1,12 +1,12 @@
-//! The sandbox: what each recipient makes happen.
+//! The sandbox: effects of each recipient.
 
 use std::time::Duration;
 
 use nuncio_testkit::{Backend, TestApp, repository_file};
 use serde_json::{Value, json};
 
-/// A row of the table in docs/guide/src/api/sandbox.md: what stands behind `+1<area>55500` and `9000000`, the name before `@`, and what comes of a message in
-/// the end. The last column names the channels that do something else.
+/// A row of the table in docs/guide/src/api/sandbox.md: the digits after `+1<area>55500` and `9000000`, the name before `@`, and the final
+/// status of a message. The last column lists channels with other results.
 type Row = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const ROWS: &[Row] = &[
@@ -30,8 +30,8 @@ const ROWS: &[Row] = &[
     ("", "complaint", "delivered; suppressed complaint", &[]),
 ];
 
-/// What a message to `to` comes to, and what its recipient does.
-async fn played(app: &TestApp, to: &str, channel: &str) -> String {
+/// Returns the final status of a message to `to`, and what its recipient does.
+async fn outcome_of(app: &TestApp, to: &str, channel: &str) -> String {
     let mut body = json!({"to": to, "channel": channel, "text": "hello", "validitySeconds": 300, "fallbackEnabled": false});
     if channel == "email" {
         body["subject"] = "s".into();
@@ -68,7 +68,7 @@ async fn every_row_of_the_table_plays_on_every_channel() {
     for (number, name, plain, others) in ROWS {
         let mut cases = Vec::new();
         if !number.is_empty() {
-            // A number of its own for each channel: an opt-out covers all channels of a number.
+            // A different number for each channel: an opt-out applies to all channels of a number.
             cases.extend([("sms", 212), ("whatsapp", 213)].map(|(channel, area)| (channel, format!("+1{area}55500{number}"))));
             cases.extend(["telegram", "instagram"].map(|channel| (channel, format!("9000000{number}"))));
         }
@@ -77,7 +77,7 @@ async fn every_row_of_the_table_plays_on_every_channel() {
         }
         for (channel, to) in cases {
             let wanted = others.iter().find(|(other, _)| *other == channel).map_or(*plain, |(_, wanted)| wanted);
-            assert_eq!(played(&app, &to, channel).await, wanted, "{channel} {to}");
+            assert_eq!(outcome_of(&app, &to, channel).await, wanted, "{channel} {to}");
         }
     }
 }
@@ -110,7 +110,7 @@ async fn a_connection_that_changes_twice_at_one_moment_is_opened_twice() {
         let app = TestApp::on(backend).await;
         let sender = app.get("/v1/senders").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();
         let path = format!("/v1/senders/{sender}/channels/sms");
-        // The clock stands still.
+        // The clock does not move.
         for (settings, status) in [(json!({}), "delivered"), (json!({"fails": "unreachable"}), "sending"), (json!({}), "delivered")] {
             app.request("PUT", &path, Some(json!({"kind": "sim", "settings": settings}))).await.expect(200);
             assert_eq!(sent(&app, "+34600111222").await["status"], status, "{settings}");

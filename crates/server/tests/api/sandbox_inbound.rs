@@ -1,4 +1,4 @@
-//! `POST /v1/sandbox/inbound`: recipients do what a test tells them.
+//! `POST /v1/sandbox/inbound`: simulated recipients.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const PATH: &str = "/v1/sandbox/inbound";
 const NUMBER: &str = "+34600111222";
-/// Who writes by which channel.
+/// Recipients by channel.
 const PEOPLE: [(&str, &str); 5] =
     [("sms", NUMBER), ("whatsapp", NUMBER), ("telegram", "4711"), ("instagram", "4711"), ("email", "ada@gmail.com")];
 
@@ -21,14 +21,14 @@ async fn play(app: &TestApp, body: Value) -> Value {
     message
 }
 
-/// The paths that a 400 names.
+/// Returns the paths in a 400.
 async fn refused(app: &TestApp, body: Value) -> Vec<String> {
     let answer = app.post(PATH, body).await.expect(400).json();
     let errors = answer["details"]["errors"].as_array().cloned().unwrap_or_default();
     errors.iter().map(|e| text(&e["path"]).to_owned()).collect()
 }
 
-/// Types of all events, oldest first.
+/// Returns the types of all events, oldest first.
 async fn events(app: &TestApp) -> Vec<String> {
     let page = app.get("/v1/events?limit=100").await.expect(200).json();
     page["items"].as_array().expect("items").iter().rev().map(|e| text(&e["type"]).to_owned()).collect()
@@ -40,7 +40,7 @@ async fn send(app: &TestApp, body: Value) -> String {
     id
 }
 
-/// A message of one channel.
+/// Returns a message for a channel.
 fn to(channel: &str, to: &str) -> Value {
     let mut body = json!({"to": to, "channel": channel, "text": "hello", "fallbackEnabled": false});
     if channel == "email" {
@@ -127,7 +127,7 @@ async fn a_tap_names_what_was_tapped() {
             _ => json!({"buttons": [{"id": "pm", "title": "Noon"}]}),
         };
         assert_eq!((text(&row["text"]), &row["content"]), ("Noon", &wanted), "{channel}");
-        // Somebody else has no such message, nor has the same person by another channel.
+        // Other recipients do not have this message, nor does the same one on another channel.
         let other = if channel == "whatsapp" { "+34600111333" } else { "4712" };
         assert_eq!(refused(&app, json!({"channel": channel, "from": other, "buttonId": "yes"})).await, ["buttonId"]);
         // A message can be named.
@@ -236,7 +236,7 @@ async fn it_comes_to_the_sender_that_is_written_to() {
     for unknown in ["+34600999777", "+12025550143", "snd_00000000000000000000000000", "desk@example.com"] {
         assert_eq!(refused(&app, write(json!(unknown))).await, ["to"], "{unknown}");
     }
-    // Whom a message is read from or reacted to is known by the message.
+    // The message determines who reads it or reacts to it.
     let auth = format!("Bearer {}", app.test_key);
     let headers = [("authorization", auth.as_str()), ("service-sender", text(&desk))];
     let sent = app.send("POST", "/v1/messages", &headers, Some(to("whatsapp", NUMBER))).await.expect(202).json();

@@ -1,4 +1,4 @@
-//! Schedules, validity, cancelling.
+//! Scheduling, expiry and cancelling of messages.
 
 use std::time::Duration;
 

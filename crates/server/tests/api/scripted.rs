@@ -1,4 +1,4 @@
-//! A provider that does as the test says.
+//! A scripted provider.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use nuncio_testkit::{Backend, Options, TestApp};
 
 static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: nuncio_channel::Receipts::Never, window: 8 };
 
-/// The simulator under another name: a provider of every channel for the live environment, which refuses `sim`.
+/// The simulator under another name: a provider of all channels for the live environment, which rejects `sim`.
 #[derive(Debug)]
 struct StandIn;
 
@@ -37,13 +37,13 @@ impl AdapterFactory for StandIn {
     }
 }
 
-/// A server whose live environment knows the provider `stand_in`.
+/// Starts a server whose live environment has the provider `stand_in`.
 pub(crate) async fn with_stand_in(backend: Backend) -> TestApp {
     let registry = Registry::new(vec![Arc::new(SimFactory), Arc::new(StandIn)]);
     TestApp::with(backend, Options { registry, ..Options::default() }).await
 }
 
-/// A provider that answers what the test has written down of templates, and remembers what it was asked. To messages no answer comes.
+/// A provider with scripted responses about templates, which records requests. It does not respond to messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scripted(Arc<Mutex<Script>>);
 
@@ -51,7 +51,7 @@ pub(crate) struct Scripted(Arc<Mutex<Script>>);
 struct Script {
     submits: VecDeque<Result<String, Failure>>,
     statuses: VecDeque<Result<Decision, Failure>>,
-    /// What was asked: `submit`, or the provider's id.
+    /// Requests: `submit`, or the provider's id.
     asked: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl Scripted {
         (script.submits, script.statuses) = (submits.into(), statuses.into());
     }
 
-    /// What was asked since this was last asked.
+    /// Returns the requests since the last call.
     pub(crate) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().expect("no panic").asked)
     }

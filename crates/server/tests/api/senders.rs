@@ -1,4 +1,4 @@
-//! Senders: made, changed, listed, removed, copied.
+//! Senders: created, updated, listed, deleted, copied.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -210,7 +210,7 @@ async fn pages_show_each_sender_once_and_no_other_world() {
     let app = TestApp::start().await;
     for n in 0..4 {
         make(&app, json!({"name": format!("s{n}")})).await;
-        app.clock.advance(Duration::from_millis(1)); // ids of one millisecond have no order
+        app.clock.advance(Duration::from_millis(1)); // ids of the same millisecond have no order
     }
     live(&app, "POST", "/v1/senders", Some(json!({"name": "elsewhere"}))).await.expect(201);
     let (mut names, mut cursor) = (Vec::new(), String::new());
@@ -320,7 +320,7 @@ async fn a_sender_goes_only_when_nothing_needs_it() {
         for _ in 0..2 {
             let refused = app.request("DELETE", &path(&made), None).await.expect(400).json();
             assert_eq!(refused["details"]["reason"], "queued_messages");
-            app.advance(Duration::from_secs(300)).await; // long ago, or just now: it counts
+            app.advance(Duration::from_secs(300)).await; // long ago or just now, it counts
         }
         app.request("POST", &format!("/v1/messages/{message}/cancel"), None).await.expect(200);
         let answer = app.request("DELETE", &path(&made), None).await.expect(204);
@@ -385,7 +385,7 @@ async fn set_up_is_carried_over_to_the_other_world() {
         assert_eq!((&copied["webhook"]["url"], &copied["webhook"]["events"]), (&made["webhook"]["url"], &made["webhook"]["events"]));
         let profile = format!("{}/profile", path(&copied));
         live(&app, "GET", &profile, None).await.expect(400);
-        // The provider that is connected at last is told of the profile.
+        // The provider gets the profile when it is finally connected.
         live(&app, "PUT", &format!("{}/channels/whatsapp", path(&copied)), Some(json!({"kind": "stand_in"}))).await.expect(201);
         let profile = live(&app, "GET", &profile, None).await.expect(200).json();
         assert_eq!((&profile["profile"]["about"], &profile["profile"]["vertical"]), (&json!("hello"), &json!("RETAIL")));

@@ -1,4 +1,4 @@
-//! How often the database is asked. PostgreSQL counts; both databases run the same look-ups.
+//! Number of database queries. PostgreSQL counts them; both databases run the same ones.
 
 use nuncio_domain::Channel;
 use nuncio_testkit::{Backend, Options, TestApp};
@@ -12,7 +12,7 @@ async fn counting() -> Option<TestApp> {
     Some(TestApp::with(backend, Options { counts_statements: true, ..Options::default() }).await)
 }
 
-/// Contacts of which two each have the same name, one by phone and one by email, so that merging them is suggested.
+/// Creates contacts in pairs with the same name, one with a phone and one with an email address, so that merging is suggested.
 async fn pairs(app: &TestApp, range: std::ops::Range<u32>) {
     for number in range {
         let name = format!("Ada {}", number / 2);
@@ -27,7 +27,7 @@ async fn a_page_of_contacts_takes_as_many_statements_however_long_it_is() {
     let Some(app) = counting().await else { return };
     pairs(&app, 0..4).await;
     let page = async || assert_eq!(list(&app).await[0]["suggestedMergeWith"].as_str().map(|id| &id[..4]), Some("con_"));
-    page().await; // The key is known from now on.
+    page().await; // The key is now cached.
     let few = app.statements(page()).await;
     pairs(&app, 4..50).await;
     let many = app.statements(page()).await;
@@ -59,7 +59,7 @@ async fn the_recipients_of_a_broadcast_are_looked_up_together() {
         let id = draft(&app, json!({"name": "News", "channel": "smart", "text": "Hello from Acme"})).await;
         add(&app, &id, phones(count)).await;
         let path = format!("/v1/broadcasts/{id}/estimate");
-        app.get(&path).await.expect(200); // Caches are filled from now on.
+        app.get(&path).await.expect(200); // Caches are now filled.
         let ran = app.statements(async { assert_eq!(app.get(&path).await.expect(200).json()["recipients"], count) }).await;
         ran.values().sum::<i64>()
     };

@@ -1,4 +1,4 @@
-//! The event log as server-sent events, read from the answer frame by frame.
+//! The event log as server-sent events, read frame by frame.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use nuncio_domain::Environment;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
 
-/// How long a frame may take. Only a test that fails waits for so long.
+/// Maximum wait for a frame, reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One event of the stream.
+/// An event of the stream.
 #[derive(Clone, PartialEq, Debug, Default)]
 struct Frame {
     id: String,
@@ -19,7 +19,7 @@ struct Frame {
     data: Value,
 }
 
-/// A stream that is being read.
+/// A stream being read.
 struct Frames {
     body: Body,
     read: String,
@@ -31,7 +31,7 @@ impl Frames {
         Self::open_at(app, key, after, "/v1/events").await
     }
 
-    /// The same with a query.
+    /// Opens a stream at a path with a query.
     async fn open_at(app: &TestApp, key: &str, after: Option<&str>, path: &str) -> Self {
         let auth = format!("Bearer {key}");
         let mut headers = vec![("authorization", auth.as_str()), ("accept", "text/event-stream")];
@@ -41,7 +41,7 @@ impl Frames {
         Self { body: answer.into_body(), read: String::new() }
     }
 
-    /// The next frame; `None` when the stream has ended.
+    /// Returns the next frame; `None` at the end of the stream.
     async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some((block, rest)) = self.read.split_once("\n\n") {
@@ -90,7 +90,7 @@ async fn send(app: &TestApp) {
 async fn events_are_streamed_as_they_are_listed_and_resumed() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
-        send(&app).await; // before: not told
+        send(&app).await; // earlier: not sent
         let mut stream = Frames::open(&app, &app.test_key, None).await;
         send(&app).await;
         let frames = stream.take(4).await;
@@ -112,7 +112,7 @@ async fn events_are_streamed_as_they_are_listed_and_resumed() {
             let answer = app.send("GET", "/v1/events", &headers, None).await.expect(400).json();
             assert_eq!(answer["details"]["errors"][0]["path"], "header.Last-Event-ID");
         }
-        // The other world's stream does not take this one's ids.
+        // The other environment's stream rejects these ids.
         let live = format!("Bearer {}", app.live_key);
         let headers = [("authorization", live.as_str()), ("accept", "text/event-stream"), ("last-event-id", all[0].id.as_str())];
         app.send("GET", "/v1/events", &headers, None).await.expect(400);
@@ -151,7 +151,7 @@ async fn a_revoked_key_ends_its_stream() {
         assert_eq!(stream.next().await, None, "at once, where it is revoked");
         app.send("GET", "/v1/events", &[("authorization", &format!("Bearer {here}"))], None).await.expect(401);
 
-        // Another node writes it into the database: this one looks there once a second.
+        // Another node stores it: this node checks the database once a second.
         let mut stream = Frames::open(&app, &elsewhere, None).await;
         let id = app.node.core.keys().authenticate(&elsewhere).await.expect("a caller").key;
         let mut tx = app.store().begin().await.expect("a transaction");

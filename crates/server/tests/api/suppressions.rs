@@ -1,4 +1,4 @@
-//! Suppressions: entered, listed, lifted; and the words by which recipients make and lift them.
+//! Suppressions: added, listed, removed, also by recipients' keywords.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn suppressions(app: &TestApp) -> Vec<Value> {
     app.get("/v1/suppressions").await.expect(200).json()["items"].as_array().expect("a page").clone()
 }
 
-/// Status and error of a message that is sent now.
+/// Sends a message; returns its status and error.
 async fn outcome(app: &TestApp, body: Value) -> (String, String) {
     app.clock.advance(Duration::from_millis(1));
     let id = app.send_message(body).await;
@@ -39,7 +39,7 @@ async fn reaches(app: &TestApp, to: &str, channel: &str) -> bool {
     }
 }
 
-/// Texts of all messages to somebody, newest first.
+/// Returns the texts of all messages to a recipient, newest first.
 async fn sent_to(app: &TestApp, to: &str) -> Vec<Value> {
     let page = app.get(&format!("/v1/messages?to={}&direction=outbound", to.replace('+', "%2B"))).await.expect(200).json();
     page["items"].as_array().expect("a page").clone()

@@ -1,4 +1,4 @@
-//! Templates: making them, having them approved, and sending messages made from them.
+//! Templates: creation, approval, and messages made from them.
 
 use std::time::Duration;
 
@@ -130,7 +130,7 @@ async fn a_submitted_template_is_decided_and_told() {
         let template = app.get(&format!("/v1/templates/{refused}")).await.json();
         assert_eq!(template["status"], "rejected");
         assert!(template["rejectionReason"].is_string(), "{template}");
-        submit(&app, &refused).await; // may be handed in again
+        submit(&app, &refused).await; // can be submitted again
         let undecided = make(&app, json!({"name": "pending_for_ever", "language": "en", "body": "x"})).await;
         submit(&app, &undecided).await;
         app.advance(Duration::from_secs(7 * 86_400)).await;
@@ -199,7 +199,7 @@ async fn whatsapp_carries_approved_templates_only() {
     assert_eq!(app.message(&sent).await["status"], "delivered");
     let auto = app.message(&app.send_message(message("+34600111222", "auto", &id)).await).await;
     assert_eq!(auto["channel"], "whatsapp");
-    // Closed windows do not matter to templates; what WhatsApp cannot deliver falls back to the text.
+    // Closed windows do not affect templates. If WhatsApp cannot deliver, the text is sent as fallback.
     let fallen = app.send_message(message("+12125550002", "whatsapp", &id)).await;
     app.drain().await;
     let fallen = app.message(&fallen).await;
@@ -258,7 +258,7 @@ async fn an_approved_template_stays_in_use_until_its_new_version_is_approved() {
         assert_eq!((&edited["status"], &edited["version"], &edited["approvedVersion"]), (&json!("draft"), &json!(2), &json!(1)));
         assert_eq!((&edited["variables"], edited.get("smsBody"), &edited["footer"]), (&json!(["1", "2"]), None, &json!("Acme")));
         assert_eq!(app.get(&path).await.expect(200).json(), edited);
-        // Messages are made from what was approved, by every channel.
+        // All channels send what was approved.
         let text_by = async |channel: &str, variables: Value, status: u16| {
             let body = json!({"to": "+34600111222", "channel": channel, "messageType": "template",
                 "content": {"templateId": id, "templateVariables": variables}});
@@ -271,7 +271,7 @@ async fn an_approved_template_stays_in_use_until_its_new_version_is_approved() {
         let approved = app.get(&path).await.expect(200).json();
         assert_eq!((&approved["status"], &approved["version"], &approved["approvedVersion"]), (&json!("approved"), &json!(2), &json!(2)));
         assert_eq!(text_by("sms", json!({"1": "Ada", "2": "Acme"}), 202).await, "Dear Ada of Acme\n\nAcme");
-        // A version that WhatsApp refuses takes nothing away.
+        // A version that WhatsApp rejects does not replace the approved one.
         change(json!({"body": "reject {{1}} {{2}}"})).await;
         submit(&app, &id).await;
         let rejected = app.get(&path).await.expect(200).json();
@@ -289,7 +289,7 @@ async fn an_approved_template_stays_in_use_until_its_new_version_is_approved() {
 async fn a_change_of_a_template_is_held_to_its_rules() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
-        // The simulator never decides on a template of this name.
+        // The simulator never decides on a template with this name.
         let id = make(&app, json!({"name": "pending", "language": "en", "body": "Hello {{1}}"})).await;
         let path = format!("/v1/templates/{id}");
         for (change, fault) in [
@@ -307,7 +307,7 @@ async fn a_change_of_a_template_is_held_to_its_rules() {
         }
         let changed = app.request("PATCH", &path, Some(json!({"whatsappCategory": "MARKETING"}))).await.expect(200).json();
         assert_eq!((&changed["category"], &changed["version"], &changed["status"]), (&json!("MARKETING"), &json!(2), &json!("draft")));
-        // A draft that was never approved is used as it is.
+        // A draft that was never approved is used as is.
         let body = json!({"to": "+34600111222", "channel": "sms", "messageType": "template",
             "content": {"templateId": id, "templateVariables": {"1": "Ada"}}});
         app.request("PATCH", &path, Some(json!({"body": "Dear {{1}}"}))).await.expect(200);

@@ -1,4 +1,4 @@
-//! Templates whose provider tells nothing by itself: it is asked.
+//! Templates of a provider that is polled for decisions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn down() -> Failure {
     Failure::own(FailureCode::Undeliverable, "the provider does not answer")
 }
 
-/// A live world with the scripted provider, and a template in it.
+/// Starts a live environment with the scripted provider and a template.
 async fn app(backend: Backend) -> (TestApp, Scripted, String) {
     let scripted = Scripted::default();
     let options = Options { registry: Registry::new(vec![Arc::new(scripted.clone())]), ..Options::default() };
@@ -84,7 +84,7 @@ async fn what_could_not_be_handed_in_is_handed_in_again() {
         submit(&app, &id).await;
         app.advance(Duration::from_secs(60)).await;
         assert_eq!((scripted.asked(), status(&app, &id).await.as_str()), (vec!["submit".to_owned(); 2], "pending"));
-        // Whoever is there when its time comes does it.
+        // Any live node does it when it is due.
         app.crash().await;
         app.advance(Duration::from_secs(900)).await;
         assert_eq!((scripted.asked(), status(&app, &id).await.as_str()), (vec!["submit".to_owned()], "pending"));
@@ -93,7 +93,7 @@ async fn what_could_not_be_handed_in_is_handed_in_again() {
         let template = live(&app, "GET", &format!("/v1/templates/{id}"), None).await.expect(200).json();
         assert_eq!((&template["status"], &template["rejectionReason"]), (&json!("rejected"), &json!(reason)));
 
-        // A refusal is the end of it; another submission begins anew.
+        // A rejection ends polling; another submission restarts it.
         let refused = Failure::own(FailureCode::ContentRejected, "not this word");
         scripted.will(vec![Err(refused), Ok("p3".to_owned())], vec![Ok(Decision::Approved)]);
         submit(&app, &id).await;

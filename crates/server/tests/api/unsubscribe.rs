@@ -1,4 +1,4 @@
-//! Taking leave by the link of a mail.
+//! Unsubscribing by the link in an email.
 
 use nuncio_domain::TenantId;
 use nuncio_testkit::{Backend, TestApp, TestResponse};
@@ -72,7 +72,7 @@ async fn links_that_were_not_made_here_do_nothing() {
         app.raw("GET", path, &[], Vec::new()).await.expect(404);
     }
     assert!(suppressions(&app).await.is_empty());
-    // Guesses are counted, and those who have a good link are not disturbed by them.
+    // Guesses are limited, without affecting valid links.
     let mut last = 404;
     for _ in 0..100 {
         last = click(&app, &wrong[0]).await.status.as_u16();

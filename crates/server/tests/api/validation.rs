@@ -1,9 +1,9 @@
-//! Bad input: told field by field, all of it at once, and nothing is written.
+//! Invalid input: all field errors at once, and nothing is stored.
 
 use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
-/// The paths that a request is refused for.
+/// Returns the paths in a rejection.
 async fn faults(app: &TestApp, body: Value) -> Vec<String> {
     let answer = app.post("/v1/messages", body.clone()).await;
     assert_eq!(answer.status.as_u16(), 400, "{body} → {}", answer.text);
@@ -214,7 +214,7 @@ fn base64_of(bytes: usize) -> String {
     "AAAA".repeat(bytes / 3)
 }
 
-/// A name is read by people, in lists and at terminals: it must look like what it is.
+/// People read names in lists and terminals: a name must not be deceptive.
 // holds: errors.names
 #[tokio::test]
 async fn names_are_one_line_without_control_characters() {
@@ -275,7 +275,7 @@ async fn names_are_one_line_without_control_characters() {
     }
 }
 
-/// Of a text message, of the words above choices, and of a caption alike.
+/// In texts, above choices, and in captions.
 // holds: messages.blank
 #[tokio::test]
 async fn a_text_of_blanks_is_no_text() {
@@ -300,7 +300,7 @@ async fn a_text_of_blanks_is_no_text() {
     app.post("/v1/messages", json!({"to": "a@example.org", "subject": "s", "htmlBody": "<p>x</p>", "text": " "})).await.expect(202);
 }
 
-/// The API is strict, and says what would be right.
+/// The API is strict, and states valid values.
 // holds: messages.to.meant
 #[tokio::test]
 async fn a_number_in_another_form_gets_the_one_that_was_meant() {

@@ -1,4 +1,4 @@
-//! Where events are posted to, and the secrets that sign.
+//! Webhook endpoints and signing secrets.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ async fn put(app: &TestApp, body: Value) -> TestResponse {
     app.request("PUT", "/v1/webhook", Some(body)).await
 }
 
-/// Where the test world's webhooks lead to, and what signs there.
+/// Returns the endpoints of the test environment with their secrets.
 async fn targets(app: &TestApp) -> Vec<Target> {
     let mut tx = app.store().read().await.expect("a reader");
     let world = tx.load_tenant(app.tenant()).await.expect("a look").expect("the world");
@@ -19,7 +19,7 @@ async fn targets(app: &TestApp) -> Vec<Target> {
     std::iter::once(None).chain(senders).filter_map(|of| targets.find(of).cloned()).collect()
 }
 
-/// The secrets that sign right now, where there is at most one webhook.
+/// Returns the current signing secrets, with at most one webhook.
 async fn signing(app: &TestApp) -> Vec<String> {
     let mut targets = targets(app).await;
     assert!(targets.len() <= 1, "{targets:?}");
@@ -189,7 +189,7 @@ async fn what_is_set_up_is_posted_to_and_what_is_removed_is_not() {
             app.post("/v1/messages", json!({"to": "+34600111222", "text": "x"})).await.expect(202);
             app.drain().await;
         };
-        send().await; // nobody is told
+        send().await; // no webhook gets it
         app.request("PATCH", &path, Some(json!({"webhookUrl": receiver.url, "webhookEvents": ["message.delivered"]}))).await.expect(200);
         send().await;
         assert_eq!(receiver.got().len(), 1);
@@ -206,7 +206,7 @@ async fn what_is_set_up_is_posted_to_and_what_is_removed_is_not() {
     }
 }
 
-/// As addresses of such places are. Which setting permits them is said.
+/// Literal addresses of such networks. The error names the setting that permits them.
 // holds: webhooks.guard
 #[tokio::test]
 async fn names_that_lead_inside_are_refused_when_they_are_set() {

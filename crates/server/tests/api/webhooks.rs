@@ -1,4 +1,4 @@
-//! Webhooks: signed, in order, tried again, and nobody delays anybody.
+//! Webhooks: signed, in order, retried, and independent of each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -36,7 +36,7 @@ async fn send(app: &TestApp, to: &str) -> String {
 async fn a_message_is_told_from_its_birth_to_its_arrival() {
     for backend in Backend::all() {
         let app = app(backend).await;
-        // Verifiers compare with the present.
+        // Verifiers compare with the current time.
         let present = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis() as i64;
         app.advance(Duration::from_millis((present - app.node.core.ids().clock.now().millis()) as u64)).await;
         let receiver = Receiver::start().await;
@@ -166,7 +166,7 @@ async fn an_endpoint_that_is_gone_is_switched_off() {
     assert_eq!(receiver.got().len(), 1, "nothing more is posted");
 }
 
-/// Whatever was on its way at that moment: posted, behind another event of its message, or waiting for a free place.
+/// Whatever its state at that moment: posted, behind another event of its message, or waiting for capacity.
 // holds: webhooks.gone
 #[tokio::test]
 async fn what_was_for_an_endpoint_that_is_gone_is_dead_at_once() {
@@ -199,7 +199,7 @@ async fn what_was_for_an_endpoint_that_is_gone_is_dead_at_once() {
     }
 }
 
-/// Its operator can tell at once what it will not get.
+/// Its operator can see at once what will be missing.
 #[tokio::test]
 async fn what_waits_for_a_webhook_that_is_switched_off_is_dead_at_once() {
     let app = app(Backend::Sqlite).await;
@@ -306,7 +306,7 @@ async fn the_log_is_paged_newest_first_without_gaps() {
     }
 }
 
-/// Without waiting for webhooks.
+/// Waits for the message without waiting for webhooks.
 async fn until_delivered(app: &TestApp, id: &str) {
     while app.message(id).await["status"] != "delivered" {
         app.node.tick().await.expect("dispatch");
@@ -314,7 +314,7 @@ async fn until_delivered(app: &TestApp, id: &str) {
     }
 }
 
-/// The sequences of the events of each message, in the order in which each came first.
+/// Returns the event sequences of each message, in the order of first arrival.
 fn heard(posts: &[Posted]) -> BTreeMap<String, Vec<i64>> {
     let mut heard: BTreeMap<String, Vec<i64>> = BTreeMap::new();
     for json in posts.iter().map(Posted::json) {
@@ -336,14 +336,14 @@ async fn what_piled_up_is_told_in_order() {
         let told = [EventType::MessageQueued, EventType::MessageSending, EventType::MessageDelivered];
         hook(&app, Some(default_sender(&app).await), &receiver.url, &told).await;
         receiver.hold(true);
-        // More events than are written at a time.
+        // More events than are stored at a time.
         for n in 0..300 {
             let id = send(&app, &format!("+34600111{n:03}")).await;
             until_delivered(&app, &id).await;
             app.clock.advance(Duration::from_millis(1));
         }
         app.node.tick().await.expect("dispatch");
-        // Those that waited for so long are written as deliveries to come: some in this round, the rest in the next ones.
+        // Events that waited this long are stored as pending deliveries: some in this round, the rest in the next ones.
         app.clock.advance(Duration::from_secs(2));
         app.node.tick().await.expect("dispatch");
         if crashes {
@@ -369,7 +369,7 @@ async fn a_new_reader_reads_on_before_it_makes_what_was_put_off() {
         let told = [EventType::MessageQueued, EventType::MessageSending, EventType::MessageDelivered];
         let other = app.post("/v1/senders", json!({"name": "other"})).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
         hook(&app, other.parse().ok(), &receiver.url, &told).await;
-        // More of the log than is read at a time, and of no interest to the webhook.
+        // More of the log than is read at a time, without events for the webhook.
         for n in 0..300 {
             send(&app, &format!("+34600111{n:03}")).await;
             app.drain().await;
@@ -383,7 +383,7 @@ async fn a_new_reader_reads_on_before_it_makes_what_was_put_off() {
             app.clock.advance(Duration::from_secs(2));
             app.node.tick().await.expect("dispatch");
         }
-        // The node dies when of all this only the second event was written.
+        // The node dies when only the second event was stored.
         app.sql("DELETE FROM deliveries WHERE sequence <> 2").await;
         app.sql("UPDATE webhook_cursors SET position = 0, entry = 0").await;
         let before = receiver.got().len();
@@ -402,7 +402,7 @@ async fn a_dead_endpoint_delays_nobody() {
         let (dead, alive) = (Receiver::start().await, Receiver::start().await);
         dead.always(Some(500));
         let other = app.post("/v1/senders", json!({"name": "other"})).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
-        // Several events of each message: some wait behind the one that fails.
+        // Several events per message: some wait behind a failing one.
         let told = [EventType::MessageQueued, EventType::MessageSending, EventType::MessageDelivered];
         hook(&app, Some(default_sender(&app).await), &dead.url, &told).await;
         hook(&app, other.parse().ok(), &alive.url, &[EventType::MessageDelivered]).await;
@@ -436,7 +436,7 @@ async fn the_log_can_be_followed_and_resumed() {
         let (all, end) = app.node.core.events().after(&caller, &EventFilter::default(), begin, 100).await.expect("events");
         assert_eq!(all.len(), 12);
         assert_eq!(app.node.core.events().after(&caller, &EventFilter::default(), end, 100).await.expect("events").0.len(), 0);
-        // From any event on, the next is the next: also in the middle of a row.
+        // After any event, the next one follows: also in the middle of a row.
         for (n, (token, _)) in all.iter().enumerate() {
             let seen = app.node.core.events().seen(&caller, token).expect("a token of the stream");
             let (rest, _) = app.node.core.events().after(&caller, &EventFilter::default(), seen, 100).await.expect("events");

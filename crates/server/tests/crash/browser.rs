@@ -1,4 +1,4 @@
-//! The pages in Chromium, gone through as people do by `peers/browser.mjs`.
+//! Runs `peers/browser.mjs`, which uses all pages in Chromium.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use crate::clients::node_modules;
 use crate::server::Install;
 
-/// How long the walk may take.
+/// Maximum duration of the run.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Where pictures of all pages end: `NUNCIO_TEST_PICTURES`, or the folder `pictures` beside the binaries.
+/// Returns the folder for screenshots of all pages: `NUNCIO_TEST_PICTURES`, or `pictures` next to the binaries.
 fn pictures() -> PathBuf {
     let beside = || PathBuf::from(env!("CARGO_BIN_EXE_nuncio")).with_file_name("pictures");
     std::env::var_os("NUNCIO_TEST_PICTURES").map_or_else(beside, PathBuf::from)
@@ -30,7 +30,7 @@ async fn heavy_browser_walk() {
     let key = install.keys().await.of(Environment::Test).to_owned();
     let server = install.start(&[]).await;
     let (_, link) = install.run(&["people", "link"]).await;
-    // The link has the address that the server is known by; here it is another.
+    // The link has the server's configured address, which differs here.
     let link = link["link"].as_str().and_then(|link| link.split_once("/begin/")).expect("a link").1;
     let base = format!("http://{}", server.address);
     std::fs::copy(repository().join("peers/browser.mjs"), folder.path().join("browser.mjs")).expect("copied");

@@ -1,4 +1,4 @@
-//! A cancel stops a broadcast within a second, however much of it is under way.
+//! A cancel stops a broadcast within a second, however much of it is in flight.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,9 +14,9 @@ use crate::server::Install;
 use crate::sink::{BROADCAST, Sink};
 
 const RECIPIENTS: usize = 20_000;
-/// Mails that the relay has when the cancel comes.
+/// Emails accepted by the relay before the cancel.
 const BEFORE: usize = 300;
-/// After the cancel was answered.
+/// Time after the response to the cancel.
 const STOPS: Duration = Duration::from_secs(1);
 const SETTLES: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(60);

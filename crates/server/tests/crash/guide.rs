@@ -1,8 +1,8 @@
-//! The commands of the guide, run as a reader would run them.
+//! Runs the commands of the guide like a reader.
 //!
-//! All `sh` blocks of a page run in order, in one shell and an empty folder. `sh,norun` marks a block that needs something that is not
-//! here; `sh,server` one command that keeps running, until the page ends. A page without one gets a server that `quickstart` started; `sh,postgres` one that needs the URL of an empty PostgreSQL
-//! database in `DATABASE_URL`.
+//! All `sh` blocks of a page run in order, in one shell and an empty folder. `sh,norun` marks a block with missing requirements;
+//! `sh,server` a command that runs until the page ends; `sh,postgres` a block that needs the URL of an empty PostgreSQL database in
+//! `DATABASE_URL`. A page without `sh,server` gets a server started by `quickstart`.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -16,19 +16,19 @@ use tokio::time::timeout;
 
 use crate::clients::node_modules;
 
-/// How long the commands of a page may take.
+/// Maximum duration of a page's commands.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The address that the guide writes.
+/// The server's address in the guide.
 pub(crate) const ADDRESS: &str = "127.0.0.1:8025";
 
-/// A block of code: its language, its other tags, and its text.
+/// A code block: its language, further tags, and text.
 pub(crate) struct Block {
     pub(crate) language: String,
     pub(crate) tags: Vec<String>,
     pub(crate) text: String,
 }
 
-/// The blocks of code of a page.
+/// Returns the code blocks of a page.
 pub(crate) fn blocks(markdown: &str) -> Vec<Block> {
     let (mut found, mut lines) = (Vec::new(), markdown.lines());
     while let Some(line) = lines.next() {
@@ -45,7 +45,7 @@ pub(crate) fn blocks(markdown: &str) -> Vec<Block> {
     found
 }
 
-/// The script of a page; `None` if it has nothing to run.
+/// Returns the script of a page; `None` without commands.
 fn script(markdown: &str, address: &str, own_server: bool, has_postgres: bool) -> Option<String> {
     let mut script = "set -euo pipefail\nset -x\n".to_owned();
     if own_server {
@@ -69,7 +69,7 @@ fn script(markdown: &str, address: &str, own_server: bool, has_postgres: bool) -
     any.then_some(script)
 }
 
-/// Starts a server, and waits until it can be used. After `quickstart`, its test key is in `KEY`.
+/// Returns the commands that start a server and wait until it is ready. After `quickstart`, `KEY` is its test key.
 fn server(command: &str, address: &str) -> String {
     let mut script = format!(
         "{command} >server.log 2>&1 &\nserver=$!\ntrap 'kill $server; wait $server || true' EXIT\n\
@@ -105,7 +105,7 @@ async fn run(page: &Path) {
     let child = command.spawn().expect("bash runs");
     let group = child.id().expect("it runs");
     let output = timeout(PATIENCE, child.wait_with_output()).await;
-    // A page that failed half-way leaves what it started in the background.
+    // A page that failed half-way leaves its processes running.
     let _ = Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).stderr(Stdio::null()).status().await;
     let Ok(output) = output else { panic!("{}: its commands did not end in time", page.display()) };
     let output = output.expect("it can be waited for");
@@ -118,14 +118,14 @@ async fn run(page: &Path) {
 #[ignore = "heavy: needs bash, curl and sqlite3"]
 async fn heavy_guide_commands() {
     for page in pages() {
-        // The commands of that page make clients, which have tests of their own.
+        // That page generates clients, which have separate tests.
         if !page.ends_with("api/clients.md") {
             run(&page).await;
         }
     }
 }
 
-/// Every page of the guide.
+/// Returns all pages of the guide.
 fn pages() -> Vec<PathBuf> {
     let (mut folders, mut pages) = (vec![repository().join("docs/guide/src")], Vec::new());
     while let Some(folder) = folders.pop() {
@@ -142,7 +142,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// What is shown as JSON is JSON, what is shown of `nuncio.toml` is accepted, and each block is of a language that a test runs or reads.
+/// Blocks of JSON must parse, `nuncio.toml` must be accepted, and every block must have a language that a test runs or parses.
 #[test]
 fn guide_blocks_are_what_they_say() {
     let mut seen = 0;
@@ -162,7 +162,7 @@ fn guide_blocks_are_what_they_say() {
                 "python" | "typescript" | "go" | "rust" => {
                     assert!(page.ends_with("verify.md") || page.ends_with("clients.md"), "no test runs this. {at}");
                 }
-                // Files of other programs, and drawings.
+                // Files of other programs, and diagrams.
                 "toml" | "ini" | "nginx" | "text" | "" => {}
                 other => panic!("{other} is a language that no test knows. {at}"),
             }
@@ -172,11 +172,11 @@ fn guide_blocks_are_what_they_say() {
     assert!(seen > 60, "{seen}");
 }
 
-/// The secret of the requests below, and another.
+/// The secret of the requests below, and another one.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const OTHER: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
-/// A request to verify: its name, whether it is genuine, the secret, its headers and its body.
+/// A request to verify: name, whether it is genuine, secret, headers, body.
 type Request = (&'static str, bool, &'static str, BTreeMap<&'static str, String>, &'static str);
 
 fn requests() -> Vec<Request> {
@@ -202,7 +202,7 @@ fn requests() -> Vec<Request> {
     ]
 }
 
-/// The program that the guide shows in a language, to verify a webhook.
+/// Returns the guide's program that verifies a webhook, in a language.
 fn verifier(language: &str) -> String {
     let page = repository_file("docs/guide/src/webhooks/verify.md");
     let mut found: Vec<_> = blocks(&page).into_iter().filter(|block| block.language == language).collect();
@@ -210,7 +210,7 @@ fn verifier(language: &str) -> String {
     found.remove(0).text
 }
 
-/// Runs the commands in a folder with these files and `requests.json`; what the last one prints is the number of requests.
+/// Runs the commands in a folder with these files and `requests.json`; the last one must print the number of requests.
 async fn verified_by(files: &[(&str, &str)], commands: &[&[&str]], modules: Option<&Path>) {
     let (folder, requests) = (tempfile::tempdir().expect("a folder"), requests());
     for (name, text) in files {
@@ -327,7 +327,7 @@ async fn heavy_guide_verify_go() {
     verified_by(&files, &[sort, &["go", "vet", "./..."], &["go", "run", "."]], None).await;
 }
 
-/// Returns the event, or why the request is not to be believed.
+/// Returns the event, or why the request is not genuine.
 fn verify(secret: &str, headers: &http::HeaderMap, body: &[u8]) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
     standardwebhooks::Webhook::new(secret)?.verify(body, headers)?;
     Ok(serde_json::from_slice(body)?)

@@ -1,5 +1,5 @@
-//! Clients that read nothing, send nothing, send too much or never end: the server's memory stays bounded, and a client that means well
-//! hardly notices them.
+//! Clients that do not read, stop sending, send too much or never end: the server's memory stays bounded, and a well-behaved client is
+//! hardly affected.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use tokio::task::JoinSet;
 use crate::http::Http;
 use crate::server::{Install, Keys, Server};
 
-/// Where the hostile clients come from; the one that means well comes from 127.0.0.1.
+/// Addresses of the hostile clients; the well-behaved one uses 127.0.0.1.
 const HOSTILE: [[u8; 4]; 3] = [[127, 0, 0, 2], [127, 0, 0, 3], [127, 0, 0, 4]];
-/// How long they are at it.
+/// Duration of the attack.
 const ATTACK: Duration = Duration::from_secs(20);
-/// The most that the server may hold, in MB.
+/// Maximum memory of the server, in MB.
 const RESIDENT_MB: usize = 300;
-/// What a request may take beyond three times what it takes in peace: the machine has other things to do.
+/// Maximum time of a request beyond three times its normal one; the machine runs other programs, too.
 const SLACK: Duration = Duration::from_millis(100);
 const MB: usize = 1024 * 1024;
 
-/// Clients connect from one of the hostile addresses.
+/// Connects from one of the hostile addresses.
 async fn connect(n: usize, server: SocketAddr) -> Option<tokio::net::TcpStream> {
     Http::connect_from(HOSTILE[n % HOSTILE.len()], server).await.ok().map(Http::into_stream)
 }
@@ -37,7 +37,7 @@ fn head(operation: &str, key: &str, length: usize) -> String {
     )
 }
 
-/// Asks for large answers, again and again, and takes nothing.
+/// Requests large responses repeatedly without reading them.
 async fn slow_reader(n: usize, server: SocketAddr, key: String) {
     let Some(mut stream) = connect(n, server).await else { return };
     for _ in 0..4 {
@@ -46,7 +46,7 @@ async fn slow_reader(n: usize, server: SocketAddr, key: String) {
     std::future::pending::<()>().await;
 }
 
-/// Sends most of a body at once, and nothing after that.
+/// Sends most of a body at once, then nothing.
 async fn slow_writer(n: usize, server: SocketAddr, key: String, operation: String) {
     loop {
         let Some(mut stream) = connect(n, server).await else { return };
@@ -60,7 +60,7 @@ async fn slow_writer(n: usize, server: SocketAddr, key: String, operation: Strin
     }
 }
 
-/// As many streams as a connection has, each with a body that does not end; or without a window for their answers.
+/// Opens the maximum number of streams, each with an endless body, or without a window for the response.
 async fn streams(n: usize, server: SocketAddr, key: String, path: String) {
     let Some(stream) = connect(n, server).await else { return };
     let window = if n.is_multiple_of(2) { 0 } else { 65_535 };
@@ -90,7 +90,7 @@ async fn streams(n: usize, server: SocketAddr, key: String, path: String) {
     }
 }
 
-/// Opens connections that say nothing, more than there may be.
+/// Opens idle connections beyond the limit.
 async fn flood(server: SocketAddr) {
     let mut held = Vec::new();
     for n in 0.. {
@@ -106,7 +106,7 @@ async fn flood(server: SocketAddr) {
     }
 }
 
-/// A value of 50 MB where a few letters belong.
+/// Sends a value of 50 MB where a few characters are expected.
 async fn huge_values(n: usize, server: SocketAddr, key: String) {
     let body = json!({"to": "+34600111222", "text": "x", "channel": "voice", "voiceLanguage": "\u{1}".repeat(8 * MB)}).to_string();
     loop {
@@ -122,7 +122,7 @@ async fn huge_values(n: usize, server: SocketAddr, key: String) {
     }
 }
 
-/// What a client that means well measures until `done`: the 99th percentile, and how many requests it made.
+/// Returns the 99th percentile and the number of requests of a well-behaved client, measured until `done`.
 async fn well_behaved(server: SocketAddr, key: &str, done: impl Fn(usize) -> bool) -> (Duration, usize) {
     let mut http = Http::connect(server).await.expect("it listens");
     let mut times = Vec::new();
@@ -142,7 +142,7 @@ async fn well_behaved(server: SocketAddr, key: &str, done: impl Fn(usize) -> boo
     (times[(times.len() - 1) * 99 / 100], times.len())
 }
 
-/// Large pages to ask for, and a connection that providers may call.
+/// Creates large pages to request, and a connection with a callback; returns its path.
 async fn prepare(install: &Install, server: &Server, keys: &Keys) -> String {
     let mut http = Http::connect(server.address).await.expect("it listens");
     for n in 0..60 {
@@ -191,7 +191,7 @@ async fn heavy_hostile_clients_are_bounded() {
     let (began, mut probes) = (Instant::now(), 0);
     while began.elapsed() < ATTACK {
         most.fetch_max(server.resident_mb(), Ordering::AcqRel);
-        // An operator, and a balancer at a hostile address, see the server as it is.
+        // An operator, and a load balancer at a hostile address, can still see the server's status.
         if began.elapsed() > Duration::from_secs(1 + 4 * probes) {
             let mut probe = Http::connect_from(HOSTILE[0], address).await.expect("it listens");
             assert_eq!(probe.get("", "/readyz").await.expect("an answer").status, 200);

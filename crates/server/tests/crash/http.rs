@@ -1,4 +1,4 @@
-//! Just enough of HTTP/1.1 (RFC 9112) to know exactly which requests were answered.
+//! A minimal HTTP/1.1 client (RFC 9112) that knows exactly which requests got a response.
 
 use std::io::{Error, ErrorKind, Result};
 use std::net::SocketAddr;
@@ -8,10 +8,10 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-/// An answer that takes longer counts as lost.
+/// A response that takes longer counts as lost.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One connection. After an error it must not be used again: the request may or may not have been carried out.
+/// A connection. Unusable after an error, when the outcome of the request is unknown.
 #[derive(Debug)]
 pub(crate) struct Http(BufReader<TcpStream>);
 
@@ -22,7 +22,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The identifier of the message that it shows.
+    /// Returns the message id in the body.
     pub(crate) fn message_id(&self) -> String {
         self.json["message"]["id"].as_str().unwrap_or_else(|| panic!("no message in {self:?}")).to_owned()
     }
@@ -35,7 +35,7 @@ impl Http {
         Ok(Self(BufReader::new(stream)))
     }
 
-    /// From this address of the loopback network, so that clients can be told apart.
+    /// Connects from this loopback address, so that clients can be distinguished.
     pub(crate) async fn connect_from(host: [u8; 4], address: SocketAddr) -> Result<Self> {
         let socket = tokio::net::TcpSocket::new_v4()?;
         socket.bind((host, 0).into())?;
@@ -44,7 +44,7 @@ impl Http {
         Ok(Self(BufReader::new(stream)))
     }
 
-    /// The connection, for what is no request.
+    /// Returns the connection, for anything other than requests.
     pub(crate) fn into_stream(self) -> TcpStream {
         self.0.into_inner()
     }
@@ -59,7 +59,7 @@ impl Http {
         self.write(key, "POST /v1/messages", &idempotency, body).await
     }
 
-    /// Sends a file of comma-separated values.
+    /// Sends a CSV file.
     pub(crate) async fn post_csv(&mut self, key: &str, path: &str, file: &str) -> Result<Answer> {
         self.call(format!(
             "POST {path} HTTP/1.1\r\nHost: nuncio\r\nAuthorization: Bearer {key}\r\n\
@@ -69,7 +69,7 @@ impl Http {
         .await
     }
 
-    /// Any request with a JSON body; `operation` is its method and path.
+    /// Sends a request with a JSON body; `operation` is its method and path.
     pub(crate) async fn ask(&mut self, key: &str, operation: &str, body: &Value) -> Result<Answer> {
         self.write(key, operation, "", &body.to_string()).await
     }
@@ -112,7 +112,7 @@ impl Http {
     async fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         self.0.read_line(&mut line).await?;
-        // A line that the end of the connection cut off was not answered.
+        // A truncated line is not a response.
         line.strip_suffix("\r\n").map(str::to_owned).ok_or_else(|| ErrorKind::UnexpectedEof.into())
     }
 }

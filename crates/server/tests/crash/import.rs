@@ -1,4 +1,4 @@
-//! A file of recipients that is sent again and again while the server is killed.
+//! Sends a file of recipients repeatedly while the server is killed.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -15,14 +15,14 @@ use crate::verify::Case;
 /// Recipients in the file.
 const ROWS: usize = 20_000;
 
-/// A draft and the file of its recipients.
+/// A draft and its file of recipients.
 #[derive(Debug)]
 pub(crate) struct Import {
     path: String,
     draft: String,
     key: String,
     file: String,
-    /// How often the file was sent.
+    /// How many times the file was sent.
     sent: usize,
 }
 
@@ -41,7 +41,7 @@ impl Import {
         Self { path, draft: format!("/v1/broadcasts/{draft}"), key: key.to_owned(), file, sent: 0 }
     }
 
-    /// Sends the file; what comes of it is not looked at, since the server is killed meanwhile.
+    /// Sends the file and ignores the result, since the server is killed meanwhile.
     pub(crate) fn send(&mut self, server: SocketAddr) -> JoinHandle<()> {
         self.sent += 1;
         let (path, key, file) = (self.path.clone(), self.key.clone(), self.file.clone());
@@ -52,7 +52,7 @@ impl Import {
         })
     }
 
-    /// Sends the file to its end, and fails unless the draft has each recipient once and the answer counts each row once.
+    /// Sends the whole file. Fails unless the draft has each recipient once and the response counts each row once.
     pub(crate) async fn is_whole(&self, case: &Case<'_>) {
         let answer = case.http().await.post_csv(&self.key, &self.path, &self.file).await.expect("an answer");
         let counts = ["rows", "added", "duplicates", "invalid"].map(|name| answer.json[name].as_u64());

@@ -1,4 +1,4 @@
-//! What clients were told, kept apart from the server.
+//! Records the responses that clients got, independently of the server.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -8,11 +8,11 @@ use std::sync::Mutex;
 
 use nuncio_domain::Environment;
 
-/// A message that a client saw accepted.
+/// A message whose acceptance a client saw.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
     pub(crate) world: Environment,
-    /// What tells it apart: subject of a mail, text of everything else.
+    /// Identifies the message: subject of an email, text of others.
     pub(crate) token: String,
     pub(crate) id: String,
     pub(crate) key: Option<String>,
@@ -33,7 +33,7 @@ impl Ledger {
         Self { path, file: Mutex::new(file), in_doubt: Mutex::default(), refused: Mutex::default() }
     }
 
-    /// Writes down a message that was accepted. Blocks until that is on disk.
+    /// Records an accepted message. Blocks until it is synced to disk.
     pub(crate) fn accepted(&self, entry: &Entry) {
         let Entry { world, token, id, key } = entry;
         let line = format!("{} {token} {id} {}\n", world.as_str(), key.as_deref().unwrap_or("-"));
@@ -42,12 +42,12 @@ impl Ledger {
         file.sync_data().expect("the ledger is synced");
     }
 
-    /// Remembers a message whose answer was lost, and that is not asked for again.
+    /// Records a message whose response was lost and that is not repeated.
     pub(crate) fn in_doubt(&self, token: &str) {
         self.in_doubt.lock().expect("no panic").insert(token.to_owned());
     }
 
-    /// Remembers a message that was refused.
+    /// Records a rejected message.
     pub(crate) fn refused(&self, token: &str) {
         self.refused.lock().expect("no panic").insert(token.to_owned());
     }
@@ -60,7 +60,7 @@ impl Ledger {
         self.refused.lock().expect("no panic").contains(token)
     }
 
-    /// Everything that was accepted, as the disk has it.
+    /// Returns all accepted messages, read from disk.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let text = std::fs::read_to_string(&self.path).expect("the ledger is read");
         let entry = |line: &str| {

@@ -1,4 +1,4 @@
-//! Clients that send without end, whatever becomes of the server.
+//! Clients that send continuously, whatever happens to the server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ use crate::http::{Answer, Http};
 use crate::ledger::{Entry, Ledger};
 use crate::server::Keys;
 
-/// Clients of each world.
+/// Clients per environment.
 const CLIENTS: u64 = 4;
-/// One request of so many carries an idempotency key.
+/// One in this many requests has an idempotency key.
 const KEYED: u64 = 3;
-/// One keyed request of so many is repeated although it was answered.
+/// One in this many requests with a key is repeated after its response.
 const REPEATED: u64 = 8;
-/// One mail of so many is too large for the hot path.
+/// One in this many emails is too large for the hot path.
 const LARGE: u64 = 100;
-/// Recipients of each world.
+/// Recipients per environment.
 const RECIPIENTS: u64 = 300;
-/// How long the server may keep a client from getting on.
+/// Maximum time in which a client makes no progress.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a client that was turned away waits.
-const TURNED_AWAY: Duration = Duration::from_millis(20);
+/// Delay after a rejection for overload.
+const OVERLOAD_PAUSE: Duration = Duration::from_millis(20);
 
-/// What the clients are told.
+/// Instructions for the clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Signal {
     server: Option<SocketAddr>,
-    /// Start nothing new; what is unanswered is still repeated.
+    /// Start nothing new; only repeat requests without a response.
     stop: bool,
 }
 
-/// What one client has seen.
+/// Counts of one client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) accepted: u64,
@@ -77,7 +77,7 @@ impl Load {
         Self { signal, seen, clients }
     }
 
-    /// Where the server is now; `None` while there is none.
+    /// Sets the server's address; `None` while it is down.
     pub(crate) fn serve(&self, server: Option<SocketAddr>) {
         self.signal.send_modify(|signal| signal.server = server);
     }
@@ -92,12 +92,12 @@ impl Load {
         }
     }
 
-    /// Messages that were accepted so far.
+    /// Returns the number of accepted messages so far.
     pub(crate) fn accepted(&self) -> u64 {
         self.seen.iter().map(|client| client.borrow().accepted).sum()
     }
 
-    /// Lets every client finish what it has begun. Fails if one of them has seen what must not be.
+    /// Lets every client finish its current request. Fails if a client saw a wrong response.
     pub(crate) async fn finish(mut self) {
         self.signal.send_modify(|signal| signal.stop = true);
         while let Some(ended) = self.clients.join_next().await {
@@ -106,13 +106,13 @@ impl Load {
     }
 }
 
-/// A request, the same however often it is sent.
+/// A request, identical when repeated.
 #[derive(Debug)]
 struct Request {
     token: String,
     key: Option<String>,
     body: String,
-    /// It was sent before, and the answer was lost.
+    /// It was sent before, but the response was lost.
     repeated: bool,
 }
 
@@ -139,12 +139,12 @@ impl Client {
             let Some(server) = signal.server.filter(|_| !(signal.stop && done)) else { return };
             match Http::connect(server).await {
                 Ok(mut http) => self.converse(&mut http).await,
-                Err(_) => tokio::time::sleep(TURNED_AWAY).await,
+                Err(_) => tokio::time::sleep(OVERLOAD_PAUSE).await,
             }
         }
     }
 
-    /// Sends until the connection ends or the load shall stop.
+    /// Sends until the connection fails or the load stops.
     async fn converse(&mut self, http: &mut Http) {
         loop {
             let stop = self.told.borrow().stop;
@@ -175,11 +175,11 @@ impl Client {
             503 => {
                 self.tell.send_modify(|seen| seen.refused += 1);
                 if request.repeated {
-                    self.pending = Some(request); // what became of it the first time is not known yet
+                    self.pending = Some(request); // its first outcome is still unknown
                 } else {
                     self.ledger.refused(&request.token);
                 }
-                tokio::time::sleep(TURNED_AWAY).await;
+                tokio::time::sleep(OVERLOAD_PAUSE).await;
             }
             _ => panic!("{request:?} was answered {answer:?}"),
         }
@@ -194,7 +194,7 @@ impl Client {
         if request.key.is_none() || !self.one_of(REPEATED) {
             return;
         }
-        // A lost answer to this one is found out by the next request on the same connection.
+        // If this response is lost, the next request on the connection detects it.
         if let Ok(again) = http.send(&self.key, request.key.as_deref(), &request.body).await {
             assert!(again.status == 409 && again.message_id() == id || again.status == 503, "{request:?} became {id}, and then {again:?}");
         }

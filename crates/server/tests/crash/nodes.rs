@@ -1,5 +1,4 @@
-//! Two nodes on one PostgreSQL under load: one is paused until it is believed dead and goes on as if nothing had happened, the other is
-//! killed.
+//! Two nodes on one PostgreSQL database under load: one is paused until it is declared dead, then continues; the other is killed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use crate::server::{Install, now};
 use crate::sink::Sink;
 use crate::verify::Case;
 
-/// Longer than it takes to be believed dead.
+/// Longer than until a node is declared dead.
 const PAUSE: Duration = Duration::from_secs(13);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +30,7 @@ async fn heavy_two_nodes_paused_and_killed() {
     let sink = Sink::start().await;
     let keys = first.keys().await;
     first.connect_mail(sink.address).await;
-    // Nodes of one database share the key that secrets are sealed with.
+    // Nodes of one database share the sealing key.
     std::fs::create_dir_all(&second.data).expect("a folder");
     std::fs::copy(first.data.join("encryption.keys"), second.data.join("encryption.keys")).expect("the key file is copied");
     let ledger = Arc::new(Ledger::new(folder.path()));

@@ -1,4 +1,4 @@
-//! A PostgreSQL server that ends as by a power cut and comes back, under a running nuncio.
+//! Restarts PostgreSQL under a running server, as after a power cut.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -15,7 +15,7 @@ use crate::server::{Install, now};
 use crate::sink::Sink;
 use crate::verify::Case;
 
-/// A server of the test's own, which goes with its owner.
+/// A private server. Stops when dropped.
 #[derive(Debug)]
 struct Cluster {
     state: PathBuf,
@@ -24,7 +24,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// `None`, said loudly, where PostgreSQL is not installed.
+    /// Starts a server; `None` with a notice if PostgreSQL is not installed.
     fn start(folder: &Path) -> Option<Self> {
         let state = folder.join("postgres");
         let Some(programs) = script(&state, "bindir") else {
@@ -35,7 +35,7 @@ impl Cluster {
         Some(Self { state, url, programs: programs.into() })
     }
 
-    /// Ends every process of the server at once and starts it again; it recovers from its log.
+    /// Kills all processes of the server and starts it again; it recovers from its log.
     fn restart(&self) {
         let state = std::fs::read_to_string(&self.state).expect("its state");
         let data = Path::new(state.lines().next().expect("its folder")).join("data");

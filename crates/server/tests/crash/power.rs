@@ -1,4 +1,4 @@
-//! Power cuts, full disks and failing disks, as the library in `shim/power_cut.c` makes them.
+//! Power cuts, full disks and failing disks, simulated by `shim/power_cut.c`.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::sink::Sink;
 use crate::verify::Case;
 
 const ROUNDS: u64 = 5;
-/// Exit code of a server whose disk failed at a commit.
+/// Exit code of a server whose disk failed during a commit.
 const DISK_FAILED: i32 = 70;
 
-/// An installation on the embedded database, and the disk that a power cut would leave of it.
+/// An installation with SQLite, and the state of its disk after a power cut.
 #[derive(Debug)]
 struct Disk {
     _folder: TempDir,
@@ -34,10 +34,10 @@ struct Disk {
 }
 
 impl Disk {
-    /// A new installation, all of it synced.
+    /// Creates an installation; everything is synced.
     async fn new() -> Self {
         let folder = TempDir::with_prefix("nuncio-disk-").expect("a temporary folder");
-        // The library compares paths as the kernel tells them.
+        // The library compares paths with those from the kernel.
         let root = folder.path().canonicalize().expect("a path");
         let install = Install { data: root.join("data"), database: String::new() };
         let (sink, since) = (Sink::start().await, now());
@@ -54,7 +54,7 @@ impl Disk {
         self.install.data.with_file_name(name)
     }
 
-    /// Starts the server with the library loaded.
+    /// Starts the server with the library preloaded.
     async fn start(&self, extra: &[(&str, &Path)]) -> Server {
         let [library, shadow, control] = ["power_cut.so", "shadow", "control"].map(|name| self.file(name));
         let mut environment: Vec<(&str, &Path)> = vec![
@@ -67,14 +67,14 @@ impl Disk {
         self.install.start(&environment).await
     }
 
-    /// From now on writes (`F`) or syncs (`E`, or `D` for all but those of the log) fail; `-`: nothing does.
+    /// Makes writes (`F`), syncs (`E`), or syncs of all files except the log (`D`) fail from now on; `-` restores them.
     fn fails(&self, how: &str) {
-        // In place: the server has the file mapped, and must not find it empty.
+        // In place: the server has mapped the file, and must not find it empty.
         let mut control = std::fs::OpenOptions::new().write(true).open(self.file("control")).expect("the control file");
         control.write_all(how.as_bytes()).expect("the control file is written");
     }
 
-    /// Starts the server on what a power cut left.
+    /// Starts the server on the state after the power cut.
     async fn start_on_what_is_left(&self) -> (Install, Server) {
         let install = Install { data: self.file("shadow"), database: String::new() };
         let server = install.start(&[]).await;
@@ -86,7 +86,7 @@ impl Disk {
         Case { server: server.address, install, keys, ledger, sink, since: *since, ends }
     }
 
-    /// The power is back: the server starts on what the disk holds, and the clients go on.
+    /// Restores power: starts the server on the state of the disk, and continues the clients.
     async fn power_returns(&self, load: Load, end: Timestamp) {
         let (install, server) = self.start_on_what_is_left().await;
         load.serve(Some(server.address));
@@ -103,7 +103,7 @@ fn compile(library: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Copies the files of a folder.
+/// Copies the files in a folder.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir(to).expect("a new folder");
     for entry in std::fs::read_dir(from).expect("a folder") {
@@ -114,7 +114,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Runs under load until the power is cut at a moment that follows from the seed.
+/// Runs under load until the power is cut at a time derived from the seed.
 async fn cut(disk: &Disk, seed: u64, extra: &[(&str, &Path)]) -> (Load, Timestamp) {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
     let mut load = Load::start(&disk.keys, &disk.ledger, seed);
@@ -133,14 +133,14 @@ async fn heavy_power_cut() {
     for round in 0..ROUNDS {
         let seed = seed().wrapping_add(round);
         let disk = Disk::new().await;
-        // Every other disk also writes some of what it was not asked to, in no order.
+        // In every other round, the disk also writes some unsynced data, in any order.
         let (leak, number) = (PathBuf::from(if round % 2 == 0 { "0" } else { "30" }), PathBuf::from(seed.to_string()));
         let (load, end) = cut(&disk, seed, &[("POWER_CUT_LEAK", &leak), ("POWER_CUT_SEED", &number)]).await;
         disk.power_returns(load, end).await;
     }
 }
 
-/// The control: on a disk that lies about syncing, messages must get lost, or the test above would see nothing.
+/// The control: on a disk that ignores syncs, messages must be lost, or the test above would detect nothing.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes some seconds; ./test runs it"]
 async fn heavy_power_cut_is_seen_on_a_disk_that_lies() {
@@ -185,7 +185,7 @@ async fn heavy_disk_fails_at_commits() {
     disk.power_returns(load, end).await;
 }
 
-/// A checkpoint that cannot be synced takes copied frames with it: only a start from the log brings them back.
+/// A checkpoint whose sync fails loses copied frames: only a restart from the log recovers them.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes some seconds; ./test runs it"]
 async fn heavy_disk_fails_at_checkpoints() {

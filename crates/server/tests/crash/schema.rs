@@ -1,5 +1,5 @@
-//! What the API says of itself is true: schemathesis (PyPI), which we did not write, makes requests from `/openapi.json` and checks every
-//! answer against it: no 5xx, no status, content type or body that is not documented, no wrong input let in, links that lead on.
+//! Runs schemathesis (PyPI), a third-party tool that generates requests from `/openapi.json` and checks every response: no 5xx; no
+//! undocumented status, content type or body; no invalid input accepted; links work.
 
 use nuncio_domain::Environment;
 use nuncio_testkit::{Backend, Database, peer_python, repository};

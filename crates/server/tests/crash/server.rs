@@ -1,4 +1,4 @@
-//! The real binary, on a data folder of its own.
+//! Runs the real binary with a new data folder.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,24 +14,24 @@ use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// How long a start may take.
+/// Maximum duration of a start.
 const START: Duration = Duration::from_secs(30);
-/// Lines of its log that a failed test shows.
+/// Log lines shown by a failed test.
 const SHOWN: usize = 1_000;
 
 pub(crate) fn now() -> Timestamp {
     Timestamp::from_millis(SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64)
 }
 
-/// Where a server keeps its things.
+/// Storage of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Install {
     pub(crate) data: PathBuf,
-    /// `postgres://` URL; empty for the embedded database.
+    /// `postgres://` URL; empty for SQLite.
     pub(crate) database: String,
 }
 
-/// A key to each world.
+/// An API key for each environment.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     live: String,
@@ -53,8 +53,8 @@ impl Install {
         let folder = self.data.parent().expect("a data folder lies in a folder");
         command.current_dir(folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("NUNCIO__API__RATE_LIMIT__PER_MINUTE", "0").env("NUNCIO__LOG__LEVEL", "warn");
-        command.env("NUNCIO__API__RATE_LIMIT__WRONG_KEYS_PER_MINUTE", "0"); // a tool tries one at every operation
-        // The endpoint of webhooks is this test.
+        command.env("NUNCIO__API__RATE_LIMIT__WRONG_KEYS_PER_MINUTE", "0"); // a test tries a wrong key with every operation
+        // The webhook endpoint is this test.
         command.env("NUNCIO__NET__ALLOW_HTTP", "true").env("NUNCIO__NET__ALLOW_LOOPBACK", "true");
         command.args(arguments).arg("--data").arg(&self.data);
         if !self.database.is_empty() {
@@ -64,14 +64,14 @@ impl Install {
         command
     }
 
-    /// Runs a command of the command line; answers what it says as JSON.
+    /// Runs a command; returns its JSON output.
     pub(crate) async fn run(&self, arguments: &[&str]) -> (ExitStatus, Value) {
         let output = timeout(START, self.command(arguments).arg("--json").output()).await.expect("in time").expect("it runs");
         let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{arguments:?} answered {output:?}"));
         (output.status, json)
     }
 
-    /// A key to everything in each world.
+    /// Creates a key with all permissions for each environment.
     pub(crate) async fn keys(&self) -> Keys {
         let key = async |world| {
             let (_, json) = self.run(&["keys", "create", "--name", "crash", "--env", world]).await;
@@ -80,7 +80,7 @@ impl Install {
         Keys { live: key("live").await, test: key("test").await }
     }
 
-    /// Lets live mail go to this relay, over at most [`super::verify::MAIL_WINDOW`] connections.
+    /// Sends live emails over this relay, with at most [`super::verify::MAIL_WINDOW`] connections.
     pub(crate) async fn connect_mail(&self, relay: SocketAddr) {
         let (port, window) = (format!("port={}", relay.port()), format!("connections={}", super::verify::MAIL_WINDOW));
         let settings = ["host=127.0.0.1", &port, "tls=none", "from=crash@example.com", &window];
@@ -132,7 +132,7 @@ impl Log {
     }
 }
 
-/// A running server. Dropping it kills it; a test that fails shows the end of its log.
+/// A running server. Killed when dropped; a failed test prints the end of its log.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
@@ -141,7 +141,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Ends it with SIGKILL. When this returns, it has ended; answers the moment before.
+    /// Kills it, waits until it has ended, and returns the time just before.
     pub(crate) async fn kill(mut self) -> Timestamp {
         let at = now();
         assert_eq!(self.child.try_wait().expect("it can be asked"), None, "it ended by itself");
@@ -149,21 +149,21 @@ impl Server {
         at
     }
 
-    /// Sends it a signal, by name.
+    /// Sends a signal by name.
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().expect("it runs").to_string();
         let status = std::process::Command::new("kill").arg(format!("-{name}")).arg(id).status().expect("kill runs");
         assert!(status.success(), "{status}");
     }
 
-    /// The memory that it holds, in MB.
+    /// Returns its resident memory in MB.
     pub(crate) fn resident_mb(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id().expect("it runs"))).expect("Linux");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
         line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") / 1024
     }
 
-    /// Its exit code, when it ends by itself in time.
+    /// Waits for it to end by itself; returns its exit code.
     pub(crate) async fn ended(&mut self, patience: Duration) -> Option<i32> {
         timeout(patience, self.child.wait()).await.ok()?.expect("it can be waited for").code()
     }

@@ -1,4 +1,4 @@
-//! An SMTP relay (RFC 5321) that takes everything and remembers what it took. It outlives the server.
+//! An SMTP relay (RFC 5321) that accepts all emails and records them. It outlives the server.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How long it thinks between having taken a mail and saying so: the window in which a crash leaves a mail of unknown outcome.
-const THINKS: Duration = Duration::from_millis(4);
+/// Delay between accepting an email and the response: a crash in between leaves an unknown outcome.
+const DELAY: Duration = Duration::from_millis(4);
 
-/// The subject of mails that are told apart by their recipient.
+/// Subject of emails that are identified by their recipient.
 pub(crate) const BROADCAST: &str = "to-everybody";
 
-/// How often each token was taken.
+/// How many times each token was accepted.
 type Taken = Arc<Mutex<HashMap<String, usize>>>;
 
 #[derive(Debug)]
@@ -38,14 +38,14 @@ impl Sink {
         let for_task = Arc::clone(&taken);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // A conversation that the server's death cuts off ends with an error.
+                // A session that the server's death interrupts ends with an error.
                 tokio::spawn(converse(stream, Arc::clone(&for_task)));
             }
         });
         Self { address, taken, task }
     }
 
-    /// How often each mail was taken, by subject; those of [`BROADCAST`] by recipient.
+    /// Returns how many times each email was accepted, by subject; those of [`BROADCAST`] by recipient.
     pub(crate) fn taken(&self) -> HashMap<String, usize> {
         self.taken.lock().expect("no panic").clone()
     }
@@ -70,7 +70,7 @@ async fn converse(stream: TcpStream, taken: Taken) -> std::io::Result<()> {
                 let Some(subject) = read_mail(&mut stream).await? else { return Ok(()) };
                 let token = if subject == BROADCAST { recipient.clone() } else { subject };
                 *taken.lock().expect("no panic").entry(token).or_default() += 1;
-                tokio::time::sleep(THINKS).await;
+                tokio::time::sleep(DELAY).await;
                 b"250 taken\r\n"
             }
             verb if verb.starts_with(b"QUIT") => b"221 bye\r\n",
@@ -81,7 +81,7 @@ async fn converse(stream: TcpStream, taken: Taken) -> std::io::Result<()> {
     }
 }
 
-/// Reads up to the final dot and returns the subject; `None` when the connection ended before.
+/// Reads up to the final dot and returns the subject; `None` if the connection ends before.
 async fn read_mail(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<String>> {
     let (mut subject, mut line) = (String::new(), Vec::new());
     loop {

@@ -1,4 +1,4 @@
-//! Comparing what clients were told, what the relay took and what the server says.
+//! Compares the records of clients, the relay and the server.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -12,17 +12,17 @@ use crate::ledger::{Entry, Ledger};
 use crate::server::{Install, Keys, now};
 use crate::sink::Sink;
 
-/// Most live mails under way at once.
+/// Maximum number of live emails in flight.
 pub(crate) const MAIL_WINDOW: usize = 8;
-/// Most sandbox messages under way at once.
+/// Maximum number of sandbox messages in flight.
 const SANDBOX_WINDOW: usize = 256;
-/// How long everything may take to become final: a dead node is believed dead after 10 s, and what it left is sent again after 5.
+/// Maximum time until all messages are final: a dead node is detected after 10 s, and its messages are retried after 5.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// How long before the end of a process the last receipts came that it may have taken with it.
+/// A process can lose receipts of messages sent within this time before its end.
 const RECEIPTS_LOST: Duration = Duration::from_secs(3);
 pub(crate) const WORLDS: [Environment; 2] = [Environment::Live, Environment::Test];
 
-/// A server after all that was done to it.
+/// A server after a test's load and failures.
 #[derive(Debug)]
 pub(crate) struct Case<'a> {
     pub(crate) server: SocketAddr,
@@ -30,25 +30,25 @@ pub(crate) struct Case<'a> {
     pub(crate) keys: &'a Keys,
     pub(crate) ledger: &'a Ledger,
     pub(crate) sink: &'a Sink,
-    /// When the test began.
+    /// Start of the test.
     pub(crate) since: Timestamp,
-    /// When a process ended without being asked, in order.
+    /// When processes ended unexpectedly, in order.
     pub(crate) ends: &'a [Timestamp],
 }
 
 impl Case<'_> {
-    /// Waits until everything is final, and fails unless the server has kept every promise.
+    /// Waits until all messages are final. Fails unless the server has kept every promise.
     pub(crate) async fn verify(&self) {
         self.settle().await;
-        self.nothing_is_lost().await;
+        self.check_losses().await;
         let mut unknown = vec![0; self.ends.len()];
         for world in WORLDS {
             let all = self.messages(world).await;
             self.count_unknown(world, &all, &mut unknown);
             let messages = by_token(world, all);
-            self.nothing_is_there_twice(world, &messages).await;
+            self.check_duplicates(world, &messages).await;
             for message in messages.values() {
-                self.went_its_way(world, message);
+                self.check_arrival(world, message);
             }
         }
         self.doctor_is_content().await;
@@ -68,10 +68,10 @@ impl Case<'_> {
             for world in WORLDS {
                 left.extend(self.page(&mut http, world, "scheduled,queued,sending").await);
             }
-            // A broadcast holds what may have gone out.
+            // A broadcast's messages with an unknown outcome are held.
             left.retain(|message| message["broadcastId"].is_null() || message["heldReason"].is_null());
             if left.is_empty() {
-                // What a dead process did not hear stays `sent`; everything else still comes.
+                // Messages whose receipt a dead process lost stay `sent`; all others become final.
                 left = self.page(&mut http, Environment::Test, "sent").await;
                 left.retain(|message| !self.receipt_may_be_lost(message));
             }
@@ -83,7 +83,7 @@ impl Case<'_> {
         }
     }
 
-    /// A page of messages with one of these statuses.
+    /// Returns a page of messages with one of these statuses.
     async fn page(&self, http: &mut Http, world: Environment, status: &str) -> Vec<Value> {
         let path = format!("/v1/messages?limit=100&since={}&status={status}", self.since);
         let answer = http.get(self.keys.of(world), &path).await.expect("an answer");
@@ -91,18 +91,18 @@ impl Case<'_> {
         answer.json["items"].as_array().expect("items").clone()
     }
 
-    /// Whether a process ended just after the message was sent, and may have taken the receipt with it: a provider tells once.
+    /// Returns whether a process ended just after the message was sent and may have lost the receipt, which a provider sends once.
     fn receipt_may_be_lost(&self, message: &Value) -> bool {
         let sent = time(&message["sentAt"]);
         self.ends.iter().any(|end| *end >= sent && end.since(sent) < RECEIPTS_LOST)
     }
 
-    async fn nothing_is_lost(&self) {
+    async fn check_losses(&self) {
         let lost = self.lost().await;
         assert!(lost.is_empty(), "{} accepted messages are gone: {:?}", lost.len(), &lost[..lost.len().min(5)]);
     }
 
-    /// Messages that a client saw accepted, and that are not there.
+    /// Returns messages that a client saw accepted and that are missing.
     pub(crate) async fn lost(&self) -> Vec<Entry> {
         let (mut http, mut lost) = (self.http().await, Vec::new());
         for entry in self.ledger.entries() {
@@ -116,12 +116,12 @@ impl Case<'_> {
         lost
     }
 
-    /// All messages of a world.
+    /// Returns all messages of an environment.
     pub(crate) async fn messages(&self, world: Environment) -> Vec<Value> {
         self.walk(world, "/v1/messages").await
     }
 
-    /// Everything on the pages of a list.
+    /// Returns all items of a list.
     pub(crate) async fn walk(&self, world: Environment, list: &str) -> Vec<Value> {
         let (mut http, mut found, mut cursor) = (self.http().await, Vec::new(), String::new());
         loop {
@@ -134,8 +134,9 @@ impl Case<'_> {
         }
     }
 
-    /// Every message stands for a request that was accepted, or whose answer was lost; one idempotency key has one message.
-    async fn nothing_is_there_twice(&self, world: Environment, messages: &HashMap<String, Value>) {
+    /// Checks that every message belongs to a request that was accepted or whose response was lost, and that an idempotency key has one
+    /// message.
+    async fn check_duplicates(&self, world: Environment, messages: &HashMap<String, Value>) {
         let entries: Vec<_> = self.ledger.entries().into_iter().filter(|entry| entry.world == world).collect();
         let accepted: HashSet<_> = entries.iter().map(|entry| entry.token.as_str()).collect();
         for (token, message) in messages {
@@ -151,8 +152,8 @@ impl Case<'_> {
         }
     }
 
-    /// The message arrived, and more than once only if it says so.
-    fn went_its_way(&self, world: Environment, message: &Value) {
+    /// Checks that the message arrived, and more than once only if it is marked so.
+    fn check_arrival(&self, world: Environment, message: &Value) {
         let marked = message["possibleDuplicate"].as_bool().expect("a mark");
         if world == Environment::Test {
             let orphaned = message["status"] == "sent" && self.receipt_may_be_lost(message);
@@ -164,13 +165,13 @@ impl Case<'_> {
         assert!(times == 1 || times > 1 && marked, "the relay took it {times} times: {message:#}");
     }
 
-    /// What a process leaves in doubt when it ends is at most what it had under way, and no message is marked without such an attempt.
+    /// Checks that each process left at most its attempts in flight unknown, and that only messages with such attempts are marked.
     fn count_unknown(&self, world: Environment, messages: &[Value], all: &mut [usize]) {
         let mut counts = vec![0; self.ends.len()];
         for message in messages {
             let attempts = message["attempts"].as_array().expect("attempts");
             let unknown: Vec<_> = attempts.iter().filter(|attempt| attempt["status"] == "unknown").collect();
-            // A node that was believed dead may tell later what came of its attempt, which then is not unknown any more.
+            // A node that was declared dead can report its attempt's result later; the attempt is then not unknown any more.
             let taken = attempts.iter().filter(|attempt| attempt["status"] == "accepted" || attempt["status"] == "delivered").count();
             let marked = message["possibleDuplicate"] == true;
             assert!(!marked || !unknown.is_empty() || taken > 1, "marked without a reason: {message:#}");
@@ -191,7 +192,7 @@ impl Case<'_> {
     }
 }
 
-/// Messages by token, but for those of broadcasts.
+/// Returns messages by token, without those of broadcasts.
 fn by_token(world: Environment, messages: Vec<Value>) -> HashMap<String, Value> {
     let mut found = HashMap::new();
     for message in messages.into_iter().filter(|message| message["broadcastId"].is_null()) {

@@ -1,4 +1,4 @@
-//! A webhook endpoint that outlives the server, and a broadcast that is sent while the server does not.
+//! A webhook endpoint that outlives the server, and a broadcast that is sent across crashes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use crate::verify::{Case, PATIENCE, WORLDS};
 
 /// Recipients of the broadcast.
 const RECIPIENTS: usize = 1_500;
-/// Most recipients of a call.
+/// Maximum number of recipients per request.
 const CALL: usize = 500;
 
-/// What is watched besides single messages.
+/// Resources that are watched in addition to single messages.
 #[derive(Debug)]
 pub(crate) struct Watch {
     receiver: Receiver,
@@ -26,21 +26,21 @@ pub(crate) struct Watch {
     sent: bool,
 }
 
-/// What the endpoint heard of one resource: its events by sequence, in the order in which each came first.
+/// Events of one resource by sequence, in the order of first arrival.
 #[derive(Debug, Default)]
 struct Heard(HashMap<String, Vec<Event>>);
 
 #[derive(Clone, PartialEq, Debug)]
 struct Event {
     sequence: i64,
-    /// All that was posted, byte for byte.
+    /// The body, byte for byte.
     body: Vec<u8>,
-    /// Where the resource stood then.
+    /// Status of the resource at that time.
     status: String,
 }
 
 impl Watch {
-    /// Lets the default senders of both worlds tell the endpoint everything, and drafts the broadcast.
+    /// Subscribes the endpoint to all events of the default senders of both environments, and creates the draft.
     pub(crate) async fn prepare(server: SocketAddr, keys: &Keys) -> Self {
         let (receiver, mut http) = (Receiver::start().await, Http::connect(server).await.expect("the server listens"));
         let mut ask = async |world, operation: String, body: Value| {
@@ -62,7 +62,7 @@ impl Watch {
         Self { receiver, broadcast, sent: false }
     }
 
-    /// Sends the broadcast, unless it is known to have been sent. An answer that is lost is asked for again next time.
+    /// Sends the broadcast, unless that was confirmed. After a lost response, the next call sends it again.
     pub(crate) async fn send(&mut self, server: SocketAddr, keys: &Keys) {
         if self.sent {
             return;
@@ -75,8 +75,8 @@ impl Watch {
         assert!(self.sent || answer.status == 503, "{answer:?}");
     }
 
-    /// Waits until the broadcast is through, and fails unless everybody has one message and got one mail. What may have gone out when a
-    /// process ended waits for a person: that is this test, which asks the relay.
+    /// Waits until the broadcast completes. Fails unless every recipient has one message and got one email. Decides held messages, which a
+    /// crash left with an unknown outcome, by asking the relay.
     pub(crate) async fn reaches_everybody(&self, case: &Case<'_>) {
         self.becomes(case, "status", &"completed".into()).await;
         let messages = case.messages(Environment::Live).await;
@@ -125,7 +125,7 @@ impl Watch {
         }
     }
 
-    /// Waits until each event of each message came, at first in order, and the same whenever it came again.
+    /// Waits until all events of all messages have arrived: first arrivals in order, repetitions identical.
     pub(crate) async fn everything_is_told(&self, case: &Case<'_>) {
         let mut ends: Vec<(String, String)> = vec![(self.broadcast.clone(), "completed".to_owned())];
         for world in WORLDS {
@@ -172,7 +172,7 @@ impl Heard {
         events.push(event);
     }
 
-    /// Whether everything of a resource was told up to where it stands now.
+    /// Returns whether all events of a resource have arrived, up to its current status.
     fn is_whole(&self, id: &str, status: &str) -> bool {
         let Some(events) = self.0.get(id) else { return false };
         let without_gap = id.starts_with("brd_") || events.iter().zip(1..).all(|(event, n)| event.sequence == n);

@@ -1,4 +1,4 @@
-//! Writing new messages.
+//! Accepting new messages.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub(crate) async fn a_known_recipient_keeps_both(h: &Harness) {
     let (second, same) = new(h.store.accept(h.item(&phone(1))).await);
     assert_eq!((second.address, same), (first.address, contact));
     assert_eq!((h.rows_of("addresses").await, h.rows_of("contacts").await), (1, 1));
-    // An identifier of another kind, and one in the other world, are others.
+    // Another kind of identifier, or another environment, is another address.
     let chat = Recipient { kind: AddressKind::Telegram, identifier: phone(1).identifier };
     let (third, other) = new(h.store.accept(h.item(&chat)).await);
     assert!(third.address != first.address && other != contact);
@@ -90,7 +90,7 @@ pub(crate) async fn a_suppressed_recipient_gets_nothing(h: &Harness) {
         let events = h.events(message.id).await;
         assert_eq!((events.len(), events[0].changes[0].status), (1, Status::Failed));
     }
-    // Suppressed for another sender, or in the other world, is not suppressed here.
+    // A suppression for another sender, or in the other environment, does not apply.
     assert_eq!(h.accept(h.claimed(&phone(3))).await.state.status, Status::Sending);
     assert_eq!(h.accept(h.item_in(&h.other, &phone(1))).await.state.status, Status::Queued);
 }
@@ -110,7 +110,7 @@ pub(crate) async fn a_stale_plan_writes_nothing(h: &Harness) {
     for table in ["messages", "states", "log", "addresses", "contacts", "idempotency_keys"] {
         assert_eq!(h.rows_of(table).await, 0, "{table}");
     }
-    // Beside a fresh one in the same transaction it fares no better.
+    // Together with a current one in the same transaction, it is still stale.
     let mut answers = h.accept_at_once(vec![stale.clone(), fresh, stale]).await;
     assert!(matches!(answers.remove(2), Ok(Accepted::Stale)));
     assert!(matches!(answers.remove(0), Ok(Accepted::Stale)));
@@ -238,7 +238,7 @@ pub(crate) async fn a_message_that_cannot_be_written_fails_alone(h: &Harness) {
     assert_eq!(h.rows_of("addresses").await, h.rows_of("contacts").await);
 }
 
-/// A message to somebody must never come to stand beside the address of somebody else.
+/// A message must never refer to the address of another recipient.
 pub(crate) async fn an_address_that_is_taken_is_given_to_nobody_else(h: &Harness) {
     let first = h.accept(h.item(&phone(1))).await;
     let mut second = h.item(&phone(2));
@@ -255,10 +255,10 @@ pub(crate) async fn what_was_handed_in_is_written_though_nobody_waits(h: &Harnes
     let id: MessageId = item.message.id;
     {
         let mut asked = h.store.accept(item);
-        // The first poll hands it in; then the caller goes away.
+        // The first poll enqueues it; then the caller is dropped.
         let _ = futures::poll!(asked.as_mut());
     }
-    // What comes later stands behind it.
+    // Later items queue behind it.
     h.accept(h.item(&phone(2))).await;
     assert_eq!(h.lookup(id).await.id.uuid(), id.uuid());
 }

@@ -39,7 +39,7 @@ pub(crate) async fn what_was_changed_is_listed(h: &Harness) {
     tx.commit().await.unwrap();
     let mut dropped = h.begin().await;
     dropped.insert_audit_entry(&entry(h, "ada@example.net", "sender", "snd_9")).await.unwrap();
-    drop(dropped); // it goes with the change that was not made
+    drop(dropped); // rolled back with the change
 
     let mut tx = h.read().await;
     let mut listed = async |actor: Option<&str>, resource: Option<&str>, kind: Option<&str>, page| {

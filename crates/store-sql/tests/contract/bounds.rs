@@ -1,4 +1,4 @@
-//! What lists may cost, and which keys open a database.
+//! Costs of lists, and the keys that open a database.
 
 use nuncio_domain::message::{Attachment, AttachmentSource, Message};
 use nuncio_domain::page::PageRequest;
@@ -25,7 +25,7 @@ async fn large(h: &Harness, text: &str) -> Message {
     h.accept(item).await
 }
 
-/// The message as a list and as a look at many show it.
+/// Returns the message as lists and lookups of many return it.
 async fn listed(h: &Harness, message: &Message) -> Message {
     let mut tx = h.read().await;
     let looked_up = tx.lookup_messages(h.world.tenant, &[message.id]).await.unwrap();

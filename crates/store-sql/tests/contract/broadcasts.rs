@@ -1,4 +1,4 @@
-//! Broadcasts, their recipients, and what messages mean for both.
+//! Broadcasts, their recipients, and the effects of messages on both.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub(crate) async fn find(h: &Harness, id: BroadcastId) -> Broadcast {
     h.read().await.find_broadcast(h.world.tenant, id).await.unwrap().unwrap()
 }
 
-/// A broadcast in this status with so many recipients, numbered from 1.
+/// Creates a broadcast in this status with this many recipients, numbered from 1.
 pub(crate) async fn with_contacts(h: &Harness, count: u32, status: Status) -> (BroadcastId, Vec<NewBroadcastContact>) {
     let mut broadcast = draft(h, h.world.tenant);
     let mut contacts: Vec<_> = (1..=count).map(|n| contact(h, n)).collect();
@@ -76,7 +76,7 @@ pub(crate) async fn with_contacts(h: &Harness, count: u32, status: Status) -> (B
 pub(crate) fn item(h: &Harness, id: BroadcastId, contact: &NewBroadcastContact) -> Accept {
     let mut item = h.item(&contact.recipient);
     item.message.state.detail.broadcast = Some(Membership::new(id, contact.id, false));
-    item.broadcast_fence = 1; // one change since it was inserted
+    item.broadcast_fence = 1; // one change since the insert
     item
 }
 
@@ -84,13 +84,13 @@ pub(crate) fn claimed(h: &Harness, id: BroadcastId, contact: &NewBroadcastContac
     Accept { claim: Some(nuncio_store::Claim { node: NODE }), ..item(h, id, contact) }
 }
 
-/// The statuses of all recipients, in order.
+/// Returns the statuses of all recipients, in order.
 pub(crate) async fn standing(h: &Harness, id: BroadcastId) -> Vec<ContactStatus> {
     let page = h.read().await.list_broadcast_contacts(h.world.tenant, id, &[], ALL).await.unwrap();
     page.items.iter().rev().map(|c| c.status).collect()
 }
 
-/// The statements are planned on tables without rows. They must not come to read all recipients of a broadcast for each batch.
+/// PostgreSQL plans the statements while tables are empty. The plans must not read all recipients of a broadcast for each batch.
 pub(crate) async fn a_batch_reads_its_own_recipients_alone(h: &Harness) {
     let (id, contacts) = with_contacts(h, 3_000, Status::Sending).await;
     for batch in contacts[..60].chunks(20) {
@@ -170,7 +170,7 @@ pub(crate) async fn a_recipient_is_handed_over_once(h: &Harness) {
     let (id, contacts) = with_contacts(h, 3, Status::Sending).await;
     let message = h.accept(item(h, id, &contacts[0])).await;
     assert!(matches!(h.store.accept(item(h, id, &contacts[0])).await, Ok(Accepted::Closed)));
-    // In one batch too, among others that are no part of it.
+    // Also within one batch, among unrelated messages.
     let twice = vec![item(h, id, &contacts[1]), h.item(&phone(50)), claimed(h, id, &contacts[1])];
     let answers = h.accept_at_once(twice).await;
     let new = answers.iter().filter(|a| matches!(a, Ok(Accepted::New { .. }))).count();
@@ -201,7 +201,7 @@ pub(crate) async fn nobody_is_handed_over_by_a_broadcast_that_does_not_send(h: &
     assert_eq!(h.rows_of("contacts").await, 0, "no recipient is made for nothing");
 }
 
-/// What is left of a reservation is spent by one: whoever was taken over from writes nothing more.
+/// Only the current fence may spend a reservation.
 pub(crate) async fn a_reservation_is_spent_under_one_fence(h: &Harness) {
     let (id, contacts) = with_contacts(h, 3, Status::Sending).await;
     let priced = |contact, fence| {
@@ -263,7 +263,7 @@ pub(crate) async fn whoever_is_erased_leaves_broadcasts(h: &Harness) {
     let page = h.read().await.list_broadcast_contacts(tenant, failing, &[ContactStatus::Failed], ALL).await.unwrap();
     let left = page.items[0].failure.as_ref().map(|f| (f.code, f.message.as_str()));
     assert_eq!(left, Some((FailureCode::ContentRejected, FailureCode::ContentRejected.as_str())));
-    // What becomes of the message still counts.
+    // The message's later results still count.
     h.step(message.id, Step::Erase).await;
     assert_eq!(find(h, sending).await.counts, Counts { skipped: 1, ..Counts::default() });
 }
@@ -297,7 +297,7 @@ pub(crate) async fn counts_follow_the_messages(h: &Harness) {
     h.step(refused.id, settle(0, refused.state.fence, Outcome::Rejected { failure: failure(FailureCode::InvalidRecipient) })).await;
     assert_eq!(counts().await, Counts { sending: 1, sent: 1, taken: 1, failed: 2, awaited: 2, ..base });
     h.step(queued.id, Step::Cancel).await;
-    // Two facts of one message in one batch, and one that comes twice.
+    // Two facts of one message in one batch, and a repeated one.
     let at = h.tick();
     let steps = [ReceiptKind::Delivered, ReceiptKind::Read, ReceiptKind::Read];
     h.steps_at_once(steps.map(|kind| h.transition(sent.id, receipt(kind, at))).into()).await;
@@ -309,7 +309,7 @@ pub(crate) async fn counts_follow_the_messages(h: &Harness) {
     let codes: Vec<_> = page.items.iter().map(|c| c.failure.as_ref().unwrap().code).collect();
     assert_eq!(codes, [FailureCode::ContentRejected, FailureCode::InvalidRecipient]);
     assert!(page.items.iter().all(|c| c.processed_at.is_some()));
-    // A slow carrier corrects what failed.
+    // A late receipt corrects a failure.
     h.step(refused.id, receipt(ReceiptKind::Delivered, h.tick())).await;
     assert_eq!(counts().await, Counts { delivered: 2, failed: 1, taken: 2, ..end });
     assert_eq!(h.number("SELECT SUM(delivered) FROM broadcast_counts").await, 2);
@@ -346,7 +346,7 @@ pub(crate) async fn what_is_cancelled_does_not_start(h: &Harness) {
     assert_eq!((broadcast.counts.skipped, broadcast.skipped(), broadcast.pending(), broadcast.counts.awaited), (2, 3, 0, 0));
 }
 
-/// A pause gives back recipient, counts and money; whoever is handed over next is not disturbed by what still happens to the old message.
+/// A pause returns recipients, counts and money. Later events of an old message do not affect the new one.
 pub(crate) async fn what_is_paused_goes_back_to_its_broadcast(h: &Harness) {
     let (id, contacts) = with_contacts(h, 3, Status::Sending).await;
     let reserve = Transfer { purpose: Purpose::Reserve, resource: id.uuid(), part: 1, amount: Micros(30), sender: None };
@@ -379,12 +379,12 @@ pub(crate) async fn what_is_paused_goes_back_to_its_broadcast(h: &Harness) {
     assert_eq!(sums().await, (-40, 40, all));
     assert_eq!(h.step(old[0].id, withdraw()).await.0, Applied::Lost, "the broadcast is being sent");
     set(Status::Paused, 1).await;
-    // By a look at it, by a start, and both in one batch.
+    // By a withdrawal, by a start, and by both in one batch.
     assert_eq!(h.step(old[0].id, withdraw()).await.1.status.as_str(), "cancelled");
     assert_eq!(h.step(old[1].id, start(NODE, 7)).await.0, Applied::Lost, "another fence");
     let steps = vec![h.transition(old[1].id, start(NODE, 0)), h.transition(old[2].id, withdraw()), h.transition(old[1].id, withdraw())];
     h.steps_at_once(steps).await;
-    // Two gave back what they took over, the third what it had set aside itself.
+    // Two return what they took from the broadcast's reservation; the third releases its own.
     assert_eq!(sums().await, (-30, 30, Counts::default()));
     assert_eq!(standing(h, id).await, [ContactStatus::Pending; 3]);
     let page = h.read().await.list_broadcast_contacts(h.world.tenant, id, &[], ALL).await.unwrap();
@@ -396,7 +396,7 @@ pub(crate) async fn what_is_paused_goes_back_to_its_broadcast(h: &Harness) {
     h.step(old[0].id, Step::Erase).await;
     h.step(old[0].id, receipt(ReceiptKind::Delivered, h.tick())).await;
     assert_eq!((sums().await.2, standing(h, id).await[0]), (one, ContactStatus::Queued), "the old message is not the recipient's any more");
-    // After a cancel there is no reservation to go back to.
+    // After a cancel there is no reservation to return money to.
     set(Status::Cancelled, 3).await;
     assert_eq!(h.step(new.id, withdraw()).await.1.status.as_str(), "cancelled");
     assert_eq!(sums().await, (-20, 20, Counts { skipped: 1, prepaid: 10, ..Counts::default() }));
@@ -431,7 +431,7 @@ pub(crate) async fn an_import_is_remembered_with_its_recipients(h: &Harness) {
     assert_eq!(tx.find_broadcast_import(h.world.tenant, id, "x").await.unwrap(), None);
     tx.put_broadcast_import(h.world.tenant, id, "x", &ImportProgress { rows: 1, ..ImportProgress::default() }).await.unwrap();
     tx.put_broadcast_import(h.world.tenant, id, "x", &progress).await.unwrap();
-    // More than one statement takes, with recipients that are there and some that come twice.
+    // More than fit into one statement, including existing and repeated recipients.
     let contact = |n: usize| {
         let recipient = Recipient { kind: AddressKind::Phone, identifier: format!("+3469{:07}", n % 1_200) };
         NewBroadcastContact { id: h.id(), recipient, variables: Variables::default() }
@@ -476,7 +476,7 @@ pub(crate) async fn an_import_is_remembered_with_its_recipients(h: &Harness) {
     assert_eq!(tx.find_broadcast_import(h.world.tenant, id, "x").await.unwrap(), None, "it goes with its broadcast");
 }
 
-/// Two nodes that hand over the same recipients at the same time, on two lanes each.
+/// Two nodes enqueue the same recipients at the same time, each on two lanes.
 pub(crate) async fn two_nodes_hand_over_each_recipient_once(h: &Harness) {
     let (id, contacts) = with_contacts(h, 200, Status::Sending).await;
     let another = h.another().await;

@@ -1,4 +1,4 @@
-//! How many rows and index entries a message costs: that is its performance.
+//! Rows and index entries written per message: they determine its performance.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::harness::{Backend, Harness, NODE};
 use crate::make::{failure, phone, receipt, settle, start, taken, with_key};
 use crate::schema::Schema;
 
-/// Rows written, by table and kind of write, and entries that indexes got (an index whose columns a row does not change, or whose
-/// condition it does not meet, gets none; PostgreSQL may write more when a new version of a row does not fit its page).
+/// Rows written, by table and kind of write, and index entries added. An index gets no entry if the row does not change its columns or meet
+/// its condition. PostgreSQL can add more if a new row version does not fit its page.
 #[derive(PartialEq, Eq, Debug)]
 struct Cost {
     rows: BTreeMap<String, i64>,
@@ -24,7 +24,7 @@ fn cost(rows: &[(&str, i64)], entries: i64) -> Cost {
     Cost { rows: rows.iter().map(|(what, count)| ((*what).to_owned(), *count)).collect(), entries }
 }
 
-/// Counts every row that is written from now on, whoever writes it.
+/// Counts all rows written from now on.
 async fn watch(h: &Harness, schema: &Schema) {
     h.sql("CREATE TABLE written (what TEXT)").await;
     if h.backend == Backend::Postgres {
@@ -45,7 +45,7 @@ async fn watch(h: &Harness, schema: &Schema) {
     }
 }
 
-/// Every entry of every index.
+/// Returns the number of entries of all indexes.
 async fn entries(h: &Harness, schema: &Schema) -> BTreeMap<String, i64> {
     let mut found = BTreeMap::new();
     for index in &schema.indexes {
@@ -69,11 +69,11 @@ async fn measure(h: &Harness, schema: &Schema, work: impl Future<Output = ()>) -
     Cost { rows, entries }
 }
 
-/// What a batch of one message costs beside the message: its row of the log, the next position, and its row of the agenda.
+/// Rows that a batch of one message adds to the message's own: event log, next position, and agenda.
 const BATCH: [(&str, i64); 3] = [("insert log", 1), ("update log_heads", 1), ("insert agenda", 1)];
 const BORN: [(&str, i64); 2] = [("insert messages", 1), ("insert states", 1)];
 const CHANGED: [(&str, i64); 1] = [("update states", 1)];
-/// The agenda row of a batch whose last message moved on.
+/// The agenda row of a batch whose last message was processed.
 const LEFT: (&str, i64) = ("delete agenda", 1);
 
 fn rows(parts: &[&[(&'static str, i64)]]) -> Vec<(&'static str, i64)> {
@@ -124,8 +124,8 @@ pub(crate) async fn a_message_costs_few_rows(h: &Harness) {
     assert_eq!(measure(h, &schema, crowd).await, cost(&ten, 34), "ten in a transaction share a row of the log and one of the agenda");
 }
 
-/// Of batches of 60 to known recipients, which always share a transaction (the least that one carries is 64 items): bytes that a message adds to the write-ahead log. PostgreSQL has one log for all databases of a
-/// server, so that other tests would be counted; the benchmark counts it.
+/// Bytes that a message to a known recipient adds to the write-ahead log. Batches of 60 always share a transaction, which carries at least
+/// 64 items. PostgreSQL has one log per server, which would include other tests; the benchmark measures it.
 pub(crate) async fn a_message_writes_few_bytes(h: &Harness) {
     let Target::Sqlite(path) = &h.target else { return };
     let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap().to_string_lossy()));
@@ -161,7 +161,7 @@ pub(crate) async fn a_message_with_a_price_costs_a_few_more(h: &Harness) {
     };
     let first = h.accept(priced(h.claimed(&phone(1)))).await; // the tenant has a balance from now on
     watch(h, &schema).await;
-    // One transfer a message, and one change of the balance however many messages there are.
+    // One transfer per message, and one update of the balance for all.
     let batch: Vec<_> = (0..10).map(|_| priced(h.item(&phone(1)))).collect();
     let crowd = async { drop(h.accept_at_once(batch).await) };
     let moved = ("update balances", 1);

@@ -1,8 +1,9 @@
-//! What PostgreSQL spread over a Citus cluster takes: every statement that a case ran is parsed and held against the places of the tables.
+//! Checks that PostgreSQL, distributed by Citus, would accept all statements of a case: parses them and compares them with the placement of
+//! the tables.
 //!
-//! The server records the statements (`pg_stat_statements`). A statement may read or write rows of many tenants, but each row only beside
-//! rows of its own: distributed tables are joined by `tenant_id`, rows are locked for one tenant at a time, nothing is written inside a
-//! `WITH`, and no meaning is taken from system columns or transaction numbers, of which each node has its own.
+//! The server records the statements (`pg_stat_statements`). A statement may access rows of many tenants, but combine only rows of the same
+//! one: distributed tables are joined by `tenant_id`, rows are locked for one tenant at a time, and nothing is written inside a `WITH`.
+//! System columns and transaction numbers must not be used, since they differ between nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -12,9 +13,9 @@ use sqlparser::ast::{BinaryOperator, Expr, Ident, Query, Select, SetExpr, Statem
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
-/// Columns that PostgreSQL adds to each row.
+/// Columns that PostgreSQL adds to every row.
 const SYSTEM_COLUMNS: &[&str] = &["xmin", "xmax", "cmin", "cmax", "ctid", "tableoid"];
-/// Functions whose answer holds for one node of a cluster only.
+/// Functions whose result is valid on one cluster node only.
 const TRANSACTIONS: &[&str] = &[
     "txid_current",
     "txid_current_snapshot",
@@ -25,7 +26,7 @@ const TRANSACTIONS: &[&str] = &[
     "pg_current_wal_lsn",
 ];
 
-/// Why a cluster would refuse a statement, or take it to mean something else. Empty for what is neither read nor write.
+/// Returns why a cluster would reject or misinterpret a statement. Empty for statements that neither read nor write rows.
 pub(crate) fn faults(sql: &str) -> Vec<String> {
     let statements = match Parser::parse_sql(&PostgreSqlDialect {}, sql) {
         Ok(statements) => statements,
@@ -38,20 +39,20 @@ fn is_data(statement: &Statement) -> bool {
     matches!(statement, Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_))
 }
 
-/// One side of a comparison of tenants.
+/// A side of a comparison of tenants.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Side {
-    /// `tenant_id` of a table, if the table is named, as seen from a scope.
+    /// `tenant_id` of a table, which may be named, as resolved in a scope.
     Column(usize, Option<String>),
-    /// A parameter or a constant: one tenant.
+    /// A parameter or constant, which is a single tenant.
     Given,
 }
 
-/// A place where tables have names: a `SELECT`, or the statement itself.
+/// Scope of table names: a `SELECT`, or the whole statement.
 #[derive(Debug, Default)]
 struct Scope {
     parent: Option<usize>,
-    /// The table behind each name; `None` for a function or a subquery.
+    /// Table of each name; `None` for a function or a subquery.
     tables: BTreeMap<String, Option<String>>,
     locks: bool,
 }
@@ -76,7 +77,7 @@ impl Walk {
         self.open.last().copied().unwrap_or_default()
     }
 
-    /// Why a cluster would refuse the statement. Whatever stands for one and the same tenant gets the same number.
+    /// Returns why a cluster would reject the statement. Sides that stand for the same tenant get the same number.
     fn faults(mut self) -> Vec<String> {
         let mut groups: BTreeMap<Place, usize> = BTreeMap::new();
         for (at, scope) in self.scopes.iter().enumerate() {

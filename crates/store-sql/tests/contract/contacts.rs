@@ -16,7 +16,7 @@ pub(crate) async fn metrics_add_up(h: &Harness) {
     let delta = |successes, at| MetricDelta { successes, failures: 1, delivery_ms: 1_000, timed: successes, last_success_at: at };
     let rounds = [
         vec![(tenant, address, Channel::Voice, delta(1, None)), (tenant, address, Channel::Sms, delta(2, Some(late)))],
-        // The news of another node comes late, and one call brings a row twice.
+        // Another node's metrics are written late, and one call contains a row twice.
         vec![(tenant, address, Channel::Sms, delta(3, Some(early))), (tenant, address, Channel::Sms, delta(i64::from(i32::MAX), None))],
         vec![(h.other.tenant, address, Channel::Sms, delta(50, Some(late)))],
         vec![],
@@ -76,7 +76,7 @@ pub(crate) async fn an_inbound_message_is_received_once(h: &Harness) {
     let metrics = h.read().await.channel_metrics(h.world.tenant, stored.address).await.unwrap();
     assert_eq!((metrics[0].last_inbound_at, metrics[0].sums), (Some(newest), MetricDelta::default()));
 
-    // One that comes late does not take the mark back, and an answer finds the same address.
+    // A late message does not clear the mark, and a reply finds the same address.
     let mut late = inbound(h, &phone(1), "late");
     late.message.id = h.id_at(START);
     assert!(receive(h, &late).await);

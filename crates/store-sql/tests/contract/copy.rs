@@ -1,4 +1,4 @@
-//! An embedded database moves to PostgreSQL whole.
+//! Copying a SQLite database to PostgreSQL.
 
 use nuncio_domain::Redacted;
 use nuncio_store_sql::{COPIED, Copied, DISTRIBUTED, Target, copy, open};
@@ -6,7 +6,7 @@ use nuncio_store_sql::{COPIED, Copied, DISTRIBUTED, Target, copy, open};
 use crate::harness::{Harness, database, drop_database, fresh_postgres};
 use crate::rows::{postgres_rows, sqlite_rows};
 
-/// A table, and its columns: name, type on SQLite, whether it takes NULL.
+/// A table and its columns: name, SQLite type, whether nullable.
 type Table = (String, Vec<(String, String, bool)>);
 
 pub(crate) async fn an_embedded_database_is_copied_whole(_: &Harness) {
@@ -20,7 +20,7 @@ pub(crate) async fn an_embedded_database_is_copied_whole(_: &Harness) {
         let text = |cell: &Option<String>| cell.clone().unwrap_or_default();
         tables.push(((*table).to_owned(), columns.iter().map(|row| (text(&row[0]), text(&row[1]), text(&row[2]) == "1")).collect()));
     }
-    // The second row has NULL wherever that may be. Ids of a row are alike, so that it refers to its own kind.
+    // The second row is NULL wherever possible. All ids of a row are alike, so that its references match.
     for (table, columns) in &tables {
         for n in 1..=2 {
             let values: Vec<String> = columns.iter().map(|column| value(column, n)).collect();
@@ -53,7 +53,7 @@ pub(crate) async fn an_embedded_database_is_copied_whole(_: &Harness) {
     drop_database(&name).await;
 }
 
-/// What stands in a column of the row `n`.
+/// Returns the value of a column in row `n`.
 fn value((name, kind, nullable): &(String, String, bool), n: u8) -> String {
     match kind.as_str() {
         _ if *nullable && n == 2 => "NULL".to_owned(),

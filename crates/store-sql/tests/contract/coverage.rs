@@ -1,9 +1,9 @@
-//! Every method of the store has a case.
+//! Checks that every method of the store has a case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Which cases stand for which methods; each calls them by name.
+/// Methods, and the cases that call them by name.
 const COVERED: &[(&str, &[&str])] = &[
     ("a_new_recipient_gets_an_address_and_a_contact", &["accept", "find_address"]),
     ("a_large_request_comes_back_whole", &["transition", "list_messages"]),
@@ -164,7 +164,7 @@ fn sources(dir: &Path) -> String {
     files.filter(|path| path.extension().is_some_and(|e| e == "rs")).map(|path| std::fs::read_to_string(path).unwrap()).collect()
 }
 
-/// The names that follow `async fn`, each with the text up to the next one.
+/// Returns the names that follow `async fn`, each with the text up to the next one.
 fn functions(source: &str) -> BTreeMap<&str, &str> {
     let parts = source.split("async fn ").skip(1);
     parts.map(|part| (part.split(['(', '<']).next().unwrap(), part)).collect()
@@ -182,7 +182,7 @@ fn every_method_has_a_case() {
     let cases = functions(&cases);
     for (case, methods) in COVERED {
         assert!(crate::CASES.contains(case), "{case} is not run");
-        // Helpers of the harness stand for what they call; the text of a case reaches to the next function.
+        // A harness helper counts as the method it calls. The text of a case ends at the next function.
         let text = cases[case];
         for method in *methods {
             let called = text.contains(&format!(".{method}(")) || text.contains(&format!("{}(h, ", helper(method)));
@@ -191,7 +191,7 @@ fn every_method_has_a_case() {
     }
 }
 
-/// A function of the test files that calls nothing but this method.
+/// Returns the helper that only calls this method.
 fn helper(method: &str) -> &str {
     match method {
         "log_deliveries" => "log",

@@ -1,4 +1,4 @@
-//! Projects, keys, senders, connections, and transactions as such.
+//! Projects, keys, senders, connections, and transactions.
 
 use nuncio_domain::config::{ApiKey, Connection, Sender, Throttle};
 use nuncio_domain::key::KeyHash;
@@ -150,7 +150,7 @@ pub(crate) async fn a_sender_has_one_connection_per_channel(h: &Harness) {
     assert_eq!(stored(&mut tx).await, Some(first.clone()));
     let second = Connection { kind: "sim".to_owned(), sealed: Redacted::new(Vec::new()), ..connection(h, h.world.sender, Channel::Email) };
     tx.put_connection(tenant, &second).await.unwrap();
-    // The identifier stays, since messages that wait name it.
+    // The id is kept, since waiting messages refer to it.
     assert_eq!(stored(&mut tx).await, Some(Connection { id: first.id, ..second }));
     assert!(!tx.delete_connection(h.other.tenant, h.world.sender, Channel::Email).await.unwrap());
     assert!(!tx.delete_connection(tenant, h.world.sender, Channel::Voice).await.unwrap());
@@ -245,7 +245,7 @@ pub(crate) async fn a_dropped_transaction_leaves_nothing(h: &Harness) {
     assert_eq!(h.read().await.list_nodes().await.unwrap().len(), 1, "nobody else does");
     drop(tx);
     assert_eq!(h.read().await.list_nodes().await.unwrap().len(), 1);
-    // Nothing of it is in the way of the next.
+    // It does not block the next one.
     let mut tx = h.begin().await;
     tx.insert_node(NodeId(7), START).await.unwrap();
     tx.commit().await.unwrap();

@@ -1,4 +1,4 @@
-//! Taking personal data out of what is kept.
+//! Erasure of personal data.
 
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
@@ -14,7 +14,7 @@ use crate::make::{failure, phone, settle};
 
 const SECRET: &str = "a very private word";
 
-/// Every row of a table that holds the text.
+/// Returns the tables with rows that contain the text.
 async fn holders(h: &Harness, text: &str) -> Vec<&'static str> {
     let mut found = Vec::new();
     for table in
@@ -83,7 +83,7 @@ pub(crate) async fn what_is_erased_leaves_no_trace_but_the_books(h: &Harness) {
     for id in &found {
         h.step(*id, Step::Erase).await;
     }
-    // One that comes after is not kept.
+    // A later receipt is not kept.
     receipt().await.unwrap();
     let mut tx = h.begin().await;
     tx.erase_messages(tenant, &found).await.unwrap();

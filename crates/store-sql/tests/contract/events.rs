@@ -56,7 +56,7 @@ pub(crate) async fn the_log_is_read_in_commit_order(h: &Harness) {
     assert!(matches!(&all[0].payload, LogPayload::Message(changes) if changes.len() == 2), "queued and sending");
     assert!(matches!(all[2].payload, LogPayload::Other(ResourceKind::Contact, _)));
     assert!(all.is_sorted_by_key(|e| e.position));
-    // In steps, from any place.
+    // In pages, from any position.
     let mut walked = Vec::new();
     let mut at = begin;
     while let [entry] = tx.read_log(tenant, at, 1).await.unwrap().as_slice() {
@@ -110,7 +110,7 @@ pub(crate) async fn the_log_is_searched_by_time_and_resource(h: &Harness) {
     assert!(tx.list_log(h.other.tenant, resource, None, 3).await.unwrap().is_empty());
 }
 
-/// A transaction takes its position when it commits: what is read stays before everything that is yet to come.
+/// A transaction gets its position at commit: whatever is committed later is behind everything already read.
 pub(crate) async fn positions_follow_the_order_of_commits(h: &Harness) {
     let tenant = h.world.tenant;
     let event = |n: u128| NewEvent { kind: ResourceKind::Contact, resource: Uuid::from_u128(n), sequence: 1, occurrences: Vec::new() };
@@ -131,7 +131,7 @@ pub(crate) async fn positions_follow_the_order_of_commits(h: &Harness) {
     assert_eq!(gaps(h).await, 0, "a transaction that was rolled back took no position");
 }
 
-/// Positions that are missing in the log of any tenant.
+/// Returns how many positions are missing in the logs of all tenants.
 pub(crate) async fn gaps(h: &Harness) -> i64 {
     h.number(
         "SELECT CAST(COALESCE(SUM(h.position - l.count), 0) AS BIGINT) FROM log_heads h JOIN \

@@ -1,4 +1,4 @@
-//! A fresh database for each case, and a way around the store to look at it.
+//! Creates a database for each case, and accesses it without the store.
 
 use std::io::Write as _;
 use std::panic::resume_unwind;
@@ -17,12 +17,12 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::rows::{postgres_rows, sqlite_rows};
 
-/// When everything begins.
+/// Start of all cases.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
-/// A node that is alive in every case.
+/// A node that is alive in all cases.
 pub(crate) const NODE: NodeId = NodeId(1);
 
-/// Has the server record the statements of the store.
+/// Makes the server record the store's statements.
 const RECORDED: &str = "?options=-c%20pg_stat_statements.track%3Dtop";
 const PREFIX: &str = "nuncio_contract_";
 static DATABASES: AtomicUsize = AtomicUsize::new(0);
@@ -37,14 +37,14 @@ pub(crate) enum Backend {
 
 #[derive(Debug)]
 enum Place {
-    /// The folder goes when this does.
+    /// Deleted when dropped.
     Sqlite {
         _dir: tempfile::TempDir,
     },
     Postgres(String),
 }
 
-/// One world of a case, with what messages need.
+/// An environment with what messages need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct World {
     pub(crate) tenant: TenantId,
@@ -58,11 +58,11 @@ pub(crate) struct Harness {
     pub(crate) backend: Backend,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) target: Target,
-    /// The world that cases use.
+    /// The environment that cases use.
     pub(crate) world: World,
-    /// The other one of the same project.
+    /// The other environment of the same project.
     pub(crate) other: World,
-    /// Nothing is checked after the case.
+    /// Whether to skip the checks after the case.
     broken: AtomicBool,
     clock: AtomicI64,
     place: Place,
@@ -70,7 +70,7 @@ pub(crate) struct Harness {
 
 pub(crate) type Case = for<'h> fn(&'h Harness) -> Pin<Box<dyn Future<Output = ()> + Send + 'h>>;
 
-/// Runs a case on a database of its own.
+/// Runs a case on a new database.
 pub(crate) fn run(backend: Backend, name: &str, case: Case) {
     if backend == Backend::Postgres && server().is_none() {
         return skip(name);
@@ -98,14 +98,14 @@ pub(crate) fn run(backend: Backend, name: &str, case: Case) {
     });
 }
 
-/// A superuser's URL of a PostgreSQL server.
+/// Returns the superuser URL of a PostgreSQL server.
 pub(crate) fn server() -> Option<String> {
     std::env::var("NUNCIO_TEST_PG").ok().filter(|url| !url.is_empty())
 }
 
-/// Says so, past the capture of test output.
+/// Prints a notice that is not captured like other test output.
 fn skip(name: &str) {
-    let total = crate::CASES.len(); // all of them run on PostgreSQL
+    let total = crate::CASES.len(); // all of them also run on PostgreSQL
     let skipped = FINISHED.fetch_add(1, Ordering::Relaxed) + 1;
     let mut out = std::io::stderr().lock();
     let _ = writeln!(out, "SKIPPED {name}::postgres: NUNCIO_TEST_PG is not set");
@@ -120,7 +120,7 @@ pub(crate) fn database(name: &str) -> String {
     format!("{base}/{name}")
 }
 
-/// Runs statements on the server, outside any database of ours.
+/// Runs statements on the server, outside of test databases.
 async fn admin(sql: String) {
     let mut conn = PgConnection::connect(&server().unwrap()).await.unwrap();
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
@@ -131,7 +131,7 @@ pub(crate) async fn drop_database(name: &str) {
     admin(format!("DROP DATABASE {name} WITH (FORCE)")).await;
 }
 
-/// Drops what test processes that are gone left behind; their databases bear their number.
+/// Drops databases of ended test processes, whose ids are in the names.
 async fn sweep() {
     let mut conn = PgConnection::connect(&server().unwrap()).await.unwrap();
     let names: Vec<(String,)> = sqlx::query_as("SELECT CAST(datname AS TEXT) FROM pg_database").fetch_all(&mut conn).await.unwrap();
@@ -146,7 +146,7 @@ async fn sweep() {
     conn.close().await.unwrap();
 }
 
-/// A migrated database that all others are copied from.
+/// Returns a migrated database that others are copied from.
 async fn template() -> &'static str {
     TEMPLATE
         .get_or_init(|| async {
@@ -160,7 +160,7 @@ async fn template() -> &'static str {
         .await
 }
 
-/// A new, migrated database.
+/// Creates a migrated database.
 pub(crate) async fn fresh_postgres() -> String {
     let template = template().await;
     let name = format!("{PREFIX}{}_{}", std::process::id(), DATABASES.fetch_add(1, Ordering::Relaxed));
@@ -211,7 +211,7 @@ impl Harness {
         }
     }
 
-    /// Gives a world a sender and a connection.
+    /// Adds a sender and a connection to an environment.
     pub(crate) async fn furnish(&self, tenant: TenantId) -> World {
         let sender = Sender { phone_number: "+34600000000".to_owned(), is_default: true, ..Sender::new(self.id(), "desk", START) };
         let connection = Connection {
@@ -242,17 +242,17 @@ impl Harness {
         }
     }
 
-    /// The next millisecond.
+    /// Returns the next millisecond.
     pub(crate) fn tick(&self) -> Timestamp {
         Timestamp::from_millis(self.clock.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// A new identifier, born in a millisecond of its own.
+    /// Returns a new id with a separate millisecond.
     pub(crate) fn id<T: Id>(&self) -> T {
         self.id_at(self.tick())
     }
 
-    /// A new identifier, born at `at`.
+    /// Returns a new id created at `at`.
     pub(crate) fn id_at<T: Id>(&self, at: Timestamp) -> T {
         let count = self.tick().millis().to_be_bytes();
         let mut random = [0; 10];
@@ -268,12 +268,12 @@ impl Harness {
         self.store.read().await.unwrap()
     }
 
-    /// Another store on the same database, as another process would open it.
+    /// Opens another store on the same database, like another process.
     pub(crate) async fn another(&self) -> Arc<dyn Store> {
         open_unmigrated(&self.target).await.unwrap()
     }
 
-    /// Runs SQL around the store; what it answers, as text.
+    /// Runs SQL without the store; returns the result as text.
     pub(crate) async fn sql(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         match &self.target {
             Target::Sqlite(path) => sqlite_rows(path, sql),
@@ -281,13 +281,13 @@ impl Harness {
         }
     }
 
-    /// The number that a query answers.
+    /// Returns the number that a query returns.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         self.sql(sql).await[0][0].as_ref().unwrap().parse().unwrap()
     }
 
-    /// Makes `count` rows like one, each newer than the one before and all newer than `after`; `with` says which columns hold something else.
-    /// In it `{n}` is the number of the row, from 1.
+    /// Inserts `count` copies of a row, each newer than the previous one and all newer than `after`. `with` names columns with other
+    /// values, in which `{n}` is the number of the copy, from 1.
     pub(crate) async fn copy_row(&self, table: &str, id: impl Id, after: Timestamp, count: u32, with: &[(&str, &str)]) {
         let columns = match self.backend {
             Backend::Sqlite => format!("SELECT name FROM pragma_table_info('{table}')"),
@@ -315,7 +315,7 @@ impl Harness {
         .await;
     }
 
-    /// Positions of the log are without gaps up to its end, and what it says of messages leads to their states.
+    /// Checks that log positions have no gaps, and that events of messages lead to the current states.
     async fn check_log(&self, tenant: TenantId) {
         let mut tx = self.read().await;
         let (mut at, mut last) = (Position::default(), 0);
@@ -336,7 +336,7 @@ impl Harness {
         }
     }
 
-    /// A cluster would take every statement that the store ran.
+    /// Checks that a cluster would accept all statements of the store.
     async fn check_statements(&self) {
         let Place::Postgres(name) = &self.place else { return };
         let mut conn = PgConnection::connect(&server().unwrap()).await.unwrap();
@@ -354,7 +354,7 @@ impl Harness {
         }
     }
 
-    /// How many pages one run of the statements that name this table looked at, at most. SQLite does not say.
+    /// Returns the maximum number of pages read by one execution of a statement that names this table. `None` on SQLite.
     pub(crate) async fn pages_read(&self, table: &str) -> Option<i64> {
         let Place::Postgres(name) = &self.place else { return None };
         let mut conn = PgConnection::connect(&server().unwrap()).await.unwrap();
@@ -365,7 +365,7 @@ impl Harness {
         pages
     }
 
-    /// The case leaves rows behind that contradict each other, or a log without its beginning.
+    /// Skips the checks: the case leaves inconsistent rows, or a log without its beginning.
     pub(crate) fn leaves_broken_rows(&self) {
         self.broken.store(true, Ordering::Relaxed);
     }
@@ -374,7 +374,7 @@ impl Harness {
         self.number(&format!("SELECT COUNT(*) FROM {table}")).await
     }
 
-    /// An identifier as it stands in SQL.
+    /// Returns an id as an SQL literal.
     pub(crate) fn literal(&self, id: impl Id) -> String {
         match self.backend {
             Backend::Sqlite => format!("X'{}'", id.uuid().simple()),

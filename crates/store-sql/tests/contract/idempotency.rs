@@ -1,4 +1,4 @@
-//! Keys that make a repeated request harmless.
+//! Idempotency keys.
 
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::limits;
@@ -15,7 +15,7 @@ pub(crate) async fn a_key_used_again_names_the_original(h: &Harness) {
     assert_eq!((h.rows_of("messages").await, h.rows_of("log").await, h.rows_of("addresses").await), (1, 1, 1));
     assert_eq!(original.request.idempotency_key.as_deref(), Some("key"));
     assert_eq!(h.lookup(original.id).await, original);
-    // Keys are compared byte by byte, and within their world.
+    // Keys are compared byte by byte, and within an environment.
     for key in ["KEY", "key ", "ke\u{301}y", "kéy", ""] {
         new(h.store.accept(with_key(h.item(&phone(1)), key, 1)).await);
     }
@@ -48,7 +48,7 @@ pub(crate) async fn of_a_hundred_with_one_key_one_wins(h: &Harness) {
     one_wins(h, h.accept_from_tasks((0..100).map(|_| with_key(h.item(&phone(1)), "crowd", 1))).await).await;
     one_wins(h, h.accept_at_once((0..20).map(|_| with_key(h.item(&phone(1)), "batch", 1)).collect()).await).await;
     assert_eq!(h.rows_of("messages").await, 2);
-    // Many keys in one transaction, each of them twice and in no order.
+    // Many keys in one transaction, each twice and unordered.
     let items: Vec<Accept> = (0..40).map(|n| with_key(h.item(&phone(1)), &format!("{}", n * 7 % 20), 1)).collect();
     let answers = h.accept_at_once(items).await;
     let (first, second): (Vec<_>, Vec<_>) = answers.into_iter().enumerate().partition(|(n, _)| *n < 20);

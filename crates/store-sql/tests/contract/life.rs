@@ -1,4 +1,4 @@
-//! A long random life: whatever came, in whatever order, nothing is left to nobody and the log tells everything.
+//! A long random sequence of steps: whatever their order, no message is left without an owner, and the log is complete.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use nuncio_store::{Accepted, Position, RawReceipt, Store, Transition, Transition
 use crate::harness::{Backend, Harness, NODE, START};
 use crate::make::{MINUTE, failure, phone, settle, start};
 
-/// Messages of a life.
+/// Messages in total.
 const MESSAGES: usize = 10_000;
-/// Messages that come at once.
+/// Messages accepted at once.
 const AT_ONCE: usize = 100;
-/// Steps that are taken after each of these.
+/// Steps after each of these.
 const STEPS: usize = 400;
-/// Rounds between two starts of the program, and between two looks at what is too old.
+/// Rounds between restarts, and between deletions of expired data.
 const RESTART: usize = 20;
-/// For how long messages are kept, in the time of a case.
+/// Retention, in the time of the case.
 const KEPT: std::time::Duration = std::time::Duration::from_secs(30);
-/// A node beside [`NODE`].
+/// A second node, alongside [`NODE`].
 const OTHER: NodeId = NodeId(2);
 
-/// SplitMix64: the same numbers in each run.
+/// SplitMix64: the same numbers in every run.
 struct Chance(u64);
 
 impl Chance {
@@ -68,7 +68,7 @@ impl Chance {
 }
 
 pub(crate) async fn a_random_life_leaves_everything_guarded(h: &Harness) {
-    h.leaves_broken_rows(); // the log loses its beginning; this case looks itself
+    h.leaves_broken_rows(); // the log loses its beginning; this case checks it itself
     let tenant = h.world.tenant;
     let mut tx = h.begin().await;
     tx.insert_node(OTHER, START).await.unwrap();
@@ -91,7 +91,7 @@ pub(crate) async fn a_random_life_leaves_everything_guarded(h: &Harness) {
         }
         let mut known: Vec<MessageId> = living.keys().copied().collect();
         known.sort_unstable();
-        // Several steps of one message may come at once, and each rests on the same state.
+        // Several steps of one message can be concurrent, all based on the same state.
         let steps: Vec<Transition> = (0..STEPS)
             .map(|_| {
                 let id = known[known.len() - 1 - chance.below(known.len().min(500))];
@@ -131,7 +131,7 @@ pub(crate) async fn a_random_life_leaves_everything_guarded(h: &Harness) {
     assert!(living.len() < MESSAGES && living.len() > 2_000, "some were old enough to go: {}", living.len());
 }
 
-/// Two processes on PostgreSQL, one on SQLite.
+/// Opens two stores on PostgreSQL, one on SQLite.
 async fn open(h: &Harness) -> Vec<Arc<dyn Store>> {
     let mut nodes = vec![h.another().await];
     if h.backend == Backend::Postgres {
@@ -140,7 +140,7 @@ async fn open(h: &Harness) -> Vec<Arc<dyn Store>> {
     nodes
 }
 
-/// What dispatch does with what is too old.
+/// Deletes expired data like dispatch.
 async fn forget(h: &Harness, before: Timestamp, living: &mut HashMap<MessageId, State>) {
     let tenant = h.world.tenant;
     loop {
@@ -158,7 +158,7 @@ async fn forget(h: &Harness, before: Timestamp, living: &mut HashMap<MessageId, 
     living.retain(|id, _| kept.contains(id));
 }
 
-/// Every unfinished message is guarded, the log has no gap, and leads to the state of each message.
+/// Checks that every unfinished message is due or owned, and that the log has no gap and leads to the state of each message.
 async fn check(h: &Harness) {
     let tenant = h.world.tenant;
     let mut tx = h.read().await;
@@ -178,7 +178,7 @@ async fn check(h: &Harness) {
     assert_eq!(Some(tx.log_end(tenant).await.unwrap().commit), last, "the log ends at its head");
     let mut followed = 0;
     for (resource, entries) in told {
-        // What is left of the story of a message that is gone leads nowhere.
+        // The remaining events of a deleted message lead to no state.
         let Some(message) = tx.lookup_message(tenant, MessageId::from_uuid(resource)).await.unwrap() else { continue };
         let (mut next, mut status) = (entries[0].0, None);
         for (sequence, entry) in &entries {

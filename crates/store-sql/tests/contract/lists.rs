@@ -196,7 +196,7 @@ pub(crate) async fn a_walk_over_pages_sees_every_row_once(h: &Harness) {
     assert_eq!((full.items.len(), full.next), (20, None));
 }
 
-/// Walks a list to its end. Returns the items of each page.
+/// Returns all pages of a list.
 async fn walk(h: &Harness, filter: &MessageFilter, limit: u32) -> Vec<Vec<MessageId>> {
     let (mut pages, mut before) = (Vec::new(), None);
     loop {
@@ -409,7 +409,7 @@ pub(crate) async fn what_waits_is_walked_by_when_it_is_due(h: &Harness) {
         assert_eq!(few.len(), all.len().min(2));
         walked.extend(all.iter().map(|m| (due(m), m.id)));
     }
-    // On PostgreSQL each shard for itself.
+    // On PostgreSQL, each shard separately.
     walked.sort();
     assert_eq!(walked.into_iter().map(|(_, id)| id).collect::<Vec<_>>(), expected);
     let waiting = h.read().await.held_messages(1).await.unwrap();
@@ -529,7 +529,7 @@ pub(crate) async fn an_agenda_row_goes_with_its_last_message(h: &Harness) {
     }
     assert_eq!(rows().await, 0, "all are final");
 
-    // A row that is not counted any more, as after a restart, is deleted once it is due.
+    // A row that is no longer tracked, as after a restart, is deleted once it is due.
     let message = h.accept(h.item(&phone(1))).await;
     let (tenant, id) = (h.world.tenant.0, h.literal(message.id));
     let ids = match h.backend {

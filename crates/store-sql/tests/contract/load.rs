@@ -1,4 +1,4 @@
-//! PostgreSQL under several nodes, and with connections that break.
+//! PostgreSQL with several nodes, and with connections that break.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::make::{duplicate, failure, found, new, phone, receipt, settle, start,
 pub(crate) async fn two_nodes_change_the_same_messages(h: &Harness) {
     let rival = h.another().await;
     for round in 0..4_u8 {
-        // Both take the same keys and make the same recipients, in opposite orders.
+        // Both accept the same keys and recipients, in opposite orders.
         let mine: Vec<_> = (0..60).map(|n| with_key(h.claimed(&phone(n)), &format!("{round}-{n}"), 1)).collect();
         let theirs: Vec<_> = (0..60).rev().map(|n| with_key(h.claimed(&phone(n)), &format!("{round}-{n}"), 1)).collect();
         let mine = join_all(mine.into_iter().map(|item| h.store.accept(item)));
@@ -62,7 +62,7 @@ pub(crate) async fn two_nodes_change_the_same_messages(h: &Harness) {
     rival.close().await;
 }
 
-/// What a node remembers of a row is no longer true once another node wrote it.
+/// A cached row is invalid once another node has written it.
 pub(crate) async fn a_row_that_another_node_wrote_is_read_again(h: &Harness) {
     let rival = h.another().await;
     for accepted_by in [&h.store, &rival] {
@@ -79,7 +79,7 @@ pub(crate) async fn a_row_that_another_node_wrote_is_read_again(h: &Harness) {
     rival.close().await;
 }
 
-/// Ends every session of the store, as a server does that restarts.
+/// Ends all sessions of the store, like a server restart.
 async fn kill(h: &Harness) -> usize {
     let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'nuncio'";
     h.sql(sql).await.len()
@@ -101,7 +101,7 @@ pub(crate) async fn a_lane_survives_the_end_of_its_session(h: &Harness) {
         let answers = under_fire(h, asked).await;
         let mut settles = Vec::new();
         for (item, answer) in items.iter().zip(answers) {
-            // Who gets no answer asks again, and must not be told of another message.
+            // Without a response, the caller retries, and must not get another message.
             let answer = if answer.is_err() { h.store.accept(item.clone()).await } else { answer };
             let id = match answer {
                 Ok(Accepted::New { message, .. }) => message.id,
@@ -123,19 +123,19 @@ pub(crate) async fn a_lane_survives_the_end_of_its_session(h: &Harness) {
     assert_eq!((h.rows_of("messages").await, h.rows_of("idempotency_keys").await), (480, 480));
 }
 
-/// What becomes of a COMMIT on its way to the server.
+/// What happens to a COMMIT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cut {
-    /// It arrives; its answer does not.
+    /// It arrives, but the response is lost.
     Answer,
-    /// It does not arrive.
+    /// It is lost.
     Request,
 }
 
 /// A connection to the server that breaks at a chosen COMMIT.
 struct Proxy {
     store: Arc<dyn Store>,
-    /// How many commits until then; 0 for never.
+    /// Number of commits until then; 0 for never.
     countdown: Arc<AtomicUsize>,
 }
 
@@ -157,7 +157,7 @@ impl Proxy {
         Self { store: open_unmigrated(&proxied).await.unwrap(), countdown }
     }
 
-    /// Breaks at the commit after so many.
+    /// Breaks at the commit with this number.
     fn arm(&self, after: usize) {
         self.countdown.store(after + 1, Ordering::SeqCst);
     }
@@ -180,7 +180,7 @@ async fn pump(mut client: TcpStream, mut server: TcpStream, cut: Cut, countdown:
                 }
                 server.write_all(bytes).await.unwrap();
                 if last {
-                    // The answer shows that the commit has happened; it is not passed on.
+                    // The response shows that the commit succeeded; it is not forwarded.
                     server.readable().await.unwrap();
                     return;
                 }
@@ -234,7 +234,7 @@ pub(crate) async fn a_commit_without_an_answer_is_read_back(h: &Harness) {
     }
 }
 
-/// A start that was written must be answered as won: otherwise its message waits for this node for ever.
+/// A stored start must be reported as won: otherwise its message waits for this node permanently.
 async fn steps(h: &Harness, proxy: &Proxy) {
     let waiting = h.accept(h.item(&phone(1))).await;
     let sending = h.sending(1).await;
@@ -247,7 +247,7 @@ async fn steps(h: &Harness, proxy: &Proxy) {
         h.transition(claimed.id, Step::Recover { node: NODE, retry_in: crate::make::MINUTE }),
         h.transition(h.id(), start(NODE, 0)),
     ];
-    // What goes before a batch of steps commits for itself; a message without a key does not say COMMIT.
+    // Statements before a batch of steps commit implicitly; a message without a key sends no COMMIT.
     proxy.arm(1);
     let mut answers = h.steps_at_once_by(&*proxy.store, items).await;
     assert!(proxy.broke(), "the commit was to be lost");

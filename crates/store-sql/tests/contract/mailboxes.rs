@@ -9,7 +9,7 @@ use nuncio_store::{MailCode, MailDomain, Tx};
 use crate::directory::{connection, sender};
 use crate::harness::{Harness, START};
 
-/// The holder of an address.
+/// Returns the holder of an address.
 async fn holder(_: &Harness, tx: &mut dyn Tx, address: &str) -> Option<(TenantId, ConnectionId, Proof)> {
     tx.find_mailbox(address).await.unwrap().map(|found| (found.tenant, found.connection, found.proof))
 }
@@ -29,7 +29,7 @@ pub(crate) async fn mail_for_an_address_comes_to_one_connection(h: &Harness) {
     tx.put_connection(other, &rival).await.unwrap();
     let a = "a@example.org";
     assert_eq!(holder(h, &mut *tx, a).await, None);
-    // Each of these in turn: who claims, by what, and whether they get it.
+    // In turn: claimant, proof, and whether the claim succeeds.
     let (mine, also_mine, theirs) = ((tenant, first.id), (tenant, second.id), (other, rival.id));
     for (number, ((tenant, connection), proof, gets)) in [
         (mine, Proof::Code, true),

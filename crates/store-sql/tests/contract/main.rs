@@ -1,7 +1,7 @@
-//! What the store promises, held against SQLite and PostgreSQL alike.
+//! Contract tests of the store, on SQLite and PostgreSQL.
 //!
-//! Each case runs on a database of its own. The PostgreSQL half needs `NUNCIO_TEST_PG`, a superuser's URL of a server that may be
-//! given and taken databases (`scripts/postgres.sh start` prints one); without it that half is skipped, and says so.
+//! Each case runs on a new database. The PostgreSQL half needs `NUNCIO_TEST_PG`, a superuser's URL of a server where databases can be
+//! created and dropped (`scripts/postgres.sh start` prints one); otherwise it is skipped with a notice.
 
 mod accept;
 mod audit;
@@ -42,7 +42,7 @@ mod webhooks;
 
 macro_rules! cases {
     (both { $($module:ident { $($case:ident,)+ })+ } postgres { $($own:ident { $($alone:ident,)+ })+ }) => {
-        /// Every case there is.
+        /// All cases.
         const CASES: &[&str] = &[$($(stringify!($case),)+)+ $($(stringify!($alone),)+)+];
         $($(cases!(@one $module $case sqlite Sqlite, postgres Postgres);)+)+
         $($(cases!(@one $own $alone postgres Postgres);)+)+

@@ -1,4 +1,4 @@
-//! Messages and steps for cases.
+//! Creates messages and steps for cases.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) fn phone(number: u32) -> Recipient {
     Recipient { kind: AddressKind::Phone, identifier: format!("+346{number:08}") }
 }
 
-/// What stands for a recipient who was erased.
+/// Returns the hash that replaces an erased recipient.
 pub(crate) fn mark(recipient: &Recipient) -> String {
     format!("~{}", recipient.identifier.trim_start_matches('+'))
 }
@@ -49,7 +49,7 @@ pub(crate) fn start(node: NodeId, fence: i64) -> Step {
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl Harness {
-    /// A queued text to a recipient.
+    /// Returns a queued text message to a recipient.
     pub(crate) fn item(&self, to: &Recipient) -> Accept {
         self.item_in(&self.world, to)
     }
@@ -94,7 +94,7 @@ impl Harness {
         }
     }
 
-    /// The same, sent at once by [`NODE`].
+    /// Like [`Self::item`], sent at once by [`NODE`].
     pub(crate) fn claimed(&self, to: &Recipient) -> Accept {
         Accept { claim: Some(Claim { node: NODE }), ..self.item(to) }
     }
@@ -103,12 +103,12 @@ impl Harness {
         new(self.store.accept(item).await).0
     }
 
-    /// A message whose first attempt was started by [`NODE`].
+    /// Accepts a message whose first attempt was started by [`NODE`].
     pub(crate) async fn sending(&self, to: u32) -> Message {
         self.accept(self.claimed(&phone(to))).await
     }
 
-    /// A message that a provider took and will tell more about.
+    /// Accepts a message that a provider accepted and will send receipts for.
     pub(crate) async fn sent(&self, to: u32) -> Message {
         let mut message = self.sending(to).await;
         let (applied, state) = self.step(message.id, settle(0, message.state.fence, taken("p"))).await;
@@ -133,12 +133,12 @@ impl Harness {
         self.read().await.lookup_message(tenant, id).await.unwrap()
     }
 
-    /// The events of a message, after a look at whether they tell its whole story without a gap.
+    /// Returns the events of a message, after checking that they are complete.
     pub(crate) async fn events(&self, id: MessageId) -> Vec<EventRecord> {
         self.events_in(self.world.tenant, id).await
     }
 
-    /// The same in another environment.
+    /// Like [`Self::events`], in another environment.
     pub(crate) async fn events_in(&self, tenant: TenantId, id: MessageId) -> Vec<EventRecord> {
         let mut tx = self.read().await;
         let events = tx.list_message_events(tenant, id).await.unwrap();
@@ -157,8 +157,8 @@ impl Harness {
         events
     }
 
-    /// Hands in all items while nothing can be written, so that they end in one transaction, then lets go. The lane may take
-    /// what comes first for itself: that is `first`, which finds nothing to do.
+    /// Enqueues all items while writes are blocked, so that they share one transaction. The lane can run its first item alone: that is
+    /// `first`, which has no effect.
     async fn at_once<T>(&self, mut first: Boxed<'_, T>, mut items: Vec<Boxed<'_, T>>) -> Vec<T> {
         let gate = self.close_gate().await;
         assert!(futures::poll!(first.as_mut()).is_pending());
@@ -185,7 +185,7 @@ impl Harness {
         }
     }
 
-    /// Hands in each item from a task of its own.
+    /// Enqueues each item from a separate task.
     pub(crate) async fn accept_from_tasks(&self, items: impl Iterator<Item = Accept>) -> Vec<Result<Accepted>> {
         let tasks = items.map(|item| {
             let store = std::sync::Arc::clone(&self.store);
@@ -239,7 +239,7 @@ pub(crate) fn with_key(mut item: Accept, key: &str, fingerprint: u8) -> Accept {
     item
 }
 
-/// The message and contact of an accept that wrote one.
+/// Returns the message and contact of a new message.
 #[track_caller]
 pub(crate) fn new(accepted: Result<Accepted>) -> (Message, ContactId) {
     match accepted {
@@ -256,7 +256,7 @@ pub(crate) fn duplicate(accepted: Result<Accepted>) -> (MessageId, bool) {
     }
 }
 
-/// Whether the step took effect, and the state afterwards.
+/// Returns whether the step took effect, and the resulting state.
 #[track_caller]
 pub(crate) fn found(transitioned: Result<Transitioned>) -> (Applied, State) {
     match transitioned {
@@ -265,7 +265,7 @@ pub(crate) fn found(transitioned: Result<Transitioned>) -> (Applied, State) {
     }
 }
 
-/// The message of a start that won.
+/// Returns the message of a start that won.
 #[track_caller]
 pub(crate) fn started(transitioned: Result<Transitioned>) -> Message {
     match transitioned {

@@ -1,4 +1,4 @@
-//! Prices, the ledger, and what messages move.
+//! Prices, the ledger, and transfers of messages.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn quote(channel: Channel, total: i64) -> Quote {
     Quote { channel, cost: Cost { fee: Micros(1), provider: Micros(total - 1) }, state: QuoteState::Open }
 }
 
-/// A message that costs `total` by SMS.
+/// Sets the price of a message by SMS.
 fn priced(mut item: Accept, total: i64) -> Accept {
     item.message.state.detail.money = Some(Money { quotes: vec![quote(Channel::Sms, total)], ..Money::default() });
     item
@@ -38,7 +38,7 @@ fn short(accepted: nuncio_store::Result<Accepted>) -> Shortage {
 }
 
 impl Harness {
-    /// Gives the world `amount`, and no more than that.
+    /// Sets the available balance to `amount`.
     async fn fund(&self, amount: i64) {
         let mut tx = self.begin().await;
         tx.limit_balance(self.world.tenant, true).await.unwrap();
@@ -49,7 +49,7 @@ impl Harness {
         tx.commit().await.unwrap();
     }
 
-    /// Available, reserved and spent, which are what the transfers add up to.
+    /// Returns available, reserved and spent, after checking that they equal the sum of the transfers.
     async fn accounts(&self) -> (i64, i64, i64) {
         let mut tx = self.read().await;
         let balance = tx.find_balance(self.world.tenant).await.unwrap();
@@ -67,7 +67,7 @@ pub(crate) async fn money_moves_once_and_never_below_nothing(h: &Harness) {
     let tenant = h.world.tenant;
     let mut tx = h.begin().await;
     assert_eq!(tx.find_balance(tenant).await.unwrap(), Balance::default());
-    // Without a limit everything can be paid.
+    // Without a limit, all charges succeed.
     assert_eq!(tx.transfer(tenant, &transfer(Purpose::Charge, 9, 5), START).await.unwrap(), Transferred::Done);
     assert_eq!(tx.find_balance(tenant).await.unwrap().available, Micros(-5));
     tx.limit_balance(tenant, true).await.unwrap();
@@ -122,7 +122,7 @@ pub(crate) async fn a_sender_s_day_adds_up(h: &Harness) {
     }
     assert_eq!(tx.spent_by_sender(tenant, sender, START).await.unwrap(), Micros(34));
     tx.commit().await.unwrap();
-    // A message says itself whether it counts.
+    // A message states whether it counts.
     let mut item = priced(h.claimed(&phone(1)), 8);
     item.message.state.detail.money.as_mut().unwrap().limited_sender = Some(sender);
     let message = h.accept(item).await;
@@ -140,7 +140,7 @@ pub(crate) async fn a_message_sets_aside_pays_and_gives_back(h: &Harness) {
         item.message.state.detail.money.as_mut().unwrap().quotes.push(quote(Channel::SmsOneway, 10));
         item
     };
-    // It arrives: one route is paid, the other given back.
+    // Delivered: one route is paid, the other released.
     let first = h.accept(both(item)).await;
     assert_eq!(h.accounts().await, (890, 110, 0));
     let (_, state) = h.step(first.id, settle(0, 1, taken("p"))).await;
@@ -155,7 +155,7 @@ pub(crate) async fn a_message_sets_aside_pays_and_gives_back(h: &Harness) {
     assert_eq!(h.accounts().await, (900, 0, 100), "told again, nothing moves");
     assert_eq!(h.lookup(first.id).await.state.detail.money.unwrap().quotes[1].state, QuoteState::Released);
 
-    // It fails by both: nothing is paid.
+    // Failed on both: nothing is paid.
     let second = h.accept(both(priced(h.claimed(&phone(1)), 100))).await;
     let refused = || Outcome::Rejected { failure: failure(FailureCode::ContentRejected) };
     let (_, state) = h.step(second.id, settle(0, 1, refused())).await;
@@ -164,11 +164,11 @@ pub(crate) async fn a_message_sets_aside_pays_and_gives_back(h: &Harness) {
     let fence = h.lookup(second.id).await.state.fence;
     let (_, state) = h.step(second.id, settle(1, fence, refused())).await;
     assert_eq!((state.is_final(), state.detail.cost, h.accounts().await), (true, None, (900, 0, 100)));
-    // A receipt that corrects it comes too late to be charged.
+    // A late receipt does not charge it.
     let (_, state) = h.step(second.id, Step::Receipt { attempt: Some(0), part: 0, kind: ReceiptKind::Delivered, at: h.tick() }).await;
     assert_eq!((state.detail.cost, h.accounts().await), (None, (900, 0, 100)));
 
-    // Prepaid: what it pays was set aside by another.
+    // Prepaid: paid from another reservation.
     let mut tx = h.begin().await;
     tx.transfer(h.world.tenant, &transfer(Purpose::Reserve, 7, 100), h.tick()).await.unwrap();
     tx.commit().await.unwrap();
@@ -192,16 +192,16 @@ pub(crate) async fn a_message_that_cannot_be_paid_writes_nothing(h: &Harness) {
     let first = new(answers.remove(0)).0;
     assert_eq!(h.accounts().await, (50, 200, 0));
     assert_eq!((h.rows_of("messages").await, h.rows_of("states").await, h.rows_of("idempotency_keys").await), (2, 2, 2));
-    // Nor a new recipient; and a repeat of what was accepted is a repeat, not a shortage.
+    // Nor a new recipient. A repeat is reported as such, not as a lack of money.
     short(h.store.accept(priced(h.item(&phone(2)), 51)).await);
     assert_eq!(h.rows_of("contacts").await, 1);
     assert_eq!(duplicate(h.store.accept(priced(with_key(h.item(&phone(1)), "0", 1), 100)).await), (first.id, true));
-    // Of two with one key in one batch neither is a repeat of what was not written.
+    // Of two with the same key in a batch, neither is a repeat of the rejected one.
     let twins = (0..2).map(|_| priced(with_key(h.item(&phone(1)), "twin", 1), 51)).collect();
     for answer in h.accept_at_once(twins).await {
         short(answer);
     }
-    // What costs less or nothing fits beside it, and the key is still free.
+    // Cheaper and free messages in the same batch succeed, and the key is still free.
     let items = vec![priced(with_key(h.item(&phone(1)), "2", 1), 51), priced(h.item(&phone(3)), 49), h.item(&phone(4))];
     let mut answers = h.accept_at_once(items).await;
     new(answers.remove(2));
@@ -209,14 +209,14 @@ pub(crate) async fn a_message_that_cannot_be_paid_writes_nothing(h: &Harness) {
     new(answers.remove(0));
     new(h.store.accept(priced(with_key(h.item(&phone(1)), "2", 1), 1)).await);
     assert_eq!(h.accounts().await, (0, 250, 0));
-    // A suppressed recipient costs nothing, and needs nothing.
+    // A message to a suppressed recipient is free.
     let entry = Suppression { id: h.id(), recipient: phone(9), sender: None, reason: SuppressionReason::Manual, source: String::new() };
     let mut tx = h.begin().await;
     tx.insert_suppression(h.world.tenant, &entry, START).await.unwrap();
     tx.commit().await.unwrap();
     let suppressed = h.accept(priced(h.claimed(&phone(9)), 100)).await;
     assert_eq!((suppressed.state.detail.money, suppressed.state.detail.cost), (None, None));
-    // A cancelled message gives back.
+    // A cancelled message releases its reservation.
     h.step(first.id, Step::Cancel).await;
     assert_eq!(h.accounts().await, (100, 150, 0));
 }
@@ -237,7 +237,7 @@ pub(crate) async fn many_spend_no_more_than_there_is(h: &Harness) {
     assert_eq!(h.accounts().await, (500, 0, 500));
 }
 
-/// Two nodes: what both read as available, one of them has spent by the time the other writes.
+/// Two nodes: one spends a balance that both have read before the other writes.
 pub(crate) async fn two_nodes_spend_no_more_than_there_is(h: &Harness) {
     let rival = h.another().await;
     h.fund(1_000).await;
@@ -246,7 +246,7 @@ pub(crate) async fn two_nodes_spend_no_more_than_there_is(h: &Harness) {
     let nuncio_store_sql::Target::Postgres(url) = &h.target else { unreachable!() };
     let mut gate = PgConnection::connect(url.expose()).await.unwrap();
     sqlx::raw_sql("SET pg_stat_statements.track = none; BEGIN; SELECT * FROM balances FOR UPDATE").execute(&mut gate).await.unwrap();
-    // Each of them fits, both together do not.
+    // Each one fits, but not both.
     let both = join(h.store.accept(priced(h.claimed(&phone(1)), 500)), rival.accept(priced(h.claimed(&phone(1)), 500)));
     let open = async {
         let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";

@@ -1,4 +1,4 @@
-//! Which processes are alive, what they left behind, and the life of a store itself.
+//! Live nodes, their messages, and opening and closing a store.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub(crate) async fn the_database_tells_the_time(h: &Harness) {
     let mut tx = h.read().await;
     let (first, second) = (tx.database_time().await.unwrap(), tx.database_time().await.unwrap());
     assert!(first <= second && second.since(first) < Duration::from_secs(60));
-    // Milliseconds of this century, and not seconds or microseconds.
+    // Milliseconds, not seconds or microseconds.
     assert!((1_500_000_000_000..4_000_000_000_000).contains(&first.millis()), "{first}");
 }
 

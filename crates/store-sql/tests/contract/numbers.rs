@@ -90,7 +90,7 @@ pub(crate) async fn a_number_is_held_until_it_is_released(h: &Harness) {
     assert_eq!(tx.find_number(tenant, number.id).await.unwrap(), Some(number.clone()));
     assert_eq!(tx.find_number(h.other.tenant, number.id).await.unwrap(), None);
     assert_eq!(tx.available_numbers(tenant, &Wanted { country: "US".to_owned(), ..Wanted::default() }, 9).await.unwrap(), []);
-    // Entering it anew changes what it can do and costs, and nothing of its holder.
+    // A repeated entry changes features and price, but not the holder.
     let dearer = InventoryNumber {
         capabilities: Capabilities::from_bits(7),
         pricing: NumberPricing { monthly_price: Micros(2), is_free: true, ..entry.pricing },

@@ -1,4 +1,4 @@
-//! Contacts as callers see and change them: the rows beneath.
+//! Contacts as callers see and change them, in the database.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -221,7 +221,7 @@ pub(crate) async fn a_merge_moves_everything(h: &Harness) {
     assert_eq!((h.rows_of("merged_contacts").await, h.rows_of("addresses").await), (0, 0));
 }
 
-/// Every contact is merged into every other at once: one is left, with all addresses, and nobody waits for ever.
+/// Merges every contact into every other concurrently: one remains with all addresses, without a deadlock.
 pub(crate) async fn merges_in_all_directions_end_in_one_contact(h: &Harness) {
     let mut ids = Vec::new();
     for n in 0..6 {

@@ -1,4 +1,4 @@
-//! How many bytes of messages a world keeps, where that is limited.
+//! Storage quotas of environments.
 
 use nuncio_domain::Recipient;
 use nuncio_domain::lifecycle::Step;
@@ -8,7 +8,7 @@ use crate::contacts::inbound;
 use crate::harness::Harness;
 use crate::make::{phone, with_key};
 
-/// What the rows say.
+/// Returns the bytes according to the rows.
 async fn counted(h: &Harness) -> i64 {
     let tenant = h.world.tenant.0;
     let rows = h.number(&format!("SELECT COALESCE(SUM(OCTET_LENGTH(request)), 0) FROM messages WHERE tenant_id = {tenant}")).await;
@@ -25,7 +25,7 @@ async fn limit(h: &Harness, max_bytes: Option<i64>) {
     tx.commit().await.unwrap();
 }
 
-/// As many bytes as the rows say, none of them more than the quota.
+/// Checks the counted bytes against the rows and the quota; returns them.
 async fn check(h: &Harness) -> i64 {
     let storage = storage(h).await.unwrap();
     assert_eq!(storage.stored_bytes, counted(h).await);
@@ -53,7 +53,7 @@ pub(crate) async fn a_quota_counts_what_is_stored_and_refuses_the_rest(h: &Harne
     assert!(tx.insert_inbound(&inbound(h, &phone(1), "p")).await.unwrap());
     tx.commit().await.unwrap();
     let kept = check(h).await;
-    // Of two more one fits, also in one batch; the other leaves its key free and no chunks.
+    // Of two more, one fits, also within one batch. The other leaves no key and no chunks.
     let keyed = |key| with_key(large(h, &phone(3)), key, 7);
     let mut answers = h.accept_at_once(vec![keyed("a"), keyed("b"), h.item(&phone(3))]).await;
     assert!(matches!(answers.pop(), Some(Ok(Accepted::New { .. }))), "there is room for a small one");
@@ -65,7 +65,7 @@ pub(crate) async fn a_quota_counts_what_is_stored_and_refuses_the_rest(h: &Harne
     let (taken, free) = if refused == 1 { ("a", "b") } else { ("b", "a") };
     assert!(matches!(h.store.accept(keyed(taken)).await, Ok(Accepted::Duplicate { .. })), "a repeat costs nothing");
     check(h).await;
-    // What is erased makes room.
+    // Erasing frees space.
     let mut tx = h.begin().await;
     let erasure = Erasure { tenant: h.world.tenant, address: first.address, recipient: phone(1) };
     let ids = tx.messages_to_erase(&erasure, 10).await.unwrap();
@@ -83,7 +83,7 @@ pub(crate) async fn a_quota_counts_what_is_stored_and_refuses_the_rest(h: &Harne
     let last = h.accept(large(h, &phone(3))).await;
     limit(h, Some(1)).await;
     assert_eq!(storage(h).await, Some(Storage { max_bytes: 1, stored_bytes: counted(h).await }), "counted anew");
-    // Only what no message uses is deleted.
+    // Only chunks without a message are deleted.
     let (kept, refused) = (h.rows_of("spool_chunks").await, h.id());
     let mut tx = h.begin().await;
     tx.insert_spool_chunk(h.world.tenant, refused, 0, b"x", h.tick()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Messages from outside of which some parts have come.
+//! Inbound messages of which some parts have arrived.
 
 use std::time::Duration;
 

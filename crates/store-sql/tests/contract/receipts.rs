@@ -1,4 +1,4 @@
-//! References of providers, and receipts as they came.
+//! Provider references, and raw receipts.
 
 use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Receipts, Step};
 use nuncio_domain::message::{FailureCode, Status};
@@ -33,7 +33,7 @@ pub(crate) async fn references_come_with_the_answer_and_receipts_are_kept(h: &Ha
     for (tenant, connection, reference) in [(tenant, connection, "7f"), (tenant, h.id(), "7F"), (h.other.tenant, connection, "7F")] {
         assert_eq!(tell(h, tenant, raw(h, connection, reference)).await, None, "{reference}");
     }
-    // Those of one batch find theirs, each.
+    // Receipts in one batch find their own messages.
     let (one, two) = (raw(h, connection, "7F"), raw(h, connection, "80"));
     let together =
         tokio::join!(tell(h, tenant, one.clone()), tell(h, tenant, raw(h, connection, "81")), tell(h, tenant, raw(h, connection, "82")));
@@ -42,20 +42,20 @@ pub(crate) async fn references_come_with_the_answer_and_receipts_are_kept(h: &Ha
     let others = h.read().await.list_receipts(tenant, other.id).await.unwrap();
     assert_eq!(others.iter().map(|r| r.receipt.reference.as_str()).collect::<Vec<_>>(), ["81"]);
     assert_eq!(tell(h, tenant, two.clone()).await, Some(Status::Delivered));
-    // Also one that changes nothing is kept, and one told twice is kept once.
+    // A receipt without effect is stored, and a repeated one is stored once.
     let again = raw(h, connection, "80");
     tell(h, tenant, again.clone()).await;
     tell(h, tenant, again.clone()).await;
     let kept: Vec<_> = h.read().await.list_receipts(tenant, message.id).await.unwrap().into_iter().map(|r| r.receipt).collect();
     assert_eq!(kept, [one, two, again]);
     assert_eq!(h.read().await.list_receipts(h.other.tenant, message.id).await.unwrap(), []);
-    // A provider that counts anew gives an id again: from then on it is the newer message's, whichever is told of first.
+    // If a provider reuses an id, it belongs to the newer message, whichever gets a receipt first.
     let newer = h.sending(3).await;
     let outcome = Outcome::Accepted { refs: vec!["80".to_owned()], cost: None, receipts: Receipts::ByReference };
     h.step(newer.id, settle(0, 1, outcome)).await;
     assert_eq!(tell(h, tenant, raw(h, connection, "80")).await, Some(Status::Delivered));
     assert_eq!(h.read().await.list_receipts(tenant, newer.id).await.unwrap().len(), 1);
-    // Nobody's message: nothing is written.
+    // For an unknown message, nothing is stored.
     let nobody: MessageId = h.id();
     let step = Step::Receipt { attempt: None, part: 0, kind: ReceiptKind::Read, at: h.tick() };
     let transition = Transition { raw: Some(Box::new(raw(h, connection, "x"))), ..h.transition(nobody, step) };
@@ -63,10 +63,10 @@ pub(crate) async fn references_come_with_the_answer_and_receipts_are_kept(h: &Ha
     assert_eq!(h.read().await.list_receipts(tenant, nobody).await.unwrap(), []);
 }
 
-/// What a node remembers of an id may be out of date: another node may have been given it again.
+/// A cached reference can be outdated: another node may have stored it for a newer message.
 pub(crate) async fn an_id_that_another_node_was_given_again_is_the_newer_messages(h: &Harness) {
     if h.backend == Backend::Sqlite {
-        return; // its file belongs to one node
+        return; // SQLite has a single node
     }
     let (tenant, connection) = (h.world.tenant, h.world.connection);
     let another = h.another().await;
@@ -100,7 +100,7 @@ pub(crate) async fn a_stray_receipt_waits_and_is_given_up(h: &Harness) {
     let mut tx = h.begin().await;
     tx.reschedule_stray(&early, None).await.unwrap();
     tx.reschedule_stray(&late, Some(second)).await.unwrap();
-    // Another node that looked at the same moment counts no second time.
+    // A concurrent lookup by another node does not count again.
     tx.reschedule_stray(&late, None).await.unwrap();
     tx.delete_stray(h.other.tenant, late.receipt.id).await.unwrap();
     tx.commit().await.unwrap();
@@ -111,7 +111,7 @@ pub(crate) async fn a_stray_receipt_waits_and_is_given_up(h: &Harness) {
     tx.delete_stray(tenant, late.receipt.id).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(h.read().await.due_strays(second, 10).await.unwrap(), []);
-    // One that cannot be read keeps no other from its turn.
+    // One that cannot be read does not block the others.
     let mut tx = h.begin().await;
     let (unreadable, fine) = (stray(ReceiptKind::Read, "unreadable"), stray(ReceiptKind::Read, "fine"));
     tx.insert_stray(&unreadable, first).await.unwrap();
@@ -119,7 +119,7 @@ pub(crate) async fn a_stray_receipt_waits_and_is_given_up(h: &Harness) {
     tx.commit().await.unwrap();
     h.sql("UPDATE stray_receipts SET kind = '?' WHERE reference = 'unreadable'").await;
     assert_eq!(h.read().await.due_strays(second, 10).await.unwrap(), [fine]);
-    // About a day in all, and then no more.
+    // Lookups end after about a day.
     let waits: Vec<_> = (0..).map_while(next_lookup).collect();
     let day = waits.iter().sum::<std::time::Duration>().as_secs();
     assert!((80_000..100_000).contains(&day), "{day}");

@@ -1,4 +1,4 @@
-//! What the rows of broadcast recipients say, and how rarely they are written.
+//! Rows of broadcast recipients, and how rarely they are written.
 
 use nuncio_domain::broadcast::ContactStatus::{self, Delivered, Failed, Pending, Queued, Sending, Skipped};
 use nuncio_domain::broadcast::{Counts, Status};
@@ -14,7 +14,7 @@ use crate::make::{DAY, failure, phone, receipt, settle, start, taken};
 
 const EVERY: [ContactStatus; 6] = [Pending, Queued, Sending, Delivered, Failed, Skipped];
 
-/// The recipients with a status, by the number of their phone.
+/// Returns the phone numbers of the recipients with a status.
 async fn listed(h: &Harness, id: BroadcastId, status: &[ContactStatus]) -> Vec<String> {
     let page = h.read().await.list_broadcast_contacts(h.world.tenant, id, status, ALL).await.unwrap();
     assert_eq!(page.next, None);
@@ -22,8 +22,8 @@ async fn listed(h: &Harness, id: BroadcastId, status: &[ContactStatus]) -> Vec<S
     page.items.iter().rev().map(|c| c.recipient.identifier.clone()).collect()
 }
 
-/// A broadcast with a recipient of every kind: pending, queued, sending, taken, taken without receipts, taken without news, delivered,
-/// refused, cancelled.
+/// Creates a broadcast with a recipient in each state: pending, queued, sending, accepted, accepted without receipts, accepted with overdue
+/// receipt, delivered, rejected, cancelled.
 async fn of_every_kind(h: &Harness) -> (BroadcastId, Vec<NewBroadcastContact>) {
     let (id, contacts) = with_contacts(h, 9, Status::Sending).await;
     h.accept(item(h, id, &contacts[1])).await;
@@ -68,7 +68,7 @@ pub(crate) async fn recipients_are_listed_by_what_their_messages_say(h: &Harness
     assert_eq!(find(h, id).await.counts, counts);
 }
 
-/// The row alone says it once the message is gone, and says the same.
+/// After the message is deleted, the row alone yields the same status.
 pub(crate) async fn recipients_outlive_their_messages(h: &Harness) {
     let (id, _) = of_every_kind(h).await;
     let before = standing(h, id).await;
@@ -79,7 +79,7 @@ pub(crate) async fn recipients_outlive_their_messages(h: &Harness) {
     assert_eq!(listed(h, id, &[Delivered]).await.len(), 2);
 }
 
-/// A recipient is written when it is handed over, and once more if it fails. Nothing else that happens to its message touches its row.
+/// A recipient's row is written when it is enqueued, and again if it fails. Other steps of its message do not write it.
 pub(crate) async fn a_recipient_is_written_once(h: &Harness) {
     let (id, contacts) = with_contacts(h, 2, Status::Sending).await;
     let row = async |n: usize| {
@@ -99,7 +99,7 @@ pub(crate) async fn a_recipient_is_written_once(h: &Harness) {
     assert_eq!(standing(h, id).await, [Delivered, Failed]);
 }
 
-/// Whoever looks for the few that failed does not read those that did not, and a look for the pending ends soon.
+/// Finding a few failed recipients does not read the others, and finding pending ones ends soon.
 pub(crate) async fn the_few_are_found_among_many(h: &Harness) {
     let many = limits::SCAN_ROWS + 2_000;
     let (id, contacts) = with_contacts(h, many, Status::Sending).await;
@@ -110,7 +110,7 @@ pub(crate) async fn the_few_are_found_among_many(h: &Harness) {
     }
     tx.commit().await.unwrap();
     assert_eq!(listed(h, id, &[Failed]).await, [phone(1).identifier, phone(2).identifier]);
-    // All but the last are handed over, as far as their rows say.
+    // According to their rows, all but the last are enqueued.
     let last = contacts.last().unwrap();
     let message = h.literal(contacts[0].id);
     h.sql(&format!("UPDATE broadcast_contacts SET message_id = {message} WHERE id < {}", h.literal(last.id))).await;
@@ -124,7 +124,7 @@ pub(crate) async fn the_few_are_found_among_many(h: &Harness) {
     h.leaves_broken_rows();
 }
 
-/// A message that is refused after its recipient was claimed leaves the recipient pending.
+/// If a message is rejected after its recipient was claimed, the recipient stays pending.
 pub(crate) async fn what_is_refused_leaves_its_recipient_pending(h: &Harness) {
     let (id, contacts) = with_contacts(h, 2, Status::Sending).await;
     let mut tx = h.begin().await;

@@ -1,4 +1,4 @@
-//! What is older than it has to be kept.
+//! Deletion of expired data.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use uuid::Uuid;
 use crate::harness::{Harness, START};
 use crate::make::{failure, phone, settle};
 
-/// Later than all that a case has made, and not later than what it will make.
+/// Returns a time after everything created so far, and not after what is created next.
 fn later(h: &Harness) -> Timestamp {
     h.tick();
     h.tick()
 }
 
-/// A message that arrived, with an id of its provider and a receipt.
+/// Creates a delivered message with a provider reference and a receipt.
 async fn delivered(h: &Harness, reference: &str) -> Message {
     let message = h.sending(1).await;
     let outcome = Outcome::Accepted { refs: vec![reference.to_owned()], cost: None, receipts: Receipts::ByReference };
@@ -73,7 +73,7 @@ pub(crate) async fn finished_messages_leave_with_all_that_is_theirs(h: &Harness)
     let counted = h.number(&format!("SELECT COALESCE(SUM(OCTET_LENGTH(request)), 0) FROM messages WHERE tenant_id = {}", tenant.0)).await;
     assert_eq!(stored, counted, "the room is free again");
 
-    // What was made long ago and ended lately is kept for as long as anything else.
+    // Retention counts from the end of a message, however old it is.
     let ended = h.tick();
     h.step(unfinished[0], Step::Cancel).await;
     assert_eq!(forget_messages(h, ended, 10).await, 1, "the one that was delivered before that");

@@ -1,14 +1,14 @@
-//! SQL around the store.
+//! Runs SQL without the store.
 
 use std::str::FromStr as _;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 
-/// Keeps those out that look around the store.
+/// Excludes these statements from the recording.
 const UNRECORDED: (&str, &str) = ("pg_stat_statements.track", "none");
 
-/// Runs SQL on a file; what it answers, as text.
+/// Runs SQL on a file; returns the result as text.
 pub(crate) fn sqlite_rows(path: &std::path::Path, sql: &str) -> Vec<Vec<Option<String>>> {
     use rusqlite::types::ValueRef;
     let conn = rusqlite::Connection::open(path).unwrap();
@@ -32,7 +32,7 @@ pub(crate) fn sqlite_rows(path: &std::path::Path, sql: &str) -> Vec<Vec<Option<S
     answer
 }
 
-/// Runs SQL on a database; what it answers, as text.
+/// Runs SQL on a database; returns the result as text.
 pub(crate) async fn postgres_rows(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
     let options = PgConnectOptions::from_str(url).unwrap().options([UNRECORDED]);
     let mut conn = PgConnection::connect_with(&options).await.unwrap();

@@ -1,4 +1,4 @@
-//! The two schemas are one.
+//! Compares the two schemas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use nuncio_store_sql::{COPIED, DISTRIBUTED, Target, distribute, open};
 
 use crate::harness::{Backend, Harness};
 
-/// An index: its table, its columns in order, the rows that it holds (`""` for all).
+/// An index: its table, its columns in order, and its condition (`""` for none).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Index {
     pub(crate) table: String,
@@ -17,14 +17,14 @@ pub(crate) struct Index {
 
 #[derive(Debug, Default)]
 pub(crate) struct Schema {
-    /// Whether a column takes NULL, by table and column.
+    /// Whether each column is nullable, by table and column.
     pub(crate) columns: BTreeMap<(String, String), bool>,
     pub(crate) indexes: BTreeSet<Index>,
 }
 
 const SQLITE_COLUMNS: &str = "SELECT m.name, p.name, p.\"notnull\" = 0 AND p.pk = 0 FROM sqlite_master m, pragma_table_info(m.name) p \
      WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' AND m.name <> '_sqlx_migrations'";
-/// A lone integer key is the table itself and has no index.
+/// A single integer key is the table itself and has no index.
 const SQLITE_INDEXES: &str = "SELECT m.name, i.name, i.\"unique\", COALESCE(s.sql, ''), c.name FROM sqlite_master m, pragma_index_list(m.name) i, \
      pragma_index_info(i.name) c LEFT JOIN sqlite_master s ON s.name = i.name \
      WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' AND m.name <> '_sqlx_migrations' \
@@ -85,10 +85,10 @@ pub(crate) async fn both_databases_have_one_schema(h: &Harness) {
     assert_eq!(h.sql(text).await, Vec::<Vec<_>>::new(), "text that is not compared byte by byte");
 }
 
-/// Unique keys that do not begin with the tenant: table and first column. This list may only shrink.
+/// Unique keys that do not begin with the tenant: table and first column. The list must not grow.
 const NOT_OF_A_TENANT: &[(&str, &str)] = &[
     ("api_keys", "hash"),
-    // A mail names an address and nothing else: two worlds cannot both have it.
+    // An email only names an address, so that two environments cannot share it.
     ("mail_domains", "domain"),
     ("mailboxes", "address"),
     ("nodes", "id"),
@@ -111,7 +111,8 @@ pub(crate) async fn the_tenant_begins_every_key(h: &Harness) {
     }
 }
 
-/// A key of a distributed table is unique on each node only, so it must hold the tenant; a copied table may refer to copied ones only.
+/// A unique key of a distributed table must contain the tenant, since it is unique per node only. A reference table may refer to reference
+/// tables only.
 pub(crate) async fn every_table_has_its_place_in_a_cluster(h: &Harness) {
     let schema = Schema::of(h).await;
     let placed: Vec<&str> = COPIED.iter().chain(DISTRIBUTED).copied().collect();

@@ -1,4 +1,4 @@
-//! Suppressions as callers see them, and those of people who were erased.
+//! Suppressions as callers see them, and those of erased contacts.
 
 use nuncio_domain::message::{FailureCode, Status};
 use nuncio_domain::page::PageRequest;
@@ -57,7 +57,7 @@ pub(crate) async fn suppressions_are_listed_and_lifted(h: &Harness) {
 pub(crate) async fn a_mark_holds_until_the_recipient_is_known_again(h: &Harness) {
     let tenant = h.world.tenant;
     let marked = |number| Recipient { identifier: mark(&phone(number)), ..phone(number) };
-    // Of the three of one number two are known under both names.
+    // Of the three for one number, two are known under both names.
     insert(h, &[1, 2, 3].map(|n| entry(h, n, Some(h.world.sender), SuppressionReason::OptOut))).await;
     insert(h, &[entry(h, 1, None, SuppressionReason::Bounce)]).await;
     let mut tx = h.begin().await;
@@ -78,12 +78,12 @@ pub(crate) async fn a_mark_holds_until_the_recipient_is_known_again(h: &Harness)
         let listed = h.read().await.list_suppressions(tenant, &[phone(number)], ALL).await.unwrap();
         assert_eq!(listed.items.len(), if number == 1 { 2 } else { 1 }, "they stand under the identifier again");
     }
-    // An inbound message makes the recipient known as well.
+    // An inbound message also makes the recipient known.
     let mut tx = h.begin().await;
     assert!(tx.insert_inbound(&inbound(h, &phone(3), "p")).await.unwrap());
     tx.commit().await.unwrap();
     assert_eq!(h.read().await.list_suppressions(tenant, &[phone(3)], ALL).await.unwrap().items.len(), 1);
-    // Another world's mark is not ours.
+    // The hash is different in another environment.
     let item = h.item_in(&h.other, &phone(3));
     assert!(matches!(h.store.accept(item).await.unwrap(), Accepted::New { message, .. } if message.state.status == Status::Queued));
 }

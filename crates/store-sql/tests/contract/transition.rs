@@ -11,7 +11,7 @@ use nuncio_store::{StoreError, Suppression, SuppressionReason, Transitioned};
 use crate::harness::{Harness, NODE, START};
 use crate::make::{DAY, MINUTE, failure, found, phone, receipt, settle, start, started, taken};
 
-/// A second node, alive.
+/// A second live node.
 const RIVAL: NodeId = NodeId(2);
 
 async fn rival(h: &Harness) {
@@ -33,7 +33,7 @@ pub(crate) async fn of_two_starters_one_wins(h: &Harness) {
     assert_eq!(whole, message, "a start answers the whole message");
     assert_eq!(h.events(message.id).await.len(), 2);
 
-    // Without a common transaction, and many times over.
+    // In separate transactions, and many times.
     let mut ids = Vec::new();
     for n in 0..20 {
         ids.push(h.accept(h.item(&phone(n))).await.id);
