@@ -1,6 +1,7 @@
 //! Runs an attempt: records the start, calls the provider, records the result.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use nuncio_channel::{Receipts, Scope, SendRequest, Verdict};
@@ -41,7 +42,8 @@ impl Shared {
         }
     }
 
-    /// Calls the provider and records the result. Releases the slot once the result is stored.
+    /// Calls the provider and records the result. Releases the slot once the result waits for the store: the start of the next attempt is
+    /// written after it, so a crash leaves no more attempts without a result than if the slot were held until then.
     pub(crate) async fn run_attempt(self: &Arc<Self>, slot: Slot, mut message: Box<Message>) {
         let attempt = message.state.detail.attempts.len().saturating_sub(1);
         let bytes = message.request.spooled_bytes();
@@ -63,7 +65,15 @@ impl Shared {
             retry_in: retry::after(attempt, asked, &*self.ids.entropy),
             receipt_wait: self.config.receipt_wait,
         };
-        let settled = self.record(Transition::new(message.tenant, message.id, step, self.ids.clock.now())).await;
+        let mut settled = std::pin::pin!(self.record(Transition::new(message.tenant, message.id, step, self.ids.clock.now())));
+        // Polled once, it is in the queue of the store.
+        let first = futures::poll!(settled.as_mut());
+        // A large request stays in memory until the end, and so does what it reserved.
+        let _held = (bytes > 0).then_some(slot);
+        let settled = match first {
+            Poll::Ready(settled) => settled,
+            Poll::Pending => settled.await,
+        };
         if let Some(settled) = &settled {
             self.metric_buffer.add_traffic(message.tenant, settled);
         }
@@ -71,7 +81,6 @@ impl Shared {
             self.count(&changes);
             self.logs.grown(message.tenant);
             self.metric_buffer.add(message.tenant, address, &state, &changes);
-            drop(slot);
             // A fallback is due at once; the scanner finds everything else.
             if let Wait::Attempt { due_at } = state.wait
                 && due_at <= self.ids.clock.now()

@@ -52,6 +52,14 @@ pub(crate) struct Lane {
     shared: Weak<Shared>,
 }
 
+/// The outcome of [`Lane::hint`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hinted {
+    Added,
+    Known,
+    Refused,
+}
+
 #[derive(Debug, Default)]
 struct LaneState {
     hints: VecDeque<Hint>,
@@ -249,20 +257,28 @@ impl Lane {
         false
     }
 
-    /// Adds a hint; `false` if there is no room.
-    pub(crate) fn hint(&self, hint: Hint) -> bool {
+    /// Returns whether a message could wait here.
+    pub(crate) fn has_room(&self, bulk: bool, large: bool) -> bool {
+        let state = self.state.lock();
+        match (bulk, large) {
+            (true, _) => state.bulk.len() < 2 * BULK,
+            (_, true) => state.large.len() < HINTS,
+            _ => state.hints.len() < HINTS,
+        }
+    }
+
+    /// Adds a hint, unless there is no room or the message waits here already.
+    pub(crate) fn hint(&self, hint: Hint) -> Hinted {
         let mut state = self.state.lock();
-        if state.closed {
-            return false;
-        }
         let most = if hint.bulk { 2 * BULK } else { HINTS };
-        if state.queue_of(hint).len() >= most {
-            return false;
+        if state.closed || state.queue_of(hint).len() >= most {
+            return Hinted::Refused;
         }
-        if state.hinted.insert(hint.id) {
-            state.queue_of(hint).push_back(hint);
+        if !state.hinted.insert(hint.id) {
+            return Hinted::Known;
         }
-        true
+        state.queue_of(hint).push_back(hint);
+        Hinted::Added
     }
 
     /// Starts as many waiting messages as there are slots.

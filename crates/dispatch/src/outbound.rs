@@ -11,7 +11,7 @@ use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
 use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 
-use crate::lane::Slot;
+use crate::lane::{Hinted, Slot};
 use crate::{Dispatch, Shared};
 
 /// The right to run one attempt now. Released when dropped.
@@ -66,6 +66,11 @@ impl Dispatch {
         slot.memory = memory;
         slot.accepting = Some(self.shared.in_flight.accept());
         Some(Permit { slot, shared: Arc::clone(&self.shared) })
+    }
+
+    /// Returns whether a message that gets no permit now could wait for one at `connection`. If not, the scanner has to find it.
+    pub fn has_room(&self, tenant: TenantId, connection: &Connection, bulk: bool, bytes: usize) -> bool {
+        self.shared.lane_of(tenant, connection).has_room(bulk, bytes > 0)
     }
 
     /// Returns how many more bulk messages can wait for `connection`; 0 while it is backing off.
@@ -124,7 +129,7 @@ impl Shared {
         self.logs.grown(hint.tenant);
         let lane = self.lanes.read().get(&hint.connection).cloned();
         if let Some(lane) = lane
-            && lane.hint(hint)
+            && lane.hint(hint) != Hinted::Refused
         {
             lane.pump();
         }

@@ -10,11 +10,11 @@ use nuncio_domain::lifecycle::{Step, Wait};
 use nuncio_domain::{ConnectionId, Timestamp};
 use nuncio_store::{DueMessage, Result, StoreError};
 
-use crate::lane::Lane;
+use crate::lane::{Hinted, Lane};
 use crate::{Hint, Shared};
 
 /// Messages per scan.
-pub(crate) const LIMIT: u32 = 1_000;
+pub(crate) const LIMIT: u32 = 4_000;
 /// Rows per purge.
 const PURGE: u32 = 1_000;
 /// Minimum age of a spool chunk without a message: no accept takes this long.
@@ -22,6 +22,15 @@ const ORPHAN_AGE: Duration = Duration::from_secs(3_600);
 /// How far back a new process looks for them, and the span it scans at a time.
 const ORPHAN_SPAN: Duration = Duration::from_secs(86_400);
 const ORPHAN_STEP: Duration = Duration::from_secs(600);
+
+/// The outcome of a scan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Processed {
+    /// Whether there was anything to do.
+    pub(crate) any: bool,
+    /// Whether lanes live on what scans find: the backlog is larger than they can remember.
+    pub(crate) feeds: bool,
+}
 
 impl Shared {
     /// Returns due messages, except those that cannot be processed now.
@@ -43,9 +52,9 @@ impl Shared {
         self.lanes.read().values().filter(|lane| lane.is_resting(now) || lane.is_fed()).map(|lane| lane.connection).collect()
     }
 
-    /// Processes due messages; returns whether there was anything to do.
-    pub(crate) async fn see_to(self: &Arc<Self>, due: Vec<DueMessage>) -> Result<bool> {
-        let (now, mut any) = (self.ids.clock.now(), false);
+    /// Processes due messages.
+    pub(crate) async fn see_to(self: &Arc<Self>, due: Vec<DueMessage>) -> Result<Processed> {
+        let (now, mut any, mut added) = (self.ids.clock.now(), false, 0);
         let mut lanes: HashMap<ConnectionId, Option<Arc<Lane>>> = HashMap::new();
         let mut steps = Vec::new();
         for message in &due {
@@ -71,7 +80,9 @@ impl Shared {
             };
             match lane {
                 Some(lane) => {
-                    any |= lane.hint(Hint { tenant, id, fence, connection, bulk, bytes }) && !lane.is_resting(self.ids.clock.monotonic())
+                    let hinted = lane.hint(Hint { tenant, id, fence, connection, bulk, bytes });
+                    added += usize::from(hinted == Hinted::Added);
+                    any |= hinted != Hinted::Refused && !lane.is_resting(self.ids.clock.monotonic());
                 }
                 None => steps.push((message, Step::Disconnected { fence })),
             }
@@ -81,7 +92,7 @@ impl Shared {
         for taken in join_all(steps.into_iter().map(|(message, step)| self.step(message, step))).await {
             any |= taken?;
         }
-        Ok(any)
+        Ok(Processed { any, feeds: added >= LIMIT as usize / 2 })
     }
 
     /// Deletes obsolete rows, in small steps.

@@ -329,6 +329,10 @@ impl Messages<'_> {
             let bulk = accept.message.state.detail.broadcast.is_some();
             let bytes = accept.message.request.spooled_bytes();
             let permit = if is_scheduled { None } else { dispatch.reserve(accept.message.tenant, &connection, bulk, bytes) };
+            if permit.is_none() && !is_scheduled && !dispatch.has_room(accept.message.tenant, &connection, bulk, bytes) {
+                // Nothing will remember it: the scanner may take it at once.
+                accept.message.state.wait = Wait::Attempt { due_at: accept.now };
+            }
             let claim = permit.as_ref().map(|permit| Claim { node: permit.node() });
             accept.claim = claim;
             let accepted = core.inner.store.accept(accept).await?;

@@ -91,7 +91,7 @@ impl AuditRepo for SqlTx {
             }
         })];
         let rest: Vec<Condition> = wanted.into_iter().map(|(column, value)| is(column, value)).collect();
-        let list = List { columns: COLUMNS, table: "audit_log", id: "id", streams, filter: all(rest) };
+        let list = List { joined: None, columns: COLUMNS, table: "audit_log", id: "id", streams, filter: all(rest) };
         let page = self.page(list, page, |row: &EntryRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(EntryRow::decode).collect::<Result<_>>()?, next: page.next })
     }
