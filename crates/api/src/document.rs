@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, OnceLock};
 
+use axum::body::Bytes;
 use nuncio_domain::{ErrorCode, limits};
 use serde_json::{Value, json};
 use utoipa::openapi::extensions::Extensions;
@@ -20,7 +21,7 @@ use utoipa::{PartialSchema as _, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::error_schemas::{Code, ErrorBody};
-use crate::operations::{operation_id, permission, with_body};
+use crate::operations::{Operations, operation_id, permission, with_body};
 use crate::state::App;
 use crate::v1;
 use crate::{error_schemas, event_schemas, examples, named_objects};
@@ -58,16 +59,33 @@ const HEADERS: &[(&str, Type, &str)] = &[
     ("WWW-Authenticate", Type::String, "`Bearer`."),
 ];
 
-/// Returns the OpenAPI 3.1 document of the API.
-pub fn openapi() -> &'static OpenApi {
-    build().1
+/// What a server keeps of the document. The document itself takes twenty times the memory.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub(crate) json: Bytes,
+    pub(crate) operations: Operations,
 }
 
-/// Returns the routes and their document.
-pub(crate) fn build() -> (axum::Router<App>, &'static OpenApi) {
-    static DOCUMENT: OnceLock<OpenApi> = OnceLock::new();
-    let (routes, document) = OpenApiRouter::with_openapi(base()).merge(v1::routes()).split_for_parts();
-    (routes, DOCUMENT.get_or_init(|| completed(document)))
+/// Returns the OpenAPI 3.1 document of the API.
+pub fn openapi() -> OpenApi {
+    completed(documented().1)
+}
+
+/// Returns the routes, and what is kept of their document.
+pub(crate) fn build() -> (axum::Router<App>, &'static Published) {
+    static PUBLISHED: OnceLock<Published> = OnceLock::new();
+    let (routes, document) = documented();
+    (routes, PUBLISHED.get_or_init(|| publish(&completed(document))))
+}
+
+fn documented() -> (axum::Router<App>, OpenApi) {
+    OpenApiRouter::with_openapi(base()).merge(v1::routes()).split_for_parts()
+}
+
+fn publish(document: &OpenApi) -> Published {
+    let mut json = serde_json::to_vec(document).expect("the document has string keys only");
+    json.shrink_to_fit();
+    Published { json: json.into(), operations: Operations::of(document) }
 }
 
 fn completed(mut document: OpenApi) -> OpenApi {
@@ -103,11 +121,11 @@ fn name_operations(document: &mut OpenApi) {
     }
 }
 
-/// Returns `{"components": {"schemas": …}}` of the document.
+/// Returns `{"components": {"schemas": …}}` of the document. Built when a body is first invalid.
 pub(crate) fn schemas() -> &'static Value {
     static SCHEMAS: LazyLock<Value> = LazyLock::new(|| {
-        let schemas = openapi().components.as_ref().map(|components| &components.schemas);
-        json!({"components": {"schemas": schemas}})
+        let components = openapi().components.unwrap_or_default();
+        json!({"components": {"schemas": components.schemas}})
     });
     &SCHEMAS
 }

@@ -40,9 +40,9 @@ pub use wire::Pace;
 /// limit.
 pub fn router(state: ApiState, pages: axum::Router) -> axum::Router {
     let (routes, document) = document::build();
-    let app = state::App::new(state, document, document::schemas());
+    let app = state::App::new(state, &document.operations);
     routes
-        .merge(node::routes(document))
+        .merge(node::routes(document.json.clone()))
         .merge(providers::routes())
         .fallback(node::not_found)
         .method_not_allowed_fallback(node::method_not_allowed)

@@ -1,6 +1,6 @@
 //! Routes outside the API proper: document, health, metrics and 404.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -14,7 +14,6 @@ use axum::routing::get;
 use nuncio_core::Core;
 use nuncio_domain::ErrorCode;
 use serde_json::{Value, json};
-use utoipa::openapi::OpenApi;
 use utoipa_swagger_ui::Config;
 
 use crate::error::ApiError;
@@ -25,10 +24,8 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// <https://prometheus.io/docs/instrumenting/exposition_formats>
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-pub(crate) fn routes(document: &OpenApi) -> axum::Router<App> {
-    static SERVED: OnceLock<Bytes> = OnceLock::new();
-    let served = || serde_json::to_vec(document).expect("the document has string keys only").into();
-    let document = SERVED.get_or_init(served).clone();
+/// `document` is the OpenAPI document as JSON.
+pub(crate) fn routes(document: Bytes) -> axum::Router<App> {
     axum::Router::new()
         .merge(reference().layer(map_response(protect)))
         .route("/openapi.json", get(move || std::future::ready(([(CONTENT_TYPE, JSON)], document))))

@@ -8,8 +8,6 @@ use axum::extract::FromRef;
 use nuncio_core::Core;
 use nuncio_core::rate::{Buckets, Quota};
 use nuncio_domain::{TenantId, limits};
-use serde_json::Value;
-use utoipa::openapi::OpenApi;
 
 use crate::budget::Budget;
 use crate::extract::validators::Validators;
@@ -68,7 +66,7 @@ pub(crate) struct App(Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) core: Core,
     pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    pub(crate) operations: Operations,
+    pub(crate) operations: &'static Operations,
     /// Remaining requests by environment.
     pub(crate) requests: Buckets<TenantId>,
     /// Remaining failed authentications by client address.
@@ -84,19 +82,18 @@ pub(crate) struct Shared {
 }
 
 impl App {
-    /// `schemas` is `{"components": {"schemas": …}}` of the document.
-    pub(crate) fn new(state: ApiState, document: &OpenApi, schemas: &'static Value) -> Self {
+    pub(crate) fn new(state: ApiState, operations: &'static Operations) -> Self {
         let ApiState { core, metrics, limits } = state;
         Self(Arc::new(Shared {
             core,
             metrics,
-            operations: Operations::of(document),
+            operations,
             requests: Buckets::new(Quota::new(limits.per_minute, limits.burst)),
             failures: Buckets::new(Quota::new(limits.wrong_keys_per_minute, limits.wrong_keys_per_minute)),
             strays: Buckets::new(Quota::new(limits::GUESSES, limits::GUESSES)),
             budget: Budget::new(limits.max_in_flight_bytes),
             pace: limits.pace,
-            validators: Validators::new(schemas),
+            validators: Validators::new(crate::document::schemas),
             streams: Streams::default(),
             reads: Reads::default(),
             refusals: Refusals::default(),

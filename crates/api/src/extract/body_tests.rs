@@ -8,7 +8,7 @@ use crate::budget::{Budget, Lease, Owner};
 use crate::wire::{Intake, Pace};
 
 fn parse(json: &str, lenient: bool) -> Result<SendMessage, Error> {
-    Validators::new(crate::document::schemas()).parse(json.as_bytes(), lenient)
+    Validators::new(crate::document::schemas).parse(json.as_bytes(), lenient)
 }
 
 fn faults(json: &str) -> Vec<(String, String)> {

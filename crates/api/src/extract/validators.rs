@@ -18,13 +18,13 @@ use super::short::{self, Short};
 /// Compiled schemas of request bodies by name, compiled when a body is first invalid.
 #[derive(Debug)]
 pub(crate) struct Validators {
-    schemas: &'static Value,
+    schemas: fn() -> &'static Value,
     compiled: Mutex<HashMap<String, Option<Arc<Validator>>>>,
 }
 
 impl Validators {
-    /// `schemas` is `{"components": {"schemas": …}}` of the document.
-    pub(crate) fn new(schemas: &'static Value) -> Self {
+    /// `schemas` returns `{"components": {"schemas": …}}` of the document.
+    pub(crate) fn new(schemas: fn() -> &'static Value) -> Self {
         Self { schemas, compiled: Mutex::default() }
     }
 
@@ -78,11 +78,11 @@ impl Validators {
     }
 
     fn violations<T: ToSchema>(&self, value: &Value) -> Found {
-        let name = T::name();
+        let (name, schemas) = (T::name(), (self.schemas)());
         let mut compiled = self.compiled.lock();
-        let validator = compiled.entry(name.to_string()).or_insert_with(|| compile::<T>(self.schemas, &name).map(Arc::new)).clone();
+        let validator = compiled.entry(name.to_string()).or_insert_with(|| compile::<T>(schemas, &name).map(Arc::new)).clone();
         drop(compiled);
-        validator.map(|validator| Found::new(&validator, self.schemas, value)).unwrap_or_default()
+        validator.map(|validator| Found::new(&validator, schemas, value)).unwrap_or_default()
     }
 }
 

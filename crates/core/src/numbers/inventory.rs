@@ -12,17 +12,17 @@ use crate::base::Change;
 /// Numbers per transaction.
 const CHUNK: usize = 200;
 
-/// Free numbers of every test environment: numbers that regulators reserve for fiction.
-const SANDBOX: &[(&str, &[Capability])] = &[
-    ("+12025550142", &[Capability::Sms, Capability::Voice, Capability::Mms]),
-    ("+12025550143", &[Capability::Sms, Capability::Voice, Capability::Mms]),
-    ("+12125550164", &[Capability::Sms, Capability::Voice]),
-    ("+13105550187", &[Capability::Sms]),
-    ("+16135550119", &[Capability::Sms, Capability::Voice]),
-    ("+447700900123", &[Capability::Sms, Capability::Voice]),
-    ("+447700900456", &[Capability::Sms]),
-    ("+33639980107", &[Capability::Sms, Capability::Voice]),
-    ("+61491570156", &[Capability::Sms, Capability::Voice]),
+/// Free numbers of every test environment, with their countries: numbers that regulators reserve for fiction.
+const SANDBOX: &[(&str, &str, &[Capability])] = &[
+    ("+12025550142", "US", &[Capability::Sms, Capability::Voice, Capability::Mms]),
+    ("+12025550143", "US", &[Capability::Sms, Capability::Voice, Capability::Mms]),
+    ("+12125550164", "US", &[Capability::Sms, Capability::Voice]),
+    ("+13105550187", "US", &[Capability::Sms]),
+    ("+16135550119", "CA", &[Capability::Sms, Capability::Voice]),
+    ("+447700900123", "GB", &[Capability::Sms, Capability::Voice]),
+    ("+447700900456", "GB", &[Capability::Sms]),
+    ("+33639980107", "FR", &[Capability::Sms, Capability::Voice]),
+    ("+61491570156", "AU", &[Capability::Sms, Capability::Voice]),
 ];
 
 /// A number in an import file. All amounts are US dollars, such as `1.15`.
@@ -73,10 +73,10 @@ impl Numbers<'_> {
 
 /// Adds the sandbox's numbers to a test environment.
 pub(crate) async fn stock_sandbox(tx: &mut dyn Tx, tenant: TenantId, now: Timestamp) -> Result<()> {
-    for (phone_number, capabilities) in SANDBOX {
+    for (phone_number, country, capabilities) in SANDBOX {
         let number = InventoryNumber {
             phone_number: (*phone_number).to_owned(),
-            country: address::country(phone_number),
+            country: (*country).to_owned(), // a look-up would load the numbering plans before anything needs them
             capabilities: capabilities.iter().copied().collect(),
             pricing: NumberPricing { is_free: true, ..NumberPricing::default() },
         };
@@ -129,4 +129,16 @@ fn read_capabilities(text: &str, path: &str, errors: &mut Vec<FieldError>) -> Ca
         errors.push(FieldError::new(path, "is empty; must name at least one of sms, voice, mms"));
     }
     found.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sandbox_numbers_are_of_their_countries() {
+        for (phone_number, country, _) in SANDBOX {
+            assert_eq!(address::country(phone_number), *country, "{phone_number}");
+        }
+    }
 }
