@@ -1,15 +1,20 @@
-//! Builds the guide with mdBook, and writes the list of files that the crate embeds.
+//! Builds the guide with mdBook, and writes the list of files that the crate embeds, compressed.
 
 use std::fmt::Write as _;
+use std::io::{Cursor, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use mdbook_driver::MDBook;
 
 /// Where the guide is served.
 const ROOT: &str = "/docs/guide/";
 /// Files of mdBook that the guide uses besides its pages.
 const SEARCH: [&str; 2] = ["elasticlunr.min.js", "searchindex.js"];
+/// Files of Swagger UI that the API reference uses.
+const SWAGGER: [&str; 2] = ["swagger-ui.css", "swagger-ui-bundle.js"];
 /// What the theme puts around the table of contents.
 const CONTENTS: (&str, &str) = ("<!--contents-->", "<!--/contents-->");
 
@@ -19,7 +24,7 @@ fn main() -> anyhow::Result<()> {
     // Pages include these files.
     let included = ["benchmarks.md", "channels/settings.md", "errors.md", "nuncio.sample.toml"];
     let watched = included.iter().map(|file| docs.join(file));
-    for path in watched.chain([source.clone(), "theme".into(), "build.rs".into()]) {
+    for path in watched.chain([source.clone(), "theme".into(), "assets".into(), "build.rs".into()]) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").context("OUT_DIR")?);
@@ -29,17 +34,39 @@ fn main() -> anyhow::Result<()> {
     book.build()?;
 
     let mut list = String::from("&[\n");
+    let packed = out.join("packed");
+    std::fs::create_dir_all(&packed)?;
+    let mut pack = |path: String, content: &[u8]| -> anyhow::Result<()> {
+        let file = packed.join(path.replace('/', "-"));
+        let mut gzip = GzEncoder::new(std::fs::File::create(&file)?, Compression::best());
+        gzip.write_all(content)?;
+        gzip.finish()?;
+        writeln!(list, "    ({path:?}, include_bytes!({:?})),", file.display().to_string())?;
+        Ok(())
+    };
     let mut files = Vec::new();
     collect(&built, &mut files)?;
     for file in files {
         let name = file.strip_prefix(&built)?.to_str().context("a name in UTF-8")?.to_owned();
+        let path = format!("guide/{name}");
         if name.ends_with(".html") && name != "toc.html" {
-            let page = finish(&std::fs::read_to_string(&file)?, &name)?;
-            std::fs::write(&file, page)?;
-        } else if !SEARCH.contains(&name.as_str()) {
-            continue;
+            pack(path, finish(&std::fs::read_to_string(&file)?, &name)?.as_bytes())?;
+        } else if SEARCH.contains(&name.as_str()) {
+            pack(path, &std::fs::read(&file)?)?;
         }
-        writeln!(list, "    ({name:?}, include_bytes!({:?})),", file.display().to_string())?;
+    }
+    for name in ["guide.css", "guide.js", "reference.css", "reference.html", "reference.js"] {
+        let folder = if name.starts_with("guide") { "guide/" } else { "" };
+        pack(format!("{folder}{name}"), &std::fs::read(Path::new("assets").join(name))?)?;
+    }
+    let mut swagger = zip::ZipArchive::new(Cursor::new(utoipa_swagger_ui_vendored::SWAGGER_UI_VENDORED))?;
+    for at in 0..swagger.len() {
+        let mut file = swagger.by_index(at)?;
+        let path = file.name()?.into_owned();
+        let Some(name) = SWAGGER.into_iter().find(|name| path.ends_with(&format!("/dist/{name}"))) else { continue };
+        let mut content = Vec::new();
+        file.read_to_end(&mut content)?;
+        pack(name.to_owned(), &content)?;
     }
     list.push_str("]\n");
     std::fs::write(out.join("files.rs"), list)?;

@@ -15,7 +15,7 @@ async fn health_readiness_and_documents() {
     // The content security policy forbids inline scripts and styles.
     assert!(!docs.text.contains("<style") && !docs.text.contains("style=") && !docs.text.contains("onload="), "{}", docs.text);
     assert!(docs.text.matches("<script").count() == docs.text.matches("<script src=\"./").count(), "{}", docs.text);
-    for path in ["/docs/", "/docs", "/docs/swagger-initializer.js"] {
+    for path in ["/docs/", "/docs", "/docs/swagger-ui-bundle.js", "/docs/nothing"] {
         let answer = app.send("GET", path, &[], None).await;
         let policy = answer.header("content-security-policy");
         assert!(
