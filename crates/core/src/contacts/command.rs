@@ -109,7 +109,7 @@ pub struct ListContacts {
     /// The contact with this email address.
     #[param(example = "ada@example.org")]
     pub email: Option<String>,
-    /// Contacts whose name (`displayName`, or else `profileName`) contains this, in any case.
+    /// Contacts whose name (`displayName`, or else `profileName`) contains this, ignoring case.
     pub name: Option<String>,
     /// Entries of `metadata`, as `metadata[key]=value`.
     #[param(style = DeepObject, explode)]

@@ -50,7 +50,7 @@ impl Numbers<'_> {
         if holder.is_some() {
             return Err(taken(&phone_number));
         }
-        let price = found.pricing.to_acquire().ok_or_else(|| Error::internal("the price of a number leaves the range"))?;
+        let price = found.pricing.to_acquire().ok_or_else(|| Error::internal("the price of a number is out of range"))?;
         let number = PhoneNumber {
             id,
             phone_number,

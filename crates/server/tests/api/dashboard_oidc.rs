@@ -155,7 +155,7 @@ async fn heavy_people_sign_in_by_an_openid_provider() {
     for backend in Backend::all() {
         let app = provider.app(backend, "operator").await;
         let unowned = Browser::new(&app).sign_in("ana@acme.example").await.expect(401);
-        assert!(unowned.text.contains("nobody owns this server yet"), "{}", unowned.text);
+        assert!(unowned.text.contains("this server has no owner yet"), "{}", unowned.text);
         owner(&app, "ada@example.net").await;
         let page = app.raw("GET", "/sign-in?to=%2Fmessages", &[], Vec::new()).await.expect(200);
         assert!(page.text.contains("Sign in with Acme ID"), "{}", page.text);
@@ -177,8 +177,8 @@ async fn heavy_people_sign_in_by_an_openid_provider() {
         for (name, why) in [
             ("eve@evil.example", "may not sign in here"),
             ("ana@notacme.example", "may not sign in here"),
-            ("unverified@acme.example", "does not say that your email address is verified"),
-            ("nameless", "does not tell your email address"),
+            ("unverified@acme.example", "does not report your email address as verified"),
+            ("nameless", "does not report your email address"),
         ] {
             let mut browser = Browser::new(&app);
             let refused = browser.sign_in(name).await.expect(401);
@@ -207,7 +207,7 @@ async fn heavy_what_was_begun_elsewhere_signs_nobody_in() {
     let mut victim = Browser::new(&app);
     for _ in 0..2 {
         let refused = victim.here(&target).await.expect(401);
-        assert!(refused.text.contains("was not begun in this browser"), "{}", refused.text);
+        assert!(refused.text.contains("was not started in this browser"), "{}", refused.text);
         victim.here("/sign-in/oidc").await.expect(303);
     }
     let forged = target.replace("state=", "state=x");
