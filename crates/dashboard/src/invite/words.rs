@@ -123,21 +123,21 @@ const PHRASES: &[[&str; 5]] = &[
         "Das ist ein Test. Keine Nachricht verlässt die Testumgebung, und nichts kostet Geld.",
     ],
     [
-        "The code stands in the text of the message, as the API shows it to a test key.",
+        "The code is in the text of the message, which the API shows to a test key.",
         "El código está en el texto del mensaje, tal como la API lo muestra a una clave de prueba.",
         "O código está no texto da mensagem, como a API o mostra a uma chave de teste.",
         "Le code figure dans le texte du message, tel que l’API le montre à une clé de test.",
         "Der Code steht im Text der Nachricht, wie die API ihn einem Testschlüssel zeigt.",
     ],
     [
-        "{} wants to send messages in your name. To set that up, you give a name and an email address. It takes two minutes.",
+        "{} wants to send messages in your name. To set that up, you enter a name and an email address. It takes two minutes.",
         "{} desea enviar mensajes en su nombre. Para ello, indique un nombre y una dirección de correo. Son dos minutos.",
         "{} deseja enviar mensagens em seu nome. Para isso, informe um nome e um endereço de e-mail. Leva dois minutos.",
         "{} souhaite envoyer des messages en votre nom. Il suffit d’indiquer un nom et une adresse e-mail. Cela prend deux minutes.",
         "{} möchte Nachrichten in Ihrem Namen senden. Dafür geben Sie einen Namen und eine E-Mail-Adresse an. Es dauert zwei Minuten.",
     ],
     [
-        "{} wants to send messages in your name. To set that up, you give a name and an email address, and prove your phone number with a \
+        "{} wants to send messages in your name. To set that up, you enter a name and an email address, and verify your phone number with a \
          code that we send to it. It takes two minutes.",
         "{} desea enviar mensajes en su nombre. Para ello, indique un nombre y una dirección de correo, y confirme su número de teléfono \
          con un código que le enviaremos. Son dos minutos.",
@@ -149,7 +149,7 @@ const PHRASES: &[[&str; 5]] = &[
          Telefonnummer mit einem Code, den wir Ihnen senden. Es dauert zwei Minuten.",
     ],
     [
-        "The invitation is good until {}.",
+        "The invitation is valid until {}.",
         "La invitación es válida hasta el {}.",
         "O convite é válido até {}.",
         "L’invitation est valable jusqu’au {}.",
@@ -178,7 +178,7 @@ const PHRASES: &[[&str; 5]] = &[
     ],
     ["Phone number", "Número de teléfono", "Número de telefone", "Numéro de téléphone", "Telefonnummer"],
     [
-        "You will use the phone number {}, which was set aside for you.",
+        "You will use the phone number {}, which is reserved for you.",
         "Usará el número de teléfono {}, reservado para usted.",
         "Você usará o número de telefone {}, reservado para você.",
         "Vous utiliserez le numéro de téléphone {}, qui vous a été réservé.",
@@ -201,7 +201,7 @@ const PHRASES: &[[&str; 5]] = &[
         "Die sechs Ziffern aus der Nachricht, die wir an {} gesendet haben.",
     ],
     [
-        "No message came? Wait a moment, then ask for another code.",
+        "No message? Wait a moment, then request another code.",
         "¿No llegó ningún mensaje? Espere un momento y pida otro código.",
         "Não chegou nenhuma mensagem? Espere um momento e peça outro código.",
         "Aucun message reçu ? Patientez un instant, puis demandez un autre code.",
@@ -339,13 +339,13 @@ const PHRASES: &[[&str; 5]] = &[
         "Diese Einladung gibt es nicht",
     ],
     [
-        "Check that the whole link was copied. If it was, ask who sent it to you.",
+        "Check that the whole link was copied. If it was, contact the person who sent it to you.",
         "Compruebe que copió el enlace completo. Si es así, pregunte a quien se lo envió.",
         "Verifique se copiou o link inteiro. Se copiou, pergunte a quem o enviou.",
         "Vérifiez que le lien a été copié en entier. Si c’est le cas, demandez à qui vous l’a envoyé.",
         "Prüfen Sie, ob der ganze Link kopiert wurde. Wenn ja, fragen Sie, wer ihn geschickt hat.",
     ],
-    ["Too many tries", "Demasiados intentos", "Tentativas demais", "Trop d’essais", "Zu viele Versuche"],
+    ["Too many attempts", "Demasiados intentos", "Tentativas demais", "Trop d’essais", "Zu viele Versuche"],
     [
         "Wait a minute, then open the link again.",
         "Espere un minuto y vuelva a abrir el enlace.",

@@ -164,7 +164,7 @@ async fn heavy_people_sign_in_by_an_openid_provider() {
         let mut ada = Browser::new(&app);
         let done = ada.sign_in("Ada@Example.net").await.expect(303);
         assert_eq!(done.header("location"), "/messages");
-        assert!(ada.here("/settings/people").await.expect(200).text.contains("Add somebody"), "an owner");
+        assert!(ada.here("/settings/people").await.expect(200).text.contains("Add a person"), "an owner");
         // Others may sign in by domain or address, with the role in the settings.
         let mut ana = Browser::new(&app);
         ana.sign_in("ana@acme.example").await.expect(303);
@@ -220,7 +220,7 @@ async fn heavy_what_was_begun_elsewhere_signs_nobody_in() {
     let again = ada.here(&target).await;
     assert_eq!(again.status, 401, "the provider takes a code once: {}", again.text);
     let denied = ada.here("/sign-in/oidc/back?error=access_denied&state=x").await.expect(401);
-    assert!(denied.text.contains("did not let you in"), "{}", denied.text);
+    assert!(denied.text.contains("rejected the sign-in"), "{}", denied.text);
     // An expired state is rejected.
     let mut back = Browser::new(&app);
     app.clock.advance(Duration::from_secs(3 * 365 * 86_400));

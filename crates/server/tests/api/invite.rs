@@ -237,7 +237,7 @@ async fn what_is_typed_wrong_comes_back_with_what_is_wrong() {
     }
     assert!(!page.text.contains("<script"));
     let page = client.submit("details", &[("name", &"x".repeat(101)), ("email", "a@example.org"), ("phone", PHONE)]).await.expect(422);
-    assert!(page.text.contains("at most 100 characters") && page.text.contains("must be of one of these countries: FR"), "{}", page.text);
+    assert!(page.text.contains("at most 100 characters") && page.text.contains("must be from one of these countries: FR"), "{}", page.text);
     // In national format of the only allowed country.
     let page = client.go("details", &[("name", "Ada"), ("email", "a@example.org"), ("phone", "06 12.34-56 (78)")]).await;
     assert_eq!(title(&page), "Enter the code");
