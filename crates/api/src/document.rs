@@ -142,7 +142,7 @@ fn base() -> OpenApi {
         tag("Events", "The log of changes, in order."),
         tag("Webhooks", "URLs that receive events, and the deliveries."),
         tag("Phone numbers", "Acquiring numbers, and assigning them to senders."),
-        tag("Invitations", "Links through which clients set up their own senders."),
+        tag("Invitations", "Links with which clients set up their own senders."),
         tag("Templates", "Texts with variables."),
         tag("Broadcasts", "One content for many recipients."),
         tag("Sandbox", "Simulating recipients, in the test environment."),

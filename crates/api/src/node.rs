@@ -89,7 +89,7 @@ async fn metrics(State(app): State<App>) -> Response {
 }
 
 pub(crate) async fn not_found() -> ApiError {
-    ApiError::new(ErrorCode::NotFound, "there is no such path; /docs lists all")
+    ApiError::new(ErrorCode::NotFound, "there is no such path; see /docs")
 }
 
 pub(crate) async fn method_not_allowed() -> ApiError {

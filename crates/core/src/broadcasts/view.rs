@@ -60,7 +60,7 @@ pub struct BroadcastView {
     pub delivered_count: i64,
     /// Recipients whose message failed.
     pub failed_count: i64,
-    /// Recipients to whom nothing was sent.
+    /// Recipients that were skipped.
     pub skipped_count: i64,
     /// Expected cost in US dollars, on the first channel of each message; absent before it is sent, and without prices.
     #[serde(skip_serializing_if = "Option::is_none")]

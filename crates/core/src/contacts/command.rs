@@ -31,7 +31,7 @@ pub struct CreateContact {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = NewContactChannel)]
 pub struct ContactChannelIn {
-    /// The channel. `sms` also stands for `sms_oneway`.
+    /// The channel. `sms` includes `sms_oneway`.
     #[schema(value_type = ContactChannelType)]
     pub channel: Channel,
     /// Phone number, email address or chat id.

@@ -192,7 +192,7 @@ pub struct ConsideredView {
     /// The channel.
     #[schema(value_type = Channel)]
     pub channel: &'static str,
-    /// Whether it could carry the message.
+    /// Whether it can carry the message.
     pub usable: bool,
     /// Reason for the result.
     pub reason: String,

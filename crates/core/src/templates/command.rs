@@ -10,7 +10,7 @@ use crate::base::patch::{given, nullable};
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateTemplate {
-    /// Its name. To be sent by WhatsApp, it must consist of lower-case letters, digits and underscores.
+    /// Its name. For WhatsApp, only lower-case letters, digits and underscores.
     #[schema(min_length = 1, max_length = 512, example = "order_shipped")]
     pub name: String,
     /// Its language. Name and language together are unique.

@@ -215,7 +215,7 @@ impl Users<'_> {
         let oldest = tx.list_projects().await?.into_iter().next();
         let project = oldest
             .filter(|_| oidc.admits(email))
-            .ok_or_else(|| refused(format!("{email} may not sign in here; ask an owner to add you")))?;
+            .ok_or_else(|| refused(format!("{email} is not allowed to sign in here; ask an owner to add you")))?;
         if !tx.has_users().await? {
             return Err(refused("this server has no owner yet; open the link that it printed when it started"));
         }

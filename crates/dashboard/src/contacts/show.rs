@@ -126,7 +126,7 @@ fn suggestion(who: &SignedIn, contact: &ContactView, other: &str) -> Markup {
     html! {
         div class="note" {
             (icon("person"))
-            div { b { "There may be a second contact of the same person." } p { "They have the same name, or one has the other\u{2019}s address in its metadata." } }
+            div { b { "There might be a second contact of the same person." } p { "They have the same name, or one has the other\u{2019}s address in its metadata." } }
             form class="row" method="post" action={ "/contacts/" (contact.id) } {
                 (form_key(who))
                 a class="btn" href={ "/contacts/" (contact.id) "/merge?with=" (other) } { "Compare" }

@@ -175,8 +175,8 @@ async fn heavy_people_sign_in_by_an_openid_provider() {
         assert_eq!(people, 3, "twice is one person");
 
         for (name, why) in [
-            ("eve@evil.example", "may not sign in here"),
-            ("ana@notacme.example", "may not sign in here"),
+            ("eve@evil.example", "is not allowed to sign in here"),
+            ("ana@notacme.example", "is not allowed to sign in here"),
             ("unverified@acme.example", "does not report your email address as verified"),
             ("nameless", "does not report your email address"),
         ] {

@@ -42,7 +42,7 @@ pub(crate) async fn cancel_broadcast(Call(core, caller): Call, Path(id): Path<St
 
 /// Escalate a rejected broadcast
 ///
-/// Asks the operator to look at a broadcast that the automated review rejected.
+/// Requests a human review of a broadcast that the automated review rejected.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/escalate", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
