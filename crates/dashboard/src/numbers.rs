@@ -51,7 +51,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                                 td class="num w" { @if let Some(at) = number.next_renewal_date { (time(at)) } @else { "–" } }
                                 td class="num" {
                                     @if number.status == "active" && number.sender_id.is_none() {
-                                        (ask_first(&number.id.to_string(), "Release", &format!("Release {}?", number.phone_number), "Another customer can acquire it at once.",
+                                        (ask_first(&number.id.to_string(), "Release", &format!("Release {}?", number.phone_number), "Others can acquire it at once.",
                                             &format!("{PLACE}/{}", number.id), form_key(who)))
                                     } @else if let Some(sender) = number.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
                                 }

@@ -114,7 +114,7 @@ pub(crate) async fn test_sender_channel(
         ("channel" = Channel, Path, description = "The channel; only `email` has an inbound address."),
     ),
     responses(
-        (status = 202, description = "The code was queued, or the address is already verified.", body = SentCodeView),
+        (status = 202, description = "The code was sent, or the address is already verified.", body = SentCodeView),
         (status = 409, description = "Another environment receives email to the address, or too many codes were sent. Code: `conflict`.", body = ErrorBody),
     ),
 )]
