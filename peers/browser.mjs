@@ -82,7 +82,7 @@ async function firstRun() {
   await look(page, "message-new");
   // What is being written is measured in every pause.
   await page.fill("[name=text]", "Your parcel is on its way 🚚");
-  await page.getByText("makes it UCS-2").waitFor();
+  await page.getByText("requires UCS-2").waitFor();
   await look(page, "message-new-ucs2");
   await page.fill("[name=text]", "Your parcel is on its way");
   await page.getByText("25 of 160 characters").waitFor();
@@ -115,7 +115,7 @@ async function conversation(page) {
   await page.locator("table.rows tbody a.to, main a[href^='/conversations/']").first().click();
   await page.getByText("When does it come?").first().waitFor();
   await page.fill("[name=text]", "Today, before noon.");
-  await page.getByRole("button", { name: /Answer by/ }).click();
+  await page.getByRole("button", { name: /Reply by/ }).click();
   await page.getByText("Today, before noon.").first().waitFor();
   // What comes shows by itself.
   await page.evaluate(() => document.activeElement?.blur());
@@ -138,7 +138,7 @@ async function broadcast(page) {
   const buffer = Buffer.from(`phone,name\n${rows.join("\n")}\nnonsense,Nobody\n`);
   const choose = () => page.setInputFiles("#file", { name: "people.csv", mimeType: "text/csv", buffer });
   await choose();
-  await page.getByRole("button", { name: "Look at its columns first" }).click();
+  await page.getByRole("button", { name: "Preview its columns" }).click();
   await page.getByRole("heading", { name: "The columns of your file" }).waitFor();
   await look(page, "broadcast-columns");
   await choose();
@@ -230,19 +230,19 @@ async function tasks(page) {
   const see = (text) => (page) => page.getByText(text).first().waitFor();
   const find = (text) => async (page) => { await page.keyboard.press("/"); await page.keyboard.type(text); await page.keyboard.press("Enter"); await page.waitForURL(/q=/); };
 
-  await done("developer: send a message", 2, follow("New message"), fill({ to: "+34600111222", text: "Hi" }), press(/^Send/), see("What happened"));
+  await done("developer: send a message", 2, follow("New message"), fill({ to: "+34600111222", text: "Hi" }), press(/^Send/), see("Timeline"));
   await done("developer: make a key", 2, follow("Developers"), fill({ name: "Counted" }), press("Create key"), see(/svc_test_/));
   await done("developer: why a message failed", 2, find("+12125550001"), row, see("Failed."));
-  await done("support: a person's messages", 0, find("+34600111222"), see("Delivered"));
-  await done("support: answer who wrote", 3, follow("Conversations"), row, fill({ text: "At four." }), press(/^Answer by/), see("At four."));
+  await done("support: a person's messages", 0, find("+34600111222"), (page) => page.locator("table").getByText("Delivered").first().waitFor());
+  await done("support: answer who wrote", 3, follow("Conversations"), row, fill({ text: "At four." }), press(/^Reply by/), see("At four."));
   await done("support: whether they opted out", 2, find("+34600111222"), row, follow("Contact"), see("May be contacted"));
   const buffer = Buffer.from("phone\n+34600444001\n");
-  await done("marketer: a broadcast from a file", 3, follow("New broadcast"), fill({ name: "Counted", text: "Hello from Acme. Reply STOP to opt out." }), press("Make the draft"),
+  await done("marketer: a broadcast from a file", 3, follow("New broadcast"), fill({ name: "Counted", text: "Hello from Acme. Reply STOP to opt out." }), press("Create the draft"),
     (page) => page.setInputFiles("#file", { name: "people.csv", mimeType: "text/csv", buffer }), press("Add recipients"), see("1 of 1 rows added"));
   await done("marketer: how it went", 2, follow("Broadcasts"), (page) => page.click_(page.getByRole("link", { name: "Spring opening hours" }).first()), see("100 % done"));
-  await done("marketer: once more", 3, follow("Broadcasts"), (page) => page.click_(page.getByRole("link", { name: "Spring opening hours" }).first()), press("Make another like it"), see("Recipients from a file"));
+  await done("marketer: once more", 3, follow("Broadcasts"), (page) => page.click_(page.getByRole("link", { name: "Spring opening hours" }).first()), press("Duplicate"), see("Recipients from a file"));
   await done("operator: what is wrong", 0, see("waits for your decision"));
-  await done("operator: decide", 2, follow("Decide"), press("It went out"), see("What happened"));
+  await done("operator: decide", 2, follow("Decide"), press("It was sent"), see("Timeline"));
   await done("operator: a connection", 3, follow("Senders"), row, (page) => page.click_(page.locator("main a[href*='/channels/']").first()), see(/Kind of provider|Test/));
 }
 
@@ -287,7 +287,7 @@ async function viewer(page) {
 async function invitation(page) {
   await go(page, "/invitations");
   await page.fill("[name=clientName]", "Zapatos Ana");
-  await page.getByRole("button", { name: "Make the link" }).click();
+  await page.getByRole("button", { name: "Create the link" }).click();
   const link = (await page.locator("main").innerHTML()).match(/\/invite\/[A-Za-z0-9_-]+/)[0];
   await look(page, "invitations");
   const client = await person({ locale: "es-ES", viewport: { width: 390, height: 860 } });
@@ -321,7 +321,7 @@ async function withoutScripts() {
   await page.fill("#to", "+34600111444");
   await page.fill("[name=text]", "Without scripts");
   await page.click("button[value=send]");
-  await page.getByText("What happened").waitFor();
+  await page.getByText("Timeline").waitFor();
   await page.context().close();
 }
 

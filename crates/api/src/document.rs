@@ -26,10 +26,10 @@ use crate::state::App;
 use crate::v1;
 use crate::{error_schemas, event_schemas, examples, named_objects};
 
-const DESCRIPTION: &str = "Send messages over SMS, WhatsApp, Telegram, email, Instagram and voice, and follow them.
+const DESCRIPTION: &str = "Send messages over SMS, WhatsApp, Telegram, email, Instagram and voice, and track their delivery.
 
-An API key opens one of a project's two environments, live or test, and sees nothing of the other. Fields and parameters that an operation \
-does not know are refused, unless the request says `Prefer: handling=lenient`. Enumerations in answers may grow.";
+An API key belongs to one of a project's two environments, live or test, and cannot access the other. Unknown fields and parameters are \
+rejected, unless the request has `Prefer: handling=lenient`. Enumerations in responses can get new values.";
 
 const BEARER: &str = "bearer";
 const JSON: &str = "application/json";
@@ -52,9 +52,9 @@ const HEADERS: &[(&str, Type, &str)] = &[
         "The request's id: yours, if it is 1 to 128 letters, digits, dots, dashes and underscores, otherwise a new one.",
     ),
     ("X-RateLimit-Limit", Type::Integer, "Requests per minute of this environment. Absent without a limit."),
-    ("X-RateLimit-Remaining", Type::Integer, "Requests that this environment may make right now."),
-    ("X-RateLimit-Reset", Type::Integer, "When this environment has its full burst again, in Unix milliseconds."),
-    ("Retry-After", Type::Integer, "Seconds until a retry makes sense."),
+    ("X-RateLimit-Remaining", Type::Integer, "Requests that this environment can make now."),
+    ("X-RateLimit-Reset", Type::Integer, "When the full burst is available again, in Unix milliseconds."),
+    ("Retry-After", Type::Integer, "Seconds to wait before a retry."),
     ("X-Should-Retry", Type::String, "`false`: the same request will fail again."),
     ("WWW-Authenticate", Type::String, "`Bearer`."),
 ];
@@ -134,21 +134,21 @@ fn base() -> OpenApi {
     let info = InfoBuilder::new().title("nuncio").version(env!("CARGO_PKG_VERSION")).description(Some(DESCRIPTION));
     let tag = |name: &str, text: &str| TagBuilder::new().name(name).description(Some(text)).build();
     let tags = [
-        tag("Messages", "Sending messages and following them."),
-        tag("Contacts", "People, and the identifiers that reach them."),
-        tag("Suppressions", "Recipients that nothing is sent to."),
-        tag("Introspection", "What is known about a recipient, without sending anything."),
-        tag("Senders", "The profiles that messages are sent by, and the provider accounts that carry their channels."),
-        tag("Events", "What happened, in order."),
-        tag("Webhooks", "Where events are posted to, and the deliveries."),
+        tag("Messages", "Sending and tracking messages."),
+        tag("Contacts", "People and their identifiers."),
+        tag("Suppressions", "Recipients that receive no messages."),
+        tag("Introspection", "Information about a recipient, without sending anything."),
+        tag("Senders", "Profiles that send messages, and the provider accounts of their channels."),
+        tag("Events", "The log of changes, in order."),
+        tag("Webhooks", "URLs that receive events, and the deliveries."),
         tag("Phone numbers", "Acquiring numbers, and assigning them to senders."),
-        tag("Invitations", "Links through which clients set up their own senders."),
+        tag("Invitations", "Links with which clients set up their own senders."),
         tag("Templates", "Texts with variables."),
         tag("Broadcasts", "One content for many recipients."),
         tag("Sandbox", "Simulating recipients, in the test environment."),
-        tag("Account", "API keys, and the balance."),
+        tag("Account", "API keys and the balance."),
     ];
-    let server = ServerBuilder::new().url("/").description(Some("The server that this document comes from.")).build();
+    let server = ServerBuilder::new().url("/").description(Some("The server of this document.")).build();
     OpenApiBuilder::new().info(info.build()).servers(Some([server])).components(Some(components())).tags(Some(tags)).build()
 }
 
@@ -290,7 +290,7 @@ fn prefer() -> Parameter {
         .name("Prefer")
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
-        .description(Some("`handling=lenient` has unknown fields and parameters ignored instead of refused."))
+        .description(Some("`handling=lenient` ignores unknown fields and parameters instead of rejecting them."))
         .schema(Some(Schema::Object(schema)))
         .build()
 }

@@ -6,13 +6,13 @@ use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// One fault of a request.
+/// One field error.
 #[derive(ToSchema)]
 #[schema(as = FieldError)]
 pub(crate) struct Fault {
-    /// Where it is: `content.buttons[2].title`, `query.limit`, `header.Service-Sender`.
+    /// The field: `content.buttons[2].title`, `query.limit`, `header.Service-Sender`.
     path: String,
-    /// What was wrong, and what would be right.
+    /// What is wrong, and how to fix it.
     message: String,
 }
 
@@ -27,7 +27,7 @@ impl PartialSchema for NoDetails {
 
 impl ToSchema for NoDetails {}
 
-/// Where the body stops being JSON.
+/// Position of the JSON syntax error.
 #[derive(ToSchema)]
 pub(crate) struct InvalidJsonDetails {
     /// Line, from 1.
@@ -36,7 +36,7 @@ pub(crate) struct InvalidJsonDetails {
     column: u64,
 }
 
-/// Either `errors`, or the status that does not allow the operation, or another reason.
+/// Field errors, or the status that does not allow the operation, or another reason.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(crate) struct InvalidRequestDetails {
@@ -70,11 +70,11 @@ pub(crate) struct WrongStatusDetails {
     allowed_from: Vec<String>,
 }
 
-/// Which identifier is taken.
+/// The identifier that belongs to another contact.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(crate) struct DuplicateIdentifierDetails {
-    /// Which field has it.
+    /// The field that contains it.
     errors: Option<Vec<Fault>>,
     /// The contact that it belongs to.
     contact_id: Option<String>,
@@ -84,33 +84,33 @@ pub(crate) struct DuplicateIdentifierDetails {
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(crate) struct InsufficientBalanceDetails {
-    /// What the operation may cost.
+    /// Maximum cost of the operation.
     required: f64,
     /// `reserved` and `available` together.
     balance: Option<f64>,
     /// Reserved for messages and broadcasts in flight.
     reserved: Option<f64>,
-    /// What can be spent.
+    /// Available to spend.
     available: Option<f64>,
-    /// The sender's daily limit, if that is what refuses the operation.
+    /// The sender's daily limit, if it is too low for the operation.
     daily_spend_limit: Option<f64>,
     /// What the sender has spent or reserved today (UTC).
     spent_today: Option<f64>,
 }
 
-/// What the environment stores and may store, in bytes.
+/// Storage use and quota of the environment, in bytes.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(crate) struct StorageQuotaExceededDetails {
-    /// What the environment stores.
+    /// Storage in use.
     stored_bytes: i64,
-    /// What it may store.
+    /// The quota.
     max_bytes: i64,
-    /// What the request needs.
+    /// Storage that the request needs.
     required_bytes: i64,
 }
 
-/// Which permission is missing.
+/// The missing permission.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(crate) struct ForbiddenDetails {
@@ -119,7 +119,7 @@ pub(crate) struct ForbiddenDetails {
     required_permission: String,
 }
 
-/// Which field names something that does not exist.
+/// The field that names a missing resource.
 #[derive(ToSchema)]
 pub(crate) struct NotFoundDetails {
     /// The field, if it is not the path.
@@ -134,29 +134,29 @@ pub(crate) struct ConflictDetails {
     merged_into: Option<String>,
 }
 
-/// How the operator finds the cause.
+/// Identifies the cause in the log.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(crate) struct InternalErrorDetails {
-    /// The request's id, which is in the log line of the cause.
+    /// The request's id, which the log line of the cause contains.
     request_id: String,
 }
 
-/// Whether anything was done.
+/// Whether the request was carried out.
 #[derive(ToSchema)]
 pub(crate) struct UnavailableDetails {
-    /// `unknown`: the request may have been carried out; send it again with the same idempotency key. Absent: nothing was done.
+    /// `unknown`: possibly carried out; send it again with the same idempotency key. Absent: not carried out.
     outcome: Option<String>,
 }
 
-/// The `code` of the answer to a repeated idempotency key: `idempotency_conflict` if the request is the same, `idempotency_key_reused`
-/// if it is another.
+/// The `code` of the response to a repeated idempotency key: `idempotency_conflict` if the request is the same, `idempotency_key_reused`
+/// if it differs.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub(crate) enum IdempotencyCode {
     /// The request is the same.
     IdempotencyConflict,
-    /// The request is another.
+    /// The request differs.
     IdempotencyKeyReused,
 }
 
@@ -171,6 +171,6 @@ pub(crate) struct ResourceReference {
 
 /// Returns the schema of a resource: complete for API keys that can read it, otherwise a reference.
 pub(crate) fn whole_or_reference<T: ToSchema>() -> Schema {
-    let whole = AnyOfBuilder::new().description(Some("Id and status only if the API key may not read it."));
+    let whole = AnyOfBuilder::new().description(Some("Only id and status if the API key may not read it."));
     whole.item(Ref::from_schema_name(T::name())).item(Ref::from_schema_name(ResourceReference::name())).build().into()
 }

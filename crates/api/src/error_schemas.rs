@@ -94,7 +94,7 @@ pub(crate) fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
 fn schema(code: ErrorCode) -> Schema {
     let constant = Extensions::from_iter([("const", code.as_str())]); // not an extension, but utoipa has no field for it
     let constant = ObjectBuilder::new().schema_type(Type::String).extensions(Some(constant));
-    let message = ObjectBuilder::new().schema_type(Type::String).description(Some("What was wrong, and what would be right, in words."));
+    let message = ObjectBuilder::new().schema_type(Type::String).description(Some("What is wrong, and how to fix it."));
     let mut object = ObjectBuilder::new()
         .description(Some(code.summary()))
         .property("code", constant)
@@ -147,7 +147,7 @@ impl ToSchema for ErrorBody {
     }
 }
 
-/// An error in short.
+/// Code and message of an error.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ErrorObject {
     #[schema(value_type = Code)]
@@ -187,7 +187,7 @@ macro_rules! repeated {
             $field: Option<$resource>,
             #[schema(value_type = crate::error_details::IdempotencyCode)]
             code: &'static str,
-            /// In words.
+            /// What happened, as text.
             #[schema(example = "the idempotency key was used by the same request")]
             message: String,
             details: crate::error_details::NoDetails,

@@ -27,39 +27,39 @@ mod data {
 
     use crate::error_details::ResourceReference;
 
-    /// A message, as it was when the event happened.
+    /// A message at the time of the event.
     #[derive(ToSchema)]
     #[schema(rename_all = "camelCase")]
     pub(super) struct MessageEventData {
         message: MessageView,
-        /// The status before; absent for a new message.
+        /// The previous status; absent for a new message.
         previous_status: Option<message::Status>,
     }
 
-    /// A broadcast, as it was when the event happened.
+    /// A broadcast at the time of the event.
     #[derive(ToSchema)]
     #[schema(rename_all = "camelCase")]
     pub(super) struct BroadcastEventData {
         broadcast: BroadcastView,
-        /// The status before.
+        /// The previous status.
         previous_status: broadcast::Status,
     }
 
-    /// A template, as it was when the event happened.
+    /// A template at the time of the event.
     #[derive(ToSchema)]
     #[schema(rename_all = "camelCase")]
     pub(super) struct TemplateEventData {
         template: TemplateView,
-        /// The status before.
+        /// The previous status.
         previous_status: template::Status,
     }
 
-    /// An invitation, as it was when the event happened.
+    /// An invitation at the time of the event.
     #[derive(ToSchema)]
     #[schema(rename_all = "camelCase")]
     pub(super) struct InvitationEventData {
         invitation: InvitationWithoutLink,
-        /// The status before.
+        /// The previous status.
         previous_status: InvitationStatus,
     }
 
@@ -86,11 +86,11 @@ mod data {
         webhook: TestedWebhook,
     }
 
-    /// Whose webhook is being tested.
+    /// The owner of the webhook being tested.
     #[derive(ToSchema)]
     #[schema(rename_all = "camelCase")]
     pub(super) struct TestedWebhook {
-        /// The sender that it belongs to; absent if it is the environment's own.
+        /// The sender; absent for the environment's webhook.
         sender_id: Option<String>,
     }
 
@@ -105,7 +105,7 @@ mod data {
         /// Empty.
         #[schema(value_type = Option<Object>)]
         webhook: Option<()>,
-        /// The status before.
+        /// The previous status.
         previous_status: Option<String>,
     }
 
@@ -148,8 +148,8 @@ const HEADERS: &[(&str, &str)] = &[
 
 const RESTRICTED: &str = "RestrictedEvent";
 
-const DESCRIPTION: &str = "Any 2xx within 15 seconds is success. Events of one resource come in order while the endpoint is healthy; \
-`sequence` orders them always.";
+const DESCRIPTION: &str = "Any 2xx within 15 seconds is success. Events of one resource arrive in order while the endpoint is healthy; \
+otherwise order them by `sequence`.";
 
 /// Returns an event's schema name and description, and the schema name of its data.
 fn describe(kind: EventType) -> (&'static str, &'static str, std::borrow::Cow<'static, str>) {
@@ -223,7 +223,7 @@ fn event(kind: EventType, summary: &str, data: &str) -> Schema {
 fn restricted() -> Schema {
     let RefOr::T(Schema::Object(mut object)) = EventView::schema() else { return Object::default().into() };
     object.description =
-        Some("An event about a resource that the API key may not read: id and status only. Webhooks carry whole resources.".to_owned());
+        Some("An event about a resource that the API key may not read: only id and status. Webhooks contain whole resources.".to_owned());
     let messages = data::MessageEventData::name();
     let kinds = EventType::ALL.iter().filter(|kind| describe(**kind).2 != messages).map(|kind| kind.as_str());
     object.properties.insert("type".to_owned(), ObjectBuilder::new().schema_type(Type::String).enum_values(Some(kinds)).into());
@@ -244,7 +244,7 @@ fn webhook(name: &str, summary: &str, event: Ref) -> PathItem {
         .security(SecurityRequirement::default())
         .request_body(Some(RequestBodyBuilder::new().content("application/json", body).required(Some(Required::True)).build()))
         .response("2XX", ResponseBuilder::new().description("The event was received.").build())
-        .response("410", ResponseBuilder::new().description("The webhook is switched off.").build());
+        .response("410", ResponseBuilder::new().description("The webhook is disabled.").build());
     for (name, meaning) in HEADERS {
         let header = ParameterBuilder::new().name(*name).parameter_in(ParameterIn::Header).required(Required::True);
         operation = operation.parameter(header.description(Some(*meaning)).schema(Some(text())).build());

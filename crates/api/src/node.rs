@@ -39,9 +39,9 @@ async fn metrics(State(app): State<App>) -> Response {
 }
 
 pub(crate) async fn not_found() -> ApiError {
-    ApiError::new(ErrorCode::NotFound, "nothing is served at this path; /docs shows what is")
+    ApiError::new(ErrorCode::NotFound, "there is no such path; see /docs")
 }
 
 pub(crate) async fn method_not_allowed() -> ApiError {
-    ApiError::new(ErrorCode::MethodNotAllowed, "the path does not support this method; the header Allow lists those it does")
+    ApiError::new(ErrorCode::MethodNotAllowed, "the path does not support this method; the Allow header lists supported methods")
 }

@@ -46,7 +46,7 @@ async fn called(State(app): State<App>, Path(path): Path<Vec<(String, String)>>,
 
 /// Finds the connection before the body is read. After too many guesses, an address reaches only connections that were called before.
 async fn find(app: &App, kind: &str, connection: &str, address: IpAddr) -> Result<CallbackTarget> {
-    let too_many = |wait| ApiError::too_many("too many calls of unknown connections from this address", wait);
+    let too_many = |wait| ApiError::too_many("too many calls to unknown connections from this address", wait);
     let now = app.core.ids().clock.monotonic();
     if let Some(wait) = app.strays.wait(&address, now)
         && !app.core.inbound().knows_connection(connection)

@@ -38,7 +38,7 @@ impl Reads {
             Ok(Ok(permit)) => Ok(Place(permit)),
             _ => {
                 let message = format!(
-                    "this environment has {} reads under way, and none ended within {} s; send fewer reads at the same time",
+                    "this environment has {} reads in flight, and none finished within {} s; send fewer concurrent reads",
                     limits::READS,
                     self.wait.as_secs()
                 );

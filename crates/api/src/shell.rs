@@ -184,7 +184,7 @@ async fn admit(app: &App, operation: Option<Operation>, request: &mut Request, t
     }
     let streams = operation.id == "list_events" && wants_stream(request.headers());
     if !streams && !accepts_json(request.headers()) {
-        return Err(ApiError::new(ErrorCode::NotAcceptable, "the answer is application/json, which the header Accept excludes"));
+        return Err(ApiError::new(ErrorCode::NotAcceptable, "the response is application/json, which the Accept header excludes"));
     }
     if !operation.has_query {
         no_query(request)?;
@@ -210,7 +210,7 @@ async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr, taken: &mut 
     *taken = app.requests.take(caller.tenant, now);
     match *taken {
         Some(Taken { wait: Some(wait), .. }) => {
-            Err(ApiError::too_many("this environment has used up its requests; Retry-After says when to come back", wait))
+            Err(ApiError::too_many("this environment has exceeded its request rate; retry after the seconds in Retry-After", wait))
         }
         _ => Ok(caller),
     }
@@ -297,7 +297,7 @@ fn log(app: &App, id: &HeaderValue, operation: &str, error: &Error) {
                 operation,
                 cause = causes,
                 suppressed,
-                "request {id} was turned away: {error} ({suppressed} like it were not logged)"
+                "request {id} was rejected: {error} ({suppressed} similar ones not logged)"
             );
         }
     } else {

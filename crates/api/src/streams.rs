@@ -25,7 +25,7 @@ impl Streams {
         let mut streams = self.0.lock();
         let count = streams.entry(tenant).or_default();
         if *count >= limits::EVENT_STREAMS {
-            let message = format!("this environment follows {count} streams of events on this node; more are not possible at a time");
+            let message = format!("this environment has {count} open event streams on this node, which is the maximum");
             return Err(ApiError::new(ErrorCode::RateLimitExceeded, message));
         }
         *count += 1;

@@ -59,7 +59,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoRoom => "there is no memory for the body",
-            Self::TooSlow => "the body came too slowly",
+            Self::TooSlow => "the body arrived too slowly",
         })
     }
 }
@@ -71,7 +71,7 @@ pub(crate) fn unread(error: axum::Error) -> Error {
     let mut causes = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |cause| cause.source());
     match causes.find_map(|cause| cause.downcast_ref::<Refused>()) {
         Some(Refused::NoRoom) => no_room(),
-        Some(Refused::TooSlow) => Error::new(ErrorCode::RequestTimeout, "the body came too slowly"),
+        Some(Refused::TooSlow) => Error::new(ErrorCode::RequestTimeout, "the body arrived too slowly"),
         None => Error::new(ErrorCode::InvalidRequest, "the body ended early or was malformed").caused_by(error),
     }
 }

@@ -91,7 +91,7 @@
         }
         say("lost");
       } catch {
-        if (!document.getElementById("lost")) say("lost", `The server does not answer since ${new Date().toLocaleTimeString()}. This page shows what it was then.`);
+        if (!document.getElementById("lost")) say("lost", `The server has not responded since ${new Date().toLocaleTimeString()}. This page shows the state at that time.`);
       }
       if (main.dataset.live) again();
     };

@@ -40,7 +40,7 @@ fn content(who: &SignedIn, browsers: &[Browser], factor: &Markup, faults: &Fault
     html! {
         (head(None, html! { "Your account" }, html! { (who.user.email) ", " (who.user.role.as_str()) " of " (who.project.name) }, html! {}))
         section class="panel" {
-            header { h2 { "Where you are signed in" } }
+            header { h2 { "Signed-in browsers" } }
             table class="fix" {
                 caption class="sr" { "Browsers" }
                 thead { tr { th scope="col" { "Since" } th scope="col" class="w3" { "Until" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
@@ -51,7 +51,7 @@ fn content(who: &SignedIn, browsers: &[Browser], factor: &Markup, faults: &Fault
                             td { (time(browser.until)) }
                             td class="num" {
                                 @if !browser.is_this {
-                                    (ask_first(&browser.id, "Sign out", "Sign this browser out?", "Whoever uses it must sign in again.", PLACE,
+                                    (ask_first(&browser.id, "Sign out", "Sign this browser out?", "Its user must sign in again.", PLACE,
                                         html! { (form_key(who)) input type="hidden" name="browser" value=(browser.id); }))
                                 }
                             }
@@ -109,7 +109,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Re
 }
 
 fn too_many() -> Error {
-    Error::new(ErrorCode::RateLimitExceeded, "too many tries; wait a minute, then try again")
+    Error::new(ErrorCode::RateLimitExceeded, "too many attempts; wait a minute, then try again")
 }
 
 /// Tries are limited: a browser left signed in must not be used to guess the password.

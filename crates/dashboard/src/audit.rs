@@ -60,14 +60,14 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
         (head(None, html! { "Audit log" }, html! { "Who changed what in " (who.project.name) ", in both environments" }, html! {}))
         section class="panel" {
             form class="filters" method="get" action=(PLACE) {
-                (field("who", "Who: an email address, the id of an API key, or command line", "search", "Email address or key"))
-                (field("what", "What: the id of a resource, or its kind", "search", "Id, or a kind such as sender"))
+                (field("who", "Actor: an email address, the id of an API key, or command line", "search", "Email address or key"))
+                (field("what", "Resource: an id or a kind", "search", "Id, or a kind such as sender"))
                 (field("since", "First day (UTC)", "date", ""))
                 (field("until", "Last day (UTC)", "date", ""))
                 button class="btn" { "Find" }
             }
             @if found.is_empty() {
-                (empty("doc", "Nothing was changed", "What people, API keys and the command line change is listed here.", html! {}))
+                (empty("doc", "No changes", "Changes by people, API keys and the command line are listed here.", html! {}))
             } @else {
                 table class="fix" {
                     caption class="sr" { "Changes, newest first" }

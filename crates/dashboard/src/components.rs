@@ -32,14 +32,14 @@ pub(crate) fn broadcast_state(status: &str) -> Markup {
     match status {
         "draft" => state("", "Draft"),
         "pending_review" => state("move", "In review"),
-        "escalated" => state("held", "Waits for a person"),
+        "escalated" => state("held", "Human review"),
         "scheduled" => state("", "Scheduled"),
         "sending" => state("move", "Sending"),
         "paused" => state("held", "Paused"),
         "completed" => state("ok", "Completed"),
         "cancelled" => state("stop", "Cancelled"),
-        "rejected" => state("bad", "Refused by the review"),
-        "rejected_final" => state("bad", "Refused"),
+        "rejected" => state("bad", "Rejected by review"),
+        "rejected_final" => state("bad", "Rejected"),
         _ => state("bad", "Failed"),
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn channel(name: &str) -> &str {
         "email" => "Email",
         "instagram" => "Instagram",
         "voice" => "Voice",
-        "smart" | "auto" => "nuncio chooses",
+        "smart" | "auto" => "Automatic",
         other => other,
     }
 }
@@ -191,7 +191,7 @@ impl Faults {
                 div class="note bad" role="alert" {
                     (icon("alert"))
                     div {
-                        b { @if self.0.len() == 1 { "One thing is wrong." } @else { (self.0.len()) " things are wrong." } }
+                        b { @if self.0.len() == 1 { "There is 1 error." } @else { "There are " (self.0.len()) " errors." } }
                         @for (path, message) in &self.0 {
                             p { @if path.is_empty() { (message) } @else { a href={ "#" (path) } { (path) " " (message) } } }
                         }
@@ -257,7 +257,7 @@ pub(crate) fn ask_first(id: &str, button: &str, question: &str, text: &str, acti
                 p { (text) }
                 p class="row" {
                     button class="btn bad sure" { (button) }
-                    button class="btn" type="button" popovertarget=(id) popovertargetaction="hide" { "Keep it" }
+                    button class="btn" type="button" popovertarget=(id) popovertargetaction="hide" { "Go back" }
                 }
             }
         }

@@ -33,20 +33,20 @@ pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Ask
 
 fn newest(messages: &[MessageView], older: Option<String>) -> Markup {
     html! {
-        (head(None, html! { "Conversations" }, html! { "What people wrote, newest first" }, html! {}))
+        (head(None, html! { "Conversations" }, html! { "Inbound messages, newest first" }, html! {}))
         section class="panel" aria-label="List" {
-            @if messages.is_empty() { (empty("chat", "Nobody wrote yet", "Answers and questions of the people you write to come in here.", html! {})) }
+            @if messages.is_empty() { (empty("chat", "No inbound messages yet", "Replies and questions of the people you write to appear here.", html! {})) }
             @else {
                 table class="rows fix" {
-                    caption class="sr" { "Messages that came in, newest first" }
-                    thead { tr { th scope="col" class="w4" { "From" } th scope="col" class="w" { "What they wrote" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w3" { "Time" } } }
+                    caption class="sr" { "Inbound messages, newest first" }
+                    thead { tr { th scope="col" class="w4" { "From" } th scope="col" class="w" { "Message" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w3" { "Time" } } }
                     tbody {
                         @for message in messages {
                             tr {
                                 @let text = words(message.text.as_deref().unwrap_or(message.message_type));
                                 td { @match message.contact_id {
-                                    Some(contact) => { a class="to clip" href={ (PLACE) "/" (contact) } { (words(message.from.as_deref().unwrap_or("Somebody"))) } },
-                                    None => (words(message.from.as_deref().unwrap_or("Somebody"))),
+                                    Some(contact) => { a class="to clip" href={ (PLACE) "/" (contact) } { (words(message.from.as_deref().unwrap_or("Unknown"))) } },
+                                    None => (words(message.from.as_deref().unwrap_or("Unknown"))),
                                 } span class="clip soft n" { (text) } }
                                 td class="w" { span class="clip" { (text) } }
                                 td class="w" { (channel(message.channel)) }
@@ -84,12 +84,12 @@ async fn content(app: &App, who: &SignedIn, id: &str, typed: &str, faults: &Faul
     let messages = thread(app, who, id).await?;
     let title = name(&contact);
     let answer = answer_to(&messages);
-    let field = Field { name: "text", label: "Your answer", hint: "", kind: "textarea", value: typed, autocomplete: "off", required: true };
+    let field = Field { name: "text", label: "Your reply", hint: "", kind: "textarea", value: typed, autocomplete: "off", required: true };
     let content = html! {
         (head(Some((PLACE, "Conversations")), words(&title), html! { @if let Some((by, to)) = &answer { (channel(by)) ", " (words(to)) } }, html! { a class="btn" href={ "/contacts/" (contact.id) } { "Contact" } }))
         section class="panel" {
             header { h2 { "Messages" } span class="faint" { "the newest " (messages.len()) } }
-            @if messages.is_empty() { (empty("chat", "No messages", "Nothing was sent to this person, and nothing came.", html! {})) }
+            @if messages.is_empty() { (empty("chat", "No messages", "No messages to or from this person.", html! {})) }
             @else { div class="thread" { @for message in messages.iter().rev() { (bubble(message)) } } }
             @if answer.is_some() {
                 form class="body" method="post" action={ (PLACE) "/" (contact.id) } {
@@ -97,7 +97,7 @@ async fn content(app: &App, who: &SignedIn, id: &str, typed: &str, faults: &Faul
                     input type="hidden" name="once" value=(once(app));
                     (faults.summary())
                     (field.show(faults))
-                    div class="row" { button class="btn go" { "Answer by " (answer.as_ref().map_or("", |(by, _)| channel(by))) } }
+                    div class="row" { button class="btn go" { "Reply by " (answer.as_ref().map_or("", |(by, _)| channel(by))) } }
                 }
             }
         }

@@ -20,11 +20,11 @@ pub(crate) fn section(who: &SignedIn, state: &FactorState, faults: &Faults) -> M
             header { h2 { "Second factor" } }
             (faults.summary())
             @match state {
-                FactorState::Off => (password_form(who, "begin", "Set up", "An app on your phone shows a code that you enter when you sign in. Nobody gets in with the password alone.")),
+                FactorState::Off => (password_form(who, "begin", "Set up", "An app on your phone shows a code that you enter when you sign in. The password alone is then not enough.")),
                 FactorState::Pending(pending) => (confirm(who, pending, faults)),
                 FactorState::On(left) => {
                     (password_form(who, "renew", "New recovery codes", &format!("It is on. {left} recovery codes are left.")))
-                    (password_form(who, "remove", "Switch it off", "Without it, the password alone lets somebody in."))
+                    (password_form(who, "remove", "Disable it", "Without it, the password alone is enough to sign in."))
                 }
             }
         }
@@ -52,7 +52,7 @@ fn password_form(who: &SignedIn, act: &str, button: &str, text: &str) -> Markup 
 fn confirm(who: &SignedIn, pending: &PendingFactor, faults: &Faults) -> Markup {
     let field = Field {
         name: "code",
-        label: "Code that the app shows",
+        label: "Code in the app",
         hint: "Six digits.",
         kind: "text",
         value: "",
@@ -67,7 +67,7 @@ fn confirm(who: &SignedIn, pending: &PendingFactor, faults: &Faults) -> Markup {
             @if let Some(svg) = qr(pending.uri.expose()) { (svg) }
             (value(pending.secret.expose()))
             (field.show(faults))
-            div class="row" { button class="btn go" { "Switch it on" } }
+            div class="row" { button class="btn go" { "Enable it" } }
         }
     }
 }
@@ -113,10 +113,10 @@ async fn change(app: &App, who: &SignedIn, form: &Form) -> Result<Vec<Redacted<S
 fn shown_once(codes: &[Redacted<String>]) -> Markup {
     let all: Vec<&str> = codes.iter().map(|code| code.expose().as_str()).collect();
     html! {
-        (head(Some((PLACE, "Your account")), html! { "Recovery codes" }, html! { "Each signs you in once in place of the app. They are shown this once" }, html! {}))
+        (head(Some((PLACE, "Your account")), html! { "Recovery codes" }, html! { "Each can replace the app for one sign-in. They are not shown again" }, html! {}))
         section class="panel" {
             div class="body" {
-                div class="note" { (icon("alert")) div { b { "Keep them where your phone is not." } p { "Without app and codes, an owner must reset your second factor." } } }
+                div class="note" { (icon("alert")) div { b { "Keep them separate from your phone." } p { "Without app and codes, an owner must reset your second factor." } } }
                 ul { @for code in &all { li { code { (code) } } } }
                 (value(&all.join(" ")))
                 div class="row" { a class="btn go" href=(PLACE) { "I have them" } }

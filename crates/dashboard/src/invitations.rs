@@ -41,7 +41,7 @@ fn stage(status: &str) -> Markup {
         "in_progress" => state("move", "Begun"),
         "completed" => state("ok", "Completed"),
         "expired" => state("stop", "Expired"),
-        "cancelled" => state("stop", "Taken back"),
+        "cancelled" => state("stop", "Withdrawn"),
         other => state("", other),
     }
 }
@@ -50,22 +50,22 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
     let list = ListInvitations { cursor: asked.get("cursor"), ..ListInvitations::default() };
     let (found, next) = app.core.invitations().list(&who.caller, &list).await?;
     Ok(html! {
-        (head(None, html! { "Invitations" }, html! { "A client opens a link, proves their number by a code, and becomes a sender" }, html! {}))
+        (head(None, html! { "Invitations" }, html! { "A client opens a link, verifies their number by a code, and becomes a sender" }, html! {}))
         @if let Some(made) = made {
             section class="panel" {
                 header { h2 { "The link" } }
                 div class="body" {
-                    div class="note ok" { (icon("check")) div { b { "Send it to your client." } p { "Whoever has the link can use it. It is good until " (time(made.expires_at)) "." } } }
+                    div class="note ok" { (icon("check")) div { b { "Send it to your client." } p { "Anyone who has the link can use it. It is valid until " (time(made.expires_at)) "." } } }
                     (value(&made.url))
                 }
             }
         }
         section class="panel" {
-            @if found.is_empty() { (empty("link", "No invitations", "Make one for a client who wants to send by their own number.", html! {})) }
+            @if found.is_empty() { (empty("link", "No invitations", "Create one for a client who wants to send from their own number.", html! {})) }
             @else {
                 table class="fix" {
                     caption class="sr" { "Invitations, newest first" }
-                    thead { tr { th scope="col" class="w2" { "State" } th scope="col" { "Client" } th scope="col" class="num w w2" { "Good until" } th scope="col" class="num w4" { span class="sr" { "Actions" } } } }
+                    thead { tr { th scope="col" class="w2" { "State" } th scope="col" { "Client" } th scope="col" class="num w w2" { "Valid until" } th scope="col" class="num w4" { span class="sr" { "Actions" } } } }
                     tbody {
                         @for one in &found {
                             tr {
@@ -75,7 +75,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
                                 td class="num" {
                                     @if matches!(one.status, "pending" | "in_progress") {
                                         button class="btn small" type="button" data-copy=(one.url) { "Copy link" } " "
-                                        (ask_first(&one.id.to_string(), "Take back", "Take this link back?", "It stops to work at once. What the client entered is kept.",
+                                        (ask_first(&one.id.to_string(), "Withdraw", "Withdraw this link?", "It stops working at once. What the client entered is kept.",
                                             &format!("{PLACE}/{}", one.id), form_key(who)))
                                     } @else if let Some(sender) = one.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
                                 }
@@ -102,12 +102,12 @@ fn new(who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
                 (form_key(who))
                 (faults.summary())
                 div class="fields" {
-                    (field("clientName", "Client", "Greeted by this name.", "text"))
+                    (field("clientName", "Client", "Shown to the client.", "text"))
                     (field("clientEmail", "Email address", "", "email"))
-                    (field("allowedPhoneCountries", "Countries of their number", "Such as ES,MX; any if it is empty.", "text"))
-                    (field("expiresInDays", "Days", "How long the link is good: 1 to 30, by default 7.", "number"))
+                    (field("allowedPhoneCountries", "Countries of their number", "Such as ES,MX; empty for any.", "text"))
+                    (field("expiresInDays", "Days", "Validity of the link: 1 to 30, by default 7.", "number"))
                 }
-                div class="row" { button class="btn go" { "Make the link" } }
+                div class="row" { button class="btn go" { "Create the link" } }
             }
         }
     }

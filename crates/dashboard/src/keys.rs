@@ -21,7 +21,7 @@ const PLACE: &str = "/developers/keys";
 const SETS: [(&str, &str, &str); 3] = [
     ("messages", "Send and read messages", "enough for most programs"),
     ("send", "Only send", "for code that you trust less"),
-    ("all", "Everything", "all that the API offers"),
+    ("all", "Everything", "everything in the API"),
 ];
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
@@ -42,12 +42,12 @@ async fn content(app: &App, who: &SignedIn, name: &str, faults: &Faults, made: O
     }
     let owner = who.user.role == Role::Owner;
     Ok(html! {
-        (head(None, html! { "API keys" }, html! { "Programs sign in with these." }, html! {}))
+        (head(None, html! { "API keys" }, html! { "Programs authenticate with these." }, html! {}))
         @if let Some(key) = made {
             section class="panel" {
                 header { h2 { "Your new key" } }
                 div class="body" {
-                    div class="note ok" { (icon("key")) div { b { "Copy it now." } p { "It is shown once and never again: the server keeps only a hash of it." } } }
+                    div class="note ok" { (icon("key")) div { b { "Copy it now." } p { "It is not shown again: the server stores only a hash." } } }
                     (value(key.expose()))
                 }
             }
@@ -69,7 +69,7 @@ async fn content(app: &App, who: &SignedIn, name: &str, faults: &Faults, made: O
                                 td class="num" {
                                     @if key.revoked_at.is_some() { (state("stop", "Revoked")) }
                                     @else if owner {
-                                        (ask_first(&key.id.to_string(), "Revoke", &format!("Revoke {:?}?", key.name), "Whatever uses it is refused within a second. This cannot be undone.",
+                                        (ask_first(&key.id.to_string(), "Revoke", &format!("Revoke {:?}?", key.name), "Requests with it are rejected within a second. This cannot be undone.",
                                             &format!("{PLACE}/{}", key.id), html! { (form_key(who)) input type="hidden" name="world" value=(environment.as_str()); }))
                                     }
                                 }
@@ -83,15 +83,7 @@ async fn content(app: &App, who: &SignedIn, name: &str, faults: &Faults, made: O
 }
 
 fn new_key(who: &SignedIn, name: &str, faults: &Faults) -> Markup {
-    let field = Field {
-        name: "name",
-        label: "Name",
-        hint: "Where it will be used.",
-        kind: "text",
-        value: name,
-        autocomplete: "off",
-        required: true,
-    };
+    let field = Field { name: "name", label: "Name", hint: "Its purpose.", kind: "text", value: name, autocomplete: "off", required: true };
     html! {
         section class="panel" {
             header { h2 { "New key" } }
@@ -103,11 +95,11 @@ fn new_key(who: &SignedIn, name: &str, faults: &Faults) -> Markup {
                     legend { "Environment" }
                     div class="pick" {
                         label { input type="radio" name="world" value="test" checked; "Test" span { "Nothing leaves this server." } }
-                        label { input type="radio" name="world" value="live"; "Live" span { "Sends for real and costs money." } }
+                        label { input type="radio" name="world" value="live"; "Live" span { "Sends real messages and costs money." } }
                     }
                 }
                 fieldset class="field" {
-                    legend { "What it may do" }
+                    legend { "Permissions" }
                     div class="pick" {
                         @for (at, (value, title, text)) in SETS.iter().enumerate() {
                             label { input type="radio" name="may" value=(value) checked[at == 0]; (title) span { (text) } }
@@ -129,7 +121,7 @@ fn may(permissions: Permissions) -> String {
 }
 
 fn owners_only(who: &SignedIn) -> Result<()> {
-    if who.user.role == Role::Owner { Ok(()) } else { Err(Error::new(ErrorCode::Forbidden, "only owners make and revoke API keys")) }
+    if who.user.role == Role::Owner { Ok(()) } else { Err(Error::new(ErrorCode::Forbidden, "only owners can create and revoke API keys")) }
 }
 
 /// Creates a key and shows it once.

@@ -29,11 +29,11 @@ async fn content(app: &App, who: &SignedIn) -> Result<Markup> {
     let mut prices = billing.list_prices(Some(who.project.id)).await?;
     prices.extend(billing.list_prices(None).await?);
     Ok(html! {
-        (head(None, html! { "Money" }, html! { @if limited { "No more can be spent than is available" } @else { "Spending is not limited; see " code { "nuncio balance limit" } } }, html! {}))
+        (head(None, html! { "Money" }, html! { @if limited { "Spending is limited to the available balance" } @else { "Spending is not limited; see " code { "nuncio balance limit" } } }, html! {}))
         section class="panel" aria-label="Balance" {
             dl class="figs" {
                 div { dt { "Available" } dd { (money(Some(balance.available))) } dd { (balance.currency) } }
-                div { dt { "Reserved" } dd { (money(Some(balance.reserved))) } dd { "for what is under way" } }
+                div { dt { "Reserved" } dd { (money(Some(balance.reserved))) } dd { "for messages and broadcasts in flight" } }
                 div { dt { "Spent" } dd { (money(Some(balance.total_spent))) } dd { "so far" } }
             }
         }

@@ -40,7 +40,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
             @if held.is_empty() { (empty("hash", "No numbers", "Find one below. An operator fills the inventory with nuncio numbers import FILE.csv.", html! {})) }
             @else {
                 table class="fix" {
-                    caption class="sr" { "Numbers that you hold" }
+                    caption class="sr" { "Your numbers" }
                     thead { tr { th scope="col" class="w2" { "State" } th scope="col" { "Number" } th scope="col" class="w w2" { "For" } th scope="col" class="num w w2" { "Renews" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
                     tbody {
                         @for number in &held {
@@ -51,7 +51,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                                 td class="num w" { @if let Some(at) = number.next_renewal_date { (time(at)) } @else { "–" } }
                                 td class="num" {
                                     @if number.status == "active" && number.sender_id.is_none() {
-                                        (ask_first(&number.id.to_string(), "Give back", &format!("Give {} back?", number.phone_number), "It can go to somebody else at once.",
+                                        (ask_first(&number.id.to_string(), "Release", &format!("Release {}?", number.phone_number), "Others can acquire it at once.",
                                             &format!("{PLACE}/{}", number.id), form_key(who)))
                                     } @else if let Some(sender) = number.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
                                 }
@@ -68,14 +68,14 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                 label class="sr" for="country" { "Country" }
                 input class="in" id="country" name="country" value=(country.unwrap_or_default()) placeholder="Country, such as ES" required;
                 label class="sr" for="contains" { "Digits" }
-                input class="in" id="contains" name="contains" value=(asked.get("contains").unwrap_or_default()) placeholder="Digits in it";
+                input class="in" id="contains" name="contains" value=(asked.get("contains").unwrap_or_default()) placeholder="Contains digits";
                 button class="btn" { "Find" }
             }
             @if let Some(offered) = &offered {
                 @if offered.is_empty() { (empty("search", "No such number", "Try another country, or fewer digits.", html! {})) }
                 @else {
                     table class="fix" {
-                        caption class="sr" { "Numbers that can be had" }
+                        caption class="sr" { "Available numbers" }
                         thead { tr { th scope="col" { "Number" } th scope="col" class="w w2" { "For" } th scope="col" class="num w2" { "A month" } th scope="col" class="num w2" { span class="sr" { "Action" } } } }
                         tbody {
                             @for number in offered {
@@ -84,7 +84,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                                     td class="w" { (number.capabilities.join(", ")) }
                                     td class="num" { @if number.pricing.is_free_number { "free" } @else { "$" (number.pricing.monthly_price) } }
                                     td class="num" {
-                                        form class="plain" method="post" action=(PLACE) { (form_key(who)) button class="btn small" name="number" value=(number.phone_number) { "Take it" } }
+                                        form class="plain" method="post" action=(PLACE) { (form_key(who)) button class="btn small" name="number" value=(number.phone_number) { "Acquire" } }
                                     }
                                 }
                             }

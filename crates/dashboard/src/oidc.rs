@@ -25,7 +25,7 @@ const COOKIE: &str = "nuncio_oidc";
 pub(crate) async fn begin(State(app): State<App>, asked: Asked, request: Request) -> Response {
     let now = app.core.ids().clock.monotonic();
     if app.tries.take(address(&request), now).is_some_and(|taken| taken.wait.is_some()) {
-        return again(StatusCode::TOO_MANY_REQUESTS, "Too many tries. Wait a minute, then try again.");
+        return again(StatusCode::TOO_MANY_REQUESTS, "Too many attempts. Wait a minute, then try again.");
     }
     match app.core.users().oidc_begin().await {
         Ok(begun) => {
@@ -51,7 +51,7 @@ pub(crate) async fn back(State(app): State<App>, asked: Asked, request: Request)
                 Err(error) => refuse(&error),
             }
         }
-        _ => again(StatusCode::UNAUTHORIZED, "The provider did not let you in."),
+        _ => again(StatusCode::UNAUTHORIZED, "The provider rejected the sign-in."),
     };
     set_cookie(&app, response, "", 0)
 }

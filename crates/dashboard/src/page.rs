@@ -42,5 +42,5 @@ pub(crate) fn failed(what: &str, error: &Error) -> Response {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     tracing::error!(code = error.code().as_str(), cause, "{what} failed: {error}");
     let status = if error.code() == ErrorCode::Unavailable { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::INTERNAL_SERVER_ERROR };
-    page(status, plain("That did not work", "Something is wrong on our side. Try again in a few minutes."))
+    page(status, plain("That did not work", "There is a problem on our side. Try again in a few minutes."))
 }

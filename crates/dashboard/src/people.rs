@@ -30,7 +30,7 @@ async fn content(app: &App, who: &SignedIn, email: &str, faults: &Faults) -> Res
     let people = app.core.users().list(who.project.id).await?;
     let owner = who.user.role == Role::Owner;
     Ok(html! {
-        (head(None, html! { "People" }, html! { "Who may sign in to " (who.project.name) }, html! {}))
+        (head(None, html! { "People" }, html! { "People who can sign in to " (who.project.name) }, html! {}))
         section class="panel" {
             table class="fix" {
                 caption class="sr" { "People" }
@@ -43,7 +43,7 @@ async fn content(app: &App, who: &SignedIn, email: &str, faults: &Faults) -> Res
                             td class="num" {
                                 @if owner && person.id != who.user.id {
                                     @if app.core.users().has_factor(person)? {
-                                        (ask_first(&format!("f-{}", person.id), "Reset factor", &format!("Reset the second factor of {}?", person.email), "They sign in with their password alone until they set it up again. Make sure that it is they who ask.", PLACE,
+                                        (ask_first(&format!("f-{}", person.id), "Reset factor", &format!("Reset the second factor of {}?", person.email), "They sign in with only their password until they set it up again. Verify that the request is theirs.", PLACE,
                                             html! { (form_key(who)) input type="hidden" name="reset" value=(person.email); }))
                                     }
                                     (ask_first(&person.id.to_string(), "Remove", &format!("Remove {}?", person.email), "They are signed out everywhere at once.", PLACE,
@@ -63,20 +63,20 @@ fn new_person(who: &SignedIn, email: &str, faults: &Faults) -> Markup {
     let field = |name, label, hint, kind, value| Field { name, label, hint, kind, value, autocomplete: "off", required: true };
     html! {
         section class="panel" {
-            header { h2 { "Add somebody" } }
+            header { h2 { "Add a person" } }
             form class="body" method="post" action=(PLACE) {
                 (form_key(who))
                 (faults.summary())
                 div class="fields" {
                     (field("email", "Email address", "", "email", email).show(faults))
-                    (field("password", "First password", "At least 12 characters. Tell them by another way.", "password", "").show(faults))
+                    (field("password", "First password", "At least 12 characters. Send it to them in a secure way.", "password", "").show(faults))
                 }
                 fieldset class="field" {
                     legend { "Role" }
                     div class="pick" {
-                        label { input type="radio" name="role" value="viewer" checked; "Viewer" span { "Looks at everything and changes nothing." } }
+                        label { input type="radio" name="role" value="viewer" checked; "Viewer" span { "Sees everything, changes nothing." } }
                         label { input type="radio" name="role" value="operator"; "Operator" span { "Sends, changes and decides." } }
-                        label { input type="radio" name="role" value="owner"; "Owner" span { "Also makes API keys and looks after people." } }
+                        label { input type="radio" name="role" value="owner"; "Owner" span { "Also manages API keys and people." } }
                     }
                 }
                 div class="row" { button class="btn go" { "Add" } }
@@ -93,7 +93,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Re
     let email = form.get("email");
     let done = async {
         if who.user.role != Role::Owner {
-            return Err(Error::new(ErrorCode::Forbidden, "only owners look after people"));
+            return Err(Error::new(ErrorCode::Forbidden, "only owners can manage people"));
         }
         let removed = form.get("remove");
         if !removed.is_empty() {

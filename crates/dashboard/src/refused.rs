@@ -16,12 +16,12 @@ pub(crate) fn link(app: &App, request: &Request, doing: &'static str, error: &Er
     }
     let now = app.core.ids().clock.monotonic();
     let Some(wait) = app.guesses.take(address(request), now).and_then(|taken| taken.wait) else { return missing() };
-    let mut response = page(StatusCode::TOO_MANY_REQUESTS, plain("Too many tries", "Wait a minute, then open the link again."));
+    let mut response = page(StatusCode::TOO_MANY_REQUESTS, plain("Too many attempts", "Wait a minute, then open the link again."));
     response.headers_mut().insert(RETRY_AFTER, wait.as_secs().max(1).into());
     response
 }
 
 /// The link is unknown.
 pub(crate) fn missing() -> Response {
-    page(StatusCode::NOT_FOUND, plain("There is no such link", "Check that the whole link was copied. It may also be too old."))
+    page(StatusCode::NOT_FOUND, plain("There is no such link", "Check that the whole link was copied. It might have expired."))
 }

@@ -75,7 +75,7 @@ pub(crate) fn followed(status: StatusCode, who: &SignedIn, place: &str, title: &
                 a class="skip" href="#main" { "Skip to content" }
                 (PreEscaped(SPRITE))
                 div class="shell" {
-                    @if test { aside class="band" aria-label="Environment" { b { "Test environment." } " Nothing that you send here leaves this server." } }
+                    @if test { aside class="band" aria-label="Environment" { b { "Test environment." } " Messages sent here do not leave this server." } }
                     header class="bar" {
                         a class="project" href="/" { (mark()) span class="name" { (words(name)) } (tag(test)) }
                         button class="btn" type="button" popovertarget="nav" { "Menu" }

@@ -21,9 +21,9 @@ pub(crate) async fn show(State(app): State<App>, asked: Asked) -> Response {
     match app.core.users().first_run_token().await {
         Ok(Some(_)) => guest(
             StatusCode::OK,
-            "Make it yours",
+            "Become the owner",
             &html! {
-                h1 { "Nobody owns this server yet" }
+                h1 { "This server has no owner yet" }
                 p { "Open the link that " code { "nuncio serve" } " printed when it started. It begins with " code { "/begin/" } "." }
             },
         ),
@@ -47,7 +47,7 @@ fn form_to_sign_in(app: &App, email: &str, to: &str, wrong: Option<&str>) -> Mar
             @let to: String = form_urlencoded::byte_serialize(own_page(to).as_bytes()).collect();
             a class="btn wide" href={ "/sign-in/oidc?to=" (to) } { "Sign in with " (name) }
         }
-        p class="hint" { "Forgot it? Whoever runs this server sets a new one with " code { "nuncio people password" } "." }
+        p class="hint" { "Forgot it? The operator of this server can set a new one with " code { "nuncio people password" } "." }
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) async fn act(State(app): State<App>, request: Request) -> Response {
     };
     let (email, to) = (form.get("email"), form.get("to"));
     if let Some(wait) = slow_down {
-        let content = form_to_sign_in(&app, &email, &to, Some("Too many tries. Wait a minute, then try again."));
+        let content = form_to_sign_in(&app, &email, &to, Some("Too many attempts. Wait a minute, then try again."));
         let mut response = guest(StatusCode::TOO_MANY_REQUESTS, "Sign in", &content);
         response.headers_mut().insert(RETRY_AFTER, wait.as_secs().max(1).into());
         return response;
@@ -87,7 +87,7 @@ pub(crate) fn form_for_code(ticket: &str, to: &str, wrong: Option<&str>) -> Mark
     let field = Field {
         name: "code",
         label: "Code",
-        hint: "The six digits that your app shows, or a recovery code.",
+        hint: "The six digits in your app, or a recovery code.",
         kind: "text",
         value: "",
         autocomplete: "one-time-code",
@@ -122,7 +122,7 @@ async fn second_step(app: &App, ticket: &str, code: &str, to: &str) -> Response 
     }
     match app.core.users().second_step(&holder, code).await {
         Ok(cookie) => begin_session(app, &cookie, own_page(to)),
-        Err(error) if error.code().status() == 400 => again(StatusCode::UNAUTHORIZED, "This code is not good. Wait for the next one."),
+        Err(error) if error.code().status() == 400 => again(StatusCode::UNAUTHORIZED, "This code is not valid. Wait for the next one."),
         Err(error) => failed("signing in", &error),
     }
 }
@@ -167,7 +167,7 @@ pub(crate) async fn world(State(app): State<App>, Signed(who): Signed, request: 
 /// Shows the page that creates the first person.
 pub(crate) async fn begin(State(app): State<App>, Path(token): Path<String>, request: Request) -> Response {
     match app.core.users().may_begin(&token).await {
-        Ok(true) => guest(StatusCode::OK, "Make it yours", &form_to_begin("", "", &Faults::default())),
+        Ok(true) => guest(StatusCode::OK, "Become the owner", &form_to_begin("", "", &Faults::default())),
         Ok(false) => used_link(&app, &request),
         Err(error) => failed("looking at the first link", &error),
     }
@@ -180,12 +180,12 @@ fn used_link(app: &App, request: &Request) -> Response {
 fn form_to_begin(project: &str, email: &str, faults: &Faults) -> Markup {
     let field = |name, label, hint, kind, value, autocomplete| Field { name, label, hint, kind, value, autocomplete, required: true };
     html! {
-        div { h1 { "Make it yours" } p class="soft" { "This link works once. You will own this server." } }
+        div { h1 { "Become the owner" } p class="soft" { "This link works once. You will own this server." } }
         (faults.summary())
         form class="stack" method="post" {
-            (field("name", "Project", "What your messages are about. You can rename it.", "text", project, "organization").show(faults))
+            (field("name", "Project", "The purpose of your messages. You can rename it.", "text", project, "organization").show(faults))
             (field("email", "Your email address", "", "email", email, "username").show(faults))
-            (field("password", "Password", "At least 12 characters. A few words that you remember are best.", "password", "", "new-password").show(faults))
+            (field("password", "Password", "At least 12 characters. A few words that you can remember are best.", "password", "", "new-password").show(faults))
             button class="btn go wide" { "Begin" }
         }
     }
@@ -207,7 +207,7 @@ pub(crate) async fn own(State(app): State<App>, Path(token): Path<String>, reque
     match app.core.users().begin(&token, &project, &new).await {
         Ok(cookie) => begin_session(&app, &cookie, "/"),
         Err(error) if error.code().status() < 500 => {
-            guest(StatusCode::BAD_REQUEST, "Make it yours", &form_to_begin(&project, &email, &Faults::of(&error)))
+            guest(StatusCode::BAD_REQUEST, "Become the owner", &form_to_begin(&project, &email, &Faults::of(&error)))
         }
         Err(error) => failed("beginning", &error),
     }

@@ -131,20 +131,20 @@ pub(crate) fn refuse(who: &SignedIn, place: &str, error: &Error) -> Response {
         ErrorCode::Forbidden => (
             StatusCode::FORBIDDEN,
             "key",
-            "You can look, but not change",
+            "You can view this, but not change it",
             "You are a viewer of this project. An owner can make you an operator.".to_owned(),
         ),
         code if code.status() == 404 => (
             StatusCode::NOT_FOUND,
             "search",
             "There is nothing here",
-            "The address may be wrong, or it belongs to the other environment.".to_owned(),
+            "The address is wrong, or belongs to the other environment.".to_owned(),
         ),
         code if code.status() < 500 => (StatusCode::BAD_REQUEST, "alert", "That cannot be done", error.message().to_owned()),
         _ => {
             let cause = std::error::Error::source(error).map(ToString::to_string);
             tracing::error!(code = error.code().as_str(), cause, "a page failed: {error}");
-            let text = "Something is wrong on our side; nothing was changed. Try again in a minute.".to_owned();
+            let text = "There is a problem on our side; nothing was changed. Try again in a minute.".to_owned();
             (StatusCode::SERVICE_UNAVAILABLE, "alert", "That did not work", text)
         }
     };

@@ -45,7 +45,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
         required: true,
     };
     Ok(html! {
-        (head(None, html! { "Suppressions" }, html! { "Who asked not to be contacted, and whose address does not exist" }, html! {}))
+        (head(None, html! { "Suppressions" }, html! { "Recipients that opted out, and addresses that do not exist" }, html! {}))
         section class="panel" {
             form class="filters" method="get" action=(PLACE) {
                 label class="sr" for="of" { "Recipient" }
@@ -53,7 +53,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
                 button class="btn" { "Find" }
             }
             @if found.is_empty() {
-                (empty("check", "Nobody is on the list", "Whoever answers STOP, unsubscribes or complains comes here by themselves; so do addresses that bounce.", html! {}))
+                (empty("check", "No suppressions", "Recipients who reply STOP, unsubscribe or complain are added automatically, as are addresses that bounce.", html! {}))
             } @else {
                 table class="fix" {
                     caption class="sr" { "Suppressions, newest first" }
@@ -66,7 +66,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
                                 td class="w" { (one.channel.map_or("all", channel)) }
                                 td class="num w" { (time(one.created_at)) }
                                 td class="num" {
-                                    (ask_first(&one.id.to_string(), "Remove", &format!("Contact {} again?", one.identifier), "Messages to this recipient go out again. Do this only if they asked for it.",
+                                    (ask_first(&one.id.to_string(), "Remove", &format!("Contact {} again?", one.identifier), "Messages to this recipient will be sent again. Do this only if they asked for it.",
                                         &format!("{PLACE}/{}", one.id), form_key(who)))
                                 }
                             }
@@ -77,7 +77,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
             }
         }
         section class="panel" {
-            header { h2 { "Add somebody" } }
+            header { h2 { "Add a recipient" } }
             form class="body" method="post" action=(PLACE) {
                 (form_key(who))
                 (faults.summary())
@@ -98,7 +98,7 @@ pub(crate) async fn add(State(app): State<App>, Signed(who): Signed, asked: Aske
     let added = async {
         let channel = match form.get("channel").as_str() {
             "" => None,
-            name => Some(Channel::parse(name).ok_or_else(|| Error::field("channel", format!("{name:?} is no channel")))?),
+            name => Some(Channel::parse(name).ok_or_else(|| Error::field("channel", format!("{name:?} is not a channel")))?),
         };
         let command = CreateSuppression { identifier: recipient(&typed), channel, sender_id: None, reason: None };
         app.core.suppressions().create(&who.caller, command, None).await

@@ -39,9 +39,9 @@ fn stage(status: &str) -> Markup {
 fn all(found: &[TemplateView], older: Option<String>) -> Markup {
     let begin = html! { a class="btn go" href="/templates/new" { "New template" } };
     html! {
-        (head(None, html! { "Templates" }, html! { "Texts with variables. WhatsApp sends nothing else to whom you have not heard from in a day." }, html! { @if !found.is_empty() { (begin) } }))
+        (head(None, html! { "Templates" }, html! { "Texts with variables. WhatsApp allows nothing else to people who have not written within 24 hours." }, html! { @if !found.is_empty() { (begin) } }))
         section class="panel" aria-label="List" {
-            @if found.is_empty() { (empty("doc", "No templates yet", "Write one with {{1}} or {{name}} where each recipient gets something else.", begin)) }
+            @if found.is_empty() { (empty("doc", "No templates yet", "Write one with {{1}} or {{name}} for text that differs for each recipient.", begin)) }
             @else {
                 table class="rows fix" {
                     caption class="sr" { "Templates, newest first" }
@@ -76,15 +76,15 @@ fn writing(who: &SignedIn, status: StatusCode, typed: &Form, faults: &Faults) ->
                 (form_key(who))
                 (faults.summary())
                 div class="fields" {
-                    (field("name", "Name", "Small letters, digits and _, such as order_shipped.", "text", &typed.get("name"), true, faults))
+                    (field("name", "Name", "Lower-case letters, digits and _, such as order_shipped.", "text", &typed.get("name"), true, faults))
                     (field("language", "Language", "Such as en or es_MX.", "text", &typed.get("language"), true, faults))
                 }
                 (field("body", "Text", "{{1}}, {{2}} or {{name}} are filled in for each recipient.", "textarea", &typed.get("body"), true, faults))
-                (field("footer", "Small print", "For WhatsApp.", "text", &typed.get("footer"), false, faults))
-                (field("smsBody", "Text for SMS", "If it should be another, such as a shorter one.", "textarea", &typed.get("smsBody"), false, faults))
-                div class="field" { (select("category", "Kind, for WhatsApp", &CATEGORIES, &chosen, true)) }
+                (field("footer", "Footer", "For WhatsApp.", "text", &typed.get("footer"), false, faults))
+                (field("smsBody", "Text for SMS", "If it should differ, such as a shorter one.", "textarea", &typed.get("smsBody"), false, faults))
+                div class="field" { (select("category", "WhatsApp category", &CATEGORIES, &chosen, true)) }
             }
-            footer { button class="btn go push" { "Make the template" } }
+            footer { button class="btn go push" { "Create the template" } }
         }
     };
     framed(status, who, PLACE, "New template", &content)
@@ -139,16 +139,16 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
     let own = format!("{PLACE}/{}", template.id);
     html! {
         (head(Some((PLACE, "Templates")), words(&template.name), html! { (stage(template.status)) " · " (template.language) " · changed " (time(template.updated_at)) }, html! {
-            (ask_first("delete", "Delete", "Delete this template?", "Messages made from it stay as they are.", &own, html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
+            (ask_first("delete", "Delete", "Delete this template?", "Existing messages are not affected.", &own, html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
         }))
-        @if let Some(reason) = &template.rejection_reason { div class="note bad" { (icon("alert")) div { b { "The provider refused it." } p { (words(reason)) } } } }
+        @if let Some(reason) = &template.rejection_reason { div class="note bad" { (icon("alert")) div { b { "WhatsApp rejected it." } p { (words(reason)) } } } }
         (faults.summary())
         @if open {
             section class="panel" {
                 header { h2 { "Approval by WhatsApp" } }
                 form class="body" method="post" action=(own) {
                     (form_key(who))
-                    div class="row" { (select("sender", "Whose account", &options, "", false)) button class="btn" name="do" value="submit" { "Have it approved" } }
+                    div class="row" { (select("sender", "Sender", &options, "", false)) button class="btn" name="do" value="submit" { "Submit for approval" } }
                 }
             }
         }
@@ -157,12 +157,12 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
                 header { h2 { "Text" } }
                 div class="body" {
                     (form_key(who))
-                    (field("body", "Text", "A change has to be approved again where a provider approves.", "textarea", typed.unwrap_or(&template.body), true, faults))
+                    (field("body", "Text", "WhatsApp must approve each change again.", "textarea", typed.unwrap_or(&template.body), true, faults))
                 }
                 footer { button class="btn go push" name="do" value="save" { "Save" } }
             }
             section class="panel" {
-                header { h2 { "As it is read" } }
+                header { h2 { "Preview" } }
                 div class="body" {
                     div class="bub" dir="auto" { (template.body) @if let Some(footer) = &template.footer { br; small { (footer) } } }
                     dl class="facts" {
@@ -194,7 +194,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
             .await
             .map(|_| format!("{PLACE}/{id}")),
         "delete" => templates.delete(&who.caller, &id).await.map(|()| PLACE.to_owned()),
-        _ => Err(Error::field("do", "is not something that can be done with a template")),
+        _ => Err(Error::field("do", "is not an action of a template")),
     };
     let typed = (!body.is_empty()).then_some(body.as_str());
     match done {

@@ -24,7 +24,7 @@ pub(crate) async fn show(State(app): State<App>, token: Token, request: Request)
     };
     let body = html! {
         h1 { "Unsubscribe" }
-        p { "Do you want no more messages from " strong { (leave.sender) } " at " (leave.recipient) "?" }
+        p { "Do you want to stop receiving messages from " strong { (leave.sender) } " at " (leave.recipient) "?" }
         form method="post" {
             input type="hidden" name="List-Unsubscribe" value="One-Click";
             button { "Unsubscribe" }
@@ -36,7 +36,9 @@ pub(crate) async fn show(State(app): State<App>, token: Token, request: Request)
 /// Unsubscribes. Ignores the body: the token suffices.
 pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) -> Response {
     match app.core.suppressions().unsubscribe(&readable(token)).await {
-        Ok(()) => page(StatusCode::OK, plain("You are unsubscribed", "You will get no more of these messages. You can close this page.")),
+        Ok(()) => {
+            page(StatusCode::OK, plain("You are unsubscribed", "You will not receive these messages any more. You can close this page."))
+        }
         Err(error) => refused::link(&app, &request, "unsubscribing", &error),
     }
 }

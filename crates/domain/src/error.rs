@@ -30,31 +30,31 @@ macro_rules! codes {
 
 codes! {
     InvalidJson = "invalid_json", 400, "The body is not JSON.";
-    InvalidRequest = "invalid_request", 400, "A field, parameter or header is wrong, or the resource is in a state that does not allow the operation.";
-    WhatsappWindowClosed = "whatsapp_window_closed", 400, "Outside the 24-hour window WhatsApp carries templates only.";
-    WindowClosed = "window_closed", 400, "The recipient has not written within the last 24 hours, outside of which Instagram carries nothing.";
+    InvalidRequest = "invalid_request", 400, "A field, parameter or header is invalid, or the status of the resource does not allow the operation.";
+    WhatsappWindowClosed = "whatsapp_window_closed", 400, "Outside the 24-hour window, WhatsApp allows only templates.";
+    WindowClosed = "window_closed", 400, "The recipient has not written within the last 24 hours, as Instagram requires.";
     NoContacts = "no_contacts", 400, "The broadcast has no contacts.";
-    SenderNotConfigured = "sender_not_configured", 400, "The sender has no connected channel that could carry the message.";
+    SenderNotConfigured = "sender_not_configured", 400, "The sender has no connected channel for the message.";
     TemplateNotApproved = "template_not_approved", 400, "The WhatsApp template is not approved.";
     BroadcastNotEditable = "broadcast_not_editable", 400, "The broadcast can be edited only while it is a draft or rejected.";
-    ReviewAttemptsExhausted = "review_attempts_exhausted", 400, "The broadcast was reviewed three times already.";
+    ReviewAttemptsExhausted = "review_attempts_exhausted", 400, "The broadcast was already reviewed three times.";
     DuplicateIdentifier = "duplicate_identifier", 400, "The identifier belongs to another contact.";
     Unauthorized = "unauthorized", 401, "The API key is missing or invalid.";
     InsufficientBalance = "insufficient_balance", 402, "The available balance does not cover the operation.";
     Forbidden = "forbidden", 403, "The API key lacks the permission named in details.requiredPermission.";
     NotFound = "not_found", 404, "There is no such resource in this environment.";
-    MethodNotAllowed = "method_not_allowed", 405, "The path does not support the method; Allow lists those it does.";
-    NotAcceptable = "not_acceptable", 406, "Only application/json can be answered.";
-    RequestTimeout = "request_timeout", 408, "The body came too slowly.";
+    MethodNotAllowed = "method_not_allowed", 405, "The path does not support the method; the Allow header lists supported methods.";
+    NotAcceptable = "not_acceptable", 406, "The Accept header excludes application/json.";
+    RequestTimeout = "request_timeout", 408, "The body arrived too slowly.";
     IdempotencyConflict = "idempotency_conflict", 409, "The idempotency key was used by the same request; the body holds the original resource.";
     IdempotencyKeyReused = "idempotency_key_reused", 409, "The idempotency key was used by a different request; the body holds the original resource.";
     Conflict = "conflict", 409, "The resource changed or is bound elsewhere.";
     PayloadTooLarge = "payload_too_large", 413, "The body exceeds the limit of the endpoint.";
     UnsupportedMediaType = "unsupported_media_type", 415, "The body must be application/json.";
-    RateLimitExceeded = "rate_limit_exceeded", 429, "Too many requests; Retry-After says when to come back.";
-    InternalError = "internal_error", 500, "Something went wrong inside; the request id finds it in the log.";
-    StorageQuotaExceeded = "storage_quota_exceeded", 507, "The environment keeps as many bytes of messages as its quota allows; nothing was stored.";
-    Unavailable = "unavailable", 503, "The service cannot take the request now; Retry-After says when to come back.";
+    RateLimitExceeded = "rate_limit_exceeded", 429, "Too many requests; retry after the seconds in Retry-After.";
+    InternalError = "internal_error", 500, "An internal error; the log has its cause under the request id.";
+    StorageQuotaExceeded = "storage_quota_exceeded", 507, "The storage quota of the environment has no room for the message; nothing was stored.";
+    Unavailable = "unavailable", 503, "The service cannot process the request now; retry after the seconds in Retry-After.";
 }
 
 impl ErrorCode {

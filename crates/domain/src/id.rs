@@ -101,7 +101,7 @@ pub trait Id: Copy + Eq + fmt::Display + fmt::Debug + Send + Sync + 'static {
 fn schema(prefix: &str) -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
     utoipa::openapi::ObjectBuilder::new()
         .schema_type(utoipa::openapi::schema::Type::String)
-        .description(Some(format!("`{prefix}_` and 26 characters. Sorts by the time of its creation.")))
+        .description(Some(format!("`{prefix}_` and 26 characters. Sorts by creation time.")))
         .pattern(Some(format!("^{prefix}_[0-7][0-9a-hjkmnp-tv-z]{{25}}$")))
         .examples([format!("{prefix}_01hgw2bbg0e9tatjpp9vyrkcyk")])
         .into()

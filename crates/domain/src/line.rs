@@ -18,7 +18,7 @@ pub fn check(path: &str, name: &str, least: usize, most: usize) -> Option<FieldE
         return Some(FieldError::new(path, format!("has {length} characters; must have {range}")));
     }
     let unfit = name.chars().find(|c| is_unfit(*c))?;
-    let what = "a name is one line, without control characters and without those that change the direction of text";
+    let what = "must be one line, without control characters or characters that change the text direction";
     Some(FieldError::new(path, format!("contains U+{:04X}; {what}", u32::from(unfit))))
 }
 

@@ -64,7 +64,7 @@ impl PartialSchema for Permissions {
     fn schema() -> RefOr<Schema> {
         let names = std::iter::once("*").chain(Permission::ALL.iter().map(|permission| permission.as_str()));
         let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
-        ArrayBuilder::new().items(name).description(Some("Names of permissions; `*` is all of them.")).into()
+        ArrayBuilder::new().items(name).description(Some("Names of permissions; `*` means all.")).into()
     }
 }
 

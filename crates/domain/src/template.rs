@@ -119,7 +119,7 @@ pub struct Content {
     /// Name at WhatsApp, if it differs: each submitted revision is a separate template there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_as: Option<String>,
-    /// Text for channels that have none of their own.
+    /// Text for channels without a separate text.
     pub body: String,
     /// Text for SMS.
     #[serde(skip_serializing_if = "Option::is_none")]

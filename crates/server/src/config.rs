@@ -28,7 +28,7 @@ pub struct Config {
     pub dispatch: DispatchConfig,
     /// How long things are kept.
     pub retention: RetentionConfig,
-    /// Email that comes in.
+    /// Inbound email.
     pub email: EmailConfig,
     /// The review of broadcasts.
     pub review: ReviewConfig,
@@ -48,18 +48,18 @@ pub struct Config {
 pub struct ServerConfig {
     /// Address and port of the HTTP API.
     pub listen: String,
-    /// Where others reach this installation, such as `https://messages.example.org`; links that clients get begin with it. Empty for
-    /// `http://` and the address that it listens on.
+    /// Public URL of this installation, such as `https://messages.example.org`; links sent to clients begin with it. Empty for `http://` and
+    /// the address that it listens on.
     pub public_url: String,
-    /// Seconds that requests and attempts in flight are waited for at shutdown.
+    /// Seconds to wait at shutdown for requests and attempts in flight.
     pub shutdown_seconds: u64,
-    /// Connections of clients at a time; beyond it only `/healthz`, `/readyz` and `/metrics` are answered.
+    /// Maximum number of client connections; beyond it, only `/healthz`, `/readyz` and `/metrics` are served.
     pub max_connections: usize,
     /// The same for one address (a /64 of IPv6). A proxy in front is one address.
     pub max_connections_per_address: usize,
-    /// Seconds that a client may take nothing of an answer; its connection is closed then.
+    /// Seconds without progress after which the connection of a client that does not read a response is closed.
     pub stall_seconds: u64,
-    /// Bytes a second of a request body that a client must send, after the first ten seconds; 0 switches the limit off.
+    /// Bytes per second of a request body that a client must send, after the first ten seconds; 0 disables the limit.
     pub min_bytes_per_second: u64,
 }
 
@@ -109,8 +109,8 @@ impl Default for StorageConfig {
 pub struct ApiConfig {
     /// Requests of one environment on this node.
     pub rate_limit: RateLimitConfig,
-    /// Bytes that requests and their answers may hold in memory together. Each byte of a body counts three times; an environment or an address
-    /// gets at most two thirds.
+    /// Bytes of memory for all requests and responses. Each byte of a body counts three times; an environment or an address gets at most two
+    /// thirds.
     pub max_in_flight_bytes: usize,
 }
 
@@ -124,11 +124,11 @@ impl Default for ApiConfig {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RateLimitConfig {
-    /// Sustained requests a minute; 0 switches the limit off.
+    /// Sustained requests per minute; 0 disables the limit.
     pub per_minute: u32,
     /// Requests at once after a pause.
     pub burst: u32,
-    /// Wrong keys that one address may try a minute; 0 switches the limit off. A key that was right before is never held up.
+    /// Wrong keys per minute and address; 0 disables the limit. A key that was valid before is never limited.
     pub wrong_keys_per_minute: u32,
 }
 
@@ -144,8 +144,8 @@ impl Default for RateLimitConfig {
 pub struct DispatchConfig {
     /// Seconds that a message waits for a receipt after it was sent.
     pub receipt_wait_seconds: u64,
-    /// Bytes of large requests and of fetched attachments that attempts may hold in memory together. Half of it is for requests, half for
-    /// what is fetched. While a provider's format is written, a message takes two to three times its size.
+    /// Bytes of memory for large requests and fetched attachments of all attempts, half for each. While a provider's format is written, a
+    /// message takes two to three times its size.
     pub max_in_flight_bytes: usize,
 }
 
@@ -170,24 +170,24 @@ impl Default for RetentionConfig {
     }
 }
 
-/// Email that comes in.
+/// Inbound email.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EmailConfig {
-    /// Address and port where a mail server brings mail by SMTP or LMTP, such as `127.0.0.1:2525`; empty for nowhere. It asks for no
-    /// password and knows no TLS: only that mail server may reach it.
+    /// Address and port where a mail server delivers email by SMTP or LMTP, such as `127.0.0.1:2525`; empty for none. It has no password
+    /// and no TLS: only that mail server must be able to reach it.
     pub listen: String,
-    /// The largest mail that is taken, in octets.
+    /// Maximum size of an email, in octets.
     pub max_message_bytes: usize,
     /// DNS servers for SPF, DKIM and DMARC, as `address:port`, separated by commas; empty for those of the system.
     pub name_servers: String,
     /// The authserv-id of the mail server in front, such as `mx.example.org`, if it checks SPF, DKIM and DMARC: its `Authentication-Results`
-    /// are believed then, and it must remove such fields that come from outside. Empty to believe no such field.
+    /// are then trusted, and it must remove such fields from inbound email. Empty to trust no such field.
     pub authserv_id: String,
-    /// Refuse mail that fails DMARC if the policy of its domain is `reject`. Otherwise it is taken, and its result recorded.
+    /// Reject email that fails DMARC if the policy of its domain is `reject`. Otherwise it is accepted, and its result recorded.
     pub reject_dmarc: bool,
-    /// Mail server that carries the codes by which callers of the API prove their addresses, as `host:port`, such as `127.0.0.1:25`: one of
-    /// yours, reached without TLS and password. Empty: there are no codes, and addresses are claimed by domains only.
+    /// Mail server that sends the codes with which callers of the API verify their addresses, as `host:port`, such as `127.0.0.1:25`: one of
+    /// yours, reached without TLS and password. Empty: there are no codes, and addresses are claimed only through domains.
     pub code_relay: String,
     /// The address that codes are sent from, such as `nuncio@example.org`.
     pub code_from: String,
@@ -327,7 +327,7 @@ impl OidcConfig {
             return Ok(None);
         }
         if self.client_id.is_empty() {
-            return Err("dashboard.oidc.client_id: is empty; must be the id that the provider gave".to_owned());
+            return Err("dashboard.oidc.client_id: is empty; must be the client id from the provider".to_owned());
         }
         let list = |text: &str| text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect::<Vec<_>>();
         let (domains, emails) = (list(&self.allowed_domains), list(&self.allowed_emails));
@@ -450,7 +450,7 @@ impl Config {
         let url = &self.server.public_url;
         let has_host = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(['?', '#', ' ']);
         if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
-            problems.push(format!("server.public_url: {url:?} is not like https://messages.example.org, or empty"));
+            problems.push(format!("server.public_url: is {url:?}; must be a URL such as https://messages.example.org, or empty"));
         }
         if self.server.max_connections == 0 || self.server.max_connections_per_address == 0 {
             problems.push("server.max_connections, server.max_connections_per_address: must be at least 1".to_owned());
@@ -465,7 +465,7 @@ impl Config {
             problems.push("storage.database: must be a postgres:// URL, or empty for the embedded database".to_owned());
         }
         if !matches!(self.retention.days, 0 | 7..=36_500) {
-            problems.push(format!("retention.days: is {}; must be 0 (for ever) or 7 to 36500", self.retention.days));
+            problems.push(format!("retention.days: is {}; must be 0 (permanently) or 7 to 36500", self.retention.days));
         }
         if !(60..=2_592_000).contains(&self.dispatch.receipt_wait_seconds) {
             problems.push(format!("dispatch.receipt_wait_seconds: is {}; must be 60 to 2592000", self.dispatch.receipt_wait_seconds));
@@ -536,7 +536,7 @@ fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<St
                 match known.get(name) {
                     Some(default) => compare(member, default, &place, problems),
                     None => {
-                        problems.push(format!("{place}: unknown; known here are {}", known.keys().cloned().collect::<Vec<_>>().join(", ")))
+                        problems.push(format!("{place}: is unknown; known are {}", known.keys().cloned().collect::<Vec<_>>().join(", ")))
                     }
                 }
             }
@@ -613,8 +613,10 @@ mod tests {
     fn every_problem_is_told_at_once() {
         let problems =
             env(&[("NUNCIO__API__RATE_LIMTI", "1"), ("NUNCIO__NET__ALLOW_HTTP", "maybe"), ("NUNCIO__DISPATCH__RECEIPT_WAIT_SECONDS", "x")]);
-        assert!(problems.is_err_and(
-            |p| p.0.len() == 3 && p.0[0].starts_with("api.rate_limti: unknown; known here are max_in_flight_bytes, rate_limit")
-        ));
+        assert!(
+            problems.is_err_and(
+                |p| p.0.len() == 3 && p.0[0].starts_with("api.rate_limti: is unknown; known are max_in_flight_bytes, rate_limit")
+            )
+        );
     }
 }

@@ -96,9 +96,9 @@ impl DataDir {
         let source = if storage.encryption_keys.is_empty() { self.key_file().display().to_string() } else { "the setting".to_owned() };
         core.projects().check_keys().await.with_context(|| {
             format!(
-                "every node and every command on a database needs the same encryption keys. Take those of a node that works: its file \
-                 encryption.keys in the data folder, or storage.encryption_keys. Here they come from {source}; the oldest key, on the \
-                 last line, must never be taken out"
+                "every node and every command on a database needs the same encryption keys. Use those of a working node: its file \
+                 encryption.keys in the data folder, or storage.encryption_keys. Here they come from {source}; never remove the \
+                 oldest key, on the last line"
             )
         })
     }

@@ -29,7 +29,7 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
             let world = core.tenant_config(project.tenant(environment)).await?;
             if world.default_sender().is_none() {
                 findings.push(format!(
-                    "project {} has no default {} sender; make one with `nuncio senders create --default`",
+                    "project {} has no default {} sender; create one with `nuncio senders create --default`",
                     project.name,
                     environment.as_str()
                 ));
@@ -56,7 +56,7 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
         }
     }
     let text = if findings.is_empty() {
-        "all is well".to_owned()
+        "no problems found".to_owned()
     } else {
         findings.iter().map(|f| format!("- {f}")).collect::<Vec<_>>().join("\n")
     };
@@ -84,7 +84,7 @@ pub(crate) async fn resolve(core: &Core, project: &Project, id: Option<&str>, al
             vec![(project.live, id), (project.test, id)]
         }
         (None, true) => held_messages(core).await?.into_iter().map(|m| (m.tenant, m.id)).collect(),
-        _ => return Err(Error::field("id", "give the id of one message, or --all")),
+        _ => return Err(Error::field("id", "set the id of one message, or --all")),
     };
     let mut resolved = 0;
     for (tenant, id) in targets {

@@ -204,7 +204,7 @@ impl RefusalLog {
         metrics::counter!("nuncio_http_connections_refused_total", "limit" => limit).increment(1);
         self.since += 1;
         if self.last.is_none_or(|last| last.elapsed() >= REFUSAL_LOG_INTERVAL) {
-            tracing::warn!(limit, %peer, refused = self.since, "connection limit reached; refusing connections");
+            tracing::warn!(limit, %peer, refused = self.since, "connection limit reached; rejecting connections");
             (self.since, self.last) = (0, Some(Instant::now()));
         }
     }

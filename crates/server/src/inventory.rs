@@ -21,7 +21,7 @@ pub(crate) fn read(bytes: &[u8]) -> anyhow::Result<Vec<ImportedNumber>> {
 /// Adds the numbers of a file, unless one of them is invalid.
 pub(crate) async fn import(core: &Core, tenant: TenantId, numbers: &[ImportedNumber]) -> Result<CommandOutput> {
     let count = core.numbers().import(tenant, numbers, |n| format!("number {}", n + 1)).await?;
-    Ok(CommandOutput::new(json!({"entered": count}), format!("{count} numbers entered")))
+    Ok(CommandOutput::new(json!({"entered": count}), format!("imported {count} numbers")))
 }
 
 pub(crate) async fn add(core: &Core, tenant: TenantId, number: &ImportedNumber) -> Result<CommandOutput> {
@@ -38,7 +38,7 @@ pub(crate) async fn list(core: &Core, tenant: TenantId) -> Result<CommandOutput>
         vec![number.phone_number.to_string(), number.country.to_string(), names(number).join(","), price, holder]
     });
     let table = Table::new(&["NUMBER", "COUNTRY", "CAPABILITIES", "PRICE", "HELD BY"]).with(rows);
-    Ok(CommandOutput::list(json, table, "no numbers; enter some with `nuncio numbers import FILE.csv`"))
+    Ok(CommandOutput::list(json, table, "no numbers; import some with `nuncio numbers import FILE.csv`"))
 }
 
 fn names(number: &InventoryNumber) -> Vec<&'static str> {

@@ -36,7 +36,7 @@ impl MailListener {
         if config.listen.is_empty() {
             return Ok(None);
         }
-        let listener = TcpListener::bind(&config.listen).await.with_context(|| format!("cannot listen for mail on {}", config.listen))?;
+        let listener = TcpListener::bind(&config.listen).await.with_context(|| format!("cannot listen for email on {}", config.listen))?;
         let address = listener.local_addr()?;
         let trusted_server = Some(config.authserv_id.clone()).filter(|id| !id.is_empty());
         let authenticator = Authenticator::new(&config.name_servers().map_err(anyhow::Error::msg)?, trusted_server, config.reject_dmarc)
@@ -152,7 +152,7 @@ impl InboundMailHandler {
             _ => None,
         });
         let Some((found_in, message)) = of_path.or(complaint.message.map(|message| (tenant, message))) else {
-            tracing::info!(%connection, "complaint names none of our messages; dropped it");
+            tracing::info!(%connection, "complaint matches no message; dropped it");
             return Ok(());
         };
         let sent_by = self.core.senders().connection_of_attempt(found_in, message, None).await.map_err(|error| not_now(&error))?;

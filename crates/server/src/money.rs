@@ -32,7 +32,7 @@ pub(crate) async fn prices_list(core: &Core, project: Option<ProjectId>) -> Resu
 pub(crate) fn balance(balance: &Balance) -> CommandOutput {
     let mut json = serde_json::to_value(BalanceView::from(*balance)).unwrap_or_default();
     json["limited"] = balance.limited.into();
-    let limit = if balance.limited { "spending is limited to what is available" } else { "spending is not limited" };
+    let limit = if balance.limited { "spending is limited to the available balance" } else { "spending is not limited" };
     let text = format!("${} available, ${} reserved, ${} spent; {limit}", balance.available, balance.reserved, balance.spent);
     CommandOutput::new(json, text)
 }

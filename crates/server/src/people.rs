@@ -20,7 +20,7 @@ pub(crate) async fn list(core: &Core, project: &Project) -> Result<CommandOutput
     Ok(CommandOutput::list(
         json,
         Table::new(&["EMAIL", "ROLE"]).with(rows),
-        "nobody; nuncio people link shows the link of the first person",
+        "no people; nuncio people link shows the link for the first person",
     ))
 }
 
@@ -28,7 +28,7 @@ pub(crate) async fn list(core: &Core, project: &Project) -> Result<CommandOutput
 pub(crate) async fn link(core: &Core) -> Result<CommandOutput> {
     match first_link(core).await? {
         Some(link) => Ok(CommandOutput::new(json!({"link": link}), link)),
-        None => Err(Error::field("people", "has an owner already; add others with nuncio people add EMAIL")),
+        None => Err(Error::field("people", "already has an owner; add others with nuncio people add EMAIL")),
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn new_password(core: &Core, email: &str) -> Result<CommandOutp
 /// Switches a user's second factor off.
 pub(crate) async fn reset_factor(core: &Core, email: &str) -> Result<CommandOutput> {
     core.users().reset_factor(email).await?;
-    let text = format!("{email} signs in with the password alone until a new second factor is set up");
+    let text = format!("{email} signs in with only the password until a new second factor is set up");
     Ok(CommandOutput::new(json!({"email": email, "secondFactor": false}), text))
 }
 
@@ -73,8 +73,5 @@ fn password(core: &Core) -> Redacted<String> {
 
 fn shown(email: &str, password: &Redacted<String>) -> CommandOutput {
     let password = password.expose();
-    CommandOutput::new(
-        json!({"email": email, "password": password}),
-        format!("{password}\n\nThis is the only time that the password of {email} is shown."),
-    )
+    CommandOutput::new(json!({"email": email, "password": password}), format!("{password}\n\nThe password of {email} is not shown again."))
 }

@@ -74,7 +74,7 @@ async fn keys(server: &Server) -> anyhow::Result<Keys> {
     for env in [Environment::Live, Environment::Test] {
         made.push(server.node.core.keys().create(project.tenant(env), env, "quickstart", Permissions::ALL).await?.secret.expose().clone());
     }
-    let [live, test] = <[String; 2]>::try_from(made).map_err(|_| anyhow::anyhow!("two keys were made"))?;
+    let [live, test] = <[String; 2]>::try_from(made).map_err(|_| anyhow::anyhow!("two keys were created"))?;
     let keys = Keys { live, test };
     write_private(&path, &serde_json::to_string_pretty(&keys)?)?;
     Ok(keys)

@@ -20,7 +20,7 @@ pub(crate) async fn list(core: &Core, project: &Project) -> Result<CommandOutput
             json.push(json!({"environment": environment, "broadcast": broadcast}));
         }
     }
-    let text = if text.is_empty() { "nothing waits for a review".to_owned() } else { text.join("\n") };
+    let text = if text.is_empty() { "no broadcasts to review".to_owned() } else { text.join("\n") };
     Ok(CommandOutput::new(json.into(), text))
 }
 

@@ -45,7 +45,7 @@ pub struct ChannelMetrics {
     pub last_inbound_at: Option<Timestamp>,
 }
 
-/// A recipient to whom nothing is sent.
+/// A suppressed recipient.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Suppression {
     pub id: SuppressionId,

@@ -89,9 +89,9 @@ pub struct Delivery {
     pub status: DeliveryStatus,
     /// Tries since it was created or last replayed.
     pub tries: i16,
-    /// Time of the next try.
+    /// Time of the next attempt.
     pub due_at: Option<Timestamp>,
-    /// The newest tries, oldest first.
+    /// The newest attempts, oldest first.
     pub attempts: Vec<DeliveryTry>,
     pub updated_at: Timestamp,
 }

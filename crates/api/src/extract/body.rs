@@ -70,7 +70,7 @@ const ANNOUNCED: usize = 1024 * 1024;
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let refuse = |message: &str| Err(ApiError::new(ErrorCode::UnsupportedMediaType, message));
     if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        return refuse("a body with a Content-Encoding cannot be read; send it as it is");
+        return refuse("a body with a Content-Encoding is not supported; send it unencoded");
     }
     let header = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = header.split(';').next().unwrap_or_default().trim();

@@ -124,7 +124,7 @@ fn known_fields(schema: &Value, keyword: &Location) -> String {
     let object = keyword.as_str().rsplit_once('/').map_or("", |(object, _)| object);
     let properties = schema.pointer(object).and_then(|s| s["properties"].as_object());
     let names: Vec<_> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-    if names.is_empty() { "there are no fields here".to_owned() } else { format!("known are {}", names.join(", ")) }
+    if names.is_empty() { "no fields are allowed here".to_owned() } else { format!("known are {}", names.join(", ")) }
 }
 
 fn sentence(kind: &ValidationErrorKind, error: &ValidationError<'_>, at: &str) -> String {

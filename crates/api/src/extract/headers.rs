@@ -25,7 +25,7 @@ pub(crate) struct IdempotencyKey(
 #[derive(Debug, IntoParams)]
 #[into_params(names("Service-Sender"), parameter_in = Header)]
 pub(crate) struct ServiceSender(
-    /// The sender to act for; by default the environment's default sender.
+    /// The sender to use. Default: the environment's default sender.
     pub(crate) Option<String>,
 );
 
@@ -33,7 +33,7 @@ pub(crate) struct ServiceSender(
 #[derive(Debug, IntoParams)]
 #[into_params(names("Last-Event-ID"), parameter_in = Header)]
 pub(crate) struct LastEventId(
-    /// The id of the last event that was seen of the stream; it goes on with the next.
+    /// The id of the last event received; the stream resumes after it.
     pub(crate) Option<String>,
 );
 

@@ -7,7 +7,7 @@ use crate::reply::{Reply, Result};
 
 /// Show the balance
 ///
-/// The money of this environment in US dollars. Where the operator does not limit spending, `available` may be below zero.
+/// The balance of this environment in US dollars. If the operator does not limit spending, `available` can be negative.
 #[utoipa::path(get, path = "/v1/balance", tag = "Account", responses((status = 200, description = "The balance.", body = BalanceView)))]
 pub(crate) async fn get_balance(Call(core, caller): Call) -> Result<Reply<BalanceView>> {
     Ok(Reply::ok(core.billing().get_balance(&caller).await?))

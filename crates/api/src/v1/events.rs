@@ -33,12 +33,12 @@ page! {
     EventPage of EventView
 }
 
-/// List events, or follow them
+/// List or stream events
 ///
-/// The event log that webhooks are fed from. As JSON: a page, newest first. With `Accept: text/event-stream`: server-sent events, in
-/// order, from now on, or from the event after `Last-Event-ID`. Each has the type of the event as its name, the event as its data, and
-/// an id to resume from; of the query parameters `type` and `resourceId` apply. A stream ends when the server stops or the key is revoked. An environment can follow
-/// 50 streams at a time on one node; one more is a 429.
+/// The event log, from which webhooks are served. As JSON: a page, newest first. With `Accept: text/event-stream`: server-sent events, in
+/// order, from now on, or after `Last-Event-ID`. Each has the event type as its name, the event as its data, and an id to resume from; of
+/// the query parameters, only `type` and `resourceId` apply. A stream ends when the server stops or the key is revoked. An environment can
+/// have 50 open streams on a node; beyond that, the response is 429.
 #[utoipa::path(
     get, path = "/v1/events", tag = "Events", params(ListEvents, LastEventId),
     responses((status = 200, description = "A page of events, or a stream of them.", content(

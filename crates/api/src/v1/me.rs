@@ -7,14 +7,14 @@ use utoipa::ToSchema;
 use crate::extract::Call;
 use crate::reply::{Reply, Result};
 
-/// What an API key opens.
+/// Scope of an API key.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Me {
     project: Project,
     team: Team,
     api_key: RequestKey,
-    /// Whether the key opens the test environment.
+    /// Whether the key belongs to the test environment.
     is_test_mode: bool,
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct Team {
 pub(crate) struct RequestKey {
     id: KeyId,
     name: String,
-    /// What it may do; `*` is everything.
+    /// Its permissions; `*` means all.
     permissions: Permissions,
 }
 
-/// Show what the API key opens
+/// Show the scope of the API key
 ///
-/// Its project and environment, and what it may do there. Every key may ask.
+/// Its project, environment and permissions. Needs no permission.
 #[utoipa::path(get, path = "/v1/me", tag = "Account", responses((status = 200, description = "Project, team and key.", body = Me)))]
 pub(crate) async fn get_me(Call(core, caller): Call) -> Result<Reply<Me>> {
     let world = core.tenant_config(caller.tenant).await?;

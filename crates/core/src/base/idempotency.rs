@@ -16,7 +16,7 @@ pub(crate) fn key(body: Option<String>, header: Option<&str>) -> Result<Option<S
     if let (Some(body), Some(header)) = (body.as_deref(), header)
         && body != header
     {
-        return Err(Error::field("idempotencyKey", "differs from the header Idempotency-Key; give one of them, or the same in both"));
+        return Err(Error::field("idempotencyKey", "differs from the header Idempotency-Key; set one of them, or the same in both"));
     }
     let (path, key) = match (body, header) {
         (Some(key), _) => ("idempotencyKey", key),
@@ -85,7 +85,7 @@ pub(crate) fn repeat(caller: &Caller, resource: Resource, original: Option<&impl
             let shown = if caller.may_read(resource) {
                 format!("here is the {name} it created")
             } else {
-                format!("of the {name} it created, this API key can see only id and status, as it lacks {}", read.as_str())
+                format!("this API key can see only id and status of the {name} it created, as it lacks {}", read.as_str())
             };
             Error::new(code, format!("this idempotency key was used {request}; {shown}")).with_body(name, caller.view(resource, original))
         }

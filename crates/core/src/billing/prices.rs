@@ -44,7 +44,7 @@ fn parse(csv: &str) -> Result<Vec<Price>> {
     let columns = COLUMNS.map(|wanted| names.iter().position(|name| name == wanted));
     let known = names.iter().all(|name| COLUMNS.contains(&name.as_str()));
     if !known || columns[..5].iter().any(Option::is_none) || names.iter().collect::<BTreeSet<_>>().len() != names.len() {
-        let message = format!("must name the columns {}; the last may be left out", COLUMNS.join(","));
+        let message = format!("must have the columns {}; the last is optional", COLUMNS.join(","));
         return Err(Error::field("line 1", message));
     }
     let (mut prices, mut errors, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());

@@ -24,7 +24,7 @@ const PAGE: u32 = 500;
 /// Maximum number of rejected contacts that are listed; further ones are only counted.
 const SHOWN: usize = 1_000;
 
-/// Which contacts become recipients. An absent field does not filter; without any, all contacts are selected.
+/// Filter for contacts. Absent fields do not filter; without any, all contacts are selected.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SelectContacts {
@@ -45,21 +45,21 @@ pub struct SelectContacts {
     pub variables: BTreeMap<String, String>,
 }
 
-/// Outcome of the contacts that were selected.
+/// Result of adding contacts.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SelectedContacts {
-    /// How many contacts match.
+    /// Number of contacts that match.
     pub matched: u64,
-    /// How many of them were added.
+    /// Number of contacts added.
     pub added: u64,
-    /// How many the broadcast had already.
+    /// Number that were already recipients.
     pub duplicates: u64,
-    /// How many have no address that the broadcast's channel reaches.
+    /// Number without an address that the broadcast's channel reaches.
     pub unreachable: u64,
-    /// How many cannot be recipients for another reason.
+    /// Number that cannot be recipients for another reason.
     pub invalid: u64,
-    /// How many of all recipients of the broadcast are suppressed now. They stay, and will be skipped.
+    /// Number of all recipients of the broadcast that are suppressed now. They stay recipients, but will be skipped.
     pub suppressed: u64,
     /// The first 1,000 that cannot be recipients.
     #[serde(skip_serializing_if = "Vec::is_empty")]

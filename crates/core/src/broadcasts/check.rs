@@ -28,10 +28,10 @@ pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
         }
     }
     if is_template(broadcast) && !broadcast.body.variables.is_empty() {
-        errors.push(FieldError::new("variables", "are for texts; values of a template go into content.templateVariables"));
+        errors.push(FieldError::new("variables", "are for texts; set values of a template in content.templateVariables"));
     }
     if is_template(broadcast) && broadcast.body.track_links {
-        errors.push(FieldError::new("trackLinks", "must be false: links of a template are what its provider approved"));
+        errors.push(FieldError::new("trackLinks", "must be false: a template keeps the links that its provider approved"));
     }
     errors.extend(variables::check(&broadcast.body.variables, "variables"));
     errors.extend(safety::check(broadcast));

@@ -11,30 +11,29 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::base::patch::given;
 
-/// A broadcast to make.
+/// A new broadcast.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateBroadcast {
-    /// A name for people.
+    /// Display name.
     #[schema(min_length = 1, max_length = 200, example = "Spring sale")]
     pub name: String,
-    /// How the recipients are reached.
+    /// Channel to the recipients.
     pub channel: BroadcastChannel,
-    /// What kind of content it has. Default `text`.
+    /// Content type. Default `text`.
     #[serde(default)]
     pub message_type: Option<BroadcastType>,
-    /// Text, caption, or the words of a call.
+    /// Text, caption, or spoken text of a call.
     #[serde(default)]
     #[schema(max_length = 1048576)]
     pub text: Option<String>,
     /// Extra content of types other than `text`.
     #[serde(default)]
     pub content: Option<Box<Content>>,
-    /// Values of `{{variables}}` in text, subject and HTML, for recipients who have none of their own in `templateVariables`. Not for
-    /// templates.
+    /// Values of `{{variables}}` in text, subject and HTML, for recipients without `templateVariables` for them. Not for templates.
     #[serde(default)]
     pub variables: Option<BTreeMap<String, String>>,
-    /// Who sends it; by default the environment's default sender.
+    /// The sender. Default: the environment's default sender.
     #[serde(default)]
     pub sender_id: Option<String>,
     /// Subject of emails; required for channel `email`.
@@ -45,44 +44,44 @@ pub struct CreateBroadcast {
     #[serde(default)]
     #[schema(max_length = 2097152)]
     pub email_html_body: Option<String>,
-    /// How it begins: with some recipients, the others some time later.
+    /// Sends to some recipients first, and to the others later.
     #[serde(default)]
     pub canary: Option<Canary>,
-    /// When it is paused by itself. Default: never.
+    /// When it pauses automatically. Default: never.
     #[serde(default)]
     pub halt_on: Option<HaltOn>,
-    /// When none of its messages is sent, in each recipient's local time, which follows from the phone number.
+    /// When to send none of its messages, in each recipient's local time, which is derived from the phone number.
     #[serde(default)]
     pub quiet_hours: Option<WrittenQuietHours>,
-    /// Whether links in text and HTML are counted for each recipient: they lead over this node then. Default: false. Not for templates,
-    /// and not for links with a variable in them.
+    /// Whether clicks on links in text and HTML are counted for each recipient; such links redirect through this server. Default: false.
+    /// Not for templates, and not for links that contain a variable.
     #[serde(default)]
     pub track_links: Option<bool>,
-    /// When to send, at most 365 days ahead. Counts from `send` on; a moment that has passed then sends at once.
+    /// When to send, at most 365 days ahead. Takes effect with `send`; if the time has passed by then, it is sent at once.
     #[serde(default)]
     pub scheduled_at: Option<Timestamp>,
     /// Your own data, returned unchanged: at most 50 keys, 16 KB, 5 levels.
     #[serde(default)]
     pub metadata: Option<Map<String, Value>>,
-    /// Makes at most one broadcast per key. Same as the header `Idempotency-Key`.
+    /// Creates at most one broadcast per key. Same as the header `Idempotency-Key`.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 255)]
     pub idempotency_key: Option<String>,
 }
 
-/// What shall change about a broadcast. What is left out stays; null clears what may be absent.
+/// Changes of a broadcast. Absent fields stay unchanged; null clears an optional field.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct UpdateBroadcast {
-    /// A name for people.
+    /// Display name.
     #[serde(deserialize_with = "given")]
     #[schema(min_length = 1, max_length = 200, nullable = false)]
     pub name: Option<String>,
-    /// Text, caption, or the words of a call.
+    /// Text, caption, or spoken text of a call.
     #[serde(deserialize_with = "given")]
     #[schema(max_length = 1048576)]
     pub text: Option<Option<String>>,
-    /// Extra content, replaced whole.
+    /// Extra content, replaced entirely.
     #[serde(deserialize_with = "given")]
     pub content: Option<Option<Box<Content>>>,
     /// Subject of emails.
@@ -93,21 +92,21 @@ pub struct UpdateBroadcast {
     #[serde(deserialize_with = "given")]
     #[schema(max_length = 2097152)]
     pub email_html_body: Option<Option<String>>,
-    /// Values of `{{variables}}`, replaced whole.
+    /// Values of `{{variables}}`, replaced entirely.
     #[serde(deserialize_with = "given")]
     pub variables: Option<Option<BTreeMap<String, String>>>,
-    /// How it begins.
+    /// Sends to some recipients first.
     #[serde(deserialize_with = "given")]
     pub canary: Option<Option<Canary>>,
-    /// When it is paused by itself, replaced whole.
+    /// When it pauses automatically, replaced entirely.
     #[serde(deserialize_with = "given")]
     pub halt_on: Option<Option<HaltOn>>,
-    /// When none of its messages is sent, in each recipient's local time.
+    /// When to send none of its messages, in each recipient's local time.
     #[serde(deserialize_with = "given")]
     pub quiet_hours: Option<Option<WrittenQuietHours>>,
-    /// Whether links are counted.
+    /// Whether clicks on links are counted.
     pub track_links: Option<bool>,
-    /// Your own data, replaced whole.
+    /// Your own data, replaced entirely.
     #[serde(deserialize_with = "given")]
     pub metadata: Option<Option<Map<String, Value>>>,
 }
@@ -129,7 +128,7 @@ pub struct NewContact {
     /// An E.164 phone number, an email address, or a numeric chat id (channels telegram and instagram).
     #[schema(example = "+34600111222")]
     pub recipient: String,
-    /// Values of the template's variables, or of `{{variables}}` in the text, for this recipient. They go before those of the broadcast.
+    /// Values of the template's variables, or of `{{variables}}` in the text, for this recipient. They override those of the broadcast.
     #[serde(default)]
     pub template_variables: Option<BTreeMap<String, String>>,
     /// The same for its buttons, by index.
@@ -144,56 +143,56 @@ pub struct NewContact {
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SendBroadcast {
-    /// When to send, in place of what the broadcast says so far. A moment that has passed sends at once.
+    /// When to send, replacing the broadcast's `scheduledAt`. A time in the past sends at once.
     pub scheduled_at: Option<Timestamp>,
 }
 
-/// When to send a broadcast that is scheduled.
+/// New time of a scheduled broadcast.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScheduleBroadcast {
-    /// The new moment: in the future, at most 365 days ahead.
+    /// The new time: in the future, at most 365 days ahead.
     pub scheduled_at: Timestamp,
 }
 
-/// Which broadcasts are asked for: the query of `GET /v1/broadcasts`.
+/// Query of `GET /v1/broadcasts`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListBroadcasts {
-    /// Any of these statuses, repeated or joined by commas.
+    /// Statuses, repeated or comma-separated.
     #[param(value_type = Option<Vec<Status>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
-    /// Created at or after this moment.
+    /// Created at or after this time.
     #[param(format = DateTime)]
     pub since: Option<String>,
-    /// Created before this moment.
+    /// Created before this time.
     #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
-    /// Where to continue: the `nextCursor` of the page before, with the same filter.
+    /// The `nextCursor` of the previous page, with the same filters.
     pub cursor: Option<String>,
 }
 
-/// Which recipients are asked for: the query of `GET /v1/broadcasts/{id}/contacts`.
+/// Query of `GET /v1/broadcasts/{id}/contacts`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListBroadcastContacts {
-    /// Any of these statuses, repeated or joined by commas.
+    /// Statuses, repeated or comma-separated.
     #[param(value_type = Option<Vec<ContactStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
-    /// Created at or after this moment.
+    /// Created at or after this time.
     #[param(format = DateTime)]
     pub since: Option<String>,
-    /// Created before this moment.
+    /// Created before this time.
     #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
-    /// Where to continue: the `nextCursor` of the page before, with the same filter.
+    /// The `nextCursor` of the previous page, with the same filters.
     pub cursor: Option<String>,
 }

@@ -17,24 +17,24 @@ use super::view::BroadcastView;
 use crate::base::{Caller, Change, UseCase, parse_id};
 use crate::messages::{MessageView, Plan, SendOptions};
 
-/// Whose message is shown. Without both: that of the first recipient.
+/// The recipient of the preview. Without either field: the first recipient.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PreviewBroadcast {
     /// A recipient of the broadcast.
     pub contact_id: Option<String>,
-    /// Someone who need not be one.
+    /// Any recipient, in the broadcast or not.
     pub contact: Option<NewContact>,
 }
 
-/// A message to oneself.
+/// A test message.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TestBroadcast {
-    /// Who gets it: a phone number, an email address, or a chat id, as the channel of the broadcast reaches them.
+    /// Where to send it: a phone number, an email address, or a chat id, as the channel of the broadcast requires.
     #[schema(example = "+34600111222")]
     pub to: String,
-    /// The recipient whose values it shows. Default: the first one.
+    /// The recipient whose values it contains. Default: the first one.
     #[serde(default)]
     pub contact_id: Option<String>,
 }
@@ -52,7 +52,7 @@ pub struct CloneBroadcast {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastPreview {
-    /// The text or caption, with the recipient's values; of a template, as channels without templates show it.
+    /// The text or caption, with the recipient's values; a template is shown as on channels without templates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The subject of the email.
@@ -61,57 +61,57 @@ pub struct BroadcastPreview {
     /// The HTML of the email.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub html_body: Option<String>,
-    /// What would happen to it.
+    /// How it would be sent.
     pub plan: Plan,
 }
 
-/// What a broadcast would do if it were sent now.
+/// Estimate for a broadcast if it were sent now.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastEstimate {
-    /// Recipients who were not handed over.
+    /// Recipients whose message is not queued yet.
     pub recipients: u64,
-    /// Those of them who are suppressed and will be skipped. They are counted below like others.
+    /// Those of them that are suppressed and will be skipped. The figures below include them.
     pub suppressed: u64,
-    /// Those to whom nothing can be sent, by reason.
+    /// Those that cannot be sent to, by reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub unsendable: Vec<Unsendable>,
-    /// By the channel that messages take first.
+    /// By first channel of the message.
     pub channels: Vec<ChannelEstimate>,
-    /// What it costs by these channels, in US dollars; absent without prices.
+    /// Cost on these channels, in US dollars; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<Micros>,
-    /// What would be reserved, fallbacks included, in US dollars.
+    /// Amount that would be reserved, including fallbacks, in US dollars.
     pub required: Micros,
-    /// How long the connections' rates need for it, in seconds; absent when none has one.
+    /// Duration at the rate limits of the connections, in seconds; absent without rate limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_seconds: Option<u64>,
 }
 
-/// Recipients who cannot be sent to for one reason.
+/// Recipients that cannot be sent to, for one reason.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = UnsendableRecipients)]
 pub struct Unsendable {
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
-    /// How many recipients.
+    /// Number of recipients.
     pub recipients: u64,
 }
 
-/// What goes by one channel.
+/// Estimate for one channel.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChannelEstimate {
     /// The channel.
     #[schema(value_type = Channel)]
     pub channel: &'static str,
-    /// How many recipients.
+    /// Number of recipients.
     pub recipients: u64,
-    /// SMS segments in all; absent for other channels.
+    /// Total SMS segments; absent for other channels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub segments: Option<u64>,
-    /// What it costs, in US dollars; absent without prices.
+    /// Cost in US dollars; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<Micros>,
 }

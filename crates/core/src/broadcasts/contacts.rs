@@ -21,18 +21,18 @@ use crate::base::list::{self, Listed};
 use crate::base::{Caller, Change, UseCase, parse_id, rights};
 use crate::templates::render;
 
-/// Outcome of recipients that were to be added.
+/// Result of adding recipients.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AddedBroadcastContacts)]
 pub struct AddedContacts {
-    /// How many were added.
+    /// Number of recipients added.
     pub added: u64,
-    /// How many the broadcast has already, or came twice.
+    /// Number that the broadcast already has, or that are repeated in the request.
     pub duplicates: u64,
-    /// How many cannot be recipients of it.
+    /// Number that cannot be recipients.
     pub invalid: u64,
-    /// Why not.
+    /// The reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub errors: Vec<RefusedContact>,
@@ -43,9 +43,9 @@ pub struct AddedContacts {
 #[serde(rename_all = "camelCase")]
 #[schema(as = RejectedBroadcastContact)]
 pub struct RefusedContact {
-    /// As it was given.
+    /// As in the request.
     pub recipient: String,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 

@@ -26,41 +26,41 @@ const SHOWN: usize = 1_000;
 /// Maximum length of an import's name.
 const NAME: usize = 64;
 
-/// How a file of recipients is read: the query of `POST /v1/broadcasts/{id}/contacts/import`.
+/// Query of `POST /v1/broadcasts/{id}/contacts/import`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ImportContacts {
-    /// The column of the recipient. Default: the first that is named `recipient`, `to`, `phone`, `mobile`, `email` or similar.
+    /// The column of the recipient. Default: the first one named `recipient`, `to`, `phone`, `mobile`, `email` or similar.
     pub recipient: Option<String>,
-    /// Countries (ISO 3166-1 alpha-2, joined by commas) whose national numbers are taken: `ES` reads `600 111 222` as `+34600111222`.
+    /// Countries (ISO 3166-1 alpha-2, comma-separated) whose national numbers are accepted: with `ES`, `600 111 222` means `+34600111222`.
     #[param(example = "ES")]
     pub countries: Option<String>,
-    /// Columns and the variables that they hold, joined by commas: `nombre:name,notas:`. A column without a variable is left out. Columns
-    /// that are not named here count only if the content uses a variable of their name.
+    /// Columns and their variables, comma-separated: `nombre:name,notas:`. A column without a variable is ignored. Columns not listed here
+    /// are used only if the content has a variable of the same name.
     #[param(example = "nombre:name")]
     pub columns: Option<String>,
-    /// A name of your choice for this import. One that was cut off goes on behind its last written row when the same file is sent again
-    /// under the same name.
+    /// A name of your choice for this import. An interrupted import resumes after its last stored row if you send the same file again under
+    /// the same name.
     #[param(min_length = 1, max_length = 64)]
     pub import_id: Option<String>,
 }
 
-/// Outcome of the rows of a file.
+/// Result of an import.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedContacts {
-    /// Rows that were read, without the head line and empty ones; with an `importId`, of all its parts, as the counts below.
+    /// Rows read, without the header and empty rows. With an `importId`, this and the counts below include its earlier requests.
     pub rows: u64,
-    /// How many recipients were added.
+    /// Number of recipients added.
     pub added: u64,
-    /// How many the broadcast had already.
+    /// Number that were already recipients.
     pub duplicates: u64,
-    /// How many cannot be recipients of it.
+    /// Number that cannot be recipients.
     pub invalid: u64,
-    /// How many of all recipients of the broadcast are suppressed now. They stay, and will be skipped.
+    /// Number of all recipients of the broadcast that are suppressed now. They stay recipients, but will be skipped.
     pub suppressed: u64,
-    /// How many rows this request skipped because an earlier one of the same `importId` had read them.
+    /// Number of rows that this request skipped because an earlier one with the same `importId` had read them.
     pub resumed_after: u64,
     /// The first 1,000 rows of this request that cannot be recipients.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -73,12 +73,12 @@ pub struct ImportedContacts {
 #[serde(rename_all = "camelCase")]
 #[schema(as = RejectedImportRow)]
 pub struct RefusedRow {
-    /// The line of the file on which it begins; the head line is 1.
+    /// The line of the file on which it begins; the header is line 1.
     pub line: u64,
-    /// The recipient as it was given, if there is one.
+    /// The recipient as in the file, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipient: Option<String>,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 

@@ -237,7 +237,7 @@ impl Csv {
             return Ok(None);
         }
         if cells.len() != names.all.len() {
-            let wrong = format!("has {} cells; the head line has {}", cells.len(), names.all.len());
+            let wrong = format!("has {} cells; the header row has {}", cells.len(), names.all.len());
             return Ok(Some((line, Err(wrong))));
         }
         let pairs = names.all.iter().map(String::as_str).zip(cells.iter().map(|cell| cell.trim()));
@@ -264,7 +264,7 @@ pub(super) fn named(columns: &Columns, cells: Vec<&str>) -> Result<Names> {
     let candidates = all.iter().enumerate().filter(|(_, name)| columns.is_recipient(name));
     let Some((recipient, _)) = candidates.min_by_key(|(_, name)| order(name)) else {
         let message =
-            format!("no column is named like a recipient (recipient, phone, email …); name it in ?recipient=. The file has {}", shown());
+            format!("no column has the name of a recipient (recipient, phone, email …); set it in ?recipient=. The file has {}", shown());
         return Err(Error::field("query.recipient", message));
     };
     Ok(Names { all, recipient })
@@ -309,14 +309,14 @@ fn object(columns: &Columns, text: &[u8]) -> std::result::Result<NewContact, Str
     }
     let order = |name: &String| RECIPIENT.iter().position(|known| *known == name.to_lowercase());
     let found = members.keys().filter(|name| columns.is_recipient(name)).min_by_key(|name| order(name)).cloned();
-    let Some(name) = found else { return Err("names no recipient (recipient, phone, email …)".to_owned()) };
+    let Some(name) = found else { return Err("has no recipient (recipient, phone, email …)".to_owned()) };
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(flag) => Some(flag.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     };
-    let Some(recipient) = members.get(&name).and_then(text) else { return Err(format!("{name} must be a text")) };
+    let Some(recipient) = members.get(&name).and_then(text) else { return Err(format!("{name} must be text")) };
     let cells: Vec<(&str, String)> =
         members.iter().filter(|(key, _)| **key != name).filter_map(|(key, value)| Some((key.as_str(), text(value)?))).collect();
     Ok(columns.contact(&recipient, cells.iter().map(|(key, value)| (*key, value.trim()))))
@@ -358,7 +358,7 @@ mod tests {
             [
                 (2, Ok("+34 600 111 222{\"City\": \"Rome; \\\"old\\\"\\nand new\", \"Name\": \"Ada\"}".to_owned())),
                 (5, Ok("600{\"Name\": \"Bo\"}".to_owned())),
-                (6, Err("has 1 cells; the head line has 3".to_owned())),
+                (6, Err("has 1 cells; the header row has 3".to_owned())),
             ]
         );
     }

@@ -63,7 +63,7 @@ impl Broadcasts<'_> {
                 if !reviewer.fail_open {
                     return Ok(Some(now.plus(ASK_AGAIN)));
                 }
-                review::note(&mut result, "The reviewer could not be asked; this is the built-in review alone.");
+                review::note(&mut result, "The reviewer could not be reached; this is only the built-in review.");
             }
         }
         let passes = result.score >= policy.threshold;

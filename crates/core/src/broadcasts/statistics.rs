@@ -15,7 +15,7 @@ use crate::base::{Caller, UseCase, identifier_hasher, parse_id};
 /// Recipients per page.
 const PAGE: u32 = 1_000;
 
-/// Outcome of a broadcast's recipients.
+/// Statistics of a broadcast.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastStatistics {
@@ -24,13 +24,13 @@ pub struct BroadcastStatistics {
     /// Its status.
     #[schema(value_type = Status)]
     pub status: &'static str,
-    /// When these figures were taken.
+    /// Time of these figures.
     pub at: Timestamp,
-    /// By the channel that the message took, or takes now. Recipients without a message are not in it.
+    /// By current or last channel of the message. Excludes recipients without a message.
     pub channels: Vec<ChannelStatistics>,
-    /// By the country of the phone number, most recipients first. Email addresses, chat ids and erased recipients are not in it.
+    /// By country of the phone number, most recipients first. Excludes email addresses, chat ids and erased recipients.
     pub countries: Vec<CountryStatistics>,
-    /// Why nothing arrived, most frequent first.
+    /// Reasons for failed and skipped recipients, most frequent first.
     pub failures: Vec<FailureStatistics>,
     /// The counted links.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -38,23 +38,23 @@ pub struct BroadcastStatistics {
     pub links: Vec<LinkStatistics>,
 }
 
-/// Recipients by where they stand. Their sum is `total`.
+/// Recipients by status. Their sum is `total`.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecipientCounts {
-    /// All of them.
+    /// All recipients.
     pub total: u64,
-    /// Not handed over, or waiting for their first attempt.
+    /// Without a queued message, or waiting for the first attempt.
     pub pending: u64,
-    /// Under way.
+    /// In flight.
     pub sending: u64,
-    /// Arrived.
+    /// Delivered.
     pub delivered: u64,
-    /// Not arrived.
+    /// Failed.
     pub failed: u64,
     /// Nothing was sent.
     pub skipped: u64,
-    /// What they cost so far, in US dollars.
+    /// Cost so far, in US dollars.
     pub cost: Micros,
 }
 
@@ -81,26 +81,26 @@ pub struct CountryStatistics {
     pub counts: RecipientCounts,
 }
 
-/// Recipients whom nothing reached, for one reason.
+/// Failed and skipped recipients with one reason.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureStatistics {
     /// The reason, from a closed list.
     #[schema(value_type = FailureCode)]
     pub code: &'static str,
-    /// How many recipients, failed or skipped.
+    /// Number of failed or skipped recipients.
     pub recipients: u64,
 }
 
-/// How often a link was opened.
+/// Clicks on a link.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkStatistics {
-    /// Where it leads.
+    /// Target URL.
     pub url: String,
-    /// How many recipients opened it.
+    /// Number of recipients that opened it.
     pub recipients: u64,
-    /// How often it was opened.
+    /// Number of times it was opened.
     pub clicks: u64,
 }
 

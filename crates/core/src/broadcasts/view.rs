@@ -23,26 +23,26 @@ use crate::base::identifier_hasher;
 pub struct BroadcastView {
     /// Its identifier.
     pub id: BroadcastId,
-    /// A name for people.
+    /// Display name.
     pub name: String,
     /// Its status.
     #[schema(value_type = Status)]
     pub status: &'static str,
-    /// How its recipients are reached.
+    /// Channel to the recipients.
     #[schema(value_type = BroadcastChannel)]
     pub channel: &'static str,
-    /// What kind of content it has.
+    /// Content type.
     #[schema(value_type = BroadcastType)]
     pub message_type: &'static str,
-    /// How many recipients it has: the sum of `pendingCount`, `sendingCount`, `deliveredCount`, `failedCount` and `skippedCount`.
+    /// Number of recipients: the sum of `pendingCount`, `sendingCount`, `deliveredCount`, `failedCount` and `skippedCount`.
     pub total_contacts: i64,
-    /// Text, caption, or the words of a call.
+    /// Text, caption, or spoken text of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Extra content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Box<Content>>,
-    /// Who sends it.
+    /// The sender.
     pub sender_id: SenderId,
     /// Subject of emails.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,68 +50,67 @@ pub struct BroadcastView {
     /// HTML body of emails; absent in lists and events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub email_html_body: Option<String>,
-    /// Recipients who were not handed over, or wait for their first attempt.
+    /// Recipients without a queued message, or waiting for the first attempt.
     pub pending_count: i64,
-    /// Recipients to whom it is in flight, `sentCount` included.
+    /// Recipients whose message is in flight, including `sentCount`.
     pub sending_count: i64,
-    /// Of those, who were handed to a provider that has told nothing more.
+    /// Of those, recipients whose message a provider accepted, without a later report.
     pub sent_count: i64,
-    /// Recipients who got it.
+    /// Recipients whose message was delivered.
     pub delivered_count: i64,
-    /// Recipients who did not.
+    /// Recipients whose message failed.
     pub failed_count: i64,
-    /// Recipients to whom nothing was sent.
+    /// Recipients that were skipped.
     pub skipped_count: i64,
-    /// What it is expected to cost, in US dollars, by the channels that its messages take first; absent before it is sent, and without
-    /// prices.
+    /// Expected cost in US dollars, on the first channel of each message; absent before it is sent, and without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<Micros>,
-    /// What is reserved for it and its messages, their fallbacks included, in US dollars.
+    /// Amount reserved for it and its messages, including fallbacks, in US dollars.
     pub reserved_amount: Micros,
-    /// What it cost so far, in US dollars.
+    /// Cost so far, in US dollars.
     pub actual_cost: Micros,
-    /// How it begins.
+    /// Sends to some recipients first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
-    /// When it is paused by itself.
+    /// When it pauses automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halt_on: Option<HaltOn>,
-    /// When none of its messages is sent, in each recipient's local time.
+    /// When none of its messages are sent, in each recipient's local time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHours>,
-    /// Whether links are counted.
+    /// Whether clicks on links are counted.
     pub track_links: bool,
-    /// Why it was paused by itself, until it is resumed.
+    /// Why it was paused automatically, until it is resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halted_reason: Option<String>,
     /// When it should be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_at: Option<Timestamp>,
-    /// When it began to.
+    /// When sending started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended, in whatever way.
+    /// When it was completed, failed or was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
-    /// Values of `{{variables}}` for recipients who have none of their own.
+    /// Values of `{{variables}}` for recipients without their own.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(required = false)]
     pub variables: BTreeMap<String, String>,
     /// Your own data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// What the newest review found.
+    /// Result of the newest review.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review_result: Option<ReviewResult>,
-    /// Automated reviews so far.
+    /// Number of automated reviews so far.
     pub review_attempts: u32,
     /// Why it was paused, if not by a caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HeldReason>)]
     pub held_reason: Option<&'static str>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it last changed; what becomes of its messages does not count.
+    /// When it last changed, not counting changes of its messages.
     pub updated_at: Timestamp,
 }
 
@@ -165,7 +164,7 @@ impl BroadcastView {
     }
 }
 
-/// How far a broadcast is.
+/// Progress of a broadcast.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastProgress {
@@ -174,35 +173,35 @@ pub struct BroadcastProgress {
     /// Its status.
     #[schema(value_type = Status)]
     pub status: &'static str,
-    /// Recipients in all.
+    /// All recipients.
     pub total: i64,
-    /// Not handed over, or waiting for their first attempt.
+    /// Without a queued message, or waiting for the first attempt.
     pub pending: i64,
-    /// Under way.
+    /// In flight.
     pub sending: i64,
-    /// Arrived.
+    /// Delivered.
     pub delivered: i64,
-    /// Not arrived.
+    /// Failed.
     pub failed: i64,
     /// Nothing was sent.
     pub skipped: i64,
-    /// Recipients of whom no more work is to be done, in percent.
+    /// Percentage of recipients that need no more work.
     #[schema(minimum = 0, maximum = 100)]
     pub percent_complete: i64,
-    /// What it is expected to cost, in US dollars; absent before it is sent, and without prices.
+    /// Expected cost in US dollars; absent before it is sent, and without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<Micros>,
-    /// What is reserved for it and its messages, their fallbacks included, in US dollars.
+    /// Amount reserved for it and its messages, including fallbacks, in US dollars.
     pub reserved_amount: Micros,
-    /// What it cost so far, in US dollars.
+    /// Cost so far, in US dollars.
     pub actual_cost: Micros,
-    /// Recipients a second whose work is done, since it began; while it is being sent.
+    /// Average number of recipients completed per second since the start; only during sending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipients_per_second: Option<f64>,
-    /// When it began to be sent.
+    /// When sending started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it will be through if it goes on like this; while it is being sent and enough is known.
+    /// Expected time of completion at the rate so far; only during sending, once a recipient is completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_completion_at: Option<Timestamp>,
 }
@@ -268,24 +267,24 @@ pub struct BroadcastContactView {
     /// Values of template variables for this recipient.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variables: Option<Variables>,
-    /// The channel that the message takes now, or took.
+    /// Current or last channel of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Channel>)]
     pub channel: Option<&'static str>,
-    /// The message to them.
+    /// The message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
-    /// Why nothing arrived, from a closed list.
+    /// Why it failed or was skipped, from a closed list.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<FailureCode>)]
     pub error_code: Option<&'static str>,
-    /// Why nothing arrived, in words.
+    /// Why it failed or was skipped, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// What it cost, in US dollars; absent until known.
+    /// Cost in US dollars; absent until known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Micros>,
-    /// Since when it stands where it ends.
+    /// When its status became final.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processed_at: Option<Timestamp>,
     /// When it was added.

@@ -171,7 +171,7 @@ fn shown(detail: &ContactDetail) -> Value {
 /// Returns `400 duplicate_identifier`, naming the owner.
 pub(super) fn duplicate(path: &str, recipient: &Recipient, owner: Option<ContactId>) -> Error {
     let identifier = &recipient.identifier;
-    let fault = FieldError::new(path, format!("{identifier} belongs to another contact; add to that one, or merge the two"));
+    let fault = FieldError::new(path, format!("{identifier} belongs to another contact; add the channel there, or merge the two"));
     let error = Error::new(ErrorCode::DuplicateIdentifier, format!("{path}: {}", fault.message))
         .with("errors", serde_json::to_value([fault]).unwrap_or_default());
     match owner {

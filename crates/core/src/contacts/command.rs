@@ -31,7 +31,7 @@ pub struct CreateContact {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = NewContactChannel)]
 pub struct ContactChannelIn {
-    /// The channel. `sms` also stands for `sms_oneway`.
+    /// The channel. `sms` includes `sms_oneway`.
     #[schema(value_type = ContactChannelType)]
     pub channel: Channel,
     /// Phone number, email address or chat id.
@@ -109,7 +109,7 @@ pub struct ListContacts {
     /// The contact with this email address.
     #[param(example = "ada@example.org")]
     pub email: Option<String>,
-    /// Contacts whose name (`displayName`, or else `profileName`) contains this, in any case.
+    /// Contacts whose name (`displayName`, or else `profileName`) contains this, ignoring case.
     pub name: Option<String>,
     /// Entries of `metadata`, as `metadata[key]=value`.
     #[param(style = DeepObject, explode)]

@@ -32,7 +32,7 @@ impl Contacts<'_> {
         let target: ContactId = parse_id(target, "contact")?;
         let source: ContactId = parse_id(source, "contact")?;
         if source == target {
-            return Err(Error::field("with", "is the contact itself; name another one"));
+            return Err(Error::field("with", "is the contact itself; must be another contact"));
         }
         let mut tx = self.inner.store.read().await?;
         let missing = || Error::not_found("contact");

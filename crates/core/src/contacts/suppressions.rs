@@ -15,14 +15,14 @@ use super::Suppressions;
 use crate::base::{Caller, Change, UseCase, idempotency, is_mark, list, list::Listed, parse_id, rights};
 use crate::contacts;
 
-/// A recipient to whom nothing is sent.
+/// A suppressed recipient.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Suppression)]
 pub struct SuppressionView {
     /// Its identifier.
     pub id: SuppressionId,
-    /// The recipient in canonical form; empty when the contact was erased, though the suppression still holds.
+    /// The recipient in canonical form; empty if the contact was erased, though the suppression remains in force.
     pub identifier: String,
     /// The channel; null for a phone number, whose suppression covers sms, whatsapp and voice.
     #[schema(required, value_type = Option<Channel>)]

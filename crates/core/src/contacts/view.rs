@@ -90,7 +90,7 @@ pub struct ContactChannelView {
     /// Time of the contact's last message on this channel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_inbound_at: Option<Timestamp>,
-    /// Until when WhatsApp allows free text, or Instagram any message; can be in the past.
+    /// When WhatsApp stops allowing free text, or Instagram any message; can be in the past.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_expires_at: Option<Timestamp>,
     /// Your own data.

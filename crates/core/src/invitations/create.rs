@@ -52,7 +52,7 @@ pub struct CreateInvitation {
 /// A country by ISO 3166-1 alpha-2.
 #[derive(ToSchema)]
 #[schema(min_length = 2, max_length = 2, example = "ES")]
-struct CountryCode(#[expect(dead_code, reason = "says how it looks in the document")] String);
+struct CountryCode(#[expect(dead_code, reason = "describes it in the document")] String);
 
 impl Invitations<'_> {
     /// Creates an invitation with a link for the client.

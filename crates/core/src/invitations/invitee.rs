@@ -145,7 +145,7 @@ impl Invitations<'_> {
         let tenant = held.tenant;
         held.save().await?;
         self.send_code(tenant, project, phone, &new.digits).await.map_err(|error| {
-            let message = "We could not send a code to this number. Try another number, or ask who invited you.";
+            let message = "We could not send a code to this number. Try another number, or contact the person who invited you.";
             if error.code().status() >= 500 { error } else { Error::field("form", message).caused_by(error) }
         })
     }
@@ -159,11 +159,11 @@ impl Invitations<'_> {
         }
         let phone = held.invitation.client_phone.clone().unwrap_or_default();
         let Some(code) = held.invitation.progress.code.clone() else {
-            return Err(Error::field("code", "There is no code yet. Ask for one below."));
+            return Err(Error::field("code", "There is no code yet. Request one below."));
         };
         if !code.is_good(held.now) {
-            let why = if code.tries >= limits::INVITATION_CODE_TRIES { "There were too many wrong tries." } else { "The code is too old." };
-            return Err(Error::field("code", format!("{why} Ask for a new one below.")));
+            let why = if code.tries >= limits::INVITATION_CODE_TRIES { "Too many wrong codes." } else { "The code has expired." };
+            return Err(Error::field("code", format!("{why} Request a new one below.")));
         }
         if self.is_code(&held.invitation, &phone, &code, &digits) {
             held.invitation.progress.code = None;
@@ -176,9 +176,9 @@ impl Invitations<'_> {
         }
         held.save().await?;
         let message = match left {
-            0 => "This is not the code, and it was the last try. Ask for a new one below.".to_owned(),
-            1 => "This is not the code. One more try.".to_owned(),
-            left => format!("This is not the code. {left} more tries."),
+            0 => "The code is wrong, and this was the last try. Request a new one below.".to_owned(),
+            1 => "The code is wrong. One try left.".to_owned(),
+            left => format!("The code is wrong. {left} tries left."),
         };
         Err(Error::field("code", message))
     }
@@ -190,7 +190,7 @@ impl Invitations<'_> {
         let tx = self.change_config(tenant).await?;
         let mut held = self.hold(tx, tenant, id).await?.at(&[Stage::Agree])?;
         if !agreed {
-            return Err(Error::field("agree", "Tick the box to go on."));
+            return Err(Error::field("agree", "Tick the box to continue."));
         }
         let mut number = match held.invitation.number {
             Some(id) => Some(held.assigned(id).await?),
@@ -335,14 +335,14 @@ fn read_phone(invitation: &Invitation, config: &TenantConfig, typed: &str) -> Re
     let phone = address::typed_phone(typed, allowed)
         .map_err(|_| "Enter a phone number with its country code, such as +34 600 111 222.".to_owned())?;
     if !allowed.is_empty() && !allowed.contains(&address::phone_facts(&phone).country) {
-        return Err(format!("The number must be of one of these countries: {}.", allowed.join(", ")));
+        return Err(format!("The number must be from one of these countries: {}.", allowed.join(", ")));
     }
-    refuse_taken(config, &phone, "phone").map_err(|_| "Another sender has this number already.".to_owned())?;
+    refuse_taken(config, &phone, "phone").map_err(|_| "Another sender already has this number.".to_owned())?;
     Ok(phone)
 }
 
 /// Fails if another sender of the environment has the number.
 fn refuse_taken(config: &TenantConfig, phone: &str, path: &str) -> Result<()> {
     let taken = config.senders.iter().any(|sender| sender.phone_number == phone);
-    if taken { Err(Error::field(path, "Another sender has this number already.")) } else { Ok(()) }
+    if taken { Err(Error::field(path, "Another sender already has this number.")) } else { Ok(()) }
 }

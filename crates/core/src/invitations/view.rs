@@ -19,7 +19,7 @@ pub(super) const TOKEN: &str = "token";
 pub struct InvitationView {
     /// Its identifier.
     pub id: InvitationId,
-    /// The link for the client. Anyone who has it can use the invitation. Empty if the encryption key that it was stored with is missing.
+    /// The link for the client. Anyone who has it can use the invitation. Empty if its encryption key is missing.
     pub url: String,
     /// The secret part of the link.
     pub token: String,

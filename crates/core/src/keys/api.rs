@@ -21,9 +21,9 @@ pub struct KeyView {
     pub id: KeyId,
     /// Its name.
     pub name: String,
-    /// What it may do; `*` is everything.
+    /// Its permissions; `*` means all.
     pub permissions: Permissions,
-    /// The key itself. Only the response that creates it has this field; the server keeps a hash.
+    /// The key itself. Only the response that creates it has this field; the server stores a hash.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
     #[schema(value_type = Option<String>, example = "<API_KEY>")]
     pub key: Option<Redacted<String>>,
@@ -53,28 +53,28 @@ pub struct CreateApiKey {
     /// What the key is for.
     #[schema(min_length = 1, max_length = 100)]
     pub name: String,
-    /// What it may do, such as `messages:send`; `*` is everything. A key cannot allow more than the key that creates it. The same as that
-    /// one when absent or empty.
+    /// Its permissions, such as `messages:send`; `*` means all. A key cannot have permissions that the key that creates it lacks. If absent
+    /// or empty, it gets those of that key.
     #[serde(default)]
     #[schema(max_items = 64)]
     pub permissions: Option<Vec<String>>,
 }
 
-/// The query of `GET /v1/keys`.
+/// Query of `GET /v1/keys`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub struct ListKeys {
-    /// Created at or after this moment.
+    /// Created at or after this time.
     #[param(format = DateTime)]
     pub since: Option<String>,
-    /// Created before this moment.
+    /// Created before this time.
     #[param(format = DateTime)]
     pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
-    /// Where to continue: the `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     pub cursor: Option<String>,
 }
 

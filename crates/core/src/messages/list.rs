@@ -25,10 +25,10 @@ pub struct ListMessages {
     /// Channels, repeated or comma-separated.
     #[param(value_type = Option<Vec<Channel>>, style = Form, explode, min_items = 1)]
     pub channel: Option<String>,
-    /// Recipient, or our number or address of an inbound message, in canonical form. A leading space is read as `+`.
+    /// Recipient, or your number or address for an inbound message, in canonical form. A leading space is read as `+`.
     #[param(example = "+34600111222")]
     pub to: Option<String>,
-    /// Our number or address, or the author of an inbound message, in canonical form. A leading space is read as `+`.
+    /// Your number or address, or the author of an inbound message, in canonical form. A leading space is read as `+`.
     #[param(example = "+12125550100")]
     pub from: Option<String>,
     /// To or from this contact.
@@ -51,7 +51,7 @@ pub struct ListMessages {
     /// Entries of `metadata`, as `metadata[key]=value`.
     #[param(style = DeepObject, explode)]
     pub metadata: BTreeMap<String, String>,
-    /// Part of the text, whatever the case of letters from A to Z.
+    /// Part of the text, ignoring the case of letters from A to Z.
     #[param(min_length = 1, max_length = 200, example = "parcel")]
     pub text: Option<String>,
     /// Page size; 50 when absent.

@@ -195,7 +195,7 @@ impl Planner<'_> {
     ) -> Itinerary<'a> {
         let Choice { connection, mut routing } = choice;
         if !is_assigned {
-            routing.warnings.push("the number lies outside the ranges that are known to be assigned".to_owned());
+            routing.warnings.push("the number is outside all known assigned ranges".to_owned());
         }
         let wanted = command.fallback_enabled.unwrap_or(true);
         let fallback = if wanted { routing::fallback(self.config, asked, connection.channel, &mut routing.warnings) } else { None };
@@ -347,8 +347,8 @@ pub(crate) fn sandbox_window_closed(number: &str) -> bool {
 
 pub(crate) fn window_closed(channel: Channel) -> Error {
     let (code, carries) = match channel {
-        Channel::Whatsapp => (ErrorCode::WhatsappWindowClosed, "WhatsApp carries templates only"),
-        _ => (ErrorCode::WindowClosed, "the channel carries nothing"),
+        Channel::Whatsapp => (ErrorCode::WhatsappWindowClosed, "WhatsApp allows only templates"),
+        _ => (ErrorCode::WindowClosed, "the channel allows no messages"),
     };
     Error::new(code, format!("the recipient has not written within the last 24 hours; outside that window {carries}"))
 }
@@ -371,8 +371,7 @@ fn allowed(sender: &Sender, recipient: &Recipient, country: &str) -> Result<()> 
         return Ok(());
     }
     let country = if country.is_empty() { "an unknown country" } else { country };
-    let message =
-        format!("is a number of {country}, which the setting allowedCountries of the sender leaves out: {}", countries.join(", "));
+    let message = format!("is a number of {country}, which is not in the sender's allowedCountries: {}", countries.join(", "));
     Err(Error::field("to", message))
 }
 

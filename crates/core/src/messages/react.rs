@@ -80,7 +80,7 @@ impl Messages<'_> {
             ));
         }
         if Recipient::canonical(channel, peer(&target)).as_ref() != Some(&planned.recipient) {
-            return Err(Error::field(PATH, format!("{named} is in a conversation with another recipient than {}", reaction.to)));
+            return Err(Error::field(PATH, format!("{named} is in a conversation with a recipient other than {}", reaction.to)));
         }
         if target.sender != reaction.sender {
             let what = format!("{named} has sender {}, but the reaction has sender {}; set Service-Sender", target.sender, reaction.sender);

@@ -20,7 +20,7 @@ pub struct ReceiptView {
     pub id: ReceiptId,
     /// The connection that received it.
     pub connection_id: ConnectionId,
-    /// The provider's id in the receipt; null if it named the message by our id.
+    /// The provider's id in the receipt; null if it named the message by nuncio's id.
     #[schema(required)]
     pub provider_message_id: Option<String>,
     /// As received, up to 4 KB; empty if it had no further information.

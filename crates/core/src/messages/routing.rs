@@ -93,8 +93,8 @@ impl Refusal {
             Self::NotConnected => "not connected".to_owned(),
             Self::Type => format!("cannot carry messageType {message_type}"),
             Self::Content(fault) => fault.message.clone(),
-            Self::Window => "its 24-hour window is closed: the recipient has not written lately".to_owned(),
-            Self::Spare => "sms is connected, which can be answered".to_owned(),
+            Self::Window => "its 24-hour window is closed: the recipient has not written recently".to_owned(),
+            Self::Spare => "sms is connected, which allows replies".to_owned(),
             Self::Unapproved => "the template is not approved".to_owned(),
         }
     }
@@ -152,7 +152,7 @@ pub(crate) fn has_window(channel: Channel, message_type: MessageType) -> bool {
 /// Chooses the channel of a message by request, recipient, known data, and the sender's connections.
 pub(crate) fn choose<'a>(config: &'a TenantConfig, asked: &Asked<'_>, known: &RoutingInputs) -> Result<Choice<'a>> {
     match (asked.channel, asked.to) {
-        (RequestedChannel::Only(channel), _) => only(config, asked.sender, channel, "the channel was asked for"),
+        (RequestedChannel::Only(channel), _) => only(config, asked.sender, channel, "the channel was requested"),
         (RequestedChannel::Auto, Parsed::Email(_)) => only(config, asked.sender, Channel::Email, "the recipient is an email address"),
         (RequestedChannel::Auto, Parsed::Digits(id)) => {
             let message = format!(
@@ -261,7 +261,7 @@ fn pick<'c, 'a>(candidates: &'c [Candidate<'a>], asked: &Asked<'_>) -> (&'c Cand
     let first = &candidates[0];
     let name = |c: &Candidate<'_>| c.channel().as_str();
     if let [only] = candidates {
-        return (only, format!("{} is the only channel that can carry the message to this number", name(only)));
+        return (only, format!("{} is the only channel that can send the message to this number", name(only)));
     }
     if let Some(recent) = candidates.iter().filter(|c| c.last_inbound_at.is_some()).max_by_key(|c| c.last_inbound_at) {
         let at = recent.last_inbound_at.unwrap_or_default();
@@ -273,17 +273,18 @@ fn pick<'c, 'a>(candidates: &'c [Candidate<'a>], asked: &Asked<'_>) -> (&'c Cand
     let good: Vec<_> = candidates.iter().filter(|c| c.estimate.chance() >= GOOD).collect();
     let Some(cheapest) = good.iter().copied().min_by_key(|c| c.price()) else {
         let nearest = candidates.iter().reduce(|a, b| if b.estimate.chance() > a.estimate.chance() { b } else { a }).unwrap_or(first);
-        let reason = format!("no channel is likely enough to arrive; {} comes nearest ({})", name(nearest), nearest.words(asked.country));
+        let reason =
+            format!("no channel is likely enough to deliver; {} is the most likely ({})", name(nearest), nearest.words(asked.country));
         return (nearest, reason);
     };
     let others = good.iter().copied().filter(|c| c.channel() != cheapest.channel());
     let untried = others.min_by_key(|c| c.estimate.attempts());
     if let Some(untried) = untried.filter(|_| asked.explores && asked.dice.is_multiple_of(EXPLORE)) {
-        return (untried, format!("{} is explored to measure it; {} would be cheapest", name(untried), name(cheapest)));
+        return (untried, format!("{} is tried to measure it; {} would be the cheapest", name(untried), name(cheapest)));
     }
     let equal = good.iter().all(|c| c.price() == cheapest.price());
     let rule = if equal { "is preferred among channels of the same price" } else { "is the cheapest" };
-    (cheapest, format!("{} {rule} and is likely to arrive ({})", name(cheapest), cheapest.words(asked.country)))
+    (cheapest, format!("{} {rule} and is likely to deliver ({})", name(cheapest), cheapest.words(asked.country)))
 }
 
 /// Fails with the reason of the preferred channel if the content does not fit any.
@@ -334,18 +335,18 @@ pub(crate) fn degraded(channel: Channel, message_type: MessageType) -> Option<St
     let what = match (channel, message_type) {
         (Channel::Whatsapp, _) | (_, Type::Text) => return None,
         (Channel::Voice, Type::Template) => "the body of the template is spoken, without header, footer and buttons",
-        (_, Type::Template) => "the template goes as its text",
-        (Channel::Voice, Type::Location) => "the place is read aloud as its name and address",
+        (_, Type::Template) => "the template is sent as its text",
+        (Channel::Voice, Type::Location) => "the location is spoken as its name and address",
         (Channel::Telegram, _) | (Channel::Voice, _) => return None,
-        (_, Type::Location) => "the place goes as its name and a link to a map",
-        (Channel::Email, Type::Contact) => "the contact cards go as text and as a vCard file",
-        (_, Type::Contact) => "the contact cards go as text",
-        (Channel::Instagram, Type::List) => "the choices go as a numbered list with quick replies",
+        (_, Type::Location) => "the location is sent as its name and a link to a map",
+        (Channel::Email, Type::Contact) => "the contact cards are sent as text and as a vCard file",
+        (_, Type::Contact) => "the contact cards are sent as text",
+        (Channel::Instagram, Type::List) => "the options are sent as a numbered list with quick replies",
         (Channel::Instagram, _) => return None,
-        (_, Type::Image | Type::Video | Type::Audio | Type::Document) => "the media goes as a link",
-        (_, Type::Buttons) => "the buttons go as a numbered list",
-        (_, Type::List) => "the choices go as a numbered list",
-        (_, Type::CtaUrl) => "the button goes as a link",
+        (_, Type::Image | Type::Video | Type::Audio | Type::Document) => "the media is sent as a link",
+        (_, Type::Buttons) => "the buttons are sent as a numbered list",
+        (_, Type::List) => "the options are sent as a numbered list",
+        (_, Type::CtaUrl) => "the button is sent as a link",
         // Only messaging apps carry them.
         (_, Type::Sticker | Type::Reaction) => return None,
     };

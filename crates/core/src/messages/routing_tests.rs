@@ -78,16 +78,16 @@ fn what_a_channel_carries_in_another_form_is_told() {
         |channel, message_type| degraded(channel, message_type).map(|told| told.split_once(": ").map_or("", |(_, what)| what).to_owned());
     let cases = [
         (Channel::Whatsapp, MessageType::Template, None),
-        (Channel::Telegram, MessageType::Template, Some("the template goes as its text")),
+        (Channel::Telegram, MessageType::Template, Some("the template is sent as its text")),
         (Channel::Telegram, MessageType::List, None),
         (Channel::Instagram, MessageType::Image, None),
-        (Channel::Instagram, MessageType::Location, Some("the place goes as its name and a link to a map")),
-        (Channel::Instagram, MessageType::List, Some("the choices go as a numbered list with quick replies")),
-        (Channel::Email, MessageType::Contact, Some("the contact cards go as text and as a vCard file")),
+        (Channel::Instagram, MessageType::Location, Some("the location is sent as its name and a link to a map")),
+        (Channel::Instagram, MessageType::List, Some("the options are sent as a numbered list with quick replies")),
+        (Channel::Email, MessageType::Contact, Some("the contact cards are sent as text and as a vCard file")),
         (Channel::Voice, MessageType::Audio, None),
-        (Channel::Voice, MessageType::Location, Some("the place is read aloud as its name and address")),
-        (Channel::Sms, MessageType::Video, Some("the media goes as a link")),
-        (Channel::SmsOneway, MessageType::CtaUrl, Some("the button goes as a link")),
+        (Channel::Voice, MessageType::Location, Some("the location is spoken as its name and address")),
+        (Channel::Sms, MessageType::Video, Some("the media is sent as a link")),
+        (Channel::SmsOneway, MessageType::CtaUrl, Some("the button is sent as a link")),
     ];
     for (channel, message_type, expected) in cases {
         assert!(carries(channel, message_type));

@@ -37,7 +37,7 @@ pub struct SendOptions {
     pub lenient: bool,
 }
 
-/// What would happen to a message.
+/// How a message would be sent.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = MessagePlan)]
@@ -49,56 +49,56 @@ pub struct Plan {
     pub channel: String,
     /// The sender profile.
     pub sender_id: SenderId,
-    /// The number or address that it would come from; empty if none.
+    /// The number or address of the sender on this channel; empty if none.
     pub from: String,
-    /// Why it would go there.
+    /// Why it would take this route.
     pub routing: RoutingView,
     /// When it would be sent.
     pub send_at: Timestamp,
     /// When it would expire.
     pub expires_at: Timestamp,
-    /// Whether the recipient is suppressed, so that it would fail at once.
+    /// Whether the recipient is suppressed; the message would then fail at once.
     pub suppressed: bool,
-    /// Where it would go, should that channel fail.
+    /// The next channel if this one fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<nuncio_domain::Channel>)]
     pub fallback_channel: Option<&'static str>,
-    /// How many parts it takes as SMS; absent when it cannot go by SMS.
+    /// Number of SMS segments; absent if it cannot be sent as SMS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub segments: Option<u16>,
-    /// How its characters are written as SMS.
+    /// Character encoding as SMS.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<nuncio_domain::sms::Encoding>)]
     pub encoding: Option<&'static str>,
-    /// The first character for which the default alphabet does not do; without it and its like, more fits into a part.
+    /// The first character outside the default SMS alphabet; without such characters, a segment holds more text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forced_by: Option<Foreign>,
-    /// What it would cost; absent without a price.
+    /// Estimated cost; absent without a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<PlannedCost>,
-    /// What would be reserved for it, its fallback included; absent without a price.
+    /// Amount that would be reserved, including its fallback; absent without a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Micros>,
-    /// Whether that is available.
+    /// Whether that amount is available.
     pub affordable: bool,
-    /// WhatsApp's conversation window, if that is the channel.
+    /// The conversation window, if the channel is WhatsApp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowView>,
-    /// What a channel cannot carry as it is, and how it would go instead.
+    /// Content that a channel does not support, and how it would be sent instead.
     pub degraded: Vec<String>,
 }
 
-/// A character that the default alphabet of SMS lacks.
+/// A character outside the default SMS alphabet.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = ForeignCharacter)]
 pub struct Foreign {
     /// The character.
     pub character: String,
-    /// Its status in the text, in code points from 0.
+    /// Its position in the text, in code points from 0.
     pub position: usize,
 }
 
-/// What a message would cost by its first channel, in US dollars.
+/// Cost of a message on its first channel, in US dollars.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedCost {
@@ -123,7 +123,7 @@ impl From<Cost> for PlannedCost {
 pub struct WindowView {
     /// Whether it is open.
     pub open: bool,
-    /// Until when, where that is known.
+    /// When it closes, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
@@ -162,8 +162,7 @@ impl Messages<'_> {
         caller.require(Permission::MessagesSend)?;
         let command = with_key(command, options.idempotency_key.as_deref())?;
         for _ in 0..REPLANS {
-            let now =
-                self.inner.dispatch.accepting().ok_or_else(|| Error::unavailable("this node is not fit to accept messages right now"))?;
+            let now = self.inner.dispatch.accepting().ok_or_else(|| Error::unavailable("this node cannot accept messages now"))?;
             let PlanWithInputs { config, mut planned, .. } = self.plan_with_inputs(caller, command.clone(), &options, now, true).await?;
             planned.accept.idempotency = planned.accept.idempotency.map(|key| Idempotency { operation, ..key });
             self.check_daily_limit(&config, &planned.accept).await?;
@@ -172,7 +171,7 @@ impl Messages<'_> {
                 Accepted::Stale => self.forget_config(caller.tenant),
                 Accepted::Short(Shortage { balance, required }) => return Err(billing::insufficient(balance, required)),
                 Accepted::Full { storage, required } => return Err(quota::exceeded(storage, required)),
-                Accepted::Closed => return Err(Error::internal("a message that is part of no broadcast was turned away as such")),
+                Accepted::Closed => return Err(Error::internal("a message without a broadcast was rejected as part of a closed one")),
                 Accepted::Duplicate { original, same_request } => {
                     let original = self.view(caller, original).await?;
                     return Err(idempotency::conflict(caller, rights::MESSAGE, &original, same_request));
@@ -403,7 +402,7 @@ fn sender<'a>(config: &'a TenantConfig, header: Option<&str>) -> Result<&'a Send
             sender.ok_or_else(|| {
                 let fault = FieldError::new(
                     "header.Service-Sender",
-                    format!("{:?} is no sender of this environment", text.chars().take(64).collect::<String>()),
+                    format!("{:?} is not a sender of this environment", text.chars().take(64).collect::<String>()),
                 );
                 Error::not_found("sender").with("errors", serde_json::to_value([fault]).unwrap_or_default())
             })

@@ -21,9 +21,9 @@ use super::command::validity;
 pub struct MessageView {
     /// Its identifier.
     pub id: MessageId,
-    /// The recipient, or our number or address for an inbound message, in canonical form.
+    /// The recipient, or your number or address for an inbound message, in canonical form.
     pub to: String,
-    /// Our number or address, or the author of an inbound message.
+    /// Your number or address, or the author of an inbound message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The sender profile.
@@ -115,7 +115,7 @@ pub struct MessageView {
     pub attempts: Vec<AttemptView>,
     /// Why it took its route.
     pub routing: RoutingView,
-    /// Whether the recipient may have received it more than once.
+    /// Whether the recipient might have received it more than once.
     pub possible_duplicate: bool,
     /// Why it is held for a human decision.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,7 +192,7 @@ pub struct ConsideredView {
     /// The channel.
     #[schema(value_type = Channel)]
     pub channel: &'static str,
-    /// Whether it could carry the message.
+    /// Whether it can carry the message.
     pub usable: bool,
     /// Reason for the result.
     pub reason: String,

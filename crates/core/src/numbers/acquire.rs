@@ -21,7 +21,7 @@ pub struct AcquireNumber {
     /// The number, as `GET /v1/phone-numbers/available` shows it.
     #[schema(min_length = 1, max_length = 16, example = "+12025550142")]
     pub phone_number: String,
-    /// Your own name for it; empty means none.
+    /// Your name for it; empty means none.
     #[serde(default)]
     #[schema(max_length = 100)]
     pub name: Option<String>,
@@ -50,7 +50,7 @@ impl Numbers<'_> {
         if holder.is_some() {
             return Err(taken(&phone_number));
         }
-        let price = found.pricing.to_acquire().ok_or_else(|| Error::internal("the price of a number leaves the range"))?;
+        let price = found.pricing.to_acquire().ok_or_else(|| Error::internal("the price of a number is out of range"))?;
         let number = PhoneNumber {
             id,
             phone_number,

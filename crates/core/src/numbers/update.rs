@@ -17,7 +17,7 @@ use crate::base::{Caller, Change, UseCase, parse_id, patch};
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = UpdatePhoneNumber)]
 pub struct UpdateNumber {
-    /// Your own name for it; null or empty clears it.
+    /// Your name for it; null or empty clears it.
     #[serde(deserialize_with = "patch::nullable")]
     #[schema(max_length = 100)]
     pub name: Option<Option<String>>,

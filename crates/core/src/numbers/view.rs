@@ -45,7 +45,7 @@ pub struct PhoneNumberView {
     /// Its status.
     #[schema(value_type = NumberStatus)]
     pub status: &'static str,
-    /// Your own name for it.
+    /// Your name for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The sender that it is assigned to.

@@ -42,19 +42,19 @@ pub(super) struct Finding(pub(super) Category, pub(super) String);
 /// Returns the words for a category within a sentence.
 pub(super) const fn words_for(category: Category) -> &'static str {
     match category {
-        Category::Phishing => "links that pretend to lead elsewhere",
+        Category::Phishing => "links with a misleading target",
         Category::Credentials => "requests for passwords, codes or payment data",
-        Category::Forbidden => "goods or services that may not be offered",
-        Category::Hate => "hateful or threatening words",
-        Category::ShortLink => "links that hide where they lead",
-        Category::CheapLink => "links below domains that fraud prefers",
-        Category::Lure | Category::Part => "a story that fraud tells",
+        Category::Forbidden => "prohibited goods or services",
+        Category::Hate => "hateful or threatening language",
+        Category::ShortLink => "links that hide their target",
+        Category::CheapLink => "links to domains that are common in fraud",
+        Category::Lure | Category::Part => "a story that is typical of fraud",
         Category::Adult => "sexual offers",
-        Category::Gambling => "games of chance",
-        Category::Premium => "numbers or messages at a premium rate",
+        Category::Gambling => "gambling",
+        Category::Premium => "premium-rate numbers or messages",
         Category::Spam => "signs of spam",
-        Category::Anonymous => "an offer that does not say who makes it",
+        Category::Anonymous => "an offer without the name of its author",
         Category::Blocked => "words that the operator has blocked",
-        Category::NoWayOut => "an offer that does not say how to opt out",
+        Category::NoWayOut => "an offer without a way to opt out",
     }
 }

@@ -127,13 +127,13 @@ fn result(findings: &[Finding], worst: Option<(&str, model::Judgement)>, thresho
     let suspect = worst.filter(|(_, judgement)| judgement.margin > 0.0 || (score < threshold && judgement.margin > SUSPECT));
     if suspect.is_some() {
         categories.push(LEARNED.to_owned());
-        parts.push("words as they are usual in spam and fraud".to_owned());
+        parts.push("wording that is typical of spam and fraud".to_owned());
     }
     // Rounded down, so that a score below the threshold stays below it.
     let score = (score.max(0.0) * 100.0_f64).floor() / 100.0;
     let verdict = if score >= threshold { "Passed" } else { "Not passed" };
     let reasoning = match parts.as_slice() {
-        [] => "Passed: nothing was found.".to_owned(),
+        [] => "Passed: no problems found.".to_owned(),
         parts => format!("{verdict} with a score of {score} (needed: {threshold}). Found: {}.", parts.join("; ")),
     };
     let mut flagged: Vec<String> = Vec::new();

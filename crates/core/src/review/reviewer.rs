@@ -52,7 +52,8 @@ impl Reviewer {
         client.check_url(url)?;
         let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         if !token.is_empty() {
-            let value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| "the token has characters that no header may have")?;
+            let value =
+                HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| "the token has characters that headers cannot have")?;
             headers.insert(header::AUTHORIZATION, value);
         }
         Ok(Self { client, url: url.to_owned(), headers, timeout, fail_open })
@@ -69,9 +70,9 @@ impl Reviewer {
         let asked = self.client.request(Method::POST, &self.url, self.headers.clone(), question.to_string().into_bytes(), limits).await;
         let response = asked.map_err(|error| error.to_string())?;
         if !response.status.is_success() {
-            return Err(format!("it answered with status {}", response.status.as_u16()));
+            return Err(format!("it responded with status {}", response.status.as_u16()));
         }
-        let answer: Answer = serde_json::from_slice(&response.body).map_err(|error| format!("its answer cannot be read: {error}"))?;
+        let answer: Answer = serde_json::from_slice(&response.body).map_err(|error| format!("its response is invalid: {error}"))?;
         if !(0.0..=1.0).contains(&answer.score) {
             return Err(format!("its score is {}; must be 0 to 1", answer.score));
         }
@@ -79,7 +80,7 @@ impl Reviewer {
         found.categories.extend(answer.categories.into_iter().take(KEPT));
         found.flagged_content.extend(answer.flagged_content.into_iter().take(KEPT));
         let reasoning: String = answer.reasoning.chars().take(REASONING).collect();
-        note(found, &format!("The reviewer gave {}{}{reasoning}", answer.score, if reasoning.is_empty() { "." } else { ": " }));
+        note(found, &format!("The reviewer's score is {}{}{reasoning}", answer.score, if reasoning.is_empty() { "." } else { ": " }));
         Ok(())
     }
 }

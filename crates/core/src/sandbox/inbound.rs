@@ -21,17 +21,17 @@ use crate::inbound::Received;
 use crate::messages::MessageView;
 use crate::messages::content::emoji;
 
-/// Something that a recipient does in the sandbox. Exactly one of `text`, `buttonId`, `reaction` and `read` says what.
+/// An action of a recipient in the sandbox. Exactly one of `text`, `buttonId`, `reaction` and `read` is required.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = SandboxInbound)]
 pub struct PlayInbound {
     /// The channel: `sms`, `whatsapp`, `telegram`, `email` or `instagram`.
     pub channel: Channel,
-    /// Who does it: a phone number, email address or numeric chat id, as the channel has them.
+    /// The recipient: a phone number, email address or numeric chat id, as the channel requires.
     #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
     pub from: String,
-    /// The sender they write to: its `phoneNumber`, a phone number assigned to it, or its id. The default sender when absent.
+    /// The sender they write to: its `phoneNumber`, a phone number assigned to it, or its id. Default: the default sender.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 320, example = "+12025550142")]
     pub to: Option<String>,
@@ -117,11 +117,11 @@ impl Scene<'_> {
         let (from, channel) = (&self.from.identifier, self.connection.channel);
         let theirs = message.direction == Direction::Outbound && message.to == *from && message.state.route.channel == channel;
         if !theirs || message.sender != self.sender.id {
-            let what = format!("{} did not go to {from} by {channel} from the sender {}", message.id, self.sender.id);
+            let what = format!("{} was not sent to {from} by {channel} from the sender {}", message.id, self.sender.id);
             return Err(Error::field(field, what));
         }
         if !THERE.contains(&message.state.status) {
-            let what = format!("{from} does not have the message {}", message.id);
+            let what = format!("{from} has not received the message {}", message.id);
             return Err(Error::wrong_state(what, message.state.status.as_str(), &THERE.map(Status::as_str)));
         }
         Ok(())
@@ -236,7 +236,7 @@ impl Sandbox<'_> {
         known.truncate(limits::FIELD_ERRORS);
         let has = if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
         let (from, channel) = (&scene.from.identifier, scene.connection.channel);
-        Err(Error::field("buttonId", format!("no message that {from} has by {channel} has a button or row {id:?}; {has}")))
+        Err(Error::field("buttonId", format!("no message to {from} by {channel} has a button or row {id:?}; {has}")))
     }
 
     /// Returns what can be tapped in a message.
@@ -257,7 +257,7 @@ impl Sandbox<'_> {
         let newest = self.had(tenant, scene).await?.into_iter().next();
         newest.ok_or_else(|| {
             let (from, channel) = (&scene.from.identifier, scene.connection.channel);
-            Error::field("reaction", format!("nothing was sent to {from} by {channel} that could be reacted to; send a message first"))
+            Error::field("reaction", format!("no message to {from} by {channel} can be reacted to; send a message first"))
         })
     }
 

@@ -54,7 +54,7 @@ pub struct UpdateProfile {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = SetProfilePicture)]
 pub struct SetPicture {
-    /// Where to fetch it from: a public https URL, at most 5 MB.
+    /// URL to download it from: public, with https, at most 5 MB.
     #[schema(min_length = 1, max_length = 2048, example = "https://example.com/logo.png")]
     pub image_url: String,
     /// MIME type.
@@ -176,7 +176,7 @@ impl Senders<'_> {
         let is = PictureType::of(&fetched.bytes);
         if is != Some(asked.mime_type) {
             let is = is.map_or("neither a JPEG nor a PNG", PictureType::as_str);
-            return Err(Error::field("imageUrl", format!("the file there is {is}; mimeType says {}", asked.mime_type.as_str())));
+            return Err(Error::field("imageUrl", format!("the file is {is}, but mimeType is {}", asked.mime_type.as_str())));
         }
         Ok(Picture { url: asked.image_url, mime_type: asked.mime_type.as_str(), bytes: fetched.bytes })
     }

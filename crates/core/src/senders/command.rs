@@ -18,7 +18,7 @@ pub struct CreateSender {
     #[serde(default)]
     #[schema(max_length = 16, example = "+34600111222")]
     pub phone_number: Option<String>,
-    /// Whether messages that name no sender use this one from now on.
+    /// Whether messages without a sender use this one from now on.
     #[serde(default)]
     pub set_as_default: Option<bool>,
     /// Webhook for its events: a public https URL. The response contains the signing secret, only once.

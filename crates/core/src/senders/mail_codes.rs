@@ -34,7 +34,7 @@ pub struct SentCodeView {
     /// `verified` if the address was already verified; then no code was sent.
     #[schema(value_type = Inbound)]
     pub status: &'static str,
-    /// Until when the code is valid.
+    /// When the code expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
@@ -183,8 +183,8 @@ impl Senders<'_> {
         let now = self.ids().clock.now();
         let minutes = limits::MAIL_CODE_TTL.as_secs() / 60;
         let text = format!(
-            "{} is the code to receive mail for {to} at {}. It is good for {minutes} minutes.\n\n\
-             Whoever enters it gets the mail that comes in for this address. If you did not ask for it, do not pass it on.\n",
+            "{} is the code to receive email for {to} at {}. It is valid for {minutes} minutes.\n\n\
+             Anyone who enters it receives the email for this address. If you did not request it, do not share it.\n",
             digits.expose(),
             self.inner.public_url
         );

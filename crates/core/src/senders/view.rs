@@ -26,7 +26,7 @@ pub struct SenderView {
     pub name: String,
     /// Its phone number in E.164; `""` if it has none.
     pub phone_number: String,
-    /// Whether messages that name no sender use it.
+    /// Whether messages without a sender use it.
     pub is_default: bool,
     /// Webhook for its events.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,13 +10,13 @@ use crate::base::patch::{given, nullable};
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateTemplate {
-    /// Its name. To be sent by WhatsApp, it must consist of lower-case letters, digits and underscores.
+    /// Its name. For WhatsApp, only lower-case letters, digits and underscores.
     #[schema(min_length = 1, max_length = 512, example = "order_shipped")]
     pub name: String,
     /// Its language. Name and language together are unique.
     #[schema(min_length = 2, max_length = 16, example = "en_US")]
     pub language: String,
-    /// Text for channels that have none of their own. Variables are `{{1}}`, `{{2}}` … or `{{name}}`.
+    /// Text for channels without a separate text. Variables are `{{1}}`, `{{2}}` … or `{{name}}`.
     #[schema(min_length = 1, max_length = 1024, example = "Hello {{1}}, your order {{2}} is on its way.")]
     pub body: String,
     /// Text for SMS.
@@ -45,7 +45,7 @@ pub struct CreateTemplate {
     #[serde(default)]
     #[schema(min_length = 1, max_length = 60)]
     pub footer: Option<String>,
-    /// Names of all variables of the bodies. Taken from the texts when absent.
+    /// Names of all variables of the bodies. Default: those in the texts.
     #[serde(default)]
     #[schema(max_items = 100, example = json!(["1", "2"]))]
     pub variables: Option<Vec<String>>,
@@ -59,7 +59,7 @@ pub struct CreateTemplate {
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct UpdateTemplate {
-    /// Text for channels that have none of their own.
+    /// Text for channels without a separate text.
     #[serde(deserialize_with = "given")]
     #[schema(min_length = 1, max_length = 1024, nullable = false)]
     pub body: Option<String>,
@@ -126,7 +126,7 @@ impl UpdateTemplate {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SubmitTemplate {
-    /// The sender whose WhatsApp account to submit it with.
+    /// The sender whose WhatsApp account it is submitted with.
     #[schema(min_length = 1, max_length = 64, example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")]
     pub sender_id: String,
     /// Category to submit it with, replacing its own.

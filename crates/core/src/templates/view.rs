@@ -17,7 +17,7 @@ pub struct TemplateView {
     pub name: String,
     /// Its language.
     pub language: String,
-    /// Text for channels that have none of their own.
+    /// Text for channels without a separate text.
     pub body: String,
     /// Text for SMS.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct TemplateView {
     pub status: &'static str,
     /// Version of the content shown here, from 1; incremented by each change.
     pub version: u32,
-    /// The approved version, if any. Messages use it, whatever version is shown here.
+    /// The approved version, if any. Messages use it, even if a newer version is shown here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_version: Option<u32>,
     /// Why WhatsApp rejected it.
@@ -57,10 +57,10 @@ pub struct TemplateView {
     /// The sender that it was submitted for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender_id: Option<SenderId>,
-    /// When it was submitted last.
+    /// When it was last submitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_at: Option<Timestamp>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,

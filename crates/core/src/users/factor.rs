@@ -80,7 +80,7 @@ impl Users<'_> {
     pub async fn begin_factor(&self, who: &SignedIn, current: &Redacted<String>) -> Result<()> {
         self.check_password(who, current).await?;
         if self.has_factor(&who.user)? {
-            return Err(Error::new(ErrorCode::InvalidRequest, "there is a second factor already; switch it off first"));
+            return Err(Error::new(ErrorCode::InvalidRequest, "there is already a second factor; disable it first"));
         }
         let mut secret = [0; 20];
         self.ids().entropy.fill(&mut secret);
@@ -93,7 +93,7 @@ impl Users<'_> {
         let pending = self.factor(&who.user)?.filter(|factor| !factor.confirmed);
         let mut factor = pending.ok_or_else(|| Error::not_found("second factor to confirm"))?;
         let Some(step) = step_of(&decode(&factor.secret), &digits(code), self.ids().clock.now(), 0) else {
-            return Err(Error::field("code", "is not the code that the app shows; are both clocks right?"));
+            return Err(Error::field("code", "is not the code in the app; check that both clocks are right"));
         };
         let codes = self.new_codes(&mut factor);
         (factor.step, factor.confirmed) = (step, true);
@@ -161,7 +161,7 @@ impl Users<'_> {
                 let project = project_of(&mut *tx, user).await?;
                 Change::new("person", "refused_second_step", &user.email).by(&user.email).record_of(&mut *tx, &project).await?;
                 tx.commit().await?;
-                return Err(Error::field("code", "is not a code that is good now"));
+                return Err(Error::field("code", "is not a valid code"));
             }
         };
         self.put_factor(user, Some(&factor), verb).await?;
@@ -204,7 +204,7 @@ impl Users<'_> {
         };
         let mut tx = self.inner.store.begin().await?;
         if !tx.put_factor(user.id, user.factor_version, sealed.as_ref()).await? {
-            return Err(Error::field("code", "was used a moment ago; wait for the next one"));
+            return Err(Error::field("code", "was just used; wait for the next one"));
         }
         if let Some(verb) = verb {
             let project = project_of(&mut *tx, user).await?;

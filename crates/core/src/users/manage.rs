@@ -90,7 +90,10 @@ impl Users<'_> {
         let user = tx.find_user(&email).await?.ok_or_else(|| Error::not_found("person"))?;
         let owners = tx.list_users(user.project).await?.iter().filter(|other| other.role == Role::Owner).count();
         if user.role == Role::Owner && owners == 1 {
-            return Err(Error::new(ErrorCode::InvalidRequest, format!("{email} is the only owner of the project; make another one first")));
+            return Err(Error::new(
+                ErrorCode::InvalidRequest,
+                format!("{email} is the only owner of the project; add another owner first"),
+            ));
         }
         let project = project_of(&mut *tx, &user).await?;
         Change::new("person", "delete", &user.email).from(&shown(&user)).record_of(&mut *tx, &project).await?;

@@ -88,7 +88,7 @@ impl Oidc {
         }
         let client = self.client.clone();
         let found = CoreProviderMetadata::discover_async(self.issuer.clone(), &move |request| fetch(client.clone(), request)).await;
-        let metadata = found.map_err(|error| unreachable("its document", &error))?;
+        let metadata = found.map_err(|error| unreachable("the metadata", &error))?;
         *self.known.lock() = Some((now, metadata.clone()));
         Ok(metadata)
     }
@@ -112,8 +112,8 @@ async fn fetch(client: Client, request: http::Request<Vec<u8>>) -> std::result::
 /// Logs why the provider is unreachable or its response unusable; returns `503 unavailable`.
 fn unreachable(what: &str, error: &dyn std::error::Error) -> Error {
     let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ");
-    tracing::warn!(cause = causes, "the OpenID provider failed to give {what}");
-    Error::unavailable("the provider could not be asked; try again in a minute")
+    tracing::warn!(cause = causes, "failed to get {what} from the OpenID provider");
+    Error::unavailable("the provider could not be reached; try again in a minute")
 }
 
 fn refused(why: impl Into<String>) -> Error {
@@ -154,7 +154,7 @@ impl Users<'_> {
         let oidc = self.oidc()?;
         let is_ours: bool = self.derive_from_seed(seed, b"state").as_bytes().ct_eq(state.as_bytes()).into();
         if seed.len() != 43 || !is_ours {
-            return Err(refused("this sign-in was not begun in this browser, or took too long; begin again"));
+            return Err(refused("this sign-in was not started in this browser, or took too long; start again"));
         }
         let email = self.verified_email(oidc, seed, code).await?;
         let user = match self.inner.store.read().await?.find_user(&email).await? {
@@ -176,12 +176,12 @@ impl Users<'_> {
         let requests = oidc.client.clone();
         let by = move |request| fetch(requests.clone(), request);
         let exchange = client.exchange_code(AuthorizationCode::new(code.to_owned()));
-        let exchange = exchange.map_err(|error| unreachable("a place to exchange codes at", &error))?;
+        let exchange = exchange.map_err(|error| unreachable("a token endpoint", &error))?;
         let exchange = exchange.set_pkce_verifier(PkceCodeVerifier::new(self.derive_from_seed(seed, b"verifier")));
         let tokens = exchange.request_async(&by).await.map_err(|error| {
             let other = unreachable("tokens for a code", &error);
             let is_answer = matches!(error, RequestTokenError::ServerResponse(_));
-            if is_answer { refused("the provider does not take this sign-in any more; begin again") } else { other }
+            if is_answer { refused("the provider no longer accepts this sign-in; start again") } else { other }
         })?;
         let token = tokens.id_token().ok_or_else(|| refused("the provider sent no ID token"))?;
         let nonce = Nonce::new(self.derive_from_seed(seed, b"nonce"));
@@ -189,14 +189,14 @@ impl Users<'_> {
         let verifier = client.id_token_verifier().set_time_fn(move || DateTime::from_timestamp_millis(now).unwrap_or_default());
         let claims = token.claims(&verifier, &nonce).map_err(|error| {
             *oidc.known.lock() = None; // its keys may have been rotated
-            unreachable("an ID token that can be trusted", &error);
-            refused("the provider's word for you cannot be trusted; begin again")
+            unreachable("a valid ID token", &error);
+            refused("the provider's ID token is invalid; start again")
         })?;
         let mut found = (claims.email().cloned(), claims.email_verified());
         if found.0.is_none() {
             // With an access token, the address may be only in the UserInfo response (OpenID Connect Core 1.0 §5.4).
             let asked = client.user_info(tokens.access_token().clone(), Some(claims.subject().clone()));
-            let asked = asked.map_err(|error| unreachable("a place to ask about people at", &error))?;
+            let asked = asked.map_err(|error| unreachable("a UserInfo endpoint", &error))?;
             let info: CoreUserInfoClaims = asked.request_async(&by).await.map_err(|error| unreachable("the email address", &error))?;
             found = (info.email().cloned(), info.email_verified());
         }
@@ -204,8 +204,8 @@ impl Users<'_> {
             (Some(email), Some(true)) => {
                 sign_in_address(&email).map_err(|error| refused(format!("the provider's email address cannot be used: {error}")))
             }
-            (Some(_), _) => Err(refused("the provider does not say that your email address is verified; verify it there")),
-            (None, _) => Err(refused("the provider does not tell your email address; allow it there")),
+            (Some(_), _) => Err(refused("the provider does not report your email address as verified; verify it there")),
+            (None, _) => Err(refused("the provider does not report your email address; allow it there")),
         }
     }
 
@@ -215,9 +215,9 @@ impl Users<'_> {
         let oldest = tx.list_projects().await?.into_iter().next();
         let project = oldest
             .filter(|_| oidc.admits(email))
-            .ok_or_else(|| refused(format!("{email} may not sign in here; ask an owner to add you")))?;
+            .ok_or_else(|| refused(format!("{email} is not allowed to sign in here; ask an owner to add you")))?;
         if !tx.has_users().await? {
-            return Err(refused("nobody owns this server yet; open the link that it printed when it started"));
+            return Err(refused("this server has no owner yet; open the link that it printed when it started"));
         }
         // A random password: until an owner or the operator sets one, only the provider can sign this person in.
         let mut random = [0; 32];
@@ -232,7 +232,7 @@ impl Users<'_> {
         }
         drop(tx);
         let found = self.inner.store.read().await?.find_user(email).await?;
-        found.ok_or_else(|| Error::unavailable("this person was added or removed a moment ago; try again"))
+        found.ok_or_else(|| Error::unavailable("this person was just added or removed; try again"))
     }
 
     /// Returns the redirect URL of this installation.

@@ -13,7 +13,7 @@ use super::Webhooks;
 use super::{changed, sign};
 use crate::base::{Caller, Change, Core, UseCase, parse_id};
 
-/// The webhook of an environment, for events that belong to no sender.
+/// The webhook of an environment, for events without a sender.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PutWebhook {
@@ -168,7 +168,7 @@ impl Webhooks<'_> {
         if let Some(sender) = sender {
             tx.find_senders(tenant, &[sender]).await?.pop().ok_or_else(|| Error::not_found("sender"))?;
         }
-        let none = || Error::new(ErrorCode::InvalidRequest, "there is no webhook to sign for; set its URL first");
+        let none = || Error::new(ErrorCode::InvalidRequest, "there is no webhook; set its URL first");
         let mut webhook = tx.find_webhook(tenant, sender).await?.ok_or_else(none)?;
         let previous = if expire == ExpireOld::InADay { self.current_secret(tenant, &webhook) } else { None };
         let secrets = Secrets { current: self.new_secret(), previous };

@@ -42,9 +42,9 @@ pub struct DeliveryView {
     /// Its status.
     #[schema(value_type = DeliveryStatus)]
     pub status: &'static str,
-    /// The newest tries, oldest first.
+    /// The newest attempts, oldest first.
     pub attempts: Vec<DeliveryAttemptView>,
-    /// Time of the next try.
+    /// Time of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
     /// When the event happened.
@@ -53,7 +53,7 @@ pub struct DeliveryView {
     pub updated_at: Timestamp,
 }
 
-/// One try of a delivery.
+/// One attempt of a delivery.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = WebhookDeliveryAttempt)]
@@ -205,7 +205,7 @@ impl Webhooks<'_> {
         let Some(delivery) = tx.find_delivery(caller.tenant, id).await? else { return Err(Error::not_found("delivery")) };
         let webhook = tx.find_webhook(caller.tenant, delivery.sender).await?;
         if !webhook.is_some_and(|w| w.active) {
-            return Err(Error::wrong_state("the webhook that it was for is not active", "inactive", &["active"]));
+            return Err(Error::wrong_state("the webhook of this delivery is not active", "inactive", &["active"]));
         }
         tx.replay_delivery(caller.tenant, id, self.ids().clock.now()).await?;
         Change::new("delivery", "replay", id).record(&mut *tx, caller.tenant).await?;

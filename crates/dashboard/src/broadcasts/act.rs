@@ -44,7 +44,7 @@ async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<The
     match form.get("do").as_str() {
         "send" => drop(broadcasts.send(caller, id, SendBroadcast { scheduled_at: parse_time(&form.get("at"))? }).await?),
         "schedule" => {
-            let scheduled_at = parse_time(&form.get("at"))?.ok_or_else(|| Error::field("at", "is empty; must be when to send"))?;
+            let scheduled_at = parse_time(&form.get("at"))?.ok_or_else(|| Error::field("at", "is empty; must be the time to send at"))?;
             broadcasts.schedule(caller, id, ScheduleBroadcast { scheduled_at }).await?;
         }
         "pause" => drop(broadcasts.pause(caller, id).await?),
@@ -64,7 +64,7 @@ async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<The
             let selected = broadcasts.select_contacts(caller, id, selection(form)?).await?;
             return Ok(Then::Here(Box::new(Said { selected: Some(selected), ..Said::default() })));
         }
-        _ => return Err(Error::field("do", "is not something that can be done with a broadcast")),
+        _ => return Err(Error::field("do", "is not an action of a broadcast")),
     }
     Ok(Then::Page(path))
 }
@@ -74,7 +74,7 @@ fn selection(form: &Form) -> Result<SelectContacts> {
     let countries = countries.split(',').map(|code| code.trim().to_uppercase()).filter(|code| !code.is_empty()).collect();
     let channel = match form.get("channel").as_str() {
         "" => None,
-        name => Some(Channel::parse(name).ok_or_else(|| Error::field("channel", format!("{name:?} is no channel")))?),
+        name => Some(Channel::parse(name).ok_or_else(|| Error::field("channel", format!("{name:?} is not a channel")))?),
     };
     Ok(SelectContacts { countries, channel, ..SelectContacts::default() })
 }

@@ -144,7 +144,7 @@ pub(crate) async fn short(part: &mut Part<'_>) -> Result<String> {
 }
 
 pub(crate) fn broken(error: axum::extract::multipart::MultipartError) -> Error {
-    Error::field("file", format!("broke off: {}", error.body_text()))
+    Error::field("file", format!("was interrupted: {}", error.body_text()))
 }
 
 fn format(name: &str) -> ImportFormat {

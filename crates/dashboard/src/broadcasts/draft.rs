@@ -60,17 +60,17 @@ fn from_file(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
                 div class="field" {
                     label for="file" { "File" }
                     input class="in" id="file" name="file" type="file" accept=".csv,.tsv,.txt,.ndjson,.jsonl" required aria-describedby="file-hint";
-                    p class="hint" id="file-hint" { "CSV with a head line. A column named phone, email or recipient says who; other columns fill the {{variables}} of their name. Above 50 MB use nuncio broadcasts import." }
+                    p class="hint" id="file-hint" { "CSV with a header row. A column named phone, email or recipient has the recipients; other columns fill the {{variables}} of the same name. Above 50 MB use nuncio broadcasts import." }
                 }
                 details {
                     summary { "Other names, national numbers" }
-                    (plain("recipient", "Column of the recipient", "If it has another name.").show(&Faults::default()))
-                    (plain("columns", "Columns and their variables", "Such as nombre:name,notas: — a column without a variable is left out.").show(&Faults::default()))
-                    (plain("countries", "Countries of national numbers", "ES reads 600 111 222 as +34600111222.").show(&Faults::default()))
+                    (plain("recipient", "Column of the recipient", "If it has a different name.").show(&Faults::default()))
+                    (plain("columns", "Columns and their variables", "Such as nombre:name,notas: — a column without a variable is ignored.").show(&Faults::default()))
+                    (plain("countries", "Countries of national numbers", "With ES, 600 111 222 means +34600111222.").show(&Faults::default()))
                 }
                 div class="row" {
                     button class="btn" { "Add recipients" }
-                    button class="btn quiet" formaction={ "/broadcasts/" (broadcast.id) "/columns" } { "Look at its columns first" }
+                    button class="btn quiet" formaction={ "/broadcasts/" (broadcast.id) "/columns" } { "Preview its columns" }
                 }
             }
         }
@@ -81,18 +81,18 @@ fn from_file(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
 fn mapping(previewed: &ImportPreview) -> Markup {
     html! {
         section class="panel" role="status" {
-            header { h2 { "The columns of your file" } span class="faint" { "Nothing was added yet." } }
+            header { h2 { "The columns of your file" } span class="faint" { "Nothing has been added yet." } }
             @if !previewed.missing.is_empty() {
                 div class="body" {
                     div class="note warn" {
                         (icon("alert"))
-                        div { b { "No column fills " @for (at, name) in previewed.missing.iter().enumerate() { @if at > 0 { ", " } code { "{{" (name) "}}" } } "." } p { "Name the column under Other names, such as nombre:name, or take the variable out of the text." } }
+                        div { b { "No column fills " @for (at, name) in previewed.missing.iter().enumerate() { @if at > 0 { ", " } code { "{{" (name) "}}" } } "." } p { "Assign a column under Other names, such as nombre:name, or remove the variable from the text." } }
                     }
                 }
             }
             table class="fix" {
-                caption class="sr" { "Columns, and what they become" }
-                thead { tr { th scope="col" { "Column" } th scope="col" { "Becomes" } th scope="col" { "First values" } } }
+                caption class="sr" { "Columns and their use" }
+                thead { tr { th scope="col" { "Column" } th scope="col" { "Used as" } th scope="col" { "First values" } } }
                 tbody {
                     @for column in &previewed.columns {
                         tr {
@@ -100,14 +100,14 @@ fn mapping(previewed: &ImportPreview) -> Markup {
                             td { @match &column.becomes {
                                 ColumnUse::Recipient => { (state("ok", "Recipient")) },
                                 ColumnUse::Variable(name) => { code { "{{" (name) "}}" } },
-                                ColumnUse::LeftOut => { (state("stop", "Left out")) },
+                                ColumnUse::LeftOut => { (state("stop", "Ignored")) },
                             } }
                             td { span class="clip soft" { (words(&column.values.join(", "))) } }
                         }
                     }
                 }
             }
-            footer { span class="soft" { "Choose the file once more below and press Add recipients." } }
+            footer { span class="soft" { "Choose the file again below and press Add recipients." } }
         }
     }
 }
@@ -122,8 +122,8 @@ fn from_contacts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
             header { h2 { "Recipients from your contacts" } }
             form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
                 (form_key(who))
-                div class="field" { (select("channel", "Who can be reached by", &channels(("", "Any channel")), "", true)) }
-                (plain("ofCountries", "Of these countries", "Such as ES,MX.").show(&Faults::default()))
+                div class="field" { (select("channel", "Reachable by", &channels(("", "Any channel")), "", true)) }
+                (plain("ofCountries", "In these countries", "Such as ES,MX.").show(&Faults::default()))
                 div class="row" { button class="btn" name="do" value="select" { "Add contacts" } }
             }
         }
@@ -136,12 +136,12 @@ fn rows(imported: &ImportedContacts) -> Markup {
         section class="panel" role="status" {
             header { h2 { (figure(imported.added)) " of " (figure(imported.rows)) " rows added" } }
             div class="body" {
-                p class="soft" { (figure(imported.duplicates)) " were there already, " (figure(imported.invalid)) " are wrong, " (figure(imported.suppressed)) " recipients do not want to be contacted and are skipped." }
+                p class="soft" { (figure(imported.duplicates)) " are already recipients, " (figure(imported.invalid)) " are invalid, " (figure(imported.suppressed)) " recipients are suppressed and will be skipped." }
             }
             @if !imported.errors.is_empty() {
                 table class="fix" {
-                    caption class="sr" { "Rows that are wrong" }
-                    thead { tr { th scope="col" class="num w1" { "Line" } th scope="col" { "What is wrong" } } }
+                    caption class="sr" { "Invalid rows" }
+                    thead { tr { th scope="col" class="num w1" { "Line" } th scope="col" { "Error" } } }
                     tbody { @for row in imported.errors.iter().take(SHOWN) { tr { td class="num" { (row.line) } td { (words(&row.reason)) } } } }
                 }
             }
@@ -155,7 +155,7 @@ fn matched(selected: &SelectedContacts) -> Markup {
             (icon("check"))
             div {
                 b { (figure(selected.added)) " contacts added." }
-                p { (figure(selected.matched)) " matched; " (figure(selected.duplicates)) " were there already, " (figure(selected.unreachable)) " have no address for this channel, " (figure(selected.suppressed)) " do not want to be contacted." }
+                p { (figure(selected.matched)) " matched; " (figure(selected.duplicates)) " are already recipients, " (figure(selected.unreachable)) " have no address for this channel, " (figure(selected.suppressed)) " are suppressed." }
             }
         }
     }
@@ -164,13 +164,13 @@ fn matched(selected: &SelectedContacts) -> Markup {
 fn shown(preview: &Result<BroadcastPreview>) -> Markup {
     html! {
         section class="panel" {
-            header { h2 { "What the first recipient gets" } }
+            header { h2 { "Message to the first recipient" } }
             div class="body" {
                 @match preview {
                     Ok(preview) => {
                         @if let Some(subject) = &preview.subject { p { b { (words(subject)) } } }
                         @if let Some(text) = &preview.text { div class="bub" dir="auto" { (text) } }
-                        p class="soft" { "By " (channel(&preview.plan.channel)) @if let Some(segments) = preview.plan.segments { ", " (segments) @if segments == 1 { " part" } @else { " parts" } } "." }
+                        p class="soft" { "By " (channel(&preview.plan.channel)) @if let Some(segments) = preview.plan.segments { ", " (segments) @if segments == 1 { " segment" } @else { " segments" } } "." }
                     }
                     Err(error) => (missing(error)),
                 }
@@ -185,17 +185,17 @@ fn missing(error: &Error) -> Markup {
 
 fn costs(id: &str, estimate: Option<&BroadcastEstimate>) -> Markup {
     let Some(estimate) = estimate else {
-        return looked_up_on_request("What it takes", id, "The estimate looks at every recipient, which takes a moment.", "Estimate");
+        return looked_up_on_request("Estimate", id, "The estimate evaluates every recipient, which takes a moment.", "Estimate");
     };
     html! {
         section class="panel" {
-            header { h2 { "What it takes" } }
+            header { h2 { "Estimate" } }
             div class="body" {
                 dl class="facts" {
                     dt { "Recipients" } dd { (figure(estimate.recipients)) }
-                    @if estimate.suppressed > 0 { dt { "Skipped" } dd { (figure(estimate.suppressed)) " do not want to be contacted" } }
+                    @if estimate.suppressed > 0 { dt { "Skipped" } dd { (figure(estimate.suppressed)) " are suppressed" } }
                     @for each in &estimate.channels {
-                        dt { (channel(each.channel)) } dd { (figure(each.recipients)) @if let Some(segments) = each.segments { ", " (figure(segments)) " parts" } }
+                        dt { (channel(each.channel)) } dd { (figure(each.recipients)) @if let Some(segments) = each.segments { ", " (figure(segments)) " segments" } }
                     }
                     @for each in &estimate.unsendable { dt { "Cannot be sent" } dd { (figure(each.recipients)) ": " (each.reason) } }
                     @if let Some(seconds) = estimate.duration_seconds { dt { "Duration" } dd { "about " (duration(seconds)) } }
@@ -231,7 +231,7 @@ fn try_out(who: &SignedIn, id: &str, said: &Said) -> Markup {
     let to = Field {
         name: "to",
         label: "To",
-        hint: "You get what the first recipient would.",
+        hint: "You get the message of the first recipient.",
         kind: "text",
         value: &said.to,
         autocomplete: "off",
@@ -254,7 +254,7 @@ fn send(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
     let at = Field {
         name: "at",
         label: "When (UTC)",
-        hint: "At once if it is empty.",
+        hint: "Empty: now.",
         kind: "datetime-local",
         value: &said.at,
         autocomplete: "off",
@@ -265,12 +265,12 @@ fn send(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
             header { h2 { "Send it" } }
             form class="body" method="post" action=(action) {
                 (form_key(who))
-                p class="soft" { "It is reviewed first, by rules on this server. What the review refuses does not go out." }
+                p class="soft" { "It is reviewed first, by rules on this server. If the review rejects it, it is not sent." }
                 (at.show(&said.faults))
                 div class="row" { button class="btn go" name="do" value="send" { "Review and send to " (count(broadcast.total_contacts)) } }
             }
             footer {
-                (ask_first("delete", "Delete the draft", "Delete this draft?", "It was not sent to anybody. Its recipients are forgotten with it.", &action,
+                (ask_first("delete", "Delete the draft", "Delete this draft?", "It was not sent. Its recipients are deleted too.", &action,
                     html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
             }
         }

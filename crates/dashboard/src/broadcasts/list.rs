@@ -30,7 +30,7 @@ async fn broadcasts(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> 
         (head(None, html! { "Broadcasts" }, html! { "One content for many recipients" }, html! { @if !broadcasts.is_empty() { (begin()) } }))
         section class="panel" aria-label="List" {
             @if broadcasts.is_empty() {
-                (empty("cast", "No broadcasts yet", "Write once, add recipients from a file or from your contacts, and see what it costs before it goes out.", begin()))
+                (empty("cast", "No broadcasts yet", "Write once, add recipients from a file or from your contacts, and see the cost before you send.", begin()))
             } @else {
                 table class="rows fix" {
                     caption class="sr" { "Broadcasts, newest first" }

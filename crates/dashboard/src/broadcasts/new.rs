@@ -18,7 +18,7 @@ use crate::messages::new::once;
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Signed, form, lead_to, refuse};
 
-const CHANNELS: [(&str, &str); 7] = channels(("smart", "Let nuncio choose for each"));
+const CHANNELS: [(&str, &str); 7] = channels(("smart", "Chosen for each recipient"));
 
 /// The form as entered; redisplayed after an error.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl Typed {
             }
         }
         // The form offers only valid channels.
-        serde_json::from_value(command).map_err(|_| Error::field("channel", format!("{:?} is no channel", self.channel)))
+        serde_json::from_value(command).map_err(|_| Error::field("channel", format!("{:?} is not a channel", self.channel)))
     }
 }
 
@@ -96,13 +96,13 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Typed, faul
     let field = |name, label, hint, kind, value, required| Field { name, label, hint, kind, value, autocomplete: "off", required };
     let chosen = if typed.channel.is_empty() { "smart" } else { &typed.channel };
     let content = html! {
-        (head(Some(("/broadcasts", "Broadcasts")), html! { "New broadcast" }, html! { "This makes a draft. Recipients come next, and nothing goes out before you say so." }, html! {}))
+        (head(Some(("/broadcasts", "Broadcasts")), html! { "New broadcast" }, html! { "This creates a draft. Next, add recipients. Nothing is sent until you send it." }, html! {}))
         form class="panel" method="post" action="/broadcasts/new" {
             (form_key(who))
             input type="hidden" name="once" value=(typed.once);
             div class="body" {
                 (faults.summary())
-                (field("name", "Name", "For you; recipients do not see it.", "text", &typed.name, true).show(faults))
+                (field("name", "Name", "Not visible to recipients.", "text", &typed.name, true).show(faults))
                 div class="fields" {
                     div class="field" { (select("channel", "Channel", &CHANNELS, chosen, true)) }
                     div class="field" { (select("sender", "From", &options, &typed.sender, true)) }
@@ -110,18 +110,18 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Typed, faul
                 @if !templates.is_empty() {
                     div class="field" {
                         (select("template", "Template", &with, &typed.template, true))
-                        p class="hint" { "Its variables are filled from the columns of your file. The text stays empty then." }
+                        p class="hint" { "Its variables are filled from the columns of your file. Leave the text empty." }
                     }
                 }
-                (field("text", "Text", "{{name}} stands for a column of your file. Say how to stop, such as: Reply STOP.", "textarea", &typed.text, false).show(faults))
+                (field("text", "Text", "{{name}} stands for a column of your file. Include a way to opt out, such as: Reply STOP.", "textarea", &typed.text, false).show(faults))
                 details {
-                    summary { "For emails, and links" }
-                    (field("emailSubject", "Subject", "Emails need one.", "text", &typed.subject, false).show(faults))
-                    (field("emailHtmlBody", "HTML", "Sent beside the text.", "textarea", &typed.html, false).show(faults))
-                    label class="check" { input type="checkbox" name="links" checked[typed.links]; "Count who opens links. They lead over this server then." }
+                    summary { "Email and links" }
+                    (field("emailSubject", "Subject", "Required for email.", "text", &typed.subject, false).show(faults))
+                    (field("emailHtmlBody", "HTML", "Sent in addition to the text.", "textarea", &typed.html, false).show(faults))
+                    label class="check" { input type="checkbox" name="links" checked[typed.links]; "Count clicks on links, which then redirect through this server." }
                 }
             }
-            footer { button class="btn go push" { "Make the draft" } }
+            footer { button class="btn go push" { "Create the draft" } }
         }
     };
     framed(status, who, "/broadcasts", "New broadcast", &content)

@@ -32,8 +32,8 @@ fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
         number => format!("{number} broadcasts to decide"),
     };
     html! {
-        (head(None, html! { (title) }, html! { "The automated review refused them, and their authors ask a person." }, html! {}))
-        @if waiting.is_empty() { section class="panel" { (empty("check", "Nothing to decide", "A refused broadcast whose author asks for a person waits here.", html! {})) } }
+        (head(None, html! { (title) }, html! { "The automated review rejected them, and their authors request a human review." }, html! {}))
+        @if waiting.is_empty() { section class="panel" { (empty("check", "Nothing to decide", "Rejected broadcasts whose authors request a human review appear here.", html! {})) } }
         div class="stack" {
             @for broadcast in waiting {
                 article class="panel" aria-labelledby=(broadcast.id) {
@@ -41,7 +41,7 @@ fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
                     div class="body" {
                         @let review = broadcast.review_result.as_ref();
                         div class="letter" dir="auto" { (marked(broadcast.text.as_deref().unwrap_or_default(), review.map_or(&[][..], |review| &review.flagged_content))) }
-                        @if let Some(review) = review { p class="soft" { b { (format!("{:.2}", review.score)) } " of 1 safe: " (review.reasoning) } }
+                        @if let Some(review) = review { p class="soft" { b { (format!("{:.2}", review.score)) } " of 1: " (review.reasoning) } }
                     }
                     footer {
                         form class="row grow" method="post" action={ "/reviews/" (broadcast.id) } {
@@ -49,7 +49,7 @@ fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
                             label class="sr" for={ "why-" (broadcast.id) } { "Reason, seen by the author" }
                             input class="in" id={ "why-" (broadcast.id) } name="why" placeholder="Reason, seen by the author";
                             button class="btn go" name="do" value="approve" { "Approve, send to " (count(broadcast.total_contacts)) }
-                            button class="btn bad" name="do" value="refuse" { "Refuse for good" }
+                            button class="btn bad" name="do" value="refuse" { "Reject permanently" }
                         }
                     }
                 }
@@ -69,7 +69,7 @@ pub(crate) async fn decide(State(app): State<App>, Signed(who): Signed, Path(id)
         (Ok(()), verb @ ("approve" | "refuse")) => {
             app.core.broadcasts().decide_review(who.caller.tenant, &id, verb == "approve", reason.as_deref()).await.map(drop)
         }
-        (Ok(()), _) => Err(Error::field("do", "is approve or refuse")),
+        (Ok(()), _) => Err(Error::field("do", "must be approve or refuse")),
     };
     match done {
         Ok(()) => lead_to("/reviews"),

@@ -44,12 +44,12 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
     let line = html! { (broadcast_state(broadcast.status)) @if let Some(at) = broadcast.started_at { " since " (time(at)) } " · " (channel(broadcast.channel)) };
     let content = html! {
         (head(Some(("/broadcasts", "Broadcasts")), words(&broadcast.name), line, acts(who, &broadcast)))
-        @if let Some(reason) = &broadcast.halted_reason { (notice("It was paused by itself.", reason)) }
+        @if let Some(reason) = &broadcast.halted_reason { (notice("It was paused automatically.", reason)) }
         @if draft.is_none() { (progress_panel(&broadcast, &progress)) }
         @if let Some(draft) = &draft { (draft) }
         @if draft.is_some() { (text(&broadcast)) } @else { div class="cols even" { (text(&broadcast)) (review(&broadcast)) (sums(&broadcast)) } }
         @if let Some(statistics) = &statistics { (outcome(&broadcast, statistics)) }
-        @if begun && !inline { (looked_up_on_request("How it went", id, "By channel, country, reason of failure and link: it looks at every recipient, which takes a moment.", "Show")) }
+        @if begun && !inline { (looked_up_on_request("Statistics", id, "By channel, country, failure reason and link. Reads every recipient, which takes a moment.", "Show")) }
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&broadcast.id.to_string())) } }
     };
     let moves = matches!(broadcast.status, "sending" | "pending_review" | "scheduled");
@@ -68,16 +68,16 @@ fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
     html! {
         @if matches!(broadcast.status, "sending" | "scheduled") { (button("pause", "Pause", false)) }
         @if broadcast.status == "paused" { (button("resume", "Resume", true)) }
-        @if broadcast.status == "rejected" { (button("escalate", "Ask a person to decide", false)) }
+        @if broadcast.status == "rejected" { (button("escalate", "Request human review", false)) }
         @if matches!(broadcast.status, "sending" | "scheduled" | "paused" | "pending_review" | "escalated") {
-            (ask_first("cancel", "Cancel", "Cancel this broadcast?", &format!("{} recipients have not got it and will not. This cannot be undone.", count(broadcast.pending_count)),
+            (ask_first("cancel", "Cancel", "Cancel this broadcast?", &format!("{} recipients will not receive it. This cannot be undone.", count(broadcast.pending_count)),
                 &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
         }
         @if broadcast.started_at.is_some() {
             a class="btn" href={ "/messages?broadcast=" (broadcast.id) } { "Messages" }
             a class="btn" href={ "/broadcasts/" (broadcast.id) "/results.csv" } { "Results as CSV" }
         }
-        (button("clone", "Make another like it", false))
+        (button("clone", "Duplicate", false))
     }
 }
 
@@ -101,7 +101,7 @@ fn progress_panel(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Ma
         html! { div { dt { (state(shape, word)) } dd { (count(number)) } dd { (format!("{:.1} %", number as f64 / total * 100.0)) } } }
     };
     let label = format!(
-        "{} delivered, {} on the way, {} failed, {} skipped, {} waiting",
+        "{} delivered, {} in flight, {} failed, {} skipped, {} waiting",
         progress.delivered, progress.sending, progress.failed, progress.skipped, progress.pending
     );
     html! {
@@ -111,8 +111,8 @@ fn progress_panel(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Ma
                     b class="h" { (progress.percent_complete) " % done" }
                     span class="soft" {
                         (count(broadcast.total_contacts)) " recipients"
-                        @if let Some(rate) = progress.recipients_per_second { ", " (rate) " a second" }
-                        @if let Some(at) = progress.estimated_completion_at { ", through at about " (time(at)) }
+                        @if let Some(rate) = progress.recipients_per_second { ", " (rate) " per second" }
+                        @if let Some(at) = progress.estimated_completion_at { ", completed at about " (time(at)) }
                     }
                 }
                 svg class="meter big" role="img" aria-label=(label) {
@@ -126,7 +126,7 @@ fn progress_panel(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Ma
             }
             dl class="figs" {
                 (part("ok", "Delivered", progress.delivered))
-                (part("move", "On the way", progress.sending))
+                (part("move", "In flight", progress.sending))
                 (part("", "Waiting", progress.pending))
                 (part("bad", "Failed", progress.failed))
                 (part("stop", "Skipped", progress.skipped))
@@ -143,7 +143,7 @@ fn text(broadcast: &BroadcastView) -> Markup {
             div class="body" {
                 @if let Some(subject) = &broadcast.email_subject { p { b { (words(subject)) } } }
                 @if let Some(text) = &broadcast.text { div class="letter" dir="auto" { (marked(text, flagged)) } }
-                @else { p class="soft" { "Made from a template, or without text." } }
+                @else { p class="soft" { "Uses a template, or has no text." } }
             }
         }
     }
@@ -174,7 +174,7 @@ fn review(broadcast: &BroadcastView) -> Markup {
             div class="body" {
                 @match &broadcast.review_result {
                     Some(review) => {
-                        p { b { (format!("{:.2}", review.score)) } " of 1 safe" @if !review.categories.is_empty() { ": " (review.categories.join(", ")) } }
+                        p { b { (format!("{:.2}", review.score)) } " of 1" @if !review.categories.is_empty() { ": " (review.categories.join(", ")) } }
                         p class="soft" { (review.reasoning) }
                     }
                     None => { p class="soft" { "It is reviewed when it is sent." } }
@@ -191,7 +191,7 @@ fn sums(broadcast: &BroadcastView) -> Markup {
             div class="body" {
                 dl class="facts" {
                     dt { "Expected" } dd { (money(broadcast.estimated_cost)) }
-                    dt { "Set aside" } dd { (money(Some(broadcast.reserved_amount))) }
+                    dt { "Reserved" } dd { (money(Some(broadcast.reserved_amount))) }
                     dt class="sum" { "Spent" } dd class="sum" { (money(Some(broadcast.actual_cost))) }
                 }
             }
@@ -209,7 +209,7 @@ fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Marku
             (counted("By country", "Country", &countries))
             @if !statistics.failures.is_empty() {
                 section class="panel" {
-                    header { h2 { "Why some failed" } }
+                    header { h2 { "Failures" } }
                     table class="fix" {
                         caption class="sr" { "Failures by reason" }
                         thead { tr { th scope="col" { "Reason" } th scope="col" class="num w2" { "Recipients" } } }
@@ -228,7 +228,7 @@ fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Marku
                 section class="panel" {
                     header { h2 { "Links" } }
                     table class="fix" {
-                        caption class="sr" { "Links that were opened" }
+                        caption class="sr" { "Opened links" }
                         thead { tr { th scope="col" { "Address" } th scope="col" class="num w2" { "Recipients" } th scope="col" class="num w2" { "Clicks" } } }
                         tbody { @for link in &statistics.links { tr { td { span class="clip" { (link.url) } } td class="num" { (figure(link.recipients)) } td class="num" { (figure(link.clicks)) } } } }
                     }

@@ -37,7 +37,7 @@ pub(super) fn form(who: &SignedIn) -> Markup {
     let countries = Field {
         name: "countries",
         label: "Countries of national numbers",
-        hint: "ES reads 600 111 222 as +34600111222.",
+        hint: "With ES, 600 111 222 means +34600111222.",
         kind: "text",
         value: "",
         autocomplete: "off",
@@ -52,7 +52,7 @@ pub(super) fn form(who: &SignedIn) -> Markup {
                 div class="field" {
                     label for="file" { "CSV file" }
                     input class="in" id="file" name="file" type="file" accept=".csv,.tsv,.txt" required aria-describedby="file-hint";
-                    p class="hint" id="file-hint" { "The first line names the columns: name, phone, email, whatsapp, telegram, instagram. Others become metadata. At most " (figure(ROWS as u64)) " rows. Nobody gets a message." }
+                    p class="hint" id="file-hint" { "The first line names the columns: name, phone, email, whatsapp, telegram, instagram. Others become metadata. At most " (figure(ROWS as u64)) " rows. No messages are sent." }
                 }
                 div class="row" { button class="btn" { "Add people" } }
             }

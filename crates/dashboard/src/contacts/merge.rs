@@ -24,18 +24,18 @@ pub(crate) async fn compare(State(app): State<App>, Signed(who): Signed, Path(id
 fn content(who: &SignedIn, preview: &MergePreview) -> Markup {
     let (target, source) = (&preview.target, &preview.source);
     html! {
-        (head(Some(("/contacts", "Contacts")), html! { "Are they one person?" }, html! { "Messages, opt-outs and figures of both go on with the one that stays." }, html! {
-            a class="btn" href={ "/contacts/" (source.id) "/merge?with=" (target.id) } { "The other way round" }
+        (head(Some(("/contacts", "Contacts")), html! { "Are they one person?" }, html! { "The remaining contact gets the messages, opt-outs and metrics of both." }, html! {
+            a class="btn" href={ "/contacts/" (source.id) "/merge?with=" (target.id) } { "Swap" }
         }))
         div class="cols even" {
-            (person("Stays", target))
-            (person("Goes", source))
-            (person("Afterwards", &preview.merged))
+            (person("Remains", target))
+            (person("Is merged", source))
+            (person("Result", &preview.merged))
             section class="panel" {
                 form class="body" method="post" action={ "/contacts/" (target.id) "/merge" } {
                     (form_key(who))
                     input type="hidden" name="with" value=(source.id);
-                    p class="soft" { "This cannot be undone. The id of the one that goes leads to the one that stays." }
+                    p class="soft" { "This cannot be undone. The id of the merged contact then refers to the remaining one." }
                     div class="row" {
                         button class="btn go" { "Merge them" }
                         a class="btn" href={ "/contacts/" (target.id) } { "Keep both" }

@@ -56,8 +56,8 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, impor
                 button class="btn" { "Filter" }
             }
             @if contacts.is_empty() {
-                @if sought.is_some() { (empty("search", "Nothing matches", "Nobody has this name, number or address.", html! { a class="btn" href="/contacts" { "Clear the filter" } })) }
-                @else { (empty("person", "No contacts yet", "Whoever you write to, and whoever writes to you, shows here. A person keeps all their addresses.", html! {})) }
+                @if sought.is_some() { (empty("search", "Nothing matches", "No contact has this name, number or address.", html! { a class="btn" href="/contacts" { "Clear the filter" } })) }
+                @else { (empty("person", "No contacts yet", "People you write to, and people who write to you, appear here. A contact has all addresses of a person.", html! {})) }
             } @else {
                 table class="rows fix" {
                     caption class="sr" { "Contacts, newest first" }
@@ -65,7 +65,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, impor
                     tbody {
                         @for contact in &contacts {
                             tr {
-                                td { a class="to clip" href={ "/contacts/" (contact.id) } { (words(&name(contact))) @if contact.suggested_merge_with.is_some() { " " span class="tag" { "maybe twice" } } } }
+                                td { a class="to clip" href={ "/contacts/" (contact.id) } { (words(&name(contact))) @if contact.suggested_merge_with.is_some() { " " span class="tag" { "possible duplicate" } } } }
                                 td class="w" { (contact.available_channels.iter().map(|name| channel(name)).collect::<Vec<_>>().join(", ")) }
                                 td class="w" { (contact.country_code.as_deref().unwrap_or("–")) }
                                 td class="num" { (time(contact.created_at)) }
@@ -85,11 +85,11 @@ fn rows(imported: &ImportedPeople) -> Markup {
     html! {
         section class="panel" role="status" {
             header { h2 { (figure(imported.added as u64)) " of " (figure(imported.rows as u64)) " people are new" } }
-            div class="body" { p class="soft" { "Known by an address: " (figure(imported.known as u64)) ". Wrong rows: " (figure(imported.errors.len() as u64)) "." } }
+            div class="body" { p class="soft" { "Already known: " (figure(imported.known as u64)) ". Invalid rows: " (figure(imported.errors.len() as u64)) "." } }
             @if !imported.errors.is_empty() {
                 table class="fix" {
-                    caption class="sr" { "Rows that are wrong" }
-                    thead { tr { th scope="col" class="num w1" { "Line" } th scope="col" { "What is wrong" } } }
+                    caption class="sr" { "Invalid rows" }
+                    thead { tr { th scope="col" class="num w1" { "Line" } th scope="col" { "Error" } } }
                     tbody { @for (line, reason) in imported.errors.iter().take(SHOWN) { tr { td class="num" { (line) } td { (words(reason)) } } } }
                 }
             }

@@ -37,7 +37,7 @@ async fn person(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)>
         div class="aside" {
             section class="panel" {
                 header { h2 { "Messages" } }
-                @if messages.is_empty() { (empty("msg", "No messages", "Nothing was sent to this person, and nothing came.", html! {})) } @else { (table(&messages)) }
+                @if messages.is_empty() { (empty("msg", "No messages", "No messages to or from this person.", html! {})) } @else { (table(&messages)) }
             }
             div class="stack" {
                 section class="panel" {
@@ -111,7 +111,7 @@ fn consent(who: &SignedIn, contact: &ContactView, opt_outs: &[SuppressionView]) 
                             }
                         }
                         @for one in &of {
-                            (ask_first(&one.id.to_string(), "Contact again", &format!("Contact {identifier} again?"), "Messages to this address go out again. Do this only if they asked for it.",
+                            (ask_first(&one.id.to_string(), "Contact again", &format!("Contact {identifier} again?"), "Messages to this address will be sent again. Do this only if they asked for it.",
                                 &format!("/suppressions/{}", one.id), form_key(who)))
                         }
                     }
@@ -126,7 +126,7 @@ fn suggestion(who: &SignedIn, contact: &ContactView, other: &str) -> Markup {
     html! {
         div class="note" {
             (icon("person"))
-            div { b { "There may be a second contact of the same person." } p { "They have the same name, or one has the other\u{2019}s address in its metadata." } }
+            div { b { "There might be a second contact of the same person." } p { "They have the same name, or one has the other\u{2019}s address in its metadata." } }
             form class="row" method="post" action={ "/contacts/" (contact.id) } {
                 (form_key(who))
                 a class="btn" href={ "/contacts/" (contact.id) "/merge?with=" (other) } { "Compare" }
@@ -151,7 +151,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
             let command = CreateSuppression { identifier: form.get("identifier"), channel, sender_id: None, reason: None };
             app.core.suppressions().create(&who.caller, command, None).await.map(drop)
         }
-        _ => Err(Error::field("do", "is not something that can be done with a contact")),
+        _ => Err(Error::field("do", "is not an action of a contact")),
     };
     match done {
         Ok(()) => lead_to(&page),

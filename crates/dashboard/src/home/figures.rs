@@ -62,10 +62,10 @@ fn sums(total: &Traffic) -> Markup {
     let (half, most) = (within(total, 50), within(total, 95));
     html! {
         dl class="figs" {
-            (figure("Sent", html! { (count(total.sent)) }, "messages that a provider took".to_owned()))
-            (figure("Arrived", html! { (rate(total)) }, format!("{} of those with a known end", count(total.delivered))))
-            (figure("Time to arrive", html! { (half) }, if total.delivered > 0 { format!("for half of them; {most} for 95 %") } else { "nothing arrived yet".to_owned() }))
-            (figure("Failed", html! { (count(total.failed)) }, "fallbacks included".to_owned()))
+            (figure("Sent", html! { (count(total.sent)) }, "messages accepted by providers".to_owned()))
+            (figure("Delivered", html! { (rate(total)) }, format!("{} of those with a final status", count(total.delivered))))
+            (figure("Time to delivery", html! { (half) }, if total.delivered > 0 { format!("for half of them; {most} for 95 %") } else { "no deliveries yet".to_owned() }))
+            (figure("Failed", html! { (count(total.failed)) }, "including fallbacks".to_owned()))
             @if total.spent != 0 { (figure("Spent", html! { (money(Some(Micros(total.spent)))) }, "carriers and fees".to_owned())) }
         }
     }
@@ -134,7 +134,7 @@ fn series(traffic: &TrafficView, value: impl Fn(&Traffic) -> i64) -> Vec<(String
 }
 
 fn volume(range: &Range, traffic: &TrafficView, total: &Traffic) -> Markup {
-    let (title, line) = (format!("Sent, by {}", range.unit), format!("{} messages, by the channel that took them.", count(total.sent)));
+    let (title, line) = (format!("Sent, by {}", range.unit), format!("{} messages, by channel.", count(total.sent)));
     let chart = Columns {
         id: "sent",
         title: &title,
@@ -186,9 +186,9 @@ fn arrived(traffic: &TrafficView) -> Markup {
         Bar { name, ends, figures }
     };
     let rows: Vec<Bar> = rows.into_iter().map(bar).collect();
-    let columns = [("Arrived", false), ("Sent", false), ("Failed", true), ("Spent", true)];
-    let line = "Of what has a known end; the hatched part failed. A dash: the provider sends no receipts.";
-    html! { section class="panel" { div class="body" { (bars("arrived", "What arrived", line, &columns, &rows)) } (left_out(left)) } }
+    let columns = [("Delivered", false), ("Sent", false), ("Failed", true), ("Spent", true)];
+    let line = "Of messages with a final status; the hatched part failed. A dash: the provider sends no receipts.";
+    html! { section class="panel" { div class="body" { (bars("arrived", "Delivered", line, &columns, &rows)) } (left_out(left)) } }
 }
 
 fn times(traffic: &TrafficView) -> Markup {
@@ -205,5 +205,5 @@ fn times(traffic: &TrafficView) -> Markup {
     }
     let line = "From acceptance to the receipt. Bars grow in steps: 1, 2, 5, 15 s, 1, 5, 30 min, longer.";
     let columns = [("Half", false), ("95 %", false)];
-    html! { section class="panel" { div class="body" { (bars("times", "Time to arrive", line, &columns, &rows)) } (left_out(left)) } }
+    html! { section class="panel" { div class="body" { (bars("times", "Time to delivery", line, &columns, &rows)) } (left_out(left)) } }
 }

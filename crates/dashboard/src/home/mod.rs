@@ -51,7 +51,7 @@ fn attention(needs: &[Need]) -> Markup {
     html! {
         @if needs.is_empty() {
             section class="panel" {
-                (empty("check", "Nothing needs you", "No connection fails, nothing waits too long, no message and no broadcast waits for a decision, every webhook answers.", html! {}))
+                (empty("check", "Nothing needs you", "No connection fails, no message is overdue, no message or broadcast waits for a decision, every webhook responds.", html! {}))
             }
         } @else {
             section class="panel" aria-label="What needs you" {

@@ -37,9 +37,9 @@ pub(super) async fn all(app: &App, who: &SignedIn) -> Result<Vec<Need>> {
         needs.push(Need {
             shape: "bad",
             title: html! { "A webhook gave up on " @if dead.len() == 1 { "an event" } @else { (dead.len()) @if dead.len() >= SHOWN as usize { " events or more" } @else { " events" } } },
-            text: format!("{} got no good answer for two days.", newest.url),
+            text: format!("{} has not responded with success for two days.", newest.url),
             href: newest.resource_id.as_ref().filter(|id| dead.len() == 1 && id.starts_with("msg_")).map_or(page, |id| format!("/messages/{id}")),
-            act: "See answers",
+            act: "See responses",
         });
     }
     let waiting = ListBroadcasts { status: Some("escalated,rejected,paused".to_owned()), limit: Some(SHOWN), ..ListBroadcasts::default() };
@@ -50,12 +50,18 @@ pub(super) async fn all(app: &App, who: &SignedIn) -> Result<Vec<Need>> {
 fn failing(senders: &[SenderView]) -> Vec<Need> {
     let mut needs = Vec::new();
     for sender in senders {
-        needs.extend(sender.connections.iter().filter(|connection| connection.health.state != HealthState::Ok).map(|connection| Need {
-            shape: "bad",
-            title: html! { (channel(connection.channel)) " of " (words(&sender.name)) " fails" },
-            text: connection.health.reason.clone().unwrap_or_else(|| "What waits goes out by itself once it works again.".to_owned()),
-            href: format!("/senders/{}/channels/{}", sender.id, connection.channel),
-            act: "Open connection",
+        needs.extend(sender.connections.iter().filter(|connection| connection.health.state != HealthState::Ok).map(|connection| {
+            Need {
+                shape: "bad",
+                title: html! { (channel(connection.channel)) " of " (words(&sender.name)) " fails" },
+                text: connection
+                    .health
+                    .reason
+                    .clone()
+                    .unwrap_or_else(|| "Waiting messages are sent automatically once it works again.".to_owned()),
+                href: format!("/senders/{}/channels/{}", sender.id, connection.channel),
+                act: "Open connection",
+            }
         }));
     }
     needs
@@ -70,10 +76,7 @@ fn waiting(overdue: &Overdue, senders: &[SenderView], now: Timestamp) -> Need {
             (figure(overdue.count as u64)) @if overdue.more { " or more" } @if overdue.count == 1 { " message waits" } @else { " messages wait" }
             @if let Some((sender, connection)) = of { " for " (channel(connection.channel)) " of " (words(&sender.name)) }
         },
-        text: format!(
-            "The one that waits longest was accepted {oldest} ago, and could have gone out {} ago.",
-            age(now.since(overdue.since))
-        ),
+        text: format!("The oldest was accepted {oldest} ago and due {} ago.", age(now.since(overdue.since))),
         href: of.map_or_else(
             || "/messages?status=queued,scheduled".to_owned(),
             |(sender, connection)| format!("/senders/{}/channels/{}", sender.id, connection.channel),
@@ -85,9 +88,9 @@ fn waiting(overdue: &Overdue, senders: &[SenderView], now: Timestamp) -> Need {
 /// Groups held messages by reason.
 fn held(messages: &[MessageView]) -> Vec<Need> {
     let reasons = [
-        ("unknown_outcome", "Their last attempt ended without an answer: they may have gone out."),
-        ("past_due", "They were to go out long ago, while no node was running."),
-        ("stale_database", "The database may be a restored copy: they may have gone out since."),
+        ("unknown_outcome", "The outcome of their last attempt is unknown: they might have been sent."),
+        ("past_due", "They were due long ago, while no node was running."),
+        ("stale_database", "The database might be a restored copy: they might have been sent since."),
     ];
     let need = |(reason, text): (&str, &str)| {
         let of: Vec<_> = messages.iter().filter(|message| message.held_reason == Some(reason)).collect();
@@ -107,7 +110,7 @@ fn broadcast(broadcast: BroadcastView) -> Option<Need> {
     let page = format!("/broadcasts/{}", broadcast.id);
     let (shape, title, href, act) = match broadcast.status {
         "escalated" => ("held", " waits for a decision", "/reviews".to_owned(), "Decide"),
-        "rejected" => ("bad", " was refused by the review", page, "See why"),
+        "rejected" => ("bad", " was rejected by the review", page, "See why"),
         // A broadcast paused by a person needs no attention.
         _ if broadcast.halted_reason.is_some() => ("held", " was paused by its limits", page, "See why"),
         _ => return None,

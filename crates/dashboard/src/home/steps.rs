@@ -29,23 +29,23 @@ pub(super) fn first_steps(app: &App, who: &SignedIn) -> Markup {
                             input class="in" id="text" name="text" value="Hello from nuncio" size="18";
                             button class="btn go" { "Send it" }
                         }
-                        p class="hint" { "Numbers that misbehave: " code { "+12025550001" } " fails, " code { "+12025550003" } " needs two attempts, " code { "+12025550006" } " answers." }
+                        p class="hint" { "Numbers with special behavior: " code { "+12025550001" } " fails, " code { "+12025550003" } " needs two attempts, " code { "+12025550006" } " answers." }
                     }
                 }
                 li {
                     span class="n-o" { "2" }
-                    div { h3 { "Do the same from your program" } p { "Make a key for the test environment and paste this." } }
-                    a class="btn" href="/developers/keys" { "Make a test key" }
+                    div { h3 { "Send from your program" } p { "Create a key for the test environment and paste this." } }
+                    a class="btn" href="/developers/keys" { "Create a test key" }
                     div class="more" { (value(&curl)) }
                 }
                 li {
                     span class="n-o" { "3" }
-                    div { h3 { "Hear what happens" } p { "A webhook of a sender gets each event. Try one with a test event." } }
+                    div { h3 { "Receive events" } p { "A webhook of a sender gets each event. Try one with a test event." } }
                     a class="btn" href="/senders" { "Set a webhook" }
                 }
                 li {
                     span class="n-o" { "4" }
-                    div { h3 { "Connect a carrier" } p { "A sender of the live environment gets a provider account for each channel. Only this step leaves the sandbox." } }
+                    div { h3 { "Connect a carrier" } p { "Connect a provider account for each channel of a sender in the live environment. Only this step leaves the sandbox." } }
                     a class="btn" href="/senders" { "Senders" }
                 }
             }

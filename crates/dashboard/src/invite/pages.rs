@@ -82,7 +82,7 @@ impl View<'_> {
                 @if self.guest.environment == Environment::Test {
                     p class="note" {
                         (self.say("This is a test. No message leaves the sandbox, and nothing costs money."))
-                        @if self.guest.stage == Stage::Code { " " (self.say("The code stands in the text of the message, as the API shows it to a test key.")) }
+                        @if self.guest.stage == Stage::Code { " " (self.say("The code is in the text of the message, which the API shows to a test key.")) }
                     }
                 }
             },
@@ -94,13 +94,13 @@ impl View<'_> {
     }
 
     fn welcome(&self) -> Markup {
-        let (until, end) = self.language.around("The invitation is good until {}.");
+        let (until, end) = self.language.around("The invitation is valid until {}.");
         let what = match self.guest.assigned {
             Some(_) => {
-                "{} wants to send messages in your name. To set that up, you give a name and an email address. It takes two minutes."
+                "{} wants to send messages in your name. To set that up, you enter a name and an email address. It takes two minutes."
             }
             None => {
-                "{} wants to send messages in your name. To set that up, you give a name and an email address, and prove your phone number \
+                "{} wants to send messages in your name. To set that up, you enter a name and an email address, and verify your phone number \
                  with a code that we send to it. It takes two minutes."
             }
         };
@@ -113,7 +113,7 @@ impl View<'_> {
 
     fn details(&self) -> Markup {
         let guest = self.guest;
-        let (before, after) = self.language.around("You will use the phone number {}, which was set aside for you.");
+        let (before, after) = self.language.around("You will use the phone number {}, which is reserved for you.");
         let name_hint = self.say("The company or person that messages come from.");
         let email_hint = self.say("Where we can reach you about this.");
         let fields = html! {
@@ -154,7 +154,7 @@ impl View<'_> {
         html! {
             (self.step(2))
             (self.form("code", fields))
-            p { (self.say("No message came? Wait a moment, then ask for another code.")) }
+            p { (self.say("No message? Wait a moment, then request another code.")) }
             (self.form("resend", html! { button class="plain" { (self.say("Send another code")) } }))
             p { a href="?edit" { (self.say("Change the phone number")) } }
         }
@@ -242,11 +242,15 @@ fn plain(language: Language, title: &'static str, text: &'static str) -> Markup 
 }
 
 pub(super) fn unknown(language: Language) -> Markup {
-    plain(language, "There is no such invitation", "Check that the whole link was copied. If it was, ask who sent it to you.")
+    plain(
+        language,
+        "There is no such invitation",
+        "Check that the whole link was copied. If it was, contact the person who sent it to you.",
+    )
 }
 
 pub(super) fn too_many(language: Language) -> Markup {
-    plain(language, "Too many tries", "Wait a minute, then open the link again.")
+    plain(language, "Too many attempts", "Wait a minute, then open the link again.")
 }
 
 /// The form came from another site, or is too large.

@@ -17,14 +17,14 @@ use crate::signed::{Asked, Signed, lead_to, refuse};
 const STATUSES: [(&str, &str); 8] = [
     ("", "Any status"),
     ("queued,scheduled", "Waiting"),
-    ("sending,sent", "On its way"),
-    ("delivered,read", "Arrived"),
+    ("sending,sent", "In flight"),
+    ("delivered,read", "Delivered"),
     ("failed", "Failed"),
     ("cancelled", "Cancelled"),
     ("received", "Received"),
     ("sent", "Sent, no receipt yet"),
 ];
-const PLACES: [(&str, &str); 4] = [("", "Best guess"), ("to", "Recipients"), ("text", "Texts"), ("metadata", "Metadata")];
+const PLACES: [(&str, &str); 4] = [("", "Automatic"), ("to", "Recipients"), ("text", "Texts"), ("metadata", "Metadata")];
 const CHANNELS: [(&str, &str); 7] = channels(("", "Any channel"));
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
@@ -100,11 +100,11 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
             }
             @if messages.is_empty() {
                 @if let Some(older) = asked.older("/messages", next.clone()) {
-                    (empty("search", "Nothing so far", "None of the newest messages that were looked at fits. There are older ones.", html! { a class="btn" href=(older) { "Look further" } a class="btn" href="/messages" { "Clear all filters" } }))
+                    (empty("search", "Nothing so far", "None of the newest messages matches. There are older ones.", html! { a class="btn" href=(older) { "Search older messages" } a class="btn" href="/messages" { "Clear all filters" } }))
                 } @else if filtered {
-                    (empty("search", "Nothing matches", "No message fits all of these filters.", html! { a class="btn" href="/messages" { "Clear all filters" } }))
+                    (empty("search", "Nothing matches", "No message matches all of these filters.", html! { a class="btn" href="/messages" { "Clear all filters" } }))
                 } @else {
-                    (empty("msg", "No messages yet", "Everything that you send and receive shows here, with what became of it.", html! { a class="btn go" href="/messages/new" { "Send the first one" } }))
+                    (empty("msg", "No messages yet", "All messages that you send and receive appear here, with their status.", html! { a class="btn go" href="/messages/new" { "Send the first one" } }))
                 }
             } @else {
                 (table(&messages))

@@ -14,7 +14,7 @@ use crate::form::{Form, recipient};
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Signed, form, lead_to, refuse};
 
-const CHANNELS: [(&str, &str); 7] = channels(("auto", "Let nuncio choose"));
+const CHANNELS: [(&str, &str); 7] = channels(("auto", "Automatic"));
 
 /// The form as entered; redisplayed after an error.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Typed {
             "" | "auto" => RequestedChannel::Auto,
             name => {
                 let known = Channel::ALL.iter().copied().find(|channel| channel.as_str() == name);
-                RequestedChannel::Only(known.ok_or_else(|| Error::field("channel", format!("{name:?} is no channel")))?)
+                RequestedChannel::Only(known.ok_or_else(|| Error::field("channel", format!("{name:?} is not a channel")))?)
             }
         };
         let message = SendMessage::text(&recipient(&self.to), self.text.clone());
@@ -101,7 +101,7 @@ async fn send(app: &App, who: &SignedIn, typed: &Typed) -> Result<Outcome> {
 
 fn page(status: StatusCode, who: &SignedIn, typed: &Typed, faults: &Faults, plan: Option<&Plan>) -> Response {
     let test = who.session.environment == Environment::Test;
-    let line = if test { "The sandbox delivers to every number, and charges nothing." } else { "This goes out for real." };
+    let line = if test { "The sandbox delivers to every number, and charges nothing." } else { "This sends a real message." };
     let field = |name, label, hint, kind, value, required| Field { name, label, hint, kind, value, autocomplete: "off", required };
     let chosen = if typed.channel.is_empty() { "auto" } else { &typed.channel };
     let content = html! {
@@ -136,13 +136,13 @@ fn seen(typed: &Typed, plan: Option<&Plan>) -> Markup {
     let by = plan.map_or(typed.channel.as_str(), |plan| plan.channel.as_str());
     html! {
         section class="panel" {
-            header { h2 { "What they see" } @if plan.is_some() { span class="faint" { "by " (channel(by)) } } }
+            header { h2 { "Preview" } @if plan.is_some() { span class="faint" { "by " (channel(by)) } } }
             div class="body" {
                 @match by {
                     "email" => {
                         div class="letter" dir="auto" { @if !typed.subject.is_empty() { p { b { (words(&typed.subject)) } } } (typed.text) }
                     }
-                    "voice" => { p class="soft" { "A voice says:" } p class="quote" dir="auto" { (typed.text) } }
+                    "voice" => { p class="soft" { "Spoken text:" } p class="quote" dir="auto" { (typed.text) } }
                     _ => { div class="phone" { @if let Some(plan) = plan { p class="by" { (plan.from) } } p class="bub" dir="auto" { (typed.text) } } }
                 }
             }
@@ -159,15 +159,15 @@ fn parts(text: &str, plan: Option<&Plan>) -> Markup {
     let room = if measure.segments > 1 { usize::from(measure.segments) * measure.encoding.part() } else { measure.encoding.alone() };
     html! {
         section class="panel" {
-            header { h2 { "As SMS" } span class="faint" { (measure.segments) @if measure.segments == 1 { " part" } @else { " parts" } } }
+            header { h2 { "As SMS" } span class="faint" { (measure.segments) @if measure.segments == 1 { " segment" } @else { " segments" } } }
             div class="body tight" {
-                p { (measure.units) " of " (room) " characters" @if measure.segments > 1 { " of " (measure.segments) " parts" } "." }
+                p { (measure.units) " of " (room) " characters" @if measure.segments > 1 { " of " (measure.segments) " segments" } "." }
                 @if let Some(forced) = measure.forced_by {
                     div class="note warn" {
                         (icon("alert"))
                         div {
-                            b { mark class="char" { (forced.character) } " makes it UCS-2." }
-                            p { "It is character " (forced.position + 1) ". With it a part holds " (sms::Encoding::Ucs2.alone()) " characters; without such ones " (sms::Encoding::Gsm7.alone()) "." }
+                            b { mark class="char" { (forced.character) } " requires UCS-2." }
+                            p { "It is character " (forced.position + 1) ". With it, a segment holds " (sms::Encoding::Ucs2.alone()) " characters; without such characters, " (sms::Encoding::Gsm7.alone()) "." }
                         }
                     }
                 }
@@ -182,16 +182,16 @@ fn verdict(plan: &Plan) -> Markup {
             header { h2 { "If you send it now" } }
             div class="body" {
                 @if plan.suppressed {
-                    div class="note bad" { (icon("alert")) div { b { "It would fail." } p { "The recipient is on the list of those who must not be contacted." } } }
+                    div class="note bad" { (icon("alert")) div { b { "It will fail." } p { "The recipient is suppressed." } } }
                 } @else {
-                    div class="note ok" { (icon("check")) div { b { "It can go." } p { "By " (channel(&plan.channel)) @if !plan.from.is_empty() { ", from " (plan.from) } "." } } }
+                    div class="note ok" { (icon("check")) div { b { "It can be sent." } p { "By " (channel(&plan.channel)) @if !plan.from.is_empty() { ", from " (plan.from) } "." } } }
                 }
                 dl class="facts" {
                     dt { "Why" } dd { (plan.routing.reason) }
-                    @if let Some(segments) = plan.segments { dt { "Parts" } dd { (segments) @if let Some(encoding) = plan.encoding { " (" (encoding) ")" } } }
+                    @if let Some(segments) = plan.segments { dt { "Segments" } dd { (segments) @if let Some(encoding) = plan.encoding { " (" (encoding) ")" } } }
                     @if let Some(fallback) = plan.fallback_channel { dt { "If that fails" } dd { (channel(fallback)) } }
                     @if let Some(cost) = &plan.estimated_cost { dt { "Cost" } dd { (money(Some(cost.cost_total))) } } @else { dt { "Cost" } dd { "No price is set" } }
-                    @if !plan.affordable { dt { "Money" } dd { "There is not enough left for it" } }
+                    @if !plan.affordable { dt { "Money" } dd { "The balance is too low" } }
                     @for part in &plan.degraded { dt { "Changed" } dd { (part) } }
                     @for warning in &plan.routing.warnings { dt { "Note" } dd { (warning) } }
                 }

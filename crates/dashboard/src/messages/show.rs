@@ -43,7 +43,7 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup,
         @if message.held_reason.is_some() { (decision(who, &message)) }
         div class="aside" {
             section class="panel" {
-                header { h2 { "What happened" } (message_state(message.status, message.held_reason.is_some())) span class="faint w" { (message.created_at.to_string().get(..10).unwrap_or_default()) ", UTC" } }
+                header { h2 { "Timeline" } (message_state(message.status, message.held_reason.is_some())) span class="faint w" { (message.created_at.to_string().get(..10).unwrap_or_default()) ", UTC" } }
                 div class="body" { (timeline(&message, &deliveries)) }
             }
             div class="stack" { (seen(&message)) (cost(&message)) (details(&message)) }
@@ -60,22 +60,22 @@ fn summary(message: &MessageView) -> String {
     let tries = message.attempts.len();
     let after = |at: nuncio_domain::Timestamp| match at.since(message.created_at).as_secs_f64() {
         seconds if seconds < 0.1 => "at once".to_owned(),
-        seconds => format!("{seconds:.1} seconds after it was accepted"),
+        seconds => format!("{seconds:.1} seconds after acceptance"),
     };
     match message.status {
         "received" => format!("Received by {by}."),
         "delivered" | "read" => match message.delivered_at.or(message.read_at) {
-            Some(at) if tries > 1 => format!("Delivered by {by}, {}, at attempt {tries}.", after(at)),
+            Some(at) if tries > 1 => format!("Delivered by {by}, {}, in attempt {tries}.", after(at)),
             Some(at) => format!("Delivered by {by}, {}.", after(at)),
             None => format!("Delivered by {by}."),
         },
-        "sent" => format!("Handed to the provider of {by}; no receipt has come yet."),
+        "sent" => format!("Accepted by the provider of {by}; no receipt yet."),
         "failed" => format!("Failed. {}", message.error_message.as_deref().unwrap_or_default()),
-        "cancelled" => "Cancelled before a provider had it.".to_owned(),
-        "scheduled" => "Waits for its time.".to_owned(),
-        _ if message.held_reason.is_some() => "Held: a person has to decide.".to_owned(),
-        "sending" => format!("On its way by {by}."),
-        _ => "Waits for its turn.".to_owned(),
+        "cancelled" => "Cancelled before it was sent to a provider.".to_owned(),
+        "scheduled" => "Waiting for its scheduled time.".to_owned(),
+        _ if message.held_reason.is_some() => "Held for a human decision.".to_owned(),
+        "sending" => format!("In flight by {by}."),
+        _ => "Queued.".to_owned(),
     }
 }
 
@@ -95,11 +95,11 @@ fn decision(who: &SignedIn, message: &MessageView) -> Markup {
     html! {
         section class="panel" aria-label="Decide" {
             div class="body" {
-                div class="note held" { (icon("alert")) div { b { "This message waits for you." } p { "It may have gone out. Ask the provider if you can; sending it again may double it." } } }
+                div class="note held" { (icon("alert")) div { b { "This message waits for your decision." } p { "It might have been sent. Ask the provider if you can; sending it again can deliver it twice." } } }
                 form class="row" method="post" action={ "/messages/" (message.id) } {
                     (form_key(who))
-                    button class="btn" name="do" value="sent" { "It went out" }
-                    button class="btn" name="do" value="failed" { "It did not: give up" }
+                    button class="btn" name="do" value="sent" { "It was sent" }
+                    button class="btn" name="do" value="failed" { "It was not sent; give up" }
                     button class="btn bad" name="do" value="resend" { "Send it again" }
                 }
             }
@@ -110,7 +110,7 @@ fn decision(who: &SignedIn, message: &MessageView) -> Markup {
 fn seen(message: &MessageView) -> Markup {
     html! {
         section class="panel" {
-            header { h2 { "As it was seen" } }
+            header { h2 { "As received" } }
             div class="body" {
                 div class="phone" {
                     p class="by" { (message.from.as_deref().unwrap_or("–")) " · " (channel(message.channel)) }
@@ -130,7 +130,7 @@ fn cost(message: &MessageView) -> Markup {
                 dl class="facts" {
                     dt { "Provider" } dd { (money(message.cost_provider)) }
                     dt { "Platform fee" } dd { (money(message.cost)) }
-                    @if let Some(segments) = message.segments { dt { "Parts" } dd { (segments) } }
+                    @if let Some(segments) = message.segments { dt { "Segments" } dd { (segments) } }
                     dt class="sum" { "Total" } dd class="sum" { (money(message.cost_total)) }
                 }
             }
@@ -149,7 +149,7 @@ fn details(message: &MessageView) -> Markup {
                     @if let Some(id) = &message.provider_message_id { dt { "Provider\u{2019}s id" } dd { code { (id) } } }
                     @if let Some(at) = message.expires_at { dt { "Valid until" } dd { (time(at)) } }
                     @if let Some(metadata) = &message.metadata { @for (key, value) in metadata { dt { (words(key)) } dd { code { (value.to_string()) } } } }
-                    @if message.possible_duplicate { dt { "Careful" } dd { "The recipient may have it more than once." } }
+                    @if message.possible_duplicate { dt { "Warning" } dd { "The recipient might have received it more than once." } }
                 }
                 (value(&message.id.to_string()))
             }
@@ -177,7 +177,7 @@ async fn decide(app: &App, who: &SignedIn, id: &str, what: &str) -> Result<()> {
         "sent" => Resolution::Sent,
         "failed" => Resolution::Failed,
         "resend" => Resolution::Resend,
-        _ => return Err(Error::field("do", "is not something that can be done with a message")),
+        _ => return Err(Error::field("do", "is not an action of a message")),
     };
     messages.resolve(&who.caller, id, resolution).await.map(drop)
 }

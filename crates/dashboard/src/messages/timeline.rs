@@ -26,7 +26,7 @@ pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView]) -> Ma
     steps.extend(
         moments
             .into_iter()
-            .filter_map(|(title, shape, at)| Some(step(at?, shape, title, html! { "The provider\u{2019}s receipt says so." }))),
+            .filter_map(|(title, shape, at)| Some(step(at?, shape, title, html! { "Reported by the provider\u{2019}s receipt." }))),
     );
     if matches!(message.status, "failed" | "cancelled") {
         let shape = if message.status == "failed" { "bad" } else { "stop" };
@@ -66,7 +66,7 @@ fn accepted(message: &MessageView) -> Step {
         "ok",
         "Accepted",
         html! {
-            "On disk before your application got its answer."
+            "Stored before your application got the response."
             @if let Some(at) = message.scheduled_at { " To be sent at " (at) "." }
         },
     )
@@ -79,7 +79,7 @@ fn routed(message: &MessageView) -> Step {
         p { (routing.reason) }
         @if !routing.considered.is_empty() {
             details {
-                summary { "Channels that were weighed" }
+                summary { "Channels considered" }
                 div class="wrap" {
                     table {
                         thead { tr { th scope="col" { "Channel" } th scope="col" class="num" { "Likely" } th scope="col" class="num" { "Price" } th scope="col" { "Why" } } }
@@ -108,19 +108,19 @@ fn attempted(number: usize, attempt: &AttemptView) -> Vec<Step> {
     let said = html! {
         @if let Some(message) = &attempt.error_message { p { (message) } }
         @if let Some(code) = &attempt.provider_error_code {
-            details open { summary { "What the provider said" } pre class="said" tabindex="0" { (words(code)) } }
+            details open { summary { "Response of the provider" } pre class="said" tabindex="0" { (words(code)) } }
         }
     };
     let begun = Step {
         at: attempt.started_at,
         shape: "move",
-        title: format!("{name} began"),
+        title: format!("{name} started"),
         tag: tag.clone(),
         text: html! { p { "By " (attempt.provider) "." } },
     };
     let (shape, end) = match attempt.status {
         "accepted" | "delivered" => ("ok", "accepted"),
-        "unknown" => ("held", "ended without an answer"),
+        "unknown" => ("held", "ended with an unknown outcome"),
         "started" => return vec![begun],
         _ => ("bad", "failed"),
     };
@@ -132,14 +132,14 @@ fn posted(delivery: &DeliveryView) -> Vec<Step> {
     let tried = |attempt: &nuncio_core::webhooks::DeliveryAttemptView| {
         let good = attempt.response_status.is_some_and(|status| (200..300).contains(&status));
         let said = match (attempt.response_status, &attempt.error) {
-            (Some(status), _) => format!("It said {status} after {} ms.", attempt.duration_ms),
-            (None, Some(error)) => format!("There was no answer: {error}"),
-            (None, None) => "There was no answer.".to_owned(),
+            (Some(status), _) => format!("Status {status} after {} ms.", attempt.duration_ms),
+            (None, Some(error)) => format!("No response: {error}"),
+            (None, None) => "No response.".to_owned(),
         };
         Step {
             at: attempt.at,
             shape: if good { "ok" } else { "held" },
-            title: if good { "Webhook answered" } else { "Webhook failed" }.to_owned(),
+            title: if good { "Webhook delivered" } else { "Webhook failed" }.to_owned(),
             tag: Some(delivery.event_type.to_string()),
             text: html! { p { (said) } },
         }

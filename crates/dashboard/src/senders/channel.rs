@@ -78,7 +78,7 @@ fn faults(error: &Error) -> Faults {
 async fn save(app: &App, who: &SignedIn, (id, channel): (&str, &str), form: &Form) -> Result<()> {
     let name = form.get("kind");
     let kind = kinds(app, who, channel)?.into_iter().find(|kind| kind.name == name);
-    let kind = kind.ok_or_else(|| Error::field("kind", format!("{name:?} cannot carry {channel}")))?;
+    let kind = kind.ok_or_else(|| Error::field("kind", format!("{name:?} does not support {channel}")))?;
     let (mut settings, mut secrets) = (Map::new(), Map::new());
     for field in kind.fields {
         let value = form.get(field.name);
@@ -122,7 +122,7 @@ async fn content(app: &App, who: &SignedIn, (id, channel): (&str, &str), kind: O
         (head(Some((&crumb, &sender.name)), html! { (named(channel)) }, html! { @match &now { Some(now) => { (health(&now.health)) @if let Some(reason) = &now.health.reason { " · " (words(reason)) } }, None => "Nothing is connected yet" } }, html! {
             @if let Some(now) = &now {
                 form class="plain" method="post" action=(action) { (form_key(who)) input type="hidden" name="kind" value=(now.kind); button class="btn" name="do" value="test" { "Test" } }
-                (ask_first("remove", "Remove", "Remove this connection?", "Messages that wait for it take their fallback or fail when they are due.", &action,
+                (ask_first("remove", "Remove", "Remove this connection?", "Messages that wait for it use their fallback, or fail when they are due.", &action,
                     html! { (form_key(who)) input type="hidden" name="do" value="remove"; }))
             }
         }))
@@ -137,7 +137,7 @@ fn answer(tested: &Result<String, String>) -> Markup {
     html! {
         @match tested {
             Ok(found) => { div class="note ok" role="status" { (icon("check")) div { b { "It works." } p { (words(found)) } } } }
-            Err(why) => { div class="note bad" role="alert" { (icon("alert")) div { b { "It is saved, and does not work yet." } p { (words(why)) } } } }
+            Err(why) => { div class="note bad" role="alert" { (icon("alert")) div { b { "It is saved, but does not work yet." } p { (words(why)) } } } }
         }
     }
 }
@@ -188,7 +188,7 @@ fn input(field: &Field, now: Option<&ConnectionView>, said: &Said) -> Markup {
         None => now.and_then(|now| now.settings.get(field.name)).map(plain).unwrap_or_default(),
     };
     let hint = if kept {
-        format!("{} Leave it empty to keep the one that is there, while no other setting changes.", field.help)
+        format!("{} Leave it empty to keep the current one, unless you change another setting.", field.help)
     } else {
         field.help.to_owned()
     };

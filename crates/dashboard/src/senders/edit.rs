@@ -26,11 +26,11 @@ fn form_page(who: &SignedIn, status: StatusCode, (name, phone): (&str, &str), fa
             div class="body" {
                 (form_key(who))
                 (faults.summary())
-                (field("name", "Name", "For you.", name, true).show(faults))
+                (field("name", "Name", "For your reference.", name, true).show(faults))
                 (field("phoneNumber", "Phone number", "With its country code, such as +34 600 111 222, if it has one.", phone, false).show(faults))
-                label class="check" { input type="checkbox" name="default"; "Messages that name no sender go by this one" }
+                label class="check" { input type="checkbox" name="default"; "Use for messages without a sender" }
             }
-            footer { button class="btn go push" { "Make the sender" } }
+            footer { button class="btn go push" { "Create the sender" } }
         }
     };
     framed(status, who, "/senders", "New sender", &content)
@@ -88,7 +88,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
         }
         "try" => app.core.webhooks().test(caller, Some(&id)).await.map(|_| None),
         "replay" => app.core.webhooks().replay_delivery(caller, &form.get("delivery")).await.map(|_| None),
-        _ => Err(Error::field("do", "is not something that can be done with a sender")),
+        _ => Err(Error::field("do", "is not an action of a sender")),
     };
     match done {
         Ok(None) => lead_to(&format!("{own}{}", if verb == "rename" || verb == "default" { "" } else { "#webhook" })),

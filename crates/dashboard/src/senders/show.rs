@@ -26,9 +26,9 @@ async fn senders(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     let list = ListSenders { cursor: asked.get("cursor"), ..ListSenders::default() };
     let (senders, next) = app.core.senders().list(&who.caller, &list).await?;
     Ok(html! {
-        (head(None, html! { "Senders" }, html! { "Who messages come from, and what carries them" }, html! { a class="btn go" href="/senders/new" { "New sender" } }))
+        (head(None, html! { "Senders" }, html! { "Profiles that send messages, and their connections" }, html! { a class="btn go" href="/senders/new" { "New sender" } }))
         section class="panel" aria-label="List" {
-            @if senders.is_empty() { (empty("plug", "No senders", "A sender holds the connections to carriers, one for each channel.", html! {})) }
+            @if senders.is_empty() { (empty("plug", "No senders", "A sender has connections to providers, one for each channel.", html! {})) }
             @else {
                 table class="rows fix" {
                     caption class="sr" { "Senders" }
@@ -86,7 +86,7 @@ async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
         (head(Some(("/senders", "Senders")), words(&sender.name), html! { @if sender.is_default { "The default sender" } }, html! {
             @if !sender.is_default {
                 form class="plain" method="post" action=(own) { (form_key(who)) button class="btn" name="do" value="default" { "Make it the default" } }
-                (ask_first("delete", "Delete", "Delete this sender?", "Its messages stay readable. It must have nothing to send.", &own,
+                (ask_first("delete", "Delete", "Delete this sender?", "Its messages stay readable. It must have no unsent messages.", &own,
                     html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
             }
         }))
@@ -95,7 +95,7 @@ async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
             section class="panel" {
                 header { h2 { "The webhook's secret" } }
                 div class="body" {
-                    div class="note ok" { (icon("key")) div { b { "Copy it now." } p { "It verifies that events come from here, and is shown once." } } }
+                    div class="note ok" { (icon("key")) div { b { "Copy it now." } p { "It proves that events come from this server. It is not shown again." } } }
                     (value(secret.expose()))
                 }
             }
@@ -123,11 +123,11 @@ fn connections(sender: &SenderView) -> Markup {
         section class="panel" {
             header { h2 { "Connections" } }
             @if sender.connections.is_empty() {
-                (empty("plug", "Nothing is connected", "Choose a channel and connect the provider that carries it.", html! {}))
+                (empty("plug", "Nothing is connected", "Choose a channel and connect a provider.", html! {}))
             } @else {
                 table class="fix" {
                     caption class="sr" { "Connections" }
-                    thead { tr { th scope="col" { "Channel" } th scope="col" class="w w2" { "Kind" } th scope="col" { "Health" } th scope="col" class="w w5" { "What is wrong" } } }
+                    thead { tr { th scope="col" { "Channel" } th scope="col" class="w w2" { "Kind" } th scope="col" { "Health" } th scope="col" class="w w5" { "Error" } } }
                     tbody {
                         @for own in &sender.connections {
                             tr {
@@ -164,7 +164,7 @@ fn webhook(who: &SignedIn, sender: &SenderView, said: &Said, deliveries: &[Deliv
             header { h2 { "Webhook" } }
             form class="body" method="post" action=(own) {
                 (form_key(who))
-                p class="soft" { "Events of this sender are posted there, signed." }
+                p class="soft" { "Signed events of this sender are posted there." }
                 div class="row" {
                     label class="sr" for="webhookUrl" { "Address" }
                     input class="in" id="webhookUrl" name="webhookUrl" type="url" value=(url) placeholder="https://example.com/hooks";

@@ -41,7 +41,7 @@ pub enum BroadcastAction {
         /// Whether its schedule lies in the future.
         ahead: bool,
     },
-    /// The human reviewer refuses.
+    /// The human reviewer rejects.
     Refuse,
     /// Change the scheduled time.
     Schedule,
@@ -101,7 +101,7 @@ impl BroadcastAction {
             Self::Approve { .. } => "approved",
             Self::Refuse => "refused",
             Self::Schedule => "scheduled",
-            Self::Begin | Self::Hold => "begun",
+            Self::Begin | Self::Hold => "started",
             Self::Pause => "paused",
             Self::Resume => "resumed",
             Self::Complete | Self::Fail => "completed",

@@ -48,11 +48,11 @@ impl Serialize for TimeOfDay {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", try_from = "WrittenQuietHours")]
 pub struct QuietHours {
-    /// First minute of the quiet hours, `HH:MM`. May be later than `to`: the quiet hours then span midnight.
+    /// First minute of the quiet hours, `HH:MM`. If it is later than `to`, the quiet hours span midnight.
     from: TimeOfDay,
     /// First minute after the quiet hours, `HH:MM`. Must differ from `from`.
     to: TimeOfDay,
-    /// IANA time zone of recipients whose own is unknown, such as email addresses and chat ids. Default: `UTC`.
+    /// IANA time zone of recipients without a known one, such as email addresses and chat ids. Default: `UTC`.
     #[cfg_attr(feature = "openapi", schema(example = "Europe/Madrid"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     time_zone: Option<String>,
@@ -63,13 +63,13 @@ pub struct QuietHours {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = NewQuietHours))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenQuietHours {
-    /// First minute of the quiet hours, `HH:MM`. May be later than `to`: the quiet hours then span midnight.
+    /// First minute of the quiet hours, `HH:MM`. If it is later than `to`, the quiet hours span midnight.
     #[cfg_attr(feature = "openapi", schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$", example = "21:00"))]
     pub from: String,
     /// First minute after the quiet hours, `HH:MM`. Must differ from `from`.
     #[cfg_attr(feature = "openapi", schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$", example = "08:00"))]
     pub to: String,
-    /// IANA time zone of recipients whose own is unknown, such as email addresses and chat ids. Default: `UTC`.
+    /// IANA time zone of recipients without a known one, such as email addresses and chat ids. Default: `UTC`.
     #[cfg_attr(feature = "openapi", schema(max_length = 64, example = "Europe/Madrid"))]
     #[serde(default)]
     pub time_zone: Option<String>,

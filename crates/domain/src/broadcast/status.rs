@@ -18,7 +18,7 @@ named! {
         Rejected = 4 "rejected",
         /// Waits for a human reviewer.
         Escalated = 5 "escalated",
-        /// Refused by a human reviewer. Final.
+        /// Rejected by a human reviewer. Final.
         RejectedFinal = 6 "rejected_final",
         /// Waits for its scheduled time.
         Scheduled = 7 "scheduled",

@@ -19,7 +19,7 @@ impl State {
             self.fence += 1;
             self.fall_back(now);
         } else {
-            self.fail(Failure::own(FailureCode::Undeliverable, "the connection that was to carry it was removed"), now, changes);
+            self.fail(Failure::own(FailureCode::Undeliverable, "its connection was removed"), now, changes);
         }
         Applied::Yes
     }
@@ -52,8 +52,7 @@ impl State {
         if let Some(attempt) = self.detail.attempts.last_mut().filter(|a| a.status == AttemptStatus::Started) {
             attempt.status = AttemptStatus::Unknown;
             attempt.finished_at = Some(now);
-            attempt.error =
-                Some(Failure::own(FailureCode::UnknownOutcome, "the node that made the attempt ended before its result was known"));
+            attempt.error = Some(Failure::own(FailureCode::UnknownOutcome, "the node of the attempt ended before the result was known"));
         }
         // Receipts that arrived in the meantime take precedence; only the decision is missing.
         if matches!(self.status, Status::Delivered | Status::Read) {

@@ -44,7 +44,7 @@ pub struct Detail {
     pub delivered_at: Option<Timestamp>,
     #[serde(rename = "rt", with = "crate::time::millis::option", default, skip_serializing_if = "Option::is_none")]
     pub read_at: Option<Timestamp>,
-    /// Whether the recipient may have received it more than once.
+    /// Whether the recipient might have received it more than once.
     #[serde(rename = "pd", default, skip_serializing_if = "std::ops::Not::not")]
     pub possible_duplicate: bool,
     /// A reply to STOP, START or HELP; sent even though its recipient opted out.

@@ -20,13 +20,13 @@ named! {
         BlockedByRecipient = 4 "blocked_by_recipient",
         /// The conversation window is closed.
         WindowClosed = 5 "window_closed",
-        /// The provider refused the content.
+        /// The provider rejected the content.
         ContentRejected = 6 "content_rejected",
         /// An attachment could not be fetched.
         AttachmentUnavailable = 7 "attachment_unavailable",
-        /// The provider refused for another reason.
+        /// The provider rejected the message for another reason.
         ProviderRejected = 8 "provider_rejected",
-        /// The provider refused our credentials.
+        /// The provider rejected the credentials.
         CredentialsInvalid = 9 "credentials_invalid",
         /// The provider throttled the connection until the validity ended.
         RateLimited = 10 "rate_limited",
@@ -49,7 +49,7 @@ named! {
         /// A receipt reports delivery.
         Delivered = 3 "delivered",
         Failed = 4 "failed",
-        /// The message may have been sent.
+        /// The message might have been sent.
         Unknown = 5 "unknown",
     }
 }

@@ -79,7 +79,7 @@ macro_rules! content {
     ($($(#[$meta:meta])* $field:ident $json:literal : $type:ty,)*) => {
         /// Extra content of messages that are more than text. Which fields a message type uses is in `nuncio-core`.
         #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageContent, description = "Extra content of messages that are more than text. Each message type uses its own fields and refuses the others."))]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageContent, description = "Extra content of messages that are more than text. Each message type uses its own fields and rejects the others."))]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
         pub struct Content {
             $($(#[$meta])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*

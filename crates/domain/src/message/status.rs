@@ -60,7 +60,7 @@ named! {
         UnknownOutcome = 1 "unknown_outcome",
         /// Its scheduled time is too far in the past to send it safely.
         PastDue = 2 "past_due",
-        /// The database was more than an hour old when the node started: it may be a restored copy whose messages were sent since.
+        /// The database was more than an hour old when the node started: it might be a restored copy whose messages were sent since.
         StaleDatabase = 3 "stale_database",
     }
 }

@@ -29,7 +29,7 @@ pub(super) async fn set(
     let put = PutConnection { kind, settings, secrets: Redacted::new(secrets), throttle };
     let (connection, _) = core.senders().put_connection(tenant, sender.id, channel, put, true).await?;
     let text = format!(
-        "{} now carries {channel} of sender {} ({}); test it with `nuncio connections test --channel {channel}`",
+        "connected {} for {channel} of sender {} ({}); test it with `nuncio connections test --channel {channel}`",
         connection.kind, sender.name, sender.id
     );
     let shown = core.senders().all_connections(tenant).await?.into_iter().find(|each| each.id == connection.id);
@@ -47,7 +47,7 @@ pub(super) async fn remove(core: &Core, tenant: TenantId, sender: Option<&str>, 
 pub(super) async fn verify(core: &Core, tenant: TenantId, sender: Option<&str>, channel: &str) -> Result<CommandOutput> {
     let world = core.tenant_config(tenant).await?;
     let inbound = core.senders().vouch(tenant, senders::find(&world, sender)?.id, read_channel(channel)?).await?;
-    let text = format!("{} is verified: email to it arrives", inbound.address);
+    let text = format!("{} is verified: email to it is received", inbound.address);
     Ok(CommandOutput::new(json!(inbound), text))
 }
 

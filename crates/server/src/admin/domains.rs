@@ -22,7 +22,7 @@ pub(super) async fn list(core: &Core) -> Result<CommandOutput> {
 pub(super) async fn add(core: &Core, project: &Project, domain: &str) -> Result<CommandOutput> {
     let domain = read_domain(domain)?;
     core.senders().assign_mail_domain(project, &domain).await?;
-    let text = format!("email to addresses of {domain} arrives in project {}, where a live connection names them", project.name);
+    let text = format!("project {} receives email to addresses of {domain} for which it has a live connection", project.name);
     Ok(CommandOutput::new(json!({"domain": domain, "projectId": project.id}), text))
 }
 

@@ -23,7 +23,7 @@ pub(super) async fn create(core: &Core, project: &Project, name: &str, env: Envi
 /// What is said of a new key.
 pub(crate) fn created(key: &Value) -> String {
     let text = |name: &str| key[name].as_str().unwrap_or_default();
-    format!("{}\n\nThis is the only time that the key is shown. Its ID is {}.", text("key"), text("id"))
+    format!("{}\n\nThe key is not shown again. Its ID is {}.", text("key"), text("id"))
 }
 
 /// Lists the keys of an environment, newest first.
@@ -41,7 +41,7 @@ pub(super) async fn revoke(core: &Core, project: &Project, id: &str) -> Result<C
             Ok(revoked) => {
                 // Every node may use a key for a second since it last looked it up.
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                let text = if revoked { "revoked; every node rejects the key from now on" } else { "was revoked before" };
+                let text = if revoked { "revoked; every node rejects the key from now on" } else { "was already revoked" };
                 return Ok(CommandOutput::new(json!({"id": id, "revoked": true}), text));
             }
             Err(error) if error.code() == ErrorCode::NotFound => {}

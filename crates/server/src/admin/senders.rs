@@ -58,7 +58,7 @@ fn one(sender: &SenderView) -> Result<CommandOutput> {
     let json = serde_json::to_value(sender).map_err(Error::internal)?;
     let mut text = format!("{}  {}", sender.id, sender.name);
     if let Some(secret) = sender.webhook.as_ref().and_then(|webhook| webhook.secret.as_ref()) {
-        text.push_str(&format!("\n\nIts webhook is signed with {}. This is the only time that the secret is shown.", secret.expose()));
+        text.push_str(&format!("\n\nIts webhook is signed with {}. The secret is not shown again.", secret.expose()));
     }
     Ok(CommandOutput::new(json, text))
 }

@@ -52,7 +52,7 @@ async fn serve(core: &Core, mut stream: UnixStream) -> anyhow::Result<()> {
     tokio::time::timeout(COMMAND_TIME, asked.read_to_end(&mut bytes)).await.context("the command was not received in time")??;
     let answer: Wire = match serde_json::from_slice(&bytes) {
         Ok(request) => run(core, request).await.map_err(|e| explain(&e)),
-        Err(error) => Err(format!("the running server does not support this command; is it another version? ({error})")),
+        Err(error) => Err(format!("the running server does not support this command; it might be another version ({error})")),
     };
     stream.write_all(&serde_json::to_vec(&answer)?).await?;
     stream.shutdown().await?;
@@ -62,7 +62,7 @@ async fn serve(core: &Core, mut stream: UnixStream) -> anyhow::Result<()> {
 /// Sends a command to the server that holds the data folder.
 pub async fn ask(path: &Path, request: &Request) -> anyhow::Result<CommandOutput> {
     let mut stream = UnixStream::connect(path).await.with_context(|| {
-        format!("the data folder is in use, but no server responds at {}; is one starting or stopping?", path.display())
+        format!("the data folder is in use, but no server responds at {}; one might be starting or stopping", path.display())
     })?;
     stream.write_all(&serde_json::to_vec(request)?).await?;
     stream.shutdown().await?;

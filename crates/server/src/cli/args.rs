@@ -29,7 +29,7 @@ pub(super) enum Action {
     Quickstart {
         #[command(flatten)]
         node: Node,
-        /// Exit once the message was delivered.
+        /// Exit once the message is delivered.
         #[arg(long)]
         exit: bool,
     },

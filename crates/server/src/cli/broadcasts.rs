@@ -48,7 +48,7 @@ pub(super) enum BroadcastsAction {
         #[command(flatten)]
         content: Content,
     },
-    /// Edit a draft or a rejected broadcast. What is left out stays.
+    /// Edit a draft or a rejected broadcast. Omitted fields stay unchanged.
     Update {
         /// The broadcast.
         id: String,
@@ -109,7 +109,7 @@ pub(super) enum BroadcastsAction {
         /// The recipient's ID, which `recipients` lists.
         recipient: String,
     },
-    /// Show the cost, the duration, and who cannot be reached.
+    /// Show the cost, the duration, and unreachable recipients.
     Estimate {
         /// The broadcast.
         id: String,
@@ -163,7 +163,7 @@ pub(super) enum BroadcastsAction {
         /// The broadcast.
         id: String,
     },
-    /// Cancel it. Recipients that were not sent to yet get nothing.
+    /// Cancel it. Recipients without a message will not get one.
     Cancel {
         /// The broadcast.
         id: String,

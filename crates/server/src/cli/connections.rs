@@ -21,7 +21,7 @@ pub(super) enum ConnectionsAction {
         #[arg(long)]
         env: Option<Env>,
     },
-    /// Set the provider account of a sender's channel, replacing the present one.
+    /// Set the provider account of a sender's channel, replacing the current one.
     Set {
         #[command(flatten)]
         of: Which,
@@ -75,7 +75,7 @@ pub(super) struct Which {
 }
 
 impl ConnectionsAction {
-    /// What the command asks of the installation.
+    /// The command as a request to the installation.
     pub(super) fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
             Self::List { env } => Command::ConnectionsList { env: env.map(Into::into) },

@@ -48,7 +48,7 @@ pub(super) enum ContactsAction {
         #[arg(long, value_name = "NAME=VALUE")]
         metadata: Vec<String>,
     },
-    /// Change a contact. What is left out stays.
+    /// Change a contact. Omitted fields stay unchanged.
     Update {
         /// The contact.
         id: String,
@@ -94,7 +94,7 @@ pub(super) enum ContactsAction {
     Merge {
         /// The contact that stays.
         id: String,
-        /// The contact that becomes part of it.
+        /// The contact that is merged into it.
         other: String,
     },
     /// Dismiss the suggestion to merge a contact with another.
@@ -167,12 +167,12 @@ fn changes(name: Option<String>, default_channel: Option<String>, metadata: &[St
         body.insert("metadata".to_owned(), pairs(metadata)?);
     }
     if body.is_empty() {
-        bail!("nothing to change: give --name, --default-channel or --metadata");
+        bail!("nothing to change: set --name, --default-channel or --metadata");
     }
     Ok(body.into())
 }
 
 fn channel(text: &str) -> anyhow::Result<Value> {
-    let (channel, identifier) = text.split_once('=').with_context(|| format!("{text:?} must be written channel=identifier"))?;
+    let (channel, identifier) = text.split_once('=').with_context(|| format!("{text:?} must have the form channel=identifier"))?;
     Ok(json!({"channel": channel, "identifier": identifier}))
 }

@@ -30,7 +30,7 @@ pub(super) async fn migrate(config: &Config) -> anyhow::Result<CommandOutput> {
     let data = DataDir::open(&config.storage.data)?;
     let _lock = match (config.storage.database.is_empty(), data.lock()?) {
         (true, None) => {
-            bail!("a server uses this data folder, and brought the schema up to date when it started; to migrate by hand, stop it first")
+            bail!("a server uses this data folder, and migrated the schema when it started; to migrate manually, stop it first")
         }
         (_, lock) => lock,
     };
@@ -50,14 +50,14 @@ pub(super) async fn distribute(config: &Config) -> anyhow::Result<CommandOutput>
 /// Copies the embedded database to PostgreSQL.
 pub(super) async fn copy(config: &Config, to: &str) -> anyhow::Result<CommandOutput> {
     if !config.storage.database.is_empty() {
-        bail!("storage.database: is set, so this installation is not on the embedded database; run this before you set it");
+        bail!("storage.database: is set, so this installation does not use the embedded database; run this before you set it");
     }
     let data = DataDir::open(&config.storage.data)?;
     let file = data.file("nuncio.db");
     if !file.exists() {
-        bail!("{}: there is no database to copy; say where it is with --data", file.display());
+        bail!("{}: there is no database to copy; set its folder with --data", file.display());
     }
-    let Some(_lock) = data.lock()? else { bail!("a server uses this data folder; stop it first, so that it accepts nothing meanwhile") };
+    let Some(_lock) = data.lock()? else { bail!("a server uses this data folder; stop it first, so that nothing changes during the copy") };
     // The newest schema, and what the last run left in the write-ahead log.
     nuncio_store_sql::open(&data.target(&config.storage)).await?.close().await;
     let bar = ProgressBar::no_length().with_style(ProgressStyle::with_template("{bar:40} {percent}% {human_pos}/{human_len} rows {msg}")?);
@@ -71,7 +71,7 @@ pub(super) async fn copy(config: &Config, to: &str) -> anyhow::Result<CommandOut
     bar.finish_and_clear();
     let copied = copied.context("nothing was copied")?;
     let text = format!(
-        "{} rows of {} tables copied. Set storage.database, keep {} (every node needs it), and start the server",
+        "copied {} rows of {} tables. Set storage.database, keep {} (every node needs it), and start the server",
         copied.rows,
         copied.tables,
         data.key_file().display()

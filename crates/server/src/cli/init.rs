@@ -21,9 +21,9 @@ pub(super) async fn run() -> anyhow::Result<()> {
     if Path::new(FILE).exists() {
         bail!("{FILE} already exists; `nuncio config check` checks it, and `nuncio connections set` adds a connection");
     }
-    say("An empty answer uses the value in brackets.\n");
+    say("Press Enter to use the value in brackets.\n");
     let config = settings()?;
-    say(format!("\n{FILE} is written; the guide (/docs/guide) lists every setting.\n"));
+    say(format!("\nWrote {FILE}; the guide (/docs/guide) lists all settings.\n"));
     while let Some(set) = connection(&config)? {
         let Command::ConnectionsSet { sender, channel, .. } = &set else { break };
         let test = Command::ConnectionsTest { env: Environment::Live, sender: sender.clone(), channel: channel.clone() };
@@ -66,7 +66,7 @@ fn settings() -> anyhow::Result<Config> {
         .map_err(Into::into)
 }
 
-/// Asks for a connection of the live environment; none if nobody wants one.
+/// Asks for an optional connection of the live environment.
 fn connection(config: &Config) -> anyhow::Result<Option<Command>> {
     let registry = wiring::registry(config, Tokens::new(Redacted::new([0; 32])))?;
     let kinds = registry.iter().map(AdapterFactory::kind).filter(|kind| *kind != "sim").collect::<Vec<_>>().join(", ");
@@ -82,7 +82,7 @@ fn connection(config: &Config) -> anyhow::Result<Option<Command>> {
     let channel = match channels.as_slice() {
         [only] => (*only).to_owned(),
         [first, ..] => ask(&format!("Channel, one of {}", channels.join(", ")), first)?,
-        [] => bail!("{} carries no channel", factory.kind()),
+        [] => bail!("{} has no channels", factory.kind()),
     };
     let (mut settings, mut secrets) = (Map::new(), Map::new());
     for field in factory.fields().iter().filter(|field| field.required) {
@@ -94,7 +94,7 @@ fn connection(config: &Config) -> anyhow::Result<Option<Command>> {
         };
     }
     loop {
-        let more = ask("A further setting as name=value", "none")?;
+        let more = ask("Another setting as name=value", "none")?;
         let Some((name, value)) = more.split_once('=') else { break };
         settings.insert(name.to_owned(), value.into());
     }

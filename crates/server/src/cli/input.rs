@@ -178,7 +178,7 @@ pub(super) fn read_object(file: &str) -> anyhow::Result<Map<String, Value>> {
 pub(super) fn pairs(given: &[String], from_files: bool) -> anyhow::Result<Map<String, Value>> {
     let mut map = Map::new();
     for text in given {
-        let (name, value) = text.split_once('=').with_context(|| format!("{text:?} must be written name=value"))?;
+        let (name, value) = text.split_once('=').with_context(|| format!("{text:?} must have the form name=value"))?;
         let value = match value.strip_prefix('@').filter(|_| from_files) {
             Some(file) => read(file)?.trim_end().to_owned(),
             None => value.to_owned(),

@@ -96,14 +96,14 @@ pub(super) enum InstalledAction {
         #[command(subcommand)]
         action: BalanceAction,
     },
-    /// Limit how many bytes of messages an environment may store.
+    /// Limit the bytes of messages that an environment can store.
     Storage {
         #[command(flatten)]
         at: InProject,
         #[command(subcommand)]
         action: StorageAction,
     },
-    /// Manage who may sign in to the dashboard.
+    /// Manage people who can sign in to the dashboard.
     People {
         #[command(flatten)]
         at: InProject,
@@ -117,7 +117,7 @@ pub(super) enum InstalledAction {
         #[command(subcommand)]
         action: DbAction,
     },
-    /// Report what is wrong with this installation, and what to do about it.
+    /// Report problems with this installation, and how to fix them.
     Doctor {
         #[command(flatten)]
         at: Asked,
@@ -159,7 +159,7 @@ impl InstalledAction {
             Self::Keys { action, .. } => action.run(access, json).await?,
             Self::Senders { action, .. } => action.run(access, json).await?,
             Self::Connections { action, .. } => return action.run(access, json).await,
-            _ => bail!("this command works on an installation only"),
+            _ => bail!("this command works only on an installation"),
         }
         Ok(Outcome::Sent)
     }

@@ -17,10 +17,10 @@ pub(super) enum KeysAction {
         /// What the key is for.
         #[arg(long)]
         name: String,
-        /// The environment that it opens.
+        /// The environment of the key.
         #[arg(long)]
         env: Env,
-        /// What it may do, separated by commas, such as messages:send,messages:read [default: everything, or what the key of a node
+        /// Permissions, separated by commas, such as messages:send,messages:read [default: everything, or what the key of a node
         /// elsewhere may do].
         #[arg(long, value_delimiter = ',')]
         permissions: Vec<String>,

@@ -49,7 +49,7 @@ pub(super) enum MessagesAction {
         /// The message [default: all].
         id: Option<String>,
     },
-    /// List the receipts of a message, as the provider wrote them.
+    /// List the receipts of a message, as sent by the provider.
     Receipts {
         /// The message.
         id: String,
@@ -58,7 +58,7 @@ pub(super) enum MessagesAction {
     React {
         /// The message.
         id: String,
-        /// An emoji; "" takes the reaction back.
+        /// An emoji; "" removes the reaction.
         emoji: String,
     },
     /// Cancel a message that was not sent yet.

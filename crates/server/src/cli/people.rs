@@ -6,7 +6,7 @@ use crate::admin::Command;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PeopleAction {
-    /// List who may sign in.
+    /// List people who can sign in.
     List,
     /// Show the link that makes its first visitor the owner.
     Link,
@@ -23,7 +23,7 @@ pub(super) enum PeopleAction {
         /// Their email address.
         email: String,
     },
-    /// Switch off the second factor of a person who lost it.
+    /// Remove the second factor of a person who lost it.
     ResetFactor {
         /// Their email address.
         email: String,

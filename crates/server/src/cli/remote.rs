@@ -94,7 +94,7 @@ pub(super) enum RemoteAction {
         #[command(subcommand)]
         action: InvitationsAction,
     },
-    /// Manage suppressions: recipients that nothing is sent to.
+    /// Manage suppressions: recipients that receive no messages.
     Suppressions {
         #[command(flatten)]
         at: Remote,
@@ -108,7 +108,7 @@ pub(super) enum RemoteAction {
         #[command(subcommand)]
         action: WebhooksAction,
     },
-    /// Make any request of the API, such as: nuncio api GET /v1/me
+    /// Make any API request, such as: nuncio api GET /v1/me
     Api {
         #[command(flatten)]
         at: Remote,

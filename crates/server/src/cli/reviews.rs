@@ -9,7 +9,7 @@ use crate::admin::Command;
 pub(super) enum ReviewsAction {
     /// List escalated broadcasts, with the findings of the automated review.
     List,
-    /// Let an escalated broadcast go out.
+    /// Approve an escalated broadcast.
     Approve {
         /// The broadcast.
         id: String,

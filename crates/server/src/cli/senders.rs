@@ -34,11 +34,11 @@ pub(super) enum SendersAction {
         /// The country of the phone number, such as ES.
         #[arg(long, value_parser = country)]
         country: Option<String>,
-        /// Use it for messages that name no sender.
+        /// Use it for messages without a sender.
         #[arg(long)]
         default: bool,
     },
-    /// Change a sender. What is left out stays.
+    /// Change a sender. Omitted fields stay unchanged.
     Update {
         /// The sender's ID.
         id: String,
@@ -54,7 +54,7 @@ pub(super) enum SendersAction {
         /// The country of the phone number, such as ES.
         #[arg(long, value_parser = country)]
         country: Option<String>,
-        /// Use it for messages that name no sender.
+        /// Use it for messages without a sender.
         #[arg(long)]
         default: bool,
     },

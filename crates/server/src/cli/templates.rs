@@ -25,7 +25,7 @@ pub(super) enum TemplatesAction {
         /// A file with the JSON body of the request; - for standard input.
         file: String,
     },
-    /// Change a template that is not with the provider. What is left out stays.
+    /// Change a template that is not in review. Omitted fields stay unchanged.
     Update {
         /// The template.
         id: String,

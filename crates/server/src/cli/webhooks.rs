@@ -15,7 +15,7 @@ pub(super) struct Whose {
     /// ID or name of the sender whose webhook it is [default: the default sender].
     #[arg(long, conflicts_with = "own")]
     sender: Option<String>,
-    /// The environment's own webhook, for events that belong to no sender.
+    /// The environment's webhook, for events without a sender.
     #[arg(long)]
     own: bool,
 }
@@ -31,7 +31,7 @@ pub(super) enum OldSecret {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WebhooksAction {
-    /// List the webhooks of all senders, and the environment's own.
+    /// List the webhooks of all senders and of the environment.
     List,
     /// Show a webhook.
     Show {
@@ -48,12 +48,12 @@ pub(super) enum WebhooksAction {
         #[arg(long, value_delimiter = ',')]
         events: Vec<String>,
     },
-    /// Switch a webhook on again, such as after it failed for days.
+    /// Enable a webhook again, such as after it failed for days.
     Enable {
         #[command(flatten)]
         whose: Whose,
     },
-    /// Switch a webhook off.
+    /// Disable a webhook.
     Disable {
         #[command(flatten)]
         whose: Whose,

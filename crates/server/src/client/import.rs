@@ -47,12 +47,12 @@ impl ImportFile {
             match self.send_once(&name, progress.clone()).await {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => {}
-                Err(error) if error.downcast_ref::<reqwest::Error>().is_some() => tracing::warn!("{error:#}; going on"),
+                Err(error) if error.downcast_ref::<reqwest::Error>().is_some() => tracing::warn!("{error:#}; continuing"),
                 Err(error) => return Err(error),
             }
             tokio::time::sleep(PAUSE).await;
         }
-        self.send_once(&name, progress).await?.context("the server is not available; the same command goes on with the import")
+        self.send_once(&name, progress).await?.context("the server is not available; repeat the command to resume the import")
     }
 
     /// `None` when the server cannot take it just now.
@@ -90,11 +90,11 @@ impl ImportFile {
     }
 }
 
-/// What became of the rows, for people.
+/// Describes the result of an import.
 pub fn summary(answer: &Value) -> String {
     let number = |name: &str| answer[name].as_u64().unwrap_or_default();
     let mut out = format!(
-        "{} rows: {} added, {} there already, {} wrong. {} recipients of the broadcast are suppressed.",
+        "{} rows: {} added, {} duplicates, {} invalid. {} recipients of the broadcast are suppressed.",
         number("rows"),
         number("added"),
         number("duplicates"),

@@ -26,7 +26,7 @@ pub(crate) enum Outcome {
 
 /// Shows the life of a message until it is final or the time is up: line by line, or at the end as JSON.
 pub(crate) async fn watch(world: &World, message: &Value, patience: Duration, json: bool) -> anyhow::Result<Outcome> {
-    let id = message["id"].as_str().context("the answer has no message id")?;
+    let id = message["id"].as_str().context("the response has no message id")?;
     if json {
         let (seen, outcome) = look(world, id, patience, |_| ()).await?;
         say_json(&seen);
@@ -141,7 +141,7 @@ pub(crate) fn describe(message: &Value) -> String {
         out.push(format!("  {:14}${cost}{segments}", "cost"));
     }
     if message["possibleDuplicate"] == true {
-        out.push("  the recipient may have received it twice".to_owned());
+        out.push("  the recipient might have received it twice".to_owned());
     }
     let mut out: Vec<String> = out.iter().map(|text| line::escaped(text).into_owned()).collect();
     out.push(String::new());

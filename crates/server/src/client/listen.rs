@@ -91,7 +91,7 @@ pub(crate) async fn listen(worlds: &[World], forward: &Forward) -> anyhow::Resul
         Some(secret) => checked(secret)?,
         None => new_secret(&*ids.entropy),
     };
-    say(format!("events of {} go to {}, signed with\n\n  {}\n", names(worlds), forward.forward, secret.expose()));
+    say(format!("events of {} are forwarded to {}, signed with\n\n  {}\n", names(worlds), forward.forward, secret.expose()));
     let hand = Hand { http: Client::builder().no_proxy().timeout(PATIENCE).build()?, url: forward.forward.clone(), secret, ids };
     for world in worlds.iter().filter(|_| forward.replay > 0) {
         let (limit, query) = (forward.replay.to_string(), forward.which.query());
@@ -115,7 +115,7 @@ fn names(worlds: &[World]) -> String {
 
 fn checked(secret: &str) -> anyhow::Result<Redacted<String>> {
     if secret.strip_prefix("whsec_").is_none_or(|key| STANDARD.decode(key).map_or(true, |key| key.is_empty())) {
-        bail!("--secret: must be whsec_ and a key in base64, as the webhook's own secret is");
+        bail!("--secret: must be whsec_ and a key in base64, like a webhook's secret");
     }
     Ok(Redacted::new(secret.to_owned()))
 }
@@ -138,8 +138,8 @@ impl Hand {
         let started = Instant::now();
         let answered = match request.header("webhook-signature", signature.signature).body(body).send().await {
             Ok(response) => format!("{} in {} ms", response.status(), started.elapsed().as_millis()),
-            Err(error) if error.is_timeout() => format!("no answer within {} seconds", PATIENCE.as_secs()),
-            Err(_) => format!("nobody answers at {}", self.url),
+            Err(error) if error.is_timeout() => format!("no response within {} seconds", PATIENCE.as_secs()),
+            Err(_) => format!("no server responds at {}", self.url),
         };
         say(format!("{}  →  {answered}", summary(event)));
     }

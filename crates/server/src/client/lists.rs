@@ -82,7 +82,7 @@ pub(crate) async fn sender(world: &World, wanted: Option<&str>) -> anyhow::Resul
     let environment = world.environment.as_str();
     found.with_context(|| match wanted {
         Some(text) => format!("there is no sender {text:?} in the {environment} environment; see `nuncio senders list`"),
-        None => format!("the {environment} environment has no default sender; name one with --sender"),
+        None => format!("the {environment} environment has no default sender; set one with --sender"),
     })
 }
 
@@ -149,7 +149,7 @@ async fn first<'a, T>(worlds: &'a [World], ask: impl AsyncFn(&'a World) -> Resul
             Err(error) => return Err(error.into()),
         }
     }
-    Err(refused.map_or_else(|| anyhow::anyhow!("there is no environment to look in"), Into::into))
+    Err(refused.map_or_else(|| anyhow::anyhow!("there is no environment to search"), Into::into))
 }
 
 /// The resource with this id, from the environment that has it, and that environment.

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// Nobody answered.
-    #[error("{server} cannot be reached: {why}; is the server running there?")]
+    #[error("{server} cannot be reached: {why}; check that the server is running there")]
     Unreachable {
         /// Where the node should be.
         server: Url,
@@ -81,7 +81,7 @@ impl World {
     ///
     /// Says that the key is no API key.
     pub fn new(server: Url, key: String) -> anyhow::Result<Self> {
-        let environment = key::parse(&key).context("that is no API key: one begins with svc_live_ or svc_test_, and was copied whole")?;
+        let environment = key::parse(&key).context("that is not an API key: it must begin with svc_live_ or svc_test_, and be complete")?;
         let http = Client::builder().no_proxy().build()?;
         Ok(Self { http, server, key: Redacted::new(key), environment })
     }
@@ -131,7 +131,7 @@ impl World {
         }
         let (mut pieces, mut output) = (response.bytes_stream(), tokio::io::stdout());
         while let Some(piece) = pieces.next().await {
-            output.write_all(&piece.context("the answer broke off")?).await?;
+            output.write_all(&piece.context("the response was interrupted")?).await?;
         }
         Ok(output.flush().await?)
     }

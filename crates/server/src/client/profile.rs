@@ -98,7 +98,7 @@ impl Remote {
         let mut worlds = self.worlds()?;
         match (worlds.pop(), worlds.is_empty()) {
             (Some(world), true) => Ok(world),
-            _ => bail!("there are keys to both environments; say --env live or --env test"),
+            _ => bail!("there are keys to both environments; set --env live or --env test"),
         }
     }
 }
@@ -146,7 +146,7 @@ impl Access {
 fn quickstart() -> anyhow::Result<Vec<String>> {
     let path = Path::new("nuncio-data/quickstart.json");
     let text = std::fs::read_to_string(path).map_err(|_| {
-        anyhow::anyhow!("there is no API key; give one to `nuncio login`, or in NUNCIO_API_KEY. `nuncio keys create` creates one")
+        anyhow::anyhow!("there is no API key; enter one with `nuncio login`, or set NUNCIO_API_KEY. `nuncio keys create` creates one")
     })?;
     let keys: BTreeMap<String, String> = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
     Ok(keys.into_values().collect())
@@ -215,8 +215,10 @@ fn ask_for_key() -> anyhow::Result<String> {
 fn path() -> anyhow::Result<PathBuf> {
     let folder = match std::env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty()) {
         Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(std::env::var_os("HOME").context("neither XDG_CONFIG_HOME nor HOME says where profiles are kept")?)
-            .join(".config"),
+        None => {
+            PathBuf::from(std::env::var_os("HOME").context("neither XDG_CONFIG_HOME nor HOME is set, so there is no folder for profiles")?)
+                .join(".config")
+        }
     };
     Ok(folder.join("nuncio/profiles.toml"))
 }

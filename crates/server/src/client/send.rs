@@ -189,7 +189,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
 pub(crate) fn pairs(given: &[String]) -> anyhow::Result<Value> {
     let mut map = Map::new();
     for text in given {
-        let (name, value) = text.split_once('=').with_context(|| format!("{text:?} must be written name=value"))?;
+        let (name, value) = text.split_once('=').with_context(|| format!("{text:?} must have the form name=value"))?;
         map.insert(name.to_owned(), value.into());
     }
     Ok(map.into())

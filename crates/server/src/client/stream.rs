@@ -85,9 +85,9 @@ impl Following {
                     self.open = None;
                     (self.bytes, self.text) = (Vec::new(), String::new());
                     if let Some(Err(error)) = broken {
-                        tracing::debug!(%error, "the stream broke off");
+                        tracing::debug!(%error, "the stream was interrupted");
                     }
-                    eprintln!("nuncio: the server closed the stream; going on where it ended");
+                    eprintln!("nuncio: the server closed the stream; resuming where it ended");
                     tokio::time::sleep(PAUSE).await;
                 }
             }

@@ -116,7 +116,7 @@ pub(crate) const DELIVERIES: Listed = Listed {
         ("UPDATED (UTC)", "/updatedAt", Time),
         ("URL", "/url", Text),
     ],
-    none: "no deliveries; `nuncio webhooks set URL` sets where events go",
+    none: "no deliveries; `nuncio webhooks set URL` sets the URL for events",
 };
 /// Events.
 pub(crate) const EVENTS: Listed = Listed {

@@ -213,7 +213,7 @@ async fn a_reviewer_that_gives_no_verdict_is_waited_for_or_passed_over() {
         finish(&app).await;
         let broadcast = get(&app, &id).await;
         assert_eq!(broadcast["status"], "completed");
-        assert!(broadcast["reviewResult"]["reasoning"].as_str().is_some_and(|r| r.contains("could not be asked")), "{broadcast}");
+        assert!(broadcast["reviewResult"]["reasoning"].as_str().is_some_and(|r| r.contains("could not be reached")), "{broadcast}");
     }
 }
 

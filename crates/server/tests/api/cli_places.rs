@@ -24,13 +24,13 @@ async fn senders_connections_and_keys_are_managed_on_a_node_elsewhere() {
 
     let made = run(&terminal, "keys create --name shop --env test --permissions messages:send").await.expect(0);
     let key = made.out.lines().next().expect("a key").to_owned();
-    assert!(key.starts_with("svc_test_") && made.out.contains("the only time"), "{made:?}");
+    assert!(key.starts_with("svc_test_") && made.out.contains("is not shown again"), "{made:?}");
     let listed = run(&terminal, "keys list --env test --json").await.expect(0).json();
     assert!(listed[0]["name"] == "shop" && listed[0]["environment"] == "test", "{listed}");
     run(&terminal, &format!("keys revoke {}", listed[0]["id"].as_str().expect("an id"))).await.expect(0);
 
     let refused = run(&terminal, "senders create --name Desk").await.expect(1);
-    assert!(refused.err.contains("say --env live or --env test"), "{refused:?}");
+    assert!(refused.err.contains("set --env live or --env test"), "{refused:?}");
     let desk = id(&terminal
         .type_in(&["senders", "create", "--name", "Desk", "--phone-number", "+34 600 111 222", "--env", "live", "--json"])
         .await

@@ -88,11 +88,11 @@ async fn the_first_person_begins_by_a_link_that_works_once() {
         let app = TestApp::on(backend).await;
         let mut browser = Browser::new(&app);
         assert_eq!(browser.get("/").await.expect(303).header("location"), "/sign-in?to=%2F");
-        assert!(browser.page("/sign-in").await.contains("Nobody owns this server yet"));
+        assert!(browser.page("/sign-in").await.contains("This server has no owner yet"));
         let token = app.node.core.users().first_run_token().await.expect("a look").expect("nobody yet");
         let link = format!("/begin/{token}");
         browser.get("/begin/nonsense").await.expect(404);
-        assert!(browser.page(&link).await.contains("Make it yours"));
+        assert!(browser.page(&link).await.contains("Become the owner"));
         let short = browser.send(&link, &[("name", "Acme"), ("email", "Ada@example.net"), ("password", "short")]).await.expect(400);
         assert!(short.text.contains("has 5 characters; must have at least 12") && short.text.contains("value=\"Acme\""), "{}", short.text);
         assert!(!short.text.contains("value=\"short\""), "a password is not shown");
@@ -169,7 +169,7 @@ async fn browsers_are_signed_out_and_a_password_is_changed() {
             here.submit("/settings/account", &[("current", "wrong password!"), ("password", new)]).await;
         }
         let slowed = here.submit("/settings/account", &[("current", new), ("password", PASSWORD)]).await;
-        assert!(slowed.text.contains("too many tries"), "{}", slowed.text);
+        assert!(slowed.text.contains("too many attempts"), "{}", slowed.text);
     }
 }
 
@@ -227,7 +227,7 @@ async fn the_life_of_a_message_is_seen() {
         let app = TestApp::on(backend).await;
         let browser = person(&app, "ada@example.net", Role::Owner).await;
         let checked = browser.submit("/messages/new", &[("to", "+12125550100"), ("text", "hello"), ("do", "check")]).await.expect(200);
-        assert!(checked.text.contains("It can go.") && checked.text.contains(">hello</textarea>"), "{}", checked.text);
+        assert!(checked.text.contains("It can be sent.") && checked.text.contains(">hello</textarea>"), "{}", checked.text);
         let wrong = browser.submit("/messages/new", &[("to", "12"), ("text", "hello"), ("do", "send")]).await.expect(400);
         assert!(wrong.text.contains("role=\"alert\"") && wrong.text.contains("value=\"12\""), "{}", wrong.text);
         let sent = browser.submit("/messages/new", &[("to", "+12125550003"), ("text", "hello"), ("do", "send")]).await.expect(303);
@@ -235,12 +235,12 @@ async fn the_life_of_a_message_is_seen() {
         app.drain().await;
         app.advance(Duration::from_secs(60)).await;
         let page = browser.page(&path).await;
-        for words in ["Attempt 1 failed", "Attempt 2 accepted", "Delivered", "Accepted", "On disk before"] {
+        for words in ["Attempt 1 failed", "Attempt 2 accepted", "Delivered", "Accepted", "Stored before"] {
             assert!(page.contains(words), "{words}: {page}");
         }
         let home = browser.page("/").await;
         assert!(home.contains("<th scope=\"row\">SMS, US</th>") && home.contains("Show as a table"), "{home}");
-        assert!(home.contains("<dt>Sent</dt><dd>1</dd>") && home.contains("<dt>Arrived</dt><dd>100.0 %</dd>"), "{home}");
+        assert!(home.contains("<dt>Sent</dt><dd>1</dd>") && home.contains("<dt>Delivered</dt><dd>100.0 %</dd>"), "{home}");
         let list = browser.page("/messages").await;
         assert!(list.contains("+12125550003") && list.contains("Delivered"), "{list}");
         assert!(browser.page("/messages?status=failed").await.contains("Nothing matches"));
@@ -304,7 +304,7 @@ async fn a_broadcast_is_sent_and_watched() {
     browser.submit(&path, &[("do", "send")]).await.expect(303);
     finish(&app).await;
     let page = browser.page(&path).await;
-    assert!(page.contains("100 % done") && page.contains("1 delivered, 0 on the way, 1 failed"), "{page}");
+    assert!(page.contains("100 % done") && page.contains("1 delivered, 0 in flight, 1 failed"), "{page}");
     browser.submit(&path, &[("do", "pause")]).await.expect(400);
     assert!(browser.page("/broadcasts").await.contains("Completed"));
     // A broadcast rejected by the review waits for a person here.
@@ -313,7 +313,7 @@ async fn a_broadcast_is_sent_and_watched() {
     add(&app, &bad, ["+34600111222".to_owned()]).await;
     act(&app, &bad, "send").await.expect(202);
     app.drain().await;
-    assert!(browser.page("/").await.contains("was refused by the review"));
+    assert!(browser.page("/").await.contains("was rejected by the review"));
     browser.submit(&format!("/broadcasts/{bad}"), &[("do", "escalate")]).await.expect(303);
     let waiting = browser.page("/reviews").await;
     assert!(waiting.contains("1 broadcast to decide") && waiting.contains("<mark>"), "{waiting}");

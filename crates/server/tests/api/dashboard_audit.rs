@@ -46,7 +46,7 @@ async fn people_see_who_changed_what() {
         assert_eq!(rows("what=template").await.0, 1);
         assert_eq!(rows("what=template&who=op%40example.net").await.0, 0);
         assert_eq!(rows("who=command+line").await.0, 1);
-        assert!(rows("until=2001-01-01").await.1.contains("Nothing was changed"));
+        assert!(rows("until=2001-01-01").await.1.contains("No changes"));
         assert!(owner.get("/settings/audit?since=yesterday").await.expect(400).text.contains("must be a day"));
 
         viewer.get("/settings/audit").await.expect(403);

@@ -40,7 +40,7 @@ async fn set_up(app: &TestApp, browser: &Browser<'_>) -> (String, Vec<String>) {
     assert!(page.contains("<svg role=\"img\"") && page.contains("viewBox"), "{page}");
     assert!(app.holders(&key).await.is_empty(), "it is sealed");
     let wrong = browser.submit(place, &[("factor", "confirm"), ("code", "000000")]).await.expect(400);
-    assert!(wrong.text.contains("is not the code that the app shows"), "{}", wrong.text);
+    assert!(wrong.text.contains("is not the code in the app"), "{}", wrong.text);
     let on = browser.submit(place, &[("factor", "confirm"), ("code", &shown(app, &key))]).await.expect(200);
     let codes: Vec<String> = between(&on.text, "data-copy=\"", "\"").split(' ').map(str::to_owned).collect();
     assert_eq!(codes.len(), 10);

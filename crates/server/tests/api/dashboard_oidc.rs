@@ -155,7 +155,7 @@ async fn heavy_people_sign_in_by_an_openid_provider() {
     for backend in Backend::all() {
         let app = provider.app(backend, "operator").await;
         let unowned = Browser::new(&app).sign_in("ana@acme.example").await.expect(401);
-        assert!(unowned.text.contains("nobody owns this server yet"), "{}", unowned.text);
+        assert!(unowned.text.contains("this server has no owner yet"), "{}", unowned.text);
         owner(&app, "ada@example.net").await;
         let page = app.raw("GET", "/sign-in?to=%2Fmessages", &[], Vec::new()).await.expect(200);
         assert!(page.text.contains("Sign in with Acme ID"), "{}", page.text);
@@ -164,7 +164,7 @@ async fn heavy_people_sign_in_by_an_openid_provider() {
         let mut ada = Browser::new(&app);
         let done = ada.sign_in("Ada@Example.net").await.expect(303);
         assert_eq!(done.header("location"), "/messages");
-        assert!(ada.here("/settings/people").await.expect(200).text.contains("Add somebody"), "an owner");
+        assert!(ada.here("/settings/people").await.expect(200).text.contains("Add a person"), "an owner");
         // Others may sign in by domain or address, with the role in the settings.
         let mut ana = Browser::new(&app);
         ana.sign_in("ana@acme.example").await.expect(303);
@@ -175,10 +175,10 @@ async fn heavy_people_sign_in_by_an_openid_provider() {
         assert_eq!(people, 3, "twice is one person");
 
         for (name, why) in [
-            ("eve@evil.example", "may not sign in here"),
-            ("ana@notacme.example", "may not sign in here"),
-            ("unverified@acme.example", "does not say that your email address is verified"),
-            ("nameless", "does not tell your email address"),
+            ("eve@evil.example", "is not allowed to sign in here"),
+            ("ana@notacme.example", "is not allowed to sign in here"),
+            ("unverified@acme.example", "does not report your email address as verified"),
+            ("nameless", "does not report your email address"),
         ] {
             let mut browser = Browser::new(&app);
             let refused = browser.sign_in(name).await.expect(401);
@@ -207,7 +207,7 @@ async fn heavy_what_was_begun_elsewhere_signs_nobody_in() {
     let mut victim = Browser::new(&app);
     for _ in 0..2 {
         let refused = victim.here(&target).await.expect(401);
-        assert!(refused.text.contains("was not begun in this browser"), "{}", refused.text);
+        assert!(refused.text.contains("was not started in this browser"), "{}", refused.text);
         victim.here("/sign-in/oidc").await.expect(303);
     }
     let forged = target.replace("state=", "state=x");
@@ -220,7 +220,7 @@ async fn heavy_what_was_begun_elsewhere_signs_nobody_in() {
     let again = ada.here(&target).await;
     assert_eq!(again.status, 401, "the provider takes a code once: {}", again.text);
     let denied = ada.here("/sign-in/oidc/back?error=access_denied&state=x").await.expect(401);
-    assert!(denied.text.contains("did not let you in"), "{}", denied.text);
+    assert!(denied.text.contains("rejected the sign-in"), "{}", denied.text);
     // An expired state is rejected.
     let mut back = Browser::new(&app);
     app.clock.advance(Duration::from_secs(3 * 365 * 86_400));

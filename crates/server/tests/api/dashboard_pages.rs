@@ -46,7 +46,7 @@ async fn a_broadcast_is_written_filled_tried_and_sent() {
             "{}",
             added.text
         );
-        assert!(added.text.contains("Hello ") && added.text.contains("What it takes"), "{}", added.text);
+        assert!(added.text.contains("Hello ") && added.text.contains("Estimate"), "{}", added.text);
         let wrong = upload(&browser, &format!("{path}/recipients"), &[("key", &key)], "a.csv", "x,y\n1,2\n").await.expect(400);
         assert!(wrong.text.contains("role=\"alert\""), "{}", wrong.text);
 
@@ -69,7 +69,7 @@ async fn a_broadcast_is_written_filled_tried_and_sent() {
         browser.submit(&copy, &[("do", "send")]).await.expect(303);
         finish(&app).await;
         let page = browser.page(&copy).await;
-        assert!(page.contains("100 % done") && page.contains("Why some failed") && page.contains("By country"), "{page}");
+        assert!(page.contains("100 % done") && page.contains("Failures by reason") && page.contains("By country"), "{page}");
         let csv = browser.get(&format!("{copy}/results.csv")).await.expect(200);
         assert_eq!(csv.header("content-type"), "text/csv; charset=utf-8");
         assert!(csv.text.contains(",+34600111222,phone,delivered,sms,msg_") && csv.text.lines().count() == 3, "{}", csv.text);
@@ -106,7 +106,7 @@ async fn a_sender_is_made_connected_and_tested() {
     assert!(!refused.text.contains("s3cret-pass"), "a secret is not shown");
     fields[2] = ("url", "https://gateway.example.com/sendsms");
     let saved = browser.submit(&sms, &fields).await.expect(200);
-    assert!(saved.text.contains("It is saved, and does not work yet."), "{}", saved.text);
+    assert!(saved.text.contains("It is saved, but does not work yet."), "{}", saved.text);
     assert!(!saved.text.contains("s3cret-pass") && saved.text.contains("Leave it empty to keep"), "{}", saved.text);
     // An empty secret keeps the stored one only if no setting changes: it must not go to another server unnoticed.
     let again = [
@@ -164,9 +164,9 @@ async fn templates_invitations_suppressions_and_numbers_have_pages() {
         assert_eq!(items[0]["allowedPhoneCountries"], json!(["ES", "MX"]));
         let id = items[0]["id"].as_str().expect("an id");
         browser.submit(&format!("/invitations/{id}"), &[]).await.expect(303);
-        assert!(browser.page("/invitations").await.contains("Taken back"));
+        assert!(browser.page("/invitations").await.contains("Withdrawn"));
 
-        assert!(browser.page("/suppressions").await.contains("Nobody is on the list"));
+        assert!(browser.page("/suppressions").await.contains("No suppressions"));
         viewer.submit("/suppressions", &[("identifier", "+34600111222")]).await.expect(403);
         browser.submit("/suppressions", &[("identifier", "nonsense")]).await.expect(400);
         browser.submit("/suppressions", &[("identifier", "+34 600 111 222")]).await.expect(303);
@@ -174,7 +174,7 @@ async fn templates_invitations_suppressions_and_numbers_have_pages() {
         let listed = app.get("/v1/suppressions").await.expect(200).json();
         let id = listed["items"][0]["id"].as_str().expect("an id");
         browser.submit(&format!("/suppressions/{id}"), &[]).await.expect(303);
-        assert!(browser.page("/suppressions").await.contains("Nobody is on the list"));
+        assert!(browser.page("/suppressions").await.contains("No suppressions"));
 
         let offered = browser.page("/numbers?country=us").await;
         let number = offered.split("name=\"number\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a number").to_owned();
@@ -203,7 +203,7 @@ async fn people_are_answered_where_they_wrote() {
         let app = TestApp::on(backend).await;
         let browser = person(&app, "su@example.net", Role::Operator).await;
         let viewer = person(&app, "vi@example.net", Role::Viewer).await;
-        assert!(browser.page("/conversations").await.contains("Nobody wrote yet"));
+        assert!(browser.page("/conversations").await.contains("No inbound messages yet"));
         app.send_message(json!({"to": "+34600111222", "channel": "sms", "text": "Your code is 4711"})).await;
         app.drain().await;
         app.advance(Duration::from_secs(60)).await;
@@ -214,7 +214,7 @@ async fn people_are_answered_where_they_wrote() {
         let path = format!("/conversations/{}", message["contactId"].as_str().expect("a contact"));
         let thread = browser.page(&path).await;
         assert!(thread.find("Your code is 4711") < thread.find("Where is &lt;b&gt;"), "the oldest first: {thread}");
-        assert!(thread.contains("Answer by WhatsApp"), "{thread}");
+        assert!(thread.contains("Reply by WhatsApp"), "{thread}");
 
         viewer.submit(&path, &[("text", "On its way")]).await.expect(403);
         browser.submit(&path, &[("text", "")]).await.expect(400);

@@ -41,8 +41,8 @@ async fn home_draws_what_went_out_and_names_what_waits() {
             "Sent, by hour",
             "Spent, by hour",
             "Show as a table",
-            "What arrived",
-            "Time to arrive",
+            "Delivered",
+            "Time to delivery",
             "data-live=\"calm\"",
         ] {
             assert!(home.contains(part), "{part}: {home}");
@@ -62,7 +62,7 @@ async fn home_draws_what_went_out_and_names_what_waits() {
         app.send_message(unsent).await;
         app.clock.advance(Duration::from_secs(900));
         let home = browser.page("/").await;
-        assert!(home.contains("1 message waits for SMS of") && home.contains("could have gone out 5 minutes ago"), "{home}");
+        assert!(home.contains("1 message waits for SMS of") && home.contains("and due 5 minutes ago"), "{home}");
     }
 }
 
@@ -74,7 +74,7 @@ async fn messages_of_which_nobody_knows_are_named_by_their_reason() {
     app.send_message(json!({"to": "+12125550008", "text": "hello", "onUnknown": "hold"})).await;
     app.drain().await;
     let home = browser.page("/").await;
-    assert!(home.contains("1 message waits for your decision") && home.contains("ended without an answer"), "{home}");
+    assert!(home.contains("1 message waits for your decision") && home.contains("The outcome of their last attempt is unknown"), "{home}");
 }
 
 // holds: pages.messages, messages.list.text
@@ -127,11 +127,11 @@ async fn a_text_is_measured_and_shown_before_it_is_sent() {
             .text
     };
     let plain = check("Hello Ana").await;
-    assert!(plain.contains("9 of 160 characters.") && plain.contains("1 part") && plain.contains("No price is set"), "{plain}");
+    assert!(plain.contains("9 of 160 characters.") && plain.contains("1 segment") && plain.contains("No price is set"), "{plain}");
     let foreign = check("Hello Ana 🙂, see you").await;
-    assert!(foreign.contains("</mark> makes it UCS-2.") && foreign.contains("It is character 11."), "{foreign}");
+    assert!(foreign.contains("</mark> requires UCS-2.") && foreign.contains("It is character 11."), "{foreign}");
     let long = check(&"x".repeat(161)).await;
-    assert!(long.contains("161 of 306 characters of 2 parts."), "{long}");
+    assert!(long.contains("161 of 306 characters of 2 segments."), "{long}");
     // The text is measured even without a recipient.
     let early = browser.submit("/messages/new", &[("to", ""), ("text", "Hello"), ("do", "check")]).await.expect(400);
     assert!(early.text.contains("5 of 160 characters."), "{}", early.text);
@@ -156,7 +156,7 @@ async fn people_come_from_a_file_and_leave_as_one() {
         upload(&browser, "/contacts", &[("key", "wrong")], "a.csv", file).await.expect(403);
         let added = upload(&browser, "/contacts", &[("key", &key), ("countries", "es")], "a.csv", file).await.expect(200);
         assert!(
-            added.text.contains("1 of 4 people are new") && added.text.contains("Known by an address: 1. Wrong rows: 2."),
+            added.text.contains("1 of 4 people are new") && added.text.contains("Already known: 1. Invalid rows: 2."),
             "{}",
             added.text
         );
@@ -193,7 +193,7 @@ async fn two_contacts_are_compared_before_they_are_one() {
     let page = browser.page(&format!("/contacts/{one}")).await;
     let compare = format!("/contacts/{one}/merge?with={two}");
     assert!(page.contains("second contact of the same person") && page.contains(&compare), "{page}");
-    assert!(browser.page("/contacts").await.contains("maybe twice"));
+    assert!(browser.page("/contacts").await.contains("possible duplicate"));
     let preview = browser.page(&compare).await;
     let afterwards = preview.split("Afterwards").nth(1).expect("a preview");
     assert!(afterwards.contains("+34600111222") && afterwards.contains("ana@example.org") && afterwards.contains("gold"), "{preview}");
@@ -231,7 +231,7 @@ async fn a_broadcast_is_made_from_a_template_and_its_columns_are_looked_at() {
     let file = "phone,vorname,2,notes\n+34600111222,Ana,nine,secret\n+34600111223,Bo,ten,\n";
     upload(&browser, &columns, &[("key", "wrong")], "a.csv", file).await.expect(403);
     let seen = upload(&browser, &columns, &[("key", &key)], "a.csv", file).await.expect(200).text;
-    assert!(seen.contains("The columns of your file") && seen.contains("Left out") && seen.contains("Ana, Bo"), "{seen}");
+    assert!(seen.contains("The columns of your file") && seen.contains("Ignored") && seen.contains("Ana, Bo"), "{seen}");
     assert!(seen.contains("No column fills <code>{{1}}</code>"), "{seen}");
     let seen = upload(&browser, &columns, &[("key", &key), ("columns", "vorname:1")], "a.csv", file).await.expect(200).text;
     assert!(!seen.contains("No column fills") && seen.contains("0</b>") | seen.contains("0 so far"), "nothing was added: {seen}");

@@ -48,7 +48,7 @@ impl<S: tracing::Subscriber> Layer<S> for Lines {
                 line = format!("{value:?}");
             }
         });
-        if line.contains("was turned away") {
+        if line.contains("was rejected") {
             self.0.lock().expect("no panic").push(line);
         }
     }
@@ -70,5 +70,5 @@ async fn a_flood_of_refusals_writes_one_line_that_counts_them() {
     assert_eq!(written().len(), 1);
     app.clock.advance(Duration::from_millis(1));
     refused().await;
-    assert!(written().len() == 2 && written()[1].ends_with("(100 like it were not logged)"), "{:?}", written());
+    assert!(written().len() == 2 && written()[1].ends_with("(100 similar ones not logged)"), "{:?}", written());
 }

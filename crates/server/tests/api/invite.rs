@@ -120,8 +120,8 @@ async fn the_pages_speak_the_browsers_language() {
         ("pt-BR", "pt", "default convida você", "O código não está certo. Restam 4 tentativas."),
         ("nl, fr-CH;q=0.9, de;q=0.5", "fr", "default vous invite", "Ce n’est pas le bon code. Encore 4 essais."),
         ("en;q=0.1, DE;q=0.2", "de", "default lädt Sie ein", "Das ist nicht der Code. Noch 4 Versuche."),
-        ("ja, *;q=0.5", "en", "default invites you", "This is not the code. 4 more tries."),
-        ("de;q=0, ,;;q=x", "en", "default invites you", "This is not the code. 4 more tries."),
+        ("ja, *;q=0.5", "en", "default invites you", "The code is wrong. 4 tries left."),
+        ("de;q=0, ,;;q=x", "en", "default invites you", "The code is wrong. 4 tries left."),
     ];
     for (n, (asked, language, invites, wrong_code)) in phrases.into_iter().enumerate() {
         let client = Client::invited(&app, json!({})).await;
@@ -237,7 +237,7 @@ async fn what_is_typed_wrong_comes_back_with_what_is_wrong() {
     }
     assert!(!page.text.contains("<script"));
     let page = client.submit("details", &[("name", &"x".repeat(101)), ("email", "a@example.org"), ("phone", PHONE)]).await.expect(422);
-    assert!(page.text.contains("at most 100 characters") && page.text.contains("must be of one of these countries: FR"), "{}", page.text);
+    assert!(page.text.contains("at most 100 characters") && page.text.contains("must be from one of these countries: FR"), "{}", page.text);
     // In national format of the only allowed country.
     let page = client.go("details", &[("name", "Ada"), ("email", "a@example.org"), ("phone", "06 12.34-56 (78)")]).await;
     assert_eq!(title(&page), "Enter the code");
@@ -267,7 +267,7 @@ async fn an_empty_code_costs_no_try() {
     client.to_code().await;
     for empty in ["", "  ", " - "].into_iter().cycle().take(9) {
         let page = client.submit("code", &[("code", empty)]).await.expect(422);
-        assert!(page.text.contains("Enter the code.") && !page.text.contains("more tr"), "{}", page.text);
+        assert!(page.text.contains("Enter the code.") && !page.text.contains("tries left"), "{}", page.text);
     }
     let page = client.go("code", &[("code", &client.code().await)]).await;
     assert_eq!(title(&page), "Check and agree");
@@ -280,7 +280,7 @@ async fn a_number_of_another_sender_is_refused() {
     let client = Client::invited(&app, json!({})).await;
     client.go("begin", &[]).await;
     let page = client.submit("details", &[("name", "Ada"), ("email", "a@example.org"), ("phone", PHONE)]).await.expect(422);
-    assert!(page.text.contains("Another sender has this number already."), "{}", page.text);
+    assert!(page.text.contains("Another sender already has this number."), "{}", page.text);
 }
 
 #[tokio::test]
@@ -295,7 +295,7 @@ async fn of_two_clients_with_one_number_one_finishes() {
         }
         one.go("finish", &[("agree", "yes")]).await;
         let late = other.submit("finish", &[("agree", "yes")]).await.expect(422);
-        assert!(late.text.contains("Another sender has this number already."), "{}", late.text);
+        assert!(late.text.contains("Another sender already has this number."), "{}", late.text);
         assert_eq!(senders(&app).await.len(), 2);
         assert_eq!(other.state().await["status"], "in_progress");
     }
@@ -308,12 +308,12 @@ async fn a_wrong_code_counts_and_five_are_too_many() {
         let client = Client::invited(&app, json!({})).await;
         client.to_code().await;
         let code = client.code().await;
-        for left in ["4 more tries", "3 more tries", "2 more tries", "One more try", "the last try"] {
+        for left in ["4 tries left", "3 tries left", "2 tries left", "One try left", "the last try"] {
             let page = client.submit("code", &[("code", &wrong(&code))]).await.expect(422);
             assert!(page.text.contains(left), "{left}: {}", page.text);
         }
         let page = client.submit("code", &[("code", &code)]).await.expect(422);
-        assert!(page.text.contains("too many wrong tries"), "the right one is of no use any more: {}", page.text);
+        assert!(page.text.contains("Too many wrong codes"), "the right one is of no use any more: {}", page.text);
         app.clock.advance(Duration::from_secs(1));
         client.go("resend", &[]).await;
         let page = client.go("code", &[("code", &client.code().await)]).await;
@@ -334,7 +334,7 @@ async fn wrong_codes_entered_at_once_all_count() {
         let tries = (0..8).map(|_| client.post(&fields)).collect::<Vec<_>>();
         let mut refused = 0;
         for answer in at_once(tries).await {
-            refused += usize::from(answer.text.contains("too many wrong tries"));
+            refused += usize::from(answer.text.contains("Too many wrong codes"));
         }
         assert_eq!(refused, 3, "five count, the rest come too late");
     }
@@ -348,7 +348,7 @@ async fn a_code_is_good_for_ten_minutes() {
     let code = client.code().await;
     app.clock.advance(Duration::from_secs(600));
     let page = client.submit("code", &[("code", &code)]).await.expect(422);
-    assert!(page.text.contains("The code is too old."), "{}", page.text);
+    assert!(page.text.contains("The code has expired."), "{}", page.text);
     app.node.tick().await.expect("a tick");
     client.go("resend", &[]).await;
     let new = client.code().await;

@@ -332,7 +332,7 @@ async fn dry_run_says_what_it_would_take_and_cost() {
     let rich = plan(json!({"to": "+34600111222", "messageType": "buttons", "text": "?", "channel": "sms",
         "content": {"buttons": [{"id": "1", "title": "Yes"}]}}))
     .await;
-    assert_eq!(rich["degraded"], json!(["sms: the buttons go as a numbered list"]));
+    assert_eq!(rich["degraded"], json!(["sms: the buttons are sent as a numbered list"]));
     let mail = plan(json!({"to": "a@example.org", "subject": "s", "text": "x"})).await;
     assert_eq!((mail.get("segments"), mail.get("encoding"), &mail["required"]), (None, None, &json!(0.000101)));
     app.post("/v1/messages?dryRun=true", json!({"to": "+12125550009", "text": "x", "channel": "whatsapp"})).await.expect(400);

@@ -42,7 +42,7 @@ async fn the_cheapest_channel_that_is_likely_to_arrive() {
         assert!(reason.starts_with("auto: whatsapp is the cheapest") && reason.contains("$0.02; 90 % likely to arrive"), "{reason}");
         let considered = cheap["routing"]["considered"].as_array().cloned().unwrap_or_default();
         assert_eq!(considered.len(), 3);
-        assert_eq!(considered[1], json!({"channel": "sms_oneway", "usable": false, "reason": "sms is connected, which can be answered"}));
+        assert_eq!(considered[1], json!({"channel": "sms_oneway", "usable": false, "reason": "sms is connected, which allows replies"}));
         // A channel that keeps failing for this recipient is skipped; others still use it.
         app.send_message(body.clone()).await;
         app.drain().await;
@@ -140,7 +140,7 @@ async fn content_that_a_channel_cannot_carry_rules_it_out() {
     let link = json!({"mediaUrl": "https://example.com/a.png"});
     assert_eq!(plan(&app, image("+34600111222", link.clone())).await["channel"], "whatsapp", "what carries it natively goes first");
     let degraded = plan(&app, image("+12125550009", link)).await;
-    assert_eq!((&degraded["channel"], &degraded["degraded"]), (&json!("sms"), &json!(["sms: the media goes as a link"])), "{degraded}");
+    assert_eq!((&degraded["channel"], &degraded["degraded"]), (&json!("sms"), &json!(["sms: the media is sent as a link"])), "{degraded}");
     let bound = app.post("/v1/messages", image("+12125550009", json!({"mediaId": "4711"}))).await.expect(400).json();
     assert_eq!(bound["code"], "whatsapp_window_closed", "{bound}");
     assert_eq!(plan(&app, image("+34600111222", json!({"mediaId": "4711"}))).await.get("fallbackChannel"), None);

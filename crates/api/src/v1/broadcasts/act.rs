@@ -9,7 +9,7 @@ use crate::reply::{Reply, Result};
 
 /// Pause a broadcast
 ///
-/// Only attempts in flight are completed. Messages that no provider has yet return to the broadcast, and are sent after a resume.
+/// Attempts in flight still complete. Messages that no provider has yet return to the broadcast, and are sent once it is resumed.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/pause", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
@@ -42,7 +42,7 @@ pub(crate) async fn cancel_broadcast(Call(core, caller): Call, Path(id): Path<St
 
 /// Escalate a rejected broadcast
 ///
-/// Asks the operator to look at a broadcast that the automated review rejected.
+/// Requests a human review of a broadcast that the automated review rejected.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/escalate", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
@@ -53,7 +53,7 @@ pub(crate) async fn escalate_broadcast(Call(core, caller): Call, Path(id): Path<
 
 /// Retry the review of a broadcast
 ///
-/// For a rejected broadcast whose content was edited; it is reviewed three times at most.
+/// For a rejected broadcast whose content was edited. A broadcast is reviewed at most three times.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/retry-review", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses(

@@ -11,7 +11,7 @@ use crate::v1::messages::MessageBody;
 
 /// Preview a broadcast
 ///
-/// The message that one recipient would get now, with its variables filled in, and what would happen to it. Nothing is written or sent.
+/// Shows the message that one recipient would get now, with its variables filled in, and how it would be sent. Nothing is stored or sent.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/preview", tag = "Broadcasts", request_body = PreviewBroadcast, params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses(
@@ -29,14 +29,14 @@ pub(crate) async fn preview_broadcast(
 
 /// Send a test message of a broadcast
 ///
-/// To yourself, say. It is a message like any other: it costs what it costs, and counts for nothing in the broadcast. Needs
-/// `broadcasts:read` beside `messages:send`.
+/// Sends the content to one recipient, such as yourself, as an ordinary message: it is charged, and does not count in the broadcast.
+/// Needs `broadcasts:read` in addition to `messages:send`.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/test", tag = "Broadcasts", request_body = TestBroadcast, params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses(
         (status = 202, description = "The message was accepted.", body = MessageBody),
         (status = 400, description = "The message cannot be sent to this recipient. Codes: `sender_not_configured`, `template_not_approved`, `whatsapp_window_closed`, `window_closed`.", body = ErrorBody),
-        (status = 402, description = "The message may cost more than is available. Code: `insufficient_balance`.", body = ErrorBody),
+        (status = 402, description = "The message can cost more than is available. Code: `insufficient_balance`.", body = ErrorBody),
         (status = 507, description = "The environment's storage quota leaves no room for the message. Code: `storage_quota_exceeded`.", body = ErrorBody),
     ),
 )]
@@ -50,7 +50,7 @@ pub(crate) async fn test_broadcast(
 
 /// Copy a broadcast
 ///
-/// A new draft with the same content and sender, and without recipients.
+/// Creates a draft with the same content and sender, but without recipients.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/clone", tag = "Broadcasts", request_body = CloneBroadcast, params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 201, description = "The draft.", body = BroadcastBody)),
@@ -65,8 +65,8 @@ pub(crate) async fn clone_broadcast(
 
 /// Estimate a broadcast
 ///
-/// What it would do if it were sent now: channels, SMS segments, cost, duration, and who cannot be sent to. Every recipient is looked at,
-/// which takes some seconds for a million.
+/// Channels, SMS segments, cost, duration and unreachable recipients if it were sent now. Evaluates every recipient, which takes some
+/// seconds for a million.
 #[utoipa::path(
     get, path = "/v1/broadcasts/{id}/estimate", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The estimate.", body = BroadcastEstimate)),

@@ -16,12 +16,12 @@ page! {
 
 /// Add recipients to a broadcast
 ///
-/// While it is a draft, at most 1000 a call. Recipients that it has already are counted and left out; those that cannot be reached by
-/// its channel, or lack a variable of its template, are listed in `errors`.
+/// Only for a draft; at most 1000 per call. Existing recipients are counted and skipped; those that the channel cannot reach, or that
+/// lack a variable of the template, are listed in `errors`.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/contacts", tag = "Broadcasts", request_body = AddBroadcastContacts, params(("id" = BroadcastId, Path, description = "The broadcast."), IdempotencyKey),
     responses(
-        (status = 201, description = "How many were added, and why others were not.", body = AddedContacts),
+        (status = 201, description = "The number of added recipients, and why others were not added.", body = AddedContacts),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = BroadcastConflict),
     ),
 )]
@@ -36,13 +36,13 @@ pub(crate) async fn add_broadcast_contacts(
 
 /// Add contacts to a broadcast
 ///
-/// While it is a draft: every contact that matches the filter becomes a recipient, by the address that the broadcast's channel reaches.
-/// `smart` takes a phone number before an email address. Contacts are written page by page; if the request breaks off, send it again:
-/// those that were added already count as duplicates.
+/// Only for a draft. Every contact that matches the filter becomes a recipient, with the address that the broadcast's channel reaches.
+/// `smart` prefers a phone number to an email address. Contacts are stored page by page; if the request is interrupted, send it again:
+/// those already added count as duplicates.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/contacts/select", tag = "Broadcasts", request_body = SelectContacts,
     params(("id" = BroadcastId, Path, description = "The broadcast.")),
-    responses((status = 201, description = "How many were added, and why others were not.", body = SelectedContacts)),
+    responses((status = 201, description = "The number of added recipients, and why others were not added.", body = SelectedContacts)),
 )]
 pub(crate) async fn select_broadcast_contacts(
     Call(core, caller): Call,
@@ -69,11 +69,11 @@ pub(crate) async fn list_broadcast_contacts(
 
 /// Remove a recipient from a broadcast
 ///
-/// While it is a draft.
+/// Only for a draft.
 #[utoipa::path(
     delete, path = "/v1/broadcasts/{id}/contacts/{contactId}", tag = "Broadcasts",
-    params(("id" = BroadcastId, Path, description = "The broadcast."), ("contactId" = BroadcastContactId, Path, description = "The recipient in it.")),
-    responses((status = 204, description = "It is gone.")),
+    params(("id" = BroadcastId, Path, description = "The broadcast."), ("contactId" = BroadcastContactId, Path, description = "The recipient.")),
+    responses((status = 204, description = "Removed.")),
 )]
 pub(crate) async fn delete_broadcast_contact(Call(core, caller): Call, Path((id, contact)): Path<(String, String)>) -> Result<NoContent> {
     core.broadcasts().delete_contact(&caller, &id, &contact).await?;

@@ -12,9 +12,9 @@ repeated! {
     BroadcastConflict: broadcast of BroadcastView
 }
 
-/// Make a broadcast
+/// Create a broadcast
 ///
-/// A draft without recipients. Its content is held to the limits of its channel, as that of a message is.
+/// Creates a draft without recipients. The limits of its channel apply to its content, as for a message.
 #[utoipa::path(
     post, path = "/v1/broadcasts", tag = "Broadcasts", request_body = CreateBroadcast, params(IdempotencyKey),
     responses(
@@ -23,7 +23,7 @@ repeated! {
             ("add" = (operation_id = "add_broadcast_contacts", parameters(("id" = "$response.body#/broadcast/id")))),
             ("send" = (operation_id = "send_broadcast", parameters(("id" = "$response.body#/broadcast/id")))),
         )),
-        (status = 400, description = "The request is wrong, or there is no default sender. Code: `sender_not_configured`.", body = ErrorBody),
+        (status = 400, description = "The request is invalid, or there is no default sender. Code: `sender_not_configured`.", body = ErrorBody),
         (status = 404, description = "No such sender or template in this environment. Code: `not_found`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = BroadcastConflict),
     ),

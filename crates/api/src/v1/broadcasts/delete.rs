@@ -7,10 +7,10 @@ use crate::reply::{NoContent, Result};
 
 /// Delete a broadcast
 ///
-/// While it is a draft. Its recipients go with it.
+/// Only for a draft. Its recipients are deleted too.
 #[utoipa::path(
     delete, path = "/v1/broadcasts/{id}", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
-    responses((status = 204, description = "It is gone.")),
+    responses((status = 204, description = "Deleted.")),
 )]
 pub(crate) async fn delete_broadcast(Call(core, caller): Call, Path(id): Path<String>) -> Result<NoContent> {
     core.broadcasts().delete(&caller, &id).await?;

@@ -13,7 +13,7 @@ named! {
 
 /// Get a broadcast
 ///
-/// With the numbers of its recipients, exact at every moment.
+/// Includes the number of recipients by status, always exact.
 #[utoipa::path(
     get, path = "/v1/broadcasts/{id}", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),

@@ -12,23 +12,23 @@ use crate::extract::{Call, Path, Query};
 use crate::reply::{Reply, Result};
 use crate::wire::unread;
 
-/// A file of recipients, as it is.
+/// A file of recipients.
 #[derive(utoipa::ToSchema)]
 #[schema(value_type = String, format = Binary)]
-#[expect(dead_code, reason = "describes the body, which is read while it comes")]
+#[expect(dead_code, reason = "describes the body, which is read as it arrives")]
 struct RecipientFile(String);
 
 /// Import recipients from a file
 ///
-/// While the broadcast is a draft. The body is the file, of any size: CSV with a head line (`text/csv`; cells parted by comma, semicolon or
-/// tab), or a JSON object a line (`application/x-ndjson`; flat, or as an item of `contacts` of *Add recipients*). Rows are written while
-/// they come: what was written stays if the request breaks off. Send the same file again then: under the same `importId` it goes on behind
-/// the last written row, and without one the rows that are there already count as duplicates.
+/// Only for a draft. The body is the file, of any size: CSV with a header row (`text/csv`; cells separated by comma, semicolon or tab),
+/// or one JSON object per line (`application/x-ndjson`; flat, or like an item of `contacts` in *Add recipients to a broadcast*). Rows are
+/// stored as they arrive, and kept if the request is interrupted. If it is, send the same file again: with the same `importId` it resumes
+/// after the last stored row; without one, rows already stored count as duplicates.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/contacts/import", tag = "Broadcasts",
     params(("id" = BroadcastId, Path, description = "The broadcast."), ImportContacts),
     request_body(description = "The file.", content((RecipientFile = "text/csv"), (RecipientFile = "application/x-ndjson"))),
-    responses((status = 201, description = "How many rows were added, and why others were not.", body = ImportedContacts)),
+    responses((status = 201, description = "The number of added rows, and why others were not added.", body = ImportedContacts)),
 )]
 pub(crate) async fn import_broadcast_contacts(
     Call(core, caller): Call,

@@ -12,33 +12,33 @@ use utoipa::{IntoParams, ToSchema};
 use crate::extract::{Call, Path, Query};
 use crate::reply::Result;
 
-/// How results are written.
+/// Format of results.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ResultsFormat {
-    /// Comma-separated values with a head line.
+    /// Comma-separated values with a header row.
     #[default]
     Csv,
-    /// One JSON object a line, each as an item of *List the recipients of a broadcast*.
+    /// One JSON object per line, each like an item of *List the recipients of a broadcast*.
     Ndjson,
 }
 
-/// How results are asked for.
+/// Query of an export.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ResultsQuery {
-    /// How they are written. Default: `csv`.
+    /// The format. Default: `csv`.
     #[param(inline)]
     format: ResultsFormat,
 }
 
 /// Export the results of a broadcast
 ///
-/// All recipients with their results, newest first, as one stream of any length.
+/// All recipients with their results, newest first, in one response.
 #[utoipa::path(
     get, path = "/v1/broadcasts/{id}/results", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast."), ResultsQuery),
-    responses((status = 200, description = "The recipients.", headers(("Content-Disposition" = String, description = "A name for the file.")), content((String = "text/csv"), (String = "application/x-ndjson")))),
+    responses((status = 200, description = "The recipients.", headers(("Content-Disposition" = String, description = "A file name.")), content((String = "text/csv"), (String = "application/x-ndjson")))),
 )]
 pub(crate) async fn export_broadcast_results(
     Call(core, caller): Call,

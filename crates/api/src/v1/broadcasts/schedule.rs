@@ -9,7 +9,7 @@ use crate::reply::{Reply, Result};
 
 /// Reschedule a broadcast
 ///
-/// While it is scheduled.
+/// Only for a scheduled broadcast.
 #[utoipa::path(
     patch, path = "/v1/broadcasts/{id}/schedule", tag = "Broadcasts", request_body = ScheduleBroadcast, params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),

@@ -10,12 +10,12 @@ use crate::reply::{Reply, Result};
 
 /// Send a broadcast
 ///
-/// Its content is reviewed first. If nothing is found it goes out at once, or at its time.
+/// The content is reviewed first. If it passes, the broadcast is sent at once, or at its scheduled time.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/send", tag = "Broadcasts", request_body = SendBroadcast, params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses(
         (status = 202, description = "The broadcast, waiting for its review.", body = BroadcastBody),
-        (status = 400, description = "The request is wrong, or the broadcast cannot go out. Codes: `no_contacts`, `sender_not_configured`, `template_not_approved`.", body = ErrorBody),
+        (status = 400, description = "The request is invalid, or the broadcast cannot be sent. Codes: `no_contacts`, `sender_not_configured`, `template_not_approved`.", body = ErrorBody),
         (status = 402, description = "The balance does not cover it. Code: `insufficient_balance`.", body = ErrorBody),
     ),
 )]

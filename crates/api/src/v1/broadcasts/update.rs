@@ -10,12 +10,12 @@ use crate::reply::{Reply, Result};
 
 /// Edit a broadcast
 ///
-/// While it is a draft or rejected. A rejected one whose content was edited can be reviewed again.
+/// Only for a draft or a rejected broadcast. A rejected broadcast whose content was edited can be reviewed again.
 #[utoipa::path(
     patch, path = "/v1/broadcasts/{id}", tag = "Broadcasts", request_body = UpdateBroadcast, params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses(
         (status = 200, description = "The broadcast.", body = BroadcastBody),
-        (status = 400, description = "The request is wrong, or the broadcast is neither a draft nor rejected. Code: `broadcast_not_editable`.", body = ErrorBody),
+        (status = 400, description = "The request is invalid, or the broadcast is neither a draft nor rejected. Code: `broadcast_not_editable`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn update_broadcast(

@@ -33,7 +33,7 @@ repeated! {
     params(("id" = ContactId, Path, description = "The contact."), IdempotencyKey),
     responses(
         (status = 201, description = "The channel.", body = ChannelBody),
-        (status = 400, description = "The request is wrong, or the identifier is taken. Code: `duplicate_identifier`.", body = ErrorBody),
+        (status = 400, description = "The request is invalid, or the identifier belongs to another contact. Code: `duplicate_identifier`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before, or the contact was merged. Codes: `idempotency_conflict`, `idempotency_key_reused`, `conflict`.", body = ContactChannelConflict),
     ),
 )]
@@ -68,7 +68,7 @@ pub(crate) async fn update_contact_channel(
 
 /// Remove a channel of a contact
 ///
-/// The last channel cannot be removed. An identifier whose last channel goes is free for another contact.
+/// The last channel cannot be removed. An identifier without a channel can be used for another contact.
 #[utoipa::path(
     delete, path = "/v1/contacts/{id}/channels/{channelId}", tag = "Contacts",
     params(
@@ -76,7 +76,7 @@ pub(crate) async fn update_contact_channel(
         ("channelId" = ContactChannelId, Path, description = "The channel."),
     ),
     responses(
-        (status = 204, description = "The channel is gone."),
+        (status = 204, description = "Removed."),
         (status = 409, description = "The contact was merged into `details.mergedInto`. Code: `conflict`.", body = ErrorBody),
     ),
 )]

@@ -13,8 +13,8 @@ repeated! {
 
 /// Create a contact
 ///
-/// An identifier belongs to one contact, across sms, whatsapp and voice. Everyone you wrote to, or who wrote to you, is a contact already: an
-/// identifier that is taken answers 400 `duplicate_identifier` with `details.contactId`.
+/// An identifier belongs to one contact, across sms, whatsapp and voice. Everyone you wrote to, or who wrote to you, is already a contact:
+/// for an identifier in use, the response is 400 `duplicate_identifier` with `details.contactId`.
 #[utoipa::path(
     post, path = "/v1/contacts", tag = "Contacts", request_body = CreateContact, params(IdempotencyKey),
     responses(
@@ -22,7 +22,7 @@ repeated! {
             ("get" = (operation_id = "get_contact", parameters(("id" = "$response.body#/id")))),
             ("delete" = (operation_id = "delete_contact", parameters(("id" = "$response.body#/id")))),
         )),
-        (status = 400, description = "The request is wrong, or an identifier belongs to another contact. Code: `duplicate_identifier`.", body = ErrorBody),
+        (status = 400, description = "The request is invalid, or an identifier belongs to another contact. Code: `duplicate_identifier`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = ContactConflict),
     ),
 )]

@@ -8,13 +8,13 @@ use crate::reply::{NoContent, Result};
 
 /// Erase a contact
 ///
-/// Takes personal data out of everything that is kept: identifiers, names, the content of messages, attachments, events. Messages that
-/// were not sent yet are cancelled. Identifiers, statuses, times and costs of messages stay. Opt-outs stay in force.
+/// Removes personal data from everything that is stored: identifiers, names, the content of messages, attachments, events. Messages not
+/// yet sent are cancelled. Ids, statuses, times and costs of messages are kept. Opt-outs remain in force.
 #[utoipa::path(
     delete, path = "/v1/contacts/{id}", tag = "Contacts",
     params(("id" = ContactId, Path, description = "The contact.")),
     responses(
-        (status = 204, description = "The contact is gone."),
+        (status = 204, description = "Erased."),
         (status = 409, description = "The contact was merged into `details.mergedInto`. Code: `conflict`.", body = ErrorBody),
     ),
 )]

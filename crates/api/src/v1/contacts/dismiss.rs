@@ -6,14 +6,14 @@ use crate::error_schemas::ErrorBody;
 use crate::extract::{Call, Path};
 use crate::reply::{NoContent, Result};
 
-/// Turn down a suggested merge
+/// Dismiss a suggested merge
 ///
-/// The contact that `suggestedMergeWith` names now is not suggested again. Without a suggestion nothing happens.
+/// The contact in `suggestedMergeWith` is not suggested again. Without a suggestion, nothing changes.
 #[utoipa::path(
     delete, path = "/v1/contacts/{id}/merge-suggestion", tag = "Contacts",
     params(("id" = ContactId, Path, description = "The contact.")),
     responses(
-        (status = 204, description = "It is not suggested any more."),
+        (status = 204, description = "Dismissed."),
         (status = 409, description = "The contact was merged into `details.mergedInto`. Code: `conflict`.", body = ErrorBody),
     ),
 )]

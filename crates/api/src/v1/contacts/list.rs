@@ -12,7 +12,7 @@ page! {
 
 /// List contacts
 ///
-/// Newest first. With `phoneNumber` it is the one contact with that number, or none.
+/// Newest first. With `phoneNumber`, at most the one contact with that number.
 #[utoipa::path(
     get, path = "/v1/contacts", tag = "Contacts", params(ListContacts),
     responses((status = 200, description = "A page of contacts.", body = ContactPage)),

@@ -9,8 +9,8 @@ use crate::reply::{Reply, Result};
 
 /// Merge another contact into this one
 ///
-/// All channels and messages of the source come to the target, with their metrics. The target keeps its fields and takes what it lacks
-/// from the source. The source leaves the lists; reading it returns the target. Repeating the same merge changes nothing.
+/// Moves all channels and messages of the source to the target, with their metrics. The target keeps its fields; those it lacks are taken
+/// from the source. Lists no longer contain the source; reading it returns the target. Repeating the same merge changes nothing.
 #[utoipa::path(
     post, path = "/v1/contacts/{id}/merge", tag = "Contacts", request_body = MergeContacts,
     params(("id" = ContactId, Path, description = "The contact that stays.")),

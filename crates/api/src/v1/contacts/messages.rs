@@ -9,8 +9,8 @@ use crate::v1::messages::MessagePage;
 
 /// Read a conversation
 ///
-/// The messages to and from a contact on all its channels, newest first. A contact that was merged into another returns
-/// with the messages of that one.
+/// The messages to and from a contact on all its channels, newest first. For a contact that was merged into another, this returns the
+/// messages of the other.
 #[utoipa::path(
     get, path = "/v1/contacts/{id}/messages", tag = "Contacts",
     params(("id" = ContactId, Path, description = "The contact."), ListContactMessages),

@@ -5,12 +5,12 @@ use nuncio_core::introspect::{EmailIntrospection, IntrospectEmail};
 use crate::extract::{Body, Call};
 use crate::reply::{Reply, Result};
 
-/// Look at an email address
+/// Look up an email address
 ///
-/// Judges by the address itself and by the suppressions of this environment. Its mail servers are not looked up, and nothing is sent.
+/// Uses the address itself and the suppressions of this environment. Its mail servers are not looked up, and nothing is sent.
 #[utoipa::path(
     post, path = "/v1/introspect/email", tag = "Introspection", request_body = IntrospectEmail,
-    responses((status = 200, description = "What is known of the address.", body = EmailIntrospection)),
+    responses((status = 200, description = "Information about the address.", body = EmailIntrospection)),
 )]
 pub(crate) async fn introspect_email(
     Call(core, caller): Call,

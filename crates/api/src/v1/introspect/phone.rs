@@ -5,12 +5,12 @@ use nuncio_core::introspect::{IntrospectPhone, PhoneIntrospection};
 use crate::extract::{Body, Call};
 use crate::reply::{Reply, Result};
 
-/// Look at a phone number
+/// Look up a phone number
 ///
-/// Uses the numbering plans and this environment's contacts. No provider is asked, and nothing is sent.
+/// Uses the numbering plans and this environment's contacts. No provider is queried, and nothing is sent.
 #[utoipa::path(
     post, path = "/v1/introspect/phone", tag = "Introspection", request_body = IntrospectPhone,
-    responses((status = 200, description = "What is known of the number.", body = PhoneIntrospection)),
+    responses((status = 200, description = "Information about the number.", body = PhoneIntrospection)),
 )]
 pub(crate) async fn introspect_phone(
     Call(core, caller): Call,

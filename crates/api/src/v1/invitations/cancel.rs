@@ -8,7 +8,7 @@ use crate::reply::{Reply, Result};
 
 /// Cancel an invitation
 ///
-/// Withdraws an invitation that is pending or in progress; its link stops working. Any other answers 400 with its status.
+/// Withdraws an invitation that is pending or in progress; its link stops working. For any other, the response is 400 with its status.
 #[utoipa::path(
     post, path = "/v1/invitations/{id}/cancel", tag = "Invitations",
     params(("id" = InvitationId, Path, description = "The invitation.")),

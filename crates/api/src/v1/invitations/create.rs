@@ -14,8 +14,8 @@ repeated! {
 
 /// Create an invitation
 ///
-/// Creates a link through which a client sets up a sender: the client enters name and email address, and proves their phone number by a code,
-/// or uses the number that you reserved. nuncio does not send the link; you do. The body can be left out.
+/// Creates a link with which a client sets up a sender: the client enters a name and an email address, and verifies a phone number by a
+/// code, or uses the number that you reserved. You send the link; nuncio does not. The body is optional.
 #[utoipa::path(
     post, path = "/v1/invitations", tag = "Invitations", request_body = CreateInvitation, params(IdempotencyKey),
     responses(

@@ -13,8 +13,8 @@ repeated! {
 
 /// Create an API key
 ///
-/// For the environment of the key that makes the request. The response is the only one that contains the new key. A key cannot allow more
-/// than the key that creates it: such a request answers 403.
+/// For the environment of the key that makes the request. Only this response contains the new key. A key cannot have permissions that the
+/// key that creates it lacks: the response is 403.
 #[utoipa::path(
     post, path = "/v1/keys", tag = "Account", request_body = CreateApiKey, params(IdempotencyKey),
     responses(

@@ -7,11 +7,11 @@ use crate::reply::{NoContent, Result};
 
 /// Revoke an API key
 ///
-/// Every node refuses the key within a second, permanently. A key may revoke itself. Keys that it created stay valid.
+/// Every node rejects the key within a second, permanently. A key can revoke itself. Keys that it created stay valid.
 #[utoipa::path(
     delete, path = "/v1/keys/{id}", tag = "Account",
     params(("id" = KeyId, Path, description = "The id of the key (`key_…`).")),
-    responses((status = 204, description = "It is revoked.")),
+    responses((status = 204, description = "Revoked.")),
 )]
 pub(crate) async fn revoke_key(Call(core, caller): Call, Path(id): Path<String>) -> Result<NoContent> {
     core.keys().withdraw(&caller, &id).await?;

@@ -23,7 +23,7 @@ pub(crate) struct AttachmentList {
 
 /// List the attachments of a message
 ///
-/// `downloadUrl` opens an attachment without an API key for 15 minutes. What was given by URL is not kept.
+/// `downloadUrl` works without an API key for 15 minutes. Attachments given by URL are not stored.
 #[utoipa::path(
     get, path = "/v1/messages/{id}/attachments", tag = "Messages",
     params(("id" = MessageId, Path, description = "The message.")),

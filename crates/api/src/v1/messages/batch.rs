@@ -21,13 +21,13 @@ const AT_ONCE: usize = 64;
 #[derive(Deserialize, ToSchema)]
 #[schema(as = SendMessages)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its schema is used: each message is read by itself")]
+#[expect(dead_code, reason = "only its schema is used: each message is read separately")]
 pub(crate) struct Documented {
     #[schema(min_items = 1, max_items = 1000)]
     messages: Vec<SendMessage>,
 }
 
-/// The same as it is read: what is wrong with one message must not refuse the others.
+/// The same as it is read: an error in one message must not reject the others.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = UnreadMessages)]
 #[serde(deny_unknown_fields)]
@@ -36,14 +36,14 @@ pub(crate) struct Unread {
     messages: Vec<Value>,
 }
 
-/// What became of each message, in order.
+/// The result of each message, in order.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BatchResults)]
 pub(crate) struct Results {
     results: Vec<Outcome>,
 }
 
-/// What became of one message.
+/// The result of one message.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BatchResult)]
 #[serde(untagged)]
@@ -62,20 +62,20 @@ pub(crate) struct Accepted {
     message: MessageView,
 }
 
-/// A message that was refused. It is what `POST /v1/messages` answers, with the status.
+/// A rejected message: the body that `POST /v1/messages` returns, with the status.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BatchRefused)]
 pub(crate) struct Refused {
-    /// The status that `POST /v1/messages` answers with.
+    /// The status that `POST /v1/messages` returns.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
     #[schema(value_type = Code)]
     code: &'static str,
-    /// What was wrong, in words; with 409 the original message.
+    /// The error as text; with 409, the original message.
     message: Value,
     #[schema(value_type = Object)]
     details: Value,
-    /// `code` and the words once more, with 403 and 409.
+    /// `code` and text again, with 403 and 409.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     error: Option<Value>,
@@ -123,8 +123,8 @@ fn log(app: &App, error: &Error) {
 
 /// Send several messages
 ///
-/// Each message is accepted or rejected by itself, as by `POST /v1/messages`; the results are in the order of the messages. A batch has no
-/// idempotency key: each message may have its own `idempotencyKey`.
+/// Each message is accepted or rejected separately, as by `POST /v1/messages`; the results are in the order of the messages. A batch has no
+/// idempotency key, but each message can have an `idempotencyKey`.
 #[utoipa::path(
     post, path = "/v1/messages/batch", tag = "Messages", request_body = Documented, params(ServiceSender),
     responses((status = 200, description = "A result for each message.", body = Results)),
@@ -138,7 +138,7 @@ pub(crate) async fn send_messages(
     Body { value: Unread { messages }, .. }: Body<Unread, { limits::MESSAGE_BODY_BYTES }>,
 ) -> Result<Reply<Results>> {
     if key.is_some() {
-        let message = "a batch takes no key; give each message an idempotencyKey of its own";
+        let message = "is not supported for a batch; set idempotencyKey in each message";
         return Err(Error::field("header.Idempotency-Key", message).into());
     }
     if !(1..=limits::BATCH).contains(&messages.len()) {

@@ -8,7 +8,7 @@ use crate::reply::{Reply, Result};
 
 /// Cancel a message
 ///
-/// Cancels a message that no provider has yet. Any other answers 400 with its status.
+/// Cancels a message that no provider has yet. For any other, the response is 400 with its status.
 #[utoipa::path(
     post, path = "/v1/messages/{id}/cancel", tag = "Messages",
     params(("id" = MessageId, Path, description = "The message.")),

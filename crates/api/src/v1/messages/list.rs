@@ -12,8 +12,8 @@ page! {
 
 /// List messages
 ///
-/// Newest first. Indexes serve `to`, `contactId`, `idempotencyKey` and `status=failed`. With other filters a request looks at 10,000
-/// messages: its page may be short or empty and still have a `nextCursor`.
+/// Newest first. `to`, `contactId`, `idempotencyKey` and `status=failed` are indexed. With other filters, a request examines 10,000
+/// messages: its page can be short or empty and still have a `nextCursor`.
 #[utoipa::path(
     get, path = "/v1/messages", tag = "Messages", params(ListMessages),
     responses((status = 200, description = "A page of messages.", body = MessagePage)),

@@ -11,16 +11,16 @@ use crate::reply::{Reply, Result};
 
 /// React to a message
 ///
-/// Sends an emoji as a message of type `reaction`, to whom the message went to or came from, by its sender and channel. WhatsApp,
-/// Telegram and Instagram carry reactions.
+/// Sends an emoji as a message of type `reaction`, to the contact of the message, with the same sender and channel. WhatsApp, Telegram
+/// and Instagram support reactions.
 #[utoipa::path(
     post, path = "/v1/messages/{id}/reactions", tag = "Messages", request_body = React,
     params(("id" = MessageId, Path, description = "The message to react to."), IdempotencyKey),
     responses(
         (status = 202, description = "The reaction was accepted.", body = MessageBody),
-        (status = 400, description = "The request is wrong, or the reaction cannot go out. Codes: `whatsapp_window_closed`, `window_closed`, `sender_not_configured`.", body = ErrorBody),
+        (status = 400, description = "The request is invalid, or the reaction cannot be sent. Codes: `whatsapp_window_closed`, `window_closed`, `sender_not_configured`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
-        (status = 402, description = "The reaction may cost more than is available. Code: `insufficient_balance`.", body = ErrorBody),
+        (status = 402, description = "The reaction can cost more than is available. Code: `insufficient_balance`.", body = ErrorBody),
         (status = 507, description = "The environment's storage quota leaves no room for it. Code: `storage_quota_exceeded`.", body = ErrorBody),
     ),
 )]

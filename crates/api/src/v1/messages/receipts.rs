@@ -14,7 +14,7 @@ pub(crate) struct ReceiptList {
     items: Vec<ReceiptView>,
 }
 
-/// Receipts that name no message that is known.
+/// Receipts that match no message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StrayReceiptList {
     items: Vec<StrayReceiptView>,
@@ -22,7 +22,7 @@ pub(crate) struct StrayReceiptList {
 
 /// List the receipts of a message
 ///
-/// The receipts as the providers wrote them, oldest first; at most 100.
+/// The receipts as sent by the providers, oldest first; at most 100.
 #[utoipa::path(
     get, path = "/v1/messages/{id}/receipts", tag = "Messages",
     params(("id" = MessageId, Path, description = "The message.")),
@@ -34,7 +34,7 @@ pub(crate) async fn list_message_receipts(Call(core, caller): Call, Path(id): Pa
 
 /// List receipts without a message
 ///
-/// Receipts whose id no message has, newest first; at most 100. Their messages are looked for during a day; after that they stay here.
+/// Receipts that match no message, newest first; at most 100. The server tries to match them for a day; after that they remain here.
 #[utoipa::path(
     get, path = "/v1/stray-receipts", tag = "Messages",
     responses((status = 200, description = "The receipts.", body = StrayReceiptList)),

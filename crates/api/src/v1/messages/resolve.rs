@@ -13,13 +13,13 @@ use crate::reply::{Reply, Result};
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResolveMessage {
-    /// `resend` sends it (again), `sent` believes that it went out, `failed` gives it up.
+    /// `resend` sends it (again), `sent` treats it as sent, `failed` gives it up.
     action: Resolution,
 }
 
 /// Resolve a held message
 ///
-/// Decides about a message that waits for a person: one that has a `heldReason`.
+/// For a message that waits for a human decision: one that has a `heldReason`.
 #[utoipa::path(
     post, path = "/v1/messages/{id}/resolve", tag = "Messages", request_body = ResolveMessage,
     params(("id" = MessageId, Path, description = "The message.")),

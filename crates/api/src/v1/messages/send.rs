@@ -12,16 +12,16 @@ use crate::error_schemas::{ErrorBody, ErrorObject};
 use crate::extract::{Body, Call, IdempotencyKey, Lenient, Query, ServiceSender};
 use crate::reply::{Reply, Result};
 
-/// How to treat a message.
+/// Query of a request to send.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SendQuery {
-    /// Only return what would happen. Nothing is stored or sent.
+    /// Only return how the message would be sent. Nothing is stored or sent.
     dry_run: bool,
 }
 
-/// What would happen to a message.
+/// How a message would be sent.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MessagePlanResponse)]
 pub(crate) struct PlanBody {
@@ -34,7 +34,7 @@ pub(crate) struct MessageConflict {
     /// The original message.
     #[schema(schema_with = whole_or_reference::<MessageView>)]
     message: MessageView,
-    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
+    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it differs.
     #[schema(value_type = IdempotencyCode)]
     code: &'static str,
     details: NoDetails,
@@ -43,8 +43,8 @@ pub(crate) struct MessageConflict {
 
 /// Send a message
 ///
-/// A 202 means that the message is stored, and will be sent or fail with a reason, whatever happens to the server.
-/// A repeated idempotency key sends nothing: the answer is 409 with the original message.
+/// A 202 means that the message is stored, and will be sent or fail with a reason, even if the server crashes.
+/// A repeated idempotency key sends nothing: the response is 409 with the original message.
 #[utoipa::path(
     post, path = "/v1/messages", tag = "Messages", request_body = SendMessage,
     params(SendQuery, ServiceSender, IdempotencyKey),
@@ -54,9 +54,9 @@ pub(crate) struct MessageConflict {
             ("cancel" = (operation_id = "cancel_message", parameters(("id" = "$response.body#/message/id")))),
             ("resolve" = (operation_id = "resolve_message", parameters(("id" = "$response.body#/message/id")))),
         )),
-        (status = 200, description = "With `dryRun`: what would happen.", body = PlanBody),
-        (status = 400, description = "The request is wrong, or the message cannot go out this way. Codes: `whatsapp_window_closed`, `window_closed`, `sender_not_configured`, `template_not_approved`.", body = ErrorBody),
-        (status = 402, description = "The message may cost more than is available. Code: `insufficient_balance`.", body = crate::error_schemas::ErrorBody),
+        (status = 200, description = "With `dryRun`: how the message would be sent.", body = PlanBody),
+        (status = 400, description = "The request is invalid, or the message cannot be sent this way. Codes: `whatsapp_window_closed`, `window_closed`, `sender_not_configured`, `template_not_approved`.", body = ErrorBody),
+        (status = 402, description = "The message can cost more than is available. Code: `insufficient_balance`.", body = crate::error_schemas::ErrorBody),
         (status = 404, description = "No such sender or template in this environment. Code: `not_found`.", body = crate::error_schemas::ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
         (status = 507, description = "The environment's storage quota leaves no room for the message. Code: `storage_quota_exceeded`.", body = crate::error_schemas::ErrorBody),

@@ -14,11 +14,11 @@ repeated! {
 
 /// Acquire a phone number
 ///
-/// Gives a number of the inventory to this environment, and charges set-up and first month.
+/// Assigns a number of the inventory to this environment, and charges the setup and the first month.
 #[utoipa::path(
     post, path = "/v1/phone-numbers", tag = "Phone numbers", request_body = AcquireNumber, params(IdempotencyKey),
     responses(
-        (status = 201, description = "The number is yours.", body = PhoneNumberBody, links(
+        (status = 201, description = "The acquired number.", body = PhoneNumberBody, links(
             ("get" = (operation_id = "get_phone_number", parameters(("id" = "$response.body#/phoneNumber/id")))),
             ("update" = (operation_id = "update_phone_number", parameters(("id" = "$response.body#/phoneNumber/id")))),
             ("release" = (operation_id = "release_phone_number", parameters(("id" = "$response.body#/phoneNumber/id")))),

@@ -14,9 +14,9 @@ pub(crate) struct AvailablePhoneNumbers {
     items: Vec<AvailableNumberView>,
 }
 
-/// Look for phone numbers
+/// Search for phone numbers
 ///
-/// Available numbers of the inventory. There are no pages: narrow the search instead.
+/// Available numbers of the inventory, without pages: to find others, narrow the search.
 #[utoipa::path(
     get, path = "/v1/phone-numbers/available", tag = "Phone numbers", params(ListAvailable),
     responses((status = 200, description = "Numbers that can be acquired.", body = AvailablePhoneNumbers)),

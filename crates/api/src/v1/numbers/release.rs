@@ -8,12 +8,12 @@ use crate::reply::{NoContent, Result};
 
 /// Release a phone number
 ///
-/// Gives it back to the inventory, where others can acquire it. What was paid for the present month stays paid.
+/// Returns it to the inventory, where others can acquire it. The payment for the current month is not refunded.
 #[utoipa::path(
     delete, path = "/v1/phone-numbers/{id}", tag = "Phone numbers",
     params(("id" = PhoneNumberId, Path, description = "The phone number.")),
     responses(
-        (status = 204, description = "It was released."),
+        (status = 204, description = "Released."),
         (status = 409, description = "The number is assigned to a sender or reserved for an invitation. Code: `conflict`.", body = ErrorBody),
     ),
 )]

@@ -10,8 +10,8 @@ use crate::reply::{Reply, Result};
 
 /// Update a phone number
 ///
-/// Names it, and assigns it to a sender. A number belongs to at most one sender. A sender without a `phoneNumber` takes that of the
-/// number, and loses it when the number is unassigned.
+/// Names it, and assigns it to a sender. A number belongs to at most one sender. A sender without a `phoneNumber` gets this one, and
+/// loses it when the number is unassigned.
 #[utoipa::path(
     patch, path = "/v1/phone-numbers/{id}", tag = "Phone numbers", request_body = UpdateNumber,
     params(("id" = PhoneNumberId, Path, description = "The phone number.")),

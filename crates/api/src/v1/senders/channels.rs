@@ -12,7 +12,7 @@ use crate::reply::{NoContent, Reply, Result};
 
 /// Get the provider account of a channel
 ///
-/// Without its secrets, which cannot be read.
+/// Secrets are not returned.
 #[utoipa::path(
     get, path = "/v1/senders/{id}/channels/{channel}", tag = "Senders",
     params(
@@ -30,10 +30,10 @@ pub(crate) async fn get_sender_channel(
 
 /// Set the provider account of a channel
 ///
-/// In place of the one that it has. Settings and throttle are replaced whole; secrets that are left out keep their value while `kind`
-/// stays the same. Nothing is sent to the provider to try it out. In the test environment `kind` must be `sim`.
+/// Replaces an existing one. Settings and throttle are replaced entirely; omitted secrets keep their value while `kind` stays the same.
+/// The account is not tested. In the test environment `kind` must be `sim`.
 ///
-/// Email to the address in `from` comes in once the address is verified; see `inboundAddress`.
+/// Email to the address in `from` is received once the address is verified; see `inboundAddress`.
 #[utoipa::path(
     put, path = "/v1/senders/{id}/channels/{channel}", tag = "Senders", request_body = PutConnection,
     params(
@@ -41,9 +41,9 @@ pub(crate) async fn get_sender_channel(
         ("channel" = Channel, Path, description = "The channel."),
     ),
     responses(
-        (status = 200, description = "The provider account, in place of another one.", body = ConnectionView),
-        (status = 201, description = "The provider account; there was none.", body = ConnectionView),
-        (status = 409, description = "Email to the address in `from` comes to another environment. Code: `conflict`.", body = ErrorBody),
+        (status = 200, description = "The provider account, which replaced another.", body = ConnectionView),
+        (status = 201, description = "The new provider account.", body = ConnectionView),
+        (status = 409, description = "Another environment receives email to the address in `from`. Code: `conflict`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn put_sender_channel(
@@ -57,26 +57,26 @@ pub(crate) async fn put_sender_channel(
 
 /// Remove the provider account of a channel
 ///
-/// Messages that wait for it stay as they are until they are cancelled.
+/// Messages that wait for it keep waiting until they are cancelled.
 #[utoipa::path(
     delete, path = "/v1/senders/{id}/channels/{channel}", tag = "Senders",
     params(
         ("id" = SenderId, Path, description = "The sender."),
         ("channel" = Channel, Path, description = "The channel."),
     ),
-    responses((status = 204, description = "It is gone.")),
+    responses((status = 204, description = "Removed.")),
 )]
 pub(crate) async fn delete_sender_channel(Call(core, caller): Call, Path((id, channel)): Path<(String, String)>) -> Result<NoContent> {
     core.senders().delete_channel(&caller, &id, &channel).await?;
     Ok(NoContent)
 }
 
-/// The result of a test of a provider account.
+/// Result of the test of a provider account.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ConnectionTest {
     /// Whether the provider accepted the login.
     ok: bool,
-    /// What the provider answered, or what is wrong.
+    /// The provider's response, or the error.
     message: String,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct ConnectionTest {
         ("id" = SenderId, Path, description = "The sender."),
         ("channel" = Channel, Path, description = "The channel."),
     ),
-    responses((status = 200, description = "The result, also when the provider refused the login.", body = ConnectionTest)),
+    responses((status = 200, description = "The result, even if the provider rejected the login.", body = ConnectionTest)),
 )]
 pub(crate) async fn test_sender_channel(
     Call(core, caller): Call,
@@ -103,10 +103,10 @@ pub(crate) async fn test_sender_channel(
     Ok(Reply::ok(ConnectionTest { ok, message }))
 }
 
-/// Mail a code to the inbound address
+/// Email a code to the inbound address
 ///
-/// It is good for 15 minutes, and a new one replaces it. At most one a minute and 5 a day go to an address, and to 20 addresses a day.
-/// Answers 400 if the operator has set up no mail server for codes.
+/// The code is valid for 15 minutes, and a new one replaces it. Limits: one per minute and 5 per day for an address, and 20 addresses per
+/// day. The response is 400 if the operator has not configured a mail server for codes.
 #[utoipa::path(
     post, path = "/v1/senders/{id}/channels/{channel}/verification", tag = "Senders",
     params(
@@ -114,8 +114,8 @@ pub(crate) async fn test_sender_channel(
         ("channel" = Channel, Path, description = "The channel; only `email` has an inbound address."),
     ),
     responses(
-        (status = 202, description = "The code is on its way, or the address is verified already.", body = SentCodeView),
-        (status = 409, description = "Email to the address comes to another environment, or too many codes were mailed. Code: `conflict`.", body = ErrorBody),
+        (status = 202, description = "The code was sent, or the address is already verified.", body = SentCodeView),
+        (status = 409, description = "Another environment receives email to the address, or too many codes were sent. Code: `conflict`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn request_sender_channel_code(
@@ -127,7 +127,7 @@ pub(crate) async fn request_sender_channel_code(
 
 /// Verify the inbound address by its code
 ///
-/// Email to the address comes in from then on, if the sender has `emailReceivingEnabled`. After 5 wrong codes a new one is needed.
+/// Email to the address is received from then on, if the sender has `emailReceivingEnabled`. After 5 wrong codes, request a new one.
 #[utoipa::path(
     post, path = "/v1/senders/{id}/channels/{channel}/verify", tag = "Senders", request_body = EnterCode,
     params(
@@ -136,7 +136,7 @@ pub(crate) async fn request_sender_channel_code(
     ),
     responses(
         (status = 200, description = "The address is verified.", body = InboundAddressView),
-        (status = 409, description = "Email to the address comes to another environment. Code: `conflict`.", body = ErrorBody),
+        (status = 409, description = "Another environment receives email to the address. Code: `conflict`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn verify_sender_channel(

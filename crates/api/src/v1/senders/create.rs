@@ -11,10 +11,10 @@ repeated! {
     SenderConflict: sender of SenderView
 }
 
-/// Make a sender
+/// Create a sender
 ///
-/// With `webhookUrl`, the answer has the secret that signs its posts: it is shown this once. In the test environment every channel of the new
-/// sender is simulated; in the live environment, connect its channels next.
+/// With `webhookUrl`, the response contains the webhook's signing secret, which is not shown again. In the test environment every channel
+/// of the new sender is simulated; in the live environment, connect its channels next.
 #[utoipa::path(
     post, path = "/v1/senders", tag = "Senders", request_body = CreateSender, params(IdempotencyKey),
     responses(
@@ -23,7 +23,7 @@ repeated! {
             ("update" = (operation_id = "update_sender", parameters(("id" = "$response.body#/id")))),
             ("delete" = (operation_id = "delete_sender", parameters(("id" = "$response.body#/id")))),
         )),
-        (status = 409, description = "The phone number is another sender's, or the idempotency key was used before. Codes: `conflict`, `idempotency_conflict`, `idempotency_key_reused`.", body = SenderConflict),
+        (status = 409, description = "The phone number belongs to another sender, or the idempotency key was used before. Codes: `conflict`, `idempotency_conflict`, `idempotency_key_reused`.", body = SenderConflict),
     ),
 )]
 pub(crate) async fn create_sender(

@@ -20,7 +20,7 @@ pub(crate) struct ProfileBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UpdatedBusinessProfile)]
 pub(crate) struct ChangedProfile {
-    /// Always true; a failure answers with an error.
+    /// Always true; a failure returns an error.
     success: bool,
     profile: ProfileView,
 }
@@ -33,13 +33,13 @@ impl From<ProfileView> for ChangedProfile {
 
 /// Get the business profile
 ///
-/// Asks the provider of the sender's WhatsApp account. Without one: 400 `sender_not_configured`.
+/// Queries the provider of the sender's WhatsApp account. Without one, the response is 400 `sender_not_configured`.
 #[utoipa::path(
     get, path = "/v1/senders/{id}/profile", tag = "Senders",
     params(("id" = SenderId, Path, description = "The sender.")),
     responses(
         (status = 200, description = "The business profile.", body = ProfileBody),
-        (status = 400, description = "The request is wrong, or the sender has no WhatsApp account. Code: `sender_not_configured`.", body = ErrorBody),
+        (status = 400, description = "The request is invalid, or the sender has no WhatsApp account. Code: `sender_not_configured`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn get_sender_profile(Call(core, caller): Call, Path(id): Path<String>) -> Result<Reply<ProfileBody>> {
@@ -48,13 +48,13 @@ pub(crate) async fn get_sender_profile(Call(core, caller): Call, Path(id): Path<
 
 /// Change the business profile
 ///
-/// What is left out stays, and an empty text or list clears. Answers with the profile as the provider has it then.
+/// Absent fields stay unchanged; an empty text or list clears a field. Returns the profile as then reported by the provider.
 #[utoipa::path(
     patch, path = "/v1/senders/{id}/profile", tag = "Senders", request_body = UpdateProfile,
     params(("id" = SenderId, Path, description = "The sender.")),
     responses(
         (status = 200, description = "The business profile as it is now.", body = ChangedProfile),
-        (status = 400, description = "The request is wrong, or the sender has no WhatsApp account. Code: `sender_not_configured`.", body = ErrorBody),
+        (status = 400, description = "The request is invalid, or the sender has no WhatsApp account. Code: `sender_not_configured`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn update_sender_profile(
@@ -67,13 +67,13 @@ pub(crate) async fn update_sender_profile(
 
 /// Set the picture of the business profile
 ///
-/// The server fetches it, at most 5 MB, looks whether it is what `mimeType` says, and uploads it to the provider.
+/// The server downloads it (at most 5 MB), checks that it has the type in `mimeType`, and uploads it to the provider.
 #[utoipa::path(
     post, path = "/v1/senders/{id}/profile/picture", tag = "Senders", request_body = SetPicture,
     params(("id" = SenderId, Path, description = "The sender.")),
     responses(
         (status = 200, description = "The business profile as it is now.", body = ChangedProfile),
-        (status = 400, description = "The request is wrong, or the sender has no WhatsApp account. Code: `sender_not_configured`.", body = ErrorBody),
+        (status = 400, description = "The request is invalid, or the sender has no WhatsApp account. Code: `sender_not_configured`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn set_sender_profile_picture(

@@ -9,13 +9,13 @@ use crate::reply::{Reply, Result};
 
 /// Change a sender
 ///
-/// What is left out stays. If this sets the sender's first webhook, the answer has its signing secret, this once.
+/// Absent fields stay unchanged. If this sets the sender's first webhook, the response contains its signing secret, not shown again.
 #[utoipa::path(
     patch, path = "/v1/senders/{id}", tag = "Senders", request_body = UpdateSender,
     params(("id" = SenderId, Path, description = "The sender.")),
     responses(
         (status = 200, description = "The sender as it is now.", body = SenderView),
-        (status = 409, description = "The phone number is another sender's. Code: `conflict`.", body = ErrorBody),
+        (status = 409, description = "The phone number belongs to another sender. Code: `conflict`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn update_sender(

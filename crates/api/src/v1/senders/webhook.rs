@@ -8,7 +8,7 @@ use crate::v1::webhook::{RotateSecret, SecretBody};
 
 /// Rotate the signing secret of a sender's webhook
 ///
-/// The new secret is shown this once. The old one signs too for 24 hours, unless `expireOld` is `now`. The body may be left out.
+/// The new secret is not shown again. The old one also signs for 24 hours, unless `expireOld` is `now`. The body is optional.
 /// Needs `senders:write` in addition to `webhooks:write`.
 #[utoipa::path(
     post, path = "/v1/senders/{id}/webhook/secret", tag = "Webhooks", request_body = RotateSecret,

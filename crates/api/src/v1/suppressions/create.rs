@@ -13,13 +13,13 @@ repeated! {
 
 /// Suppress a recipient
 ///
-/// Nothing is sent to a suppressed recipient: messages to them fail with `recipient_suppressed`. A phone number is suppressed for sms,
-/// whatsapp and voice. Only an opt-out can be for one sender.
+/// Messages to a suppressed recipient are not sent: they fail with `recipient_suppressed`. A phone number is suppressed for sms, whatsapp
+/// and voice. Only an opt-out can be limited to one sender.
 #[utoipa::path(
     post, path = "/v1/suppressions", tag = "Suppressions", request_body = CreateSuppression, params(IdempotencyKey),
     responses(
         (status = 201, description = "The suppression.", body = SuppressionView),
-        (status = 200, description = "The suppression, which was there before.", body = SuppressionView),
+        (status = 200, description = "The suppression, which already existed.", body = SuppressionView),
         (status = 404, description = "No such sender in this environment. Code: `not_found`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = SuppressionConflict),
     ),

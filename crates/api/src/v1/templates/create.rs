@@ -11,9 +11,9 @@ repeated! {
     TemplateConflict: template of TemplateView
 }
 
-/// Make a template
+/// Create a template
 ///
-/// Every channel but WhatsApp can send it at once: there it becomes text. For WhatsApp it has to be submitted and approved.
+/// Every channel except WhatsApp can send it at once, as text. For WhatsApp it must be submitted and approved.
 #[utoipa::path(
     post, path = "/v1/templates", tag = "Templates", request_body = CreateTemplate, params(IdempotencyKey),
     responses(

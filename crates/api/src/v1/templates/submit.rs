@@ -15,7 +15,7 @@ use crate::reply::{Reply, Result};
     params(("id" = TemplateId, Path, description = "The template.")),
     responses(
         (status = 202, description = "The template, pending.", body = TemplateView),
-        (status = 400, description = "The request is wrong, or the sender has no WhatsApp account that takes templates. Code: `sender_not_configured`.", body = ErrorBody),
+        (status = 400, description = "The request is invalid, or the sender has no WhatsApp account that supports templates. Code: `sender_not_configured`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn submit_template(

@@ -8,8 +8,8 @@ use crate::reply::{Reply, Result};
 
 /// Change a template
 ///
-/// Raises `version` and leads back to `draft`. Of a template that WhatsApp approved, messages are made from the approved version, by every
-/// channel, until the new one is submitted and approved; then from that. A `pending` template cannot be changed.
+/// Increments `version` and sets the status to `draft`. If WhatsApp approved the template, messages on every channel use the approved
+/// version until the new one is submitted and approved. A `pending` template cannot be changed.
 #[utoipa::path(
     patch, path = "/v1/templates/{id}", tag = "Templates", request_body = UpdateTemplate,
     params(("id" = TemplateId, Path, description = "The template.")),

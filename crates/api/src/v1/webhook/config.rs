@@ -7,12 +7,12 @@ use crate::reply::{NoContent, Reply, Result};
 
 /// Get the webhook of the environment
 ///
-/// The environment's own webhook, for events without a sender. Each sender has a separate one.
+/// The environment's webhook, for events without a sender. Each sender has a separate one.
 #[utoipa::path(
     get, path = "/v1/webhook", tag = "Webhooks",
     responses(
         (status = 200, description = "The webhook.", body = WebhookView),
-        (status = 404, description = "There is none. Code: `not_found`.", body = crate::error_schemas::ErrorBody),
+        (status = 404, description = "The environment has no webhook. Code: `not_found`.", body = crate::error_schemas::ErrorBody),
     ),
 )]
 pub(crate) async fn get_webhook(Call(core, caller): Call) -> Result<Reply<WebhookView>> {
@@ -21,12 +21,12 @@ pub(crate) async fn get_webhook(Call(core, caller): Call) -> Result<Reply<Webhoo
 
 /// Set the webhook of the environment
 ///
-/// In place of the one there is, whose signing secret it keeps. If there was none, the answer has the secret, this once.
+/// Replaces an existing one, but keeps its signing secret. If there was none, the response contains the secret, which is not shown again.
 #[utoipa::path(
     put, path = "/v1/webhook", tag = "Webhooks", request_body = PutWebhook,
     responses(
-        (status = 200, description = "The webhook, in place of another one.", body = WebhookView),
-        (status = 201, description = "The webhook with its secret; there was none.", body = WebhookView),
+        (status = 200, description = "The webhook, which replaced another.", body = WebhookView),
+        (status = 201, description = "The new webhook with its secret.", body = WebhookView),
     ),
 )]
 pub(crate) async fn put_webhook(Call(core, caller): Call, Body { value, .. }: Body<PutWebhook>) -> Result<Reply<WebhookView>> {
@@ -38,8 +38,8 @@ pub(crate) async fn put_webhook(Call(core, caller): Call, Body { value, .. }: Bo
 #[utoipa::path(
     delete, path = "/v1/webhook", tag = "Webhooks",
     responses(
-        (status = 204, description = "It is gone."),
-        (status = 404, description = "There is none. Code: `not_found`.", body = crate::error_schemas::ErrorBody),
+        (status = 204, description = "Removed."),
+        (status = 404, description = "The environment has no webhook. Code: `not_found`.", body = crate::error_schemas::ErrorBody),
     ),
 )]
 pub(crate) async fn delete_webhook(Call(core, caller): Call) -> Result<NoContent> {

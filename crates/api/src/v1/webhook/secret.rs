@@ -12,7 +12,7 @@ use crate::reply::{Reply, Result};
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RotateSecret {
-    /// What becomes of the present one: `24h`, the default, lets it sign too for a day; `now` ends it.
+    /// When the old secret expires: with `24h`, the default, it also signs for a day; with `now`, at once.
     #[serde(default)]
     pub(crate) expire_old: Option<ExpireOld>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct RotateSecret {
 #[derive(Serialize, ToSchema)]
 #[schema(as = WebhookSecret)]
 pub(crate) struct SecretBody {
-    /// It is not shown again.
+    /// The secret, which is not shown again.
     #[schema(example = "<SIGNING_SECRET>")]
     secret: String,
 }
@@ -34,7 +34,7 @@ impl From<Redacted<String>> for SecretBody {
 
 /// Rotate the signing secret of the environment's webhook
 ///
-/// The new secret is shown this once. The old one signs too for 24 hours, unless `expireOld` is `now`. The body may be left out.
+/// The new secret is not shown again. The old one also signs for 24 hours, unless `expireOld` is `now`. The body is optional.
 #[utoipa::path(
     post, path = "/v1/webhook/secret", tag = "Webhooks", request_body = RotateSecret,
     responses((status = 200, description = "The new secret.", body = SecretBody)),

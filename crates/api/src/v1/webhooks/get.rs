@@ -11,7 +11,7 @@ named! {
     DeliveryBody as WebhookDeliveryResponse: delivery of DeliveryView
 }
 
-/// Read a webhook delivery
+/// Get a webhook delivery
 #[utoipa::path(
     get, path = "/v1/webhooks/deliveries/{id}", tag = "Webhooks", params(("id" = DeliveryId, Path, description = "The delivery.")),
     responses((status = 200, description = "The delivery.", body = DeliveryBody)),

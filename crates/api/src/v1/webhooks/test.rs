@@ -7,20 +7,20 @@ use utoipa::ToSchema;
 use crate::extract::{Call, NoBody, Path};
 use crate::reply::{Reply, Result};
 
-/// What was sent to try a webhook out.
+/// The test of a webhook.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = WebhookTest)]
 pub(crate) struct WebhookTested {
     /// The event.
     event_id: EventId,
-    /// Its delivery, which tells what the endpoint answered.
+    /// Its delivery, which will contain the endpoint's response.
     delivery_id: DeliveryId,
 }
 
-/// Try a sender's webhook out
+/// Test a sender's webhook
 ///
-/// Posts an event of type `webhook.test`, whatever events the webhook asks for.
+/// Posts an event of type `webhook.test`, whatever event types the webhook selects.
 #[utoipa::path(
     post, path = "/v1/senders/{id}/webhook/test", tag = "Webhooks", params(("id" = SenderId, Path, description = "The sender.")),
     responses((status = 202, description = "The event will be posted.", body = WebhookTested)),
@@ -30,9 +30,9 @@ pub(crate) async fn test_sender_webhook(Call(core, caller): Call, Path(id): Path
     Ok(Reply::accepted(WebhookTested { event_id, delivery_id }))
 }
 
-/// Try the environment's webhook out
+/// Test the environment's webhook
 ///
-/// Posts an event of type `webhook.test`, whatever events the webhook asks for.
+/// Posts an event of type `webhook.test`, whatever event types the webhook selects.
 #[utoipa::path(
     post, path = "/v1/webhook/test", tag = "Webhooks",
     responses((status = 202, description = "The event will be posted.", body = WebhookTested)),
