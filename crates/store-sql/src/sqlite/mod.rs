@@ -85,7 +85,7 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .foreign_keys(true)
         .busy_timeout(Duration::from_secs(5))
         .pragma("wal_autocheckpoint", "0")
-        .pragma("cache_size", "-8192")
+        .pragma("cache_size", "-2048")
         .pragma("temp_store", "MEMORY")
 }
 
