@@ -78,7 +78,7 @@ async fn keys_are_kept_for_their_owner_alone() {
     let refused = terminal.type_in(&["messages", "list"]).await.expect(1);
     assert!(refused.err.contains("there is no API key"), "{refused:?}");
     let refused = terminal.run(&["login"], "svc_test_nonsense").await.expect(1);
-    assert!(refused.err.contains("is no API key"), "{refused:?}");
+    assert!(refused.err.contains("is not an API key"), "{refused:?}");
     let said = terminal.run(&["login"], &format!("{}\n", app.test_key)).await.expect(0);
     assert!(said.out.starts_with("profile default: the test environment of project "), "{said:?}");
 

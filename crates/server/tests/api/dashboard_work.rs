@@ -195,7 +195,7 @@ async fn two_contacts_are_compared_before_they_are_one() {
     assert!(page.contains("second contact of the same person") && page.contains(&compare), "{page}");
     assert!(browser.page("/contacts").await.contains("possible duplicate"));
     let preview = browser.page(&compare).await;
-    let afterwards = preview.split("Afterwards").nth(1).expect("a preview");
+    let afterwards = preview.split("Result").nth(1).expect("a preview");
     assert!(afterwards.contains("+34600111222") && afterwards.contains("ana@example.org") && afterwards.contains("gold"), "{preview}");
     browser.get(&format!("/contacts/{one}/merge?with={one}")).await.expect(400);
 
