@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use nuncio_domain::{Error, Micros, Timestamp};
+use qrcodegen::{QrCode, QrCodeEcc};
 
 /// Renders an icon; always accompanied by text.
 pub(crate) fn icon(name: &str) -> Markup {
@@ -262,6 +263,23 @@ pub(crate) fn ask_first(id: &str, button: &str, question: &str, text: &str, acti
             }
         }
     }
+}
+
+/// Draws a QR code with its quiet zone on white, so that dark mode does not invert it; `None` for a text too long for one.
+pub(crate) fn qr(text: &str, label: &str) -> Option<Markup> {
+    let code = QrCode::encode_text(text, QrCodeEcc::Medium).ok()?;
+    let size = code.size();
+    let mut path = String::new();
+    for (y, x) in (0..size).flat_map(|y| (0..size).map(move |x| (y, x))).filter(|(y, x)| code.get_module(*x, *y)) {
+        path.push_str(&format!("M{} {}h1v1h-1z", x + 4, y + 4));
+    }
+    let all = size + 8;
+    Some(html! {
+        svg role="img" aria-label=(label) width="216" height="216" viewBox={ "0 0 " (all) " " (all) } shape-rendering="crispEdges" {
+            rect width=(all) height=(all) fill="#fff" {}
+            path d=(path) fill="#000" {}
+        }
+    })
 }
 
 #[cfg(test)]

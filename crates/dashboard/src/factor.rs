@@ -5,11 +5,10 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::users::{FactorState, PendingFactor, SignedIn};
 use nuncio_domain::{Error, Redacted, Result};
-use qrcodegen::{QrCode, QrCodeEcc};
 
 use crate::App;
 use crate::account::{self, PLACE};
-use crate::components::{Faults, Field, head, icon, value};
+use crate::components::{Faults, Field, head, icon, qr, value};
 use crate::form::Form;
 use crate::shell::{form_key, framed};
 use crate::signed::{lead_to, refuse};
@@ -64,29 +63,12 @@ fn confirm(who: &SignedIn, pending: &PendingFactor, faults: &Faults) -> Markup {
             (form_key(who))
             input type="hidden" name="factor" value="confirm";
             p { "Scan this with an authenticator app, or enter the key by hand." }
-            @if let Some(svg) = qr(pending.uri.expose()) { (svg) }
+            @if let Some(svg) = qr(pending.uri.expose(), "QR code of the key below") { (svg) }
             (value(pending.secret.expose()))
             (field.show(faults))
             div class="row" { button class="btn go" { "Enable it" } }
         }
     }
-}
-
-/// Draws a QR code with its quiet zone on white, so that dark mode does not invert it.
-fn qr(text: &str) -> Option<Markup> {
-    let code = QrCode::encode_text(text, QrCodeEcc::Medium).ok()?;
-    let size = code.size();
-    let mut path = String::new();
-    for (y, x) in (0..size).flat_map(|y| (0..size).map(move |x| (y, x))).filter(|(y, x)| code.get_module(*x, *y)) {
-        path.push_str(&format!("M{} {}h1v1h-1z", x + 4, y + 4));
-    }
-    let all = size + 8;
-    Some(html! {
-        svg role="img" aria-label="QR code of the key below" width="216" height="216" viewBox={ "0 0 " (all) " " (all) } shape-rendering="crispEdges" {
-            rect width=(all) height=(all) fill="#fff" {}
-            path d=(path) fill="#000" {}
-        }
-    })
 }
 
 /// Carries out the action of the form.

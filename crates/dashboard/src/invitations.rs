@@ -9,7 +9,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, empty, head, icon, pager, state, time, value, words};
+use crate::components::{Faults, Field, ask_first, empty, head, icon, pager, qr, state, time, value, words};
 use crate::form::Form;
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Signed, form, lead_to, refuse};
@@ -57,6 +57,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
                 div class="body" {
                     div class="note ok" { (icon("check")) div { b { "Send it to your client." } p { "Anyone who has the link can use it. It is valid until " (time(made.expires_at)) "." } } }
                     (value(&made.url))
+                    @if let Some(svg) = qr(&made.url, "QR code of the link") { (svg) }
                 }
             }
         }

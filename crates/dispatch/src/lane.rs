@@ -14,13 +14,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::in_flight::Accepting;
 use crate::memory::Held;
-use crate::scanner::LIMIT;
 use crate::{Hint, Shared};
 
 mod health;
 
 /// Maximum number of hints per lane, some 6 MB. The scanner finds the others seconds later.
 const HINTS: usize = 65_536;
+
+/// A lane with more hints needs none from the scanner, which adds at most as many at a time.
+pub(crate) const FED: usize = 4_000;
 
 /// Maximum number of bulk hints: just enough to keep the connection busy, since a pause withdraws them one by one.
 const BULK: usize = 512;
@@ -334,10 +336,10 @@ impl Lane {
         state.tokens < 1.0
     }
 
-    /// Returns whether the lane has more hints than one scan would add.
+    /// Returns whether the lane has enough hints.
     pub(crate) fn is_fed(&self) -> bool {
         let state = self.state.lock();
-        state.hints.len() + state.large.len() > LIMIT as usize
+        state.hints.len() + state.large.len() > FED
     }
 }
 

@@ -10,11 +10,11 @@ use nuncio_domain::lifecycle::{Step, Wait};
 use nuncio_domain::{ConnectionId, Timestamp};
 use nuncio_store::{DueMessage, Result, StoreError};
 
-use crate::lane::{Hinted, Lane};
+use crate::lane::{FED, Hinted, Lane};
 use crate::{Hint, Shared};
 
 /// Messages per scan.
-pub(crate) const LIMIT: u32 = 4_000;
+const LIMIT: u32 = FED as u32;
 /// Rows per purge.
 const PURGE: u32 = 1_000;
 /// Minimum age of a spool chunk without a message: no accept takes this long.

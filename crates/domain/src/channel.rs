@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::address::AddressKind;
-
 macro_rules! named {
     ($(#[$meta:meta])* $name:ident { $($rest:tt)* }) => { $crate::channel::named!(@ "snake_case" $(#[$meta])* $name { $($rest)* }); };
     ($(#[$meta:meta])* $name:ident as $case:tt { $($rest:tt)* }) => { $crate::channel::named!(@ $case $(#[$meta])* $name { $($rest)* }); };
@@ -91,6 +89,20 @@ impl Channel {
             Self::Email => AddressKind::Email,
             Self::Instagram => AddressKind::Instagram,
         }
+    }
+}
+
+named! {
+    /// Kind of an identifier. A phone number is one identity across sms, whatsapp and voice.
+    AddressKind {
+        /// E.164 phone number.
+        Phone = 1 "phone",
+        /// Email address with a lower-cased domain.
+        Email = 2 "email",
+        /// Telegram chat id.
+        Telegram = 3 "telegram",
+        /// Instagram-scoped user id.
+        Instagram = 4 "instagram",
     }
 }
 

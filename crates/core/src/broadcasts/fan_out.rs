@@ -23,7 +23,7 @@ use crate::base::Core;
 
 /// Maximum recipients per step, and steps per round.
 const CHUNK: u32 = 200;
-const STEPS: usize = 5;
+const STEPS: usize = 25;
 /// A step for fewer recipients is delayed: for how long, and how many times in a row.
 const MIN_STEP: usize = 100;
 const PAUSE: Duration = Duration::from_millis(5);

@@ -38,7 +38,9 @@ pub use import_preview::{ColumnUse, HEAD as PREVIEWED, ImportPreview, PreviewedC
 pub use import_rows::Format as ImportFormat;
 pub use results::{CSV_HEAD, Results, csv_line};
 pub use reviewing::ReviewExample;
-pub use statistics::{BroadcastStatistics, ChannelStatistics, CountryStatistics, FailureStatistics, LinkStatistics, RecipientCounts};
+pub use statistics::{
+    BroadcastStatistics, ChannelStatistics, CountryStatistics, FailureStatistics, LinkStatistics, PaceStatistics, RecipientCounts,
+};
 pub use view::{BroadcastContactView, BroadcastProgress, BroadcastView};
 
 crate::base::use_cases! {

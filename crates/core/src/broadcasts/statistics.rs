@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nuncio_domain::broadcast::{BroadcastContact, ContactStatus, Status};
+use nuncio_domain::id::Id as _;
 use nuncio_domain::message::FailureCode;
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressKind, BroadcastId, Channel, Micros, Result, Timestamp, address};
@@ -14,6 +15,10 @@ use crate::base::{Caller, UseCase, identifier_hasher, parse_id};
 
 /// Recipients per page.
 const PAGE: u32 = 1_000;
+/// Maximum number of spans that the pace is told in, unless it took longer than ten years.
+const SPANS: i64 = 60;
+/// Lengths of a span, in seconds: the shortest that needs no more than [`SPANS`] is used.
+const WIDTHS: [i64; 11] = [1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400, 604_800, 5_184_000];
 
 /// Statistics of a broadcast.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -32,6 +37,8 @@ pub struct BroadcastStatistics {
     pub countries: Vec<CountryStatistics>,
     /// Reasons for failed and skipped recipients, most frequent first.
     pub failures: Vec<FailureStatistics>,
+    /// When the messages were queued: spans of equal length from the first message to the last, at most 60, the empty ones included.
+    pub pace: Vec<PaceStatistics>,
     /// The counted links.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -92,6 +99,18 @@ pub struct FailureStatistics {
     pub recipients: u64,
 }
 
+/// Messages queued in a span of time.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PaceStatistics {
+    /// Start of the span.
+    pub from: Timestamp,
+    /// Its length.
+    pub seconds: i64,
+    /// Number of recipients whose messages were queued in it.
+    pub recipients: u64,
+}
+
 /// Clicks on a link.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -124,7 +143,7 @@ impl Broadcasts<'_> {
         caller.require(UseCase::GetBroadcastStatistics)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let (mut channels, mut countries) = (BTreeMap::<Channel, RecipientCounts>::new(), BTreeMap::<String, RecipientCounts>::new());
-        let mut failures = BTreeMap::<&'static str, u64>::new();
+        let (mut failures, mut queued) = (BTreeMap::<&'static str, u64>::new(), BTreeMap::<i64, u64>::new());
         let (mut before, mut through) = (None, false);
         while !through {
             let mut tx = self.inner.store.read().await?;
@@ -134,6 +153,9 @@ impl Broadcasts<'_> {
             for contact in page.items {
                 let dropped = broadcast.status == Status::Cancelled && contact.status == ContactStatus::Pending;
                 let status = if dropped { ContactStatus::Skipped } else { contact.status };
+                if let Some(message) = contact.message {
+                    *queued.entry(message.created_at().millis() / 1_000).or_default() += 1;
+                }
                 if let Some(channel) = contact.channel {
                     channels.entry(channel).or_default().add(status, &contact);
                 }
@@ -159,10 +181,44 @@ impl Broadcasts<'_> {
             channels: channels.into_iter().map(|(channel, counts)| ChannelStatistics { channel: channel.as_str(), counts }).collect(),
             countries,
             failures,
+            pace: pace(&queued),
             links: links
                 .into_iter()
                 .map(|link| LinkStatistics { url: link.url, recipients: link.recipients, clicks: link.clicks })
                 .collect(),
         })
+    }
+}
+
+/// Sums the messages queued in each second, since the epoch, over spans of equal length.
+fn pace(queued: &BTreeMap<i64, u64>) -> Vec<PaceStatistics> {
+    let Some(((first, _), (last, _))) = queued.first_key_value().zip(queued.last_key_value()) else { return Vec::new() };
+    let width = WIDTHS.into_iter().find(|width| last / width - first / width < SPANS).unwrap_or(WIDTHS[WIDTHS.len() - 1]);
+    let begin = first / width;
+    let span = |at: i64| PaceStatistics { from: Timestamp::from_millis(at * width * 1_000), seconds: width, recipients: 0 };
+    let mut spans: Vec<_> = (begin..=last / width).map(span).collect();
+    for (second, recipients) in queued {
+        spans[(second / width - begin) as usize].recipients += recipients;
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_is_told_in_equal_spans_without_gaps() {
+        assert!(pace(&BTreeMap::new()).is_empty());
+        let spans = |seconds: &[(i64, u64)]| {
+            let spans = pace(&seconds.iter().copied().collect());
+            (spans[0].seconds, spans[0].from.millis(), spans.iter().map(|span| span.recipients).collect::<Vec<_>>())
+        };
+        assert_eq!(spans(&[(100, 3)]), (1, 100_000, vec![3]));
+        assert_eq!(spans(&[(100, 3), (103, 2)]), (1, 100_000, vec![3, 0, 0, 2]));
+        let (width, from, counts) = spans(&[(100, 3), (104, 1), (399, 2)]);
+        assert_eq!((width, from, counts.len(), counts[0], counts[59]), (5, 100_000, 60, 4, 2));
+        let (width, _, counts) = spans(&[(0, 1), (365 * 86_400, 1)]);
+        assert_eq!((width, counts.len(), counts.iter().sum::<u64>()), (604_800, 53, 2));
     }
 }

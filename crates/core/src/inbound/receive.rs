@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_channel::{Inbound, Media, OptedOut, ProviderEvent};
 use nuncio_domain::address::{self, Parsed};
-use nuncio_domain::config::{Sender, TenantConfig};
+use nuncio_domain::config::{Connection, Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
 use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
@@ -87,9 +87,7 @@ impl ProviderEvents<'_> {
         let Some(config) = self.config_with_connection(inbound.tenant, inbound.connection).await? else { return Ok(Received::Dropped) };
         let Some(connection) = config.connections.iter().find(|c| c.id == inbound.connection) else { return Ok(Received::Dropped) };
         let Some(sender) = config.sender(connection.sender) else { return Ok(Received::Dropped) };
-        let route = Route { channel: inbound.channel, connection: connection.id, provider: connection.kind.clone() };
         let new_address: AddressId = ids.next();
-        let asked = received(store, ids, &from, &inbound).await?;
         let message = Message {
             tenant: inbound.tenant,
             id: ids.at(now),
@@ -99,21 +97,8 @@ impl ProviderEvents<'_> {
             from: from.identifier.clone(),
             sender: connection.sender,
             address: new_address,
-            request: Arc::new(asked),
-            state: State {
-                status: Status::Received,
-                wait: Wait::Nothing,
-                fence: 0,
-                version: 0,
-                expires_at: now,
-                updated_at: now,
-                route,
-                detail: Detail {
-                    provider_id: Some(inbound.provider_message_id.clone()),
-                    authentication: inbound.authentication,
-                    ..Detail::default()
-                },
-            },
+            request: Arc::new(received(store, ids, &from, &inbound).await?),
+            state: received_state(&inbound, connection, now),
         };
         let country = if inbound.from.starts_with('+') { address::phone_facts(&inbound.from).country } else { String::new() };
         let is_proven = inbound.authentication.is_none_or(|authentication| authentication.is_authenticated());
@@ -169,6 +154,24 @@ impl ProviderEvents<'_> {
         }
         self.forget_config(tenant);
         Ok(self.stored_tenant_config(tenant).await?.filter(|config| has(&Some(Arc::clone(config)))))
+    }
+}
+
+/// Returns the state of an inbound message, which never changes.
+fn received_state(inbound: &Inbound, connection: &Connection, now: Timestamp) -> State {
+    State {
+        status: Status::Received,
+        wait: Wait::Nothing,
+        fence: 0,
+        version: 0,
+        expires_at: now,
+        updated_at: now,
+        route: Route { channel: inbound.channel, connection: connection.id, provider: connection.kind.clone() },
+        detail: Detail {
+            provider_id: Some(inbound.provider_message_id.clone()),
+            authentication: inbound.authentication,
+            ..Detail::default()
+        },
     }
 }
 

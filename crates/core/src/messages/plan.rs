@@ -337,20 +337,16 @@ fn rendered(template: &Template, content: Option<&Content>, channel: Channel) ->
 /// Fails if the channel requires a recent message from the recipient and there is none.
 pub(crate) fn keep_window(planned: &Planned, known: &RoutingInputs) -> Result<()> {
     let (channel, message_type) = (planned.connection.channel, planned.accept.message.message_type);
-    if routing::has_window(channel, message_type) && known.window == routing::Window::Closed { Err(window_closed(channel)) } else { Ok(()) }
+    if routing::has_window(channel, message_type) && known.window == routing::Window::Closed {
+        Err(routing::window_closed(channel))
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns whether the sandbox simulates a closed window for this recipient. It is open for all others.
 pub(crate) fn sandbox_window_closed(number: &str) -> bool {
     number.ends_with("5550009") || number == "900000009"
-}
-
-pub(crate) fn window_closed(channel: Channel) -> Error {
-    let (code, carries) = match channel {
-        Channel::Whatsapp => (ErrorCode::WhatsappWindowClosed, "WhatsApp allows only templates"),
-        _ => (ErrorCode::WindowClosed, "the channel allows no messages"),
-    };
-    Error::new(code, format!("the recipient has not written within the last 24 hours; outside that window {carries}"))
 }
 
 /// An unreadable recipient prevents further checks, except those that need no channel.

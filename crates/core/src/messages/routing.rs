@@ -12,7 +12,6 @@ use nuncio_domain::{AddressKind, Channel, Error, ErrorCode, FieldError, MessageT
 use nuncio_store::{ChannelMetrics, CountryMetrics};
 
 use super::estimate::{Estimate, GOOD};
-use super::plan::window_closed;
 
 /// How long the recipient's last message influences the choice of channel, and keeps a window open.
 pub(crate) const RECENT: Duration = Duration::from_secs(86_400);
@@ -369,6 +368,15 @@ pub(crate) fn fallback(config: &TenantConfig, asked: &Asked<'_>, channel: Channe
 
 pub(crate) fn route(connection: &Connection) -> Route {
     Route { channel: connection.channel, connection: connection.id, provider: connection.kind.clone() }
+}
+
+/// Returns the error for a recipient who has not written recently enough.
+pub(crate) fn window_closed(channel: Channel) -> Error {
+    let (code, carries) = match channel {
+        Channel::Whatsapp => (ErrorCode::WhatsappWindowClosed, "WhatsApp allows only templates"),
+        _ => (ErrorCode::WindowClosed, "the channel allows no messages"),
+    };
+    Error::new(code, format!("the recipient has not written within the last 24 hours; outside that window {carries}"))
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use nuncio_core::broadcasts::{BroadcastProgress, BroadcastStatistics, BroadcastView, RecipientCounts};
+use nuncio_core::broadcasts::{BroadcastProgress, BroadcastStatistics, BroadcastView, PaceStatistics, RecipientCounts};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use super::draft::{self, Said, looked_up_on_request};
 use crate::App;
+use crate::charts::Columns;
 use crate::components::{ask_first, broadcast_state, channel, count, figure, head, icon, money, state, time, value, words};
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Signed, refuse};
@@ -49,7 +50,7 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
         @if let Some(draft) = &draft { (draft) }
         @if draft.is_some() { (text(&broadcast)) } @else { div class="cols even" { (text(&broadcast)) (review(&broadcast)) (sums(&broadcast)) } }
         @if let Some(statistics) = &statistics { (outcome(&broadcast, statistics)) }
-        @if begun && !inline { (looked_up_on_request("Statistics", id, "By channel, country, failure reason and link. Reads every recipient, which takes a moment.", "Show")) }
+        @if begun && !inline { (looked_up_on_request("Statistics", id, "Over time, by channel, country, failure reason and link. Reads every recipient, which takes a moment.", "Show")) }
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&broadcast.id.to_string())) } }
     };
     let moves = matches!(broadcast.status, "sending" | "pending_review" | "scheduled");
@@ -204,6 +205,7 @@ fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Marku
     let channels: Vec<_> = statistics.channels.iter().map(|row| (channel(row.channel).to_owned(), &row.counts)).collect();
     let countries: Vec<_> = statistics.countries.iter().map(|row| (row.country.clone(), &row.counts)).collect();
     html! {
+        @if !statistics.pace.is_empty() { (pace(&statistics.pace)) }
         div class="cols" {
             (counted("By channel", "Channel", &channels))
             (counted("By country", "Country", &countries))
@@ -236,6 +238,46 @@ fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Marku
             }
         }
     }
+}
+
+/// Draws how many messages were queued over time.
+fn pace(spans: &[PaceStatistics]) -> Markup {
+    let seconds = spans[0].seconds;
+    let unit = match seconds {
+        1 => "second".to_owned(),
+        2..60 => format!("{seconds} seconds"),
+        60 => "minute".to_owned(),
+        61..3_600 => format!("{} minutes", seconds / 60),
+        3_600 => "hour".to_owned(),
+        3_601..86_400 => format!("{} hours", seconds / 3_600),
+        86_400 => "day".to_owned(),
+        _ => format!("{} days", seconds / 86_400),
+    };
+    let label = |span: &PaceStatistics| {
+        let text = span.from.to_string();
+        let (date, clock) = (text.get(..10).unwrap_or_default(), text.get(11..19).unwrap_or_default());
+        let short = if seconds < 60 {
+            clock
+        } else if seconds < 86_400 {
+            clock.get(..5).unwrap_or_default()
+        } else {
+            date.get(5..).unwrap_or_default()
+        };
+        (short.to_owned(), format!("{date} {clock}"))
+    };
+    let recipients: Vec<_> = spans.iter().map(|span| span.recipients as i64).collect();
+    let most = recipients.iter().max().copied().unwrap_or_default();
+    let (title, line) = (format!("Queued, by {unit}"), format!("At most {} in a column.", count(most)));
+    let chart = Columns {
+        id: "pace",
+        title: &title,
+        line: &line,
+        unit: "From, UTC",
+        labels: &spans.iter().map(label).collect::<Vec<_>>(),
+        series: &[("Recipients".to_owned(), recipients)],
+        write: count,
+    };
+    html! { section class="panel" { div class="body" { (chart.show()) } } }
 }
 
 fn counted(title: &str, first: &str, rows: &[(String, &RecipientCounts)]) -> Markup {

@@ -2,28 +2,13 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
-use crate::channel::{Channel, named};
+pub use crate::channel::AddressKind;
+use crate::channel::Channel;
 
 mod phone;
 
 use phone::meant;
 pub use phone::{LineType, PhoneFacts, PhonePlan, country, is_country, phone, phone_facts, phone_plan, sms_sender, typed_phone, with_plus};
-
-named! {
-    /// Kind of an identifier. A phone number is one identity across sms, whatsapp and voice.
-    AddressKind {
-        /// E.164 phone number.
-        Phone = 1 "phone",
-        /// Email address with a lower-cased domain.
-        Email = 2 "email",
-        /// Telegram chat id.
-        Telegram = 3 "telegram",
-        /// Instagram-scoped user id.
-        Instagram = 4 "instagram",
-    }
-}
 
 /// A recipient in canonical form.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

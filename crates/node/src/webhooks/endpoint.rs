@@ -3,9 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use nuncio_domain::Timestamp;
+use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_store::{Delivery, Position};
 use uuid::Uuid;
 
+/// The next event of a resource waits until the previous one has failed this many times.
+pub(super) const HOLDING_TRIES: i16 = 3;
 /// Maximum concurrent deliveries to one endpoint.
 const WIDTH: usize = 32;
 /// Consecutive failures after which an endpoint only gets single tries.
@@ -23,6 +27,11 @@ pub(super) struct Task {
     pub(super) position: Option<Position>,
     /// When it was read from the log, on the monotonic clock.
     pub(super) since: Duration,
+}
+
+/// Returns a delivery abandoned because its webhook was deleted or disabled.
+pub(super) fn abandoned(delivery: Delivery, now: Timestamp) -> Delivery {
+    Delivery { status: DeliveryStatus::Dead, due_at: None, updated_at: now, ..delivery }
 }
 
 #[derive(Debug, Default)]

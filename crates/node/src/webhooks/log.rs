@@ -14,8 +14,7 @@ use nuncio_store::{Delivery, DeliveryLog, LogEntry, Position, Result};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::endpoint::{Endpoint, Task};
-use super::post::{PATIENCE, abandoned};
+use super::endpoint::{Endpoint, HOLDING_TRIES, Task, abandoned};
 use crate::Shared;
 
 /// Rows per read, while their events are small.
@@ -318,7 +317,7 @@ impl Shared {
     async fn take_due_of(&self, log: &Log, config: &Config, key: Key, room: usize, busy: usize) -> Result<bool> {
         let (now, since) = (self.ids.clock.now(), self.ids.clock.monotonic());
         let mut tx = self.store.read().await?;
-        let due = tx.due_deliveries(log.tenant, key, now, PATIENCE, (room + busy) as u32).await?;
+        let due = tx.due_deliveries(log.tenant, key, now, HOLDING_TRIES, (room + busy) as u32).await?;
         let fresh: Vec<Delivery> = {
             let inner = log.inner.lock();
             let endpoint = inner.endpoints.get(&key);

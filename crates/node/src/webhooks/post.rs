@@ -10,6 +10,7 @@ use nuncio_net::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use nuncio_net::{FetchLimits, Method};
 use nuncio_store::{Delivery, DeliveryTry, Result};
 
+use super::endpoint::{HOLDING_TRIES, abandoned};
 use super::log::{Config, Flight, Key, Log};
 use crate::Shared;
 
@@ -30,8 +31,6 @@ const AGAIN: [Duration; 8] = [
     Duration::from_secs(12 * 3_600),
     Duration::from_secs(24 * 3_600),
 ];
-/// The next event of a resource waits until the previous one has failed this many times.
-pub(super) const PATIENCE: i16 = 3;
 /// A webhook that has only failed for this long is disabled.
 const GIVE_UP: Duration = Duration::from_secs(5 * 86_400);
 
@@ -102,7 +101,7 @@ impl Shared {
         let position = inner.flights.remove(&delivery.id).and_then(|flight| flight.position);
         let (key, resource) = (delivery.sender, delivery.resource);
         let arrived = delivery.status != DeliveryStatus::Failed && (target.is_none() || is_success(status));
-        let holds = delivery.status == DeliveryStatus::Failed && delivery.tries < PATIENCE;
+        let holds = delivery.status == DeliveryStatus::Failed && delivery.tries < HOLDING_TRIES;
         inner.write(delivery, position);
         let endpoint = inner.endpoints.entry(key).or_default();
         if arrived {
@@ -165,11 +164,6 @@ fn shown(answer: &[u8]) -> String {
 
 fn is_success(status: Option<u16>) -> bool {
     status.is_some_and(|status| (200..300).contains(&status))
-}
-
-/// Returns a delivery abandoned because its webhook was deleted or disabled.
-pub(super) fn abandoned(delivery: Delivery, now: Timestamp) -> Delivery {
-    Delivery { status: DeliveryStatus::Dead, due_at: None, updated_at: now, ..delivery }
 }
 
 /// Returns a delivery updated by the result of a try.

@@ -41,60 +41,27 @@ pub enum Command {
     /// Show all projects.
     ProjectsList,
     /// Make a project.
-    ProjectsCreate {
-        name: String,
-    },
+    ProjectsCreate { name: String },
     /// Give the project another name.
-    ProjectsRename {
-        name: String,
-    },
+    ProjectsRename { name: String },
     /// Make an API key.
-    KeysCreate {
-        name: String,
-        env: Environment,
-        permissions: Vec<String>,
-    },
+    KeysCreate { name: String, env: Environment, permissions: Vec<String> },
     /// Show all keys of a world.
-    KeysList {
-        env: Option<Environment>,
-    },
+    KeysList { env: Option<Environment> },
     /// Revoke a key.
-    KeysRevoke {
-        id: String,
-    },
+    KeysRevoke { id: String },
     /// Show all senders of a world.
-    SendersList {
-        env: Option<Environment>,
-    },
+    SendersList { env: Option<Environment> },
     /// Make a sender.
-    SendersCreate {
-        env: Environment,
-        name: String,
-        phone_number: String,
-        default: bool,
-    },
+    SendersCreate { env: Environment, name: String, phone_number: String, default: bool },
     /// Change a sender.
-    SendersUpdate {
-        env: Environment,
-        id: String,
-        name: Option<String>,
-        phone_number: Option<String>,
-        default: bool,
-    },
+    SendersUpdate { env: Environment, id: String, name: Option<String>, phone_number: Option<String>, default: bool },
     /// Make a sender like one of the other world.
-    SendersCopy {
-        id: String,
-        to: Environment,
-    },
+    SendersCopy { id: String, to: Environment },
     /// Remove a sender.
-    SendersDelete {
-        env: Environment,
-        id: String,
-    },
+    SendersDelete { env: Environment, id: String },
     /// Show all connections of a world.
-    ConnectionsList {
-        env: Option<Environment>,
-    },
+    ConnectionsList { env: Option<Environment> },
     /// Set the provider account of a channel.
     ConnectionsSet {
         env: Environment,
@@ -105,89 +72,41 @@ pub enum Command {
         secrets: Map<String, Value>,
     },
     /// Remove the provider account of a channel.
-    ConnectionsRemove {
-        env: Environment,
-        sender: Option<String>,
-        channel: String,
-    },
+    ConnectionsRemove { env: Environment, sender: Option<String>, channel: String },
     /// Vouch for the inbound address of a connection.
-    ConnectionsVerify {
-        env: Environment,
-        sender: Option<String>,
-        channel: String,
-    },
+    ConnectionsVerify { env: Environment, sender: Option<String>, channel: String },
     /// Show the domains of all projects.
     DomainsList,
     /// Give a domain to the project.
-    DomainsAdd {
-        domain: String,
-    },
+    DomainsAdd { domain: String },
     /// Take a domain back.
-    DomainsRemove {
-        domain: String,
-    },
+    DomainsRemove { domain: String },
     /// Reach for the provider and log in.
-    ConnectionsTest {
-        env: Environment,
-        sender: Option<String>,
-        channel: String,
-    },
+    ConnectionsTest { env: Environment, sender: Option<String>, channel: String },
     /// Show the inventory of phone numbers of a world.
-    NumbersList {
-        env: Option<Environment>,
-    },
+    NumbersList { env: Option<Environment> },
     /// Enter many numbers.
-    NumbersImport {
-        env: Environment,
-        numbers: Vec<ImportedNumber>,
-    },
+    NumbersImport { env: Environment, numbers: Vec<ImportedNumber> },
     /// Enter one number.
-    NumbersAdd {
-        env: Environment,
-        number: ImportedNumber,
-    },
+    NumbersAdd { env: Environment, number: ImportedNumber },
     /// Show messages that wait for a person.
     HeldList,
     /// Decide about held messages.
-    HeldResolve {
-        id: Option<String>,
-        all: bool,
-        action: Resolution,
-    },
+    HeldResolve { id: Option<String>, all: bool, action: Resolution },
     /// Take over a price file.
-    PricesImport {
-        csv: String,
-        own: bool,
-        replace: bool,
-    },
+    PricesImport { csv: String, own: bool, replace: bool },
     /// Show the price list.
-    PricesList {
-        own: bool,
-    },
+    PricesList { own: bool },
     /// Show what is on the accounts of a world.
-    BalanceShow {
-        env: Environment,
-    },
+    BalanceShow { env: Environment },
     /// Put money in, or take some out.
-    BalanceAdd {
-        env: Environment,
-        amount: String,
-        reference: Option<String>,
-    },
+    BalanceAdd { env: Environment, amount: String, reference: Option<String> },
     /// Switch the limit to what is available on or off.
-    BalanceLimit {
-        env: Environment,
-        on: bool,
-    },
+    BalanceLimit { env: Environment, on: bool },
     /// Show how much a world stores, and how much it may.
-    StorageShow {
-        env: Option<Environment>,
-    },
+    StorageShow { env: Option<Environment> },
     /// Set how many bytes of messages a world may store; none for no limit.
-    StorageLimit {
-        env: Environment,
-        max_bytes: Option<i64>,
-    },
+    StorageLimit { env: Environment, max_bytes: Option<i64> },
     /// Show what takes the room in the database.
     DbSize,
     /// Show who may sign in to the dashboard.
@@ -195,29 +114,17 @@ pub enum Command {
     /// Show the link of the first person.
     PeopleLink,
     /// Add a person.
-    PeopleAdd {
-        email: String,
-        role: String,
-    },
+    PeopleAdd { email: String, role: String },
     /// Give a person a new password.
-    PeoplePassword {
-        email: String,
-    },
+    PeoplePassword { email: String },
+    /// Switch a person's second factor off.
+    PeopleResetFactor { email: String },
     /// Remove a person.
-    PeopleResetFactor {
-        email: String,
-    },
-    PeopleRemove {
-        email: String,
-    },
+    PeopleRemove { email: String },
     /// Show broadcasts that wait for a person's review.
     ReviewsList,
     /// Decide about one of them.
-    ReviewsDecide {
-        id: String,
-        approve: bool,
-        reason: Option<String>,
-    },
+    ReviewsDecide { id: String, approve: bool, reason: Option<String> },
     /// Show what is asked of the content of broadcasts, after changing what is given.
     ReviewsPolicy {
         env: Option<Environment>,
@@ -226,9 +133,7 @@ pub enum Command {
         allowed_domains: Option<Vec<String>>,
     },
     /// Show every text that a person decided about.
-    ReviewsExport {
-        env: Option<Environment>,
-    },
+    ReviewsExport { env: Option<Environment> },
     /// Look for what is wrong.
     Doctor,
 }

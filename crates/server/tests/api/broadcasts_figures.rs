@@ -180,6 +180,8 @@ async fn figures_by_channel_country_and_reason_add_up() {
         assert_eq!((&first["country"], &first["failed"]), (&json!("US"), &json!(3)), "{figures}");
         assert_eq!(figures["channels"][0]["channel"], "sms");
         assert_eq!(sum("failures", "recipients"), 4, "{figures}");
+        let queued = contacts(&app, &id, "").await.iter().filter(|contact| contact["messageId"].is_string()).count();
+        assert!(queued >= 5 && sum("pace", "recipients") == queued as i64, "{queued}: {figures}");
         let codes: Vec<_> = figures["failures"].as_array().into_iter().flatten().map(|failure| failure["code"].clone()).collect();
         assert!(codes.contains(&json!("recipient_suppressed")), "{figures}");
         let listed = contacts(&app, &id, "&status=delivered").await;

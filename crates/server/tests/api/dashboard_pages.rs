@@ -70,6 +70,7 @@ async fn a_broadcast_is_written_filled_tried_and_sent() {
         finish(&app).await;
         let page = browser.page(&copy).await;
         assert!(page.contains("100 % done") && page.contains("Failures by reason") && page.contains("By country"), "{page}");
+        assert!(page.contains("Queued, by second") && page.contains("At most 2 in a column."), "{page}");
         let csv = browser.get(&format!("{copy}/results.csv")).await.expect(200);
         assert_eq!(csv.header("content-type"), "text/csv; charset=utf-8");
         assert!(csv.text.contains(",+34600111222,phone,delivered,sms,msg_") && csv.text.lines().count() == 3, "{}", csv.text);
@@ -160,6 +161,7 @@ async fn templates_invitations_suppressions_and_numbers_have_pages() {
         let made = browser.submit("/invitations", &[("clientName", "Acme"), ("allowedPhoneCountries", "es, mx")]).await.expect(201);
         let link = made.text.split("data-copy=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a link").to_owned();
         assert!(link.contains("/invite/"), "{link}");
+        assert!(made.text.contains("aria-label=\"QR code of the link\""), "{}", made.text);
         let items = app.get("/v1/invitations").await.expect(200).json()["items"].take();
         assert_eq!(items[0]["allowedPhoneCountries"], json!(["ES", "MX"]));
         let id = items[0]["id"].as_str().expect("an id");
