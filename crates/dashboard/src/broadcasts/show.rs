@@ -205,7 +205,7 @@ fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Marku
     let channels: Vec<_> = statistics.channels.iter().map(|row| (channel(row.channel).to_owned(), &row.counts)).collect();
     let countries: Vec<_> = statistics.countries.iter().map(|row| (row.country.clone(), &row.counts)).collect();
     html! {
-        @if !statistics.pace.is_empty() { (pace(&statistics.pace)) }
+        @if statistics.pace.len() > 1 { (pace(&statistics.pace)) }
         div class="cols" {
             (counted("By channel", "Channel", &channels))
             (counted("By country", "Country", &countries))
@@ -294,5 +294,22 @@ fn counted(title: &str, first: &str, rows: &[(String, &RecipientCounts)]) -> Mar
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nuncio_domain::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn the_pace_is_drawn_with_its_figures() {
+        let span = |minute: i64, recipients: u64| PaceStatistics { from: Timestamp::from_millis(minute * 60_000), seconds: 60, recipients };
+        let drawn = pace(&[span(0, 1_200), span(1, 0), span(2, 40)]).into_string();
+        for text in ["Queued, by minute", "At most 1,200 in a column.", ">00:02<", ">1970-01-01 00:01:00<", ">40<"] {
+            assert!(drawn.contains(text), "{text}: {drawn}");
+        }
+        assert_eq!(drawn.matches("class=\"f1\"").count(), 2, "an empty span has no column: {drawn}");
     }
 }
