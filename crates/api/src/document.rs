@@ -71,9 +71,10 @@ pub fn openapi() -> OpenApi {
     completed(documented().1)
 }
 
+static PUBLISHED: OnceLock<Published> = OnceLock::new();
+
 /// Returns the routes, and what is kept of their document.
 pub(crate) fn build() -> (axum::Router<App>, &'static Published) {
-    static PUBLISHED: OnceLock<Published> = OnceLock::new();
     let (routes, document) = documented();
     (routes, PUBLISHED.get_or_init(|| publish(&completed(document))))
 }
@@ -124,8 +125,9 @@ fn name_operations(document: &mut OpenApi) {
 /// Returns `{"components": {"schemas": …}}` of the document. Built when a body is first invalid.
 pub(crate) fn schemas() -> &'static Value {
     static SCHEMAS: LazyLock<Value> = LazyLock::new(|| {
-        let components = openapi().components.unwrap_or_default();
-        json!({"components": {"schemas": components.schemas}})
+        let published = PUBLISHED.get_or_init(|| publish(&openapi()));
+        let mut document: Value = serde_json::from_slice(&published.json).expect("the document is JSON");
+        json!({"components": {"schemas": document["components"]["schemas"].take()}})
     });
     &SCHEMAS
 }

@@ -18,9 +18,6 @@ use crate::{Hint, Shared};
 
 mod health;
 
-/// Maximum number of hints per lane, some 6 MB. The scanner finds the others seconds later.
-const HINTS: usize = 65_536;
-
 /// A lane with more hints needs none from the scanner, which adds at most as many at a time.
 pub(crate) const FED: usize = 4_000;
 
@@ -46,6 +43,8 @@ pub(crate) struct Lane {
     size: usize,
     /// Slots that bulk messages cannot use.
     kept: usize,
+    /// Maximum number of hints of each kind that is not bulk.
+    hints: usize,
     /// Rate limit over all nodes.
     throttle: Option<Throttle>,
     state: Mutex<LaneState>,
@@ -171,6 +170,7 @@ impl Lane {
             window: Arc::new(Semaphore::new(window)),
             size: window,
             kept: window / KEPT,
+            hints: shared.config.hints,
             throttle: connection.throttle,
             // Starts full: a whole burst can be sent at once.
             state: Mutex::new(LaneState {
@@ -264,15 +264,15 @@ impl Lane {
         let state = self.state.lock();
         match (bulk, large) {
             (true, _) => state.bulk.len() < 2 * BULK,
-            (_, true) => state.large.len() < HINTS,
-            _ => state.hints.len() < HINTS,
+            (_, true) => state.large.len() < self.hints,
+            _ => state.hints.len() < self.hints,
         }
     }
 
     /// Adds a hint, unless there is no room or the message waits here already.
     pub(crate) fn hint(&self, hint: Hint) -> Hinted {
         let mut state = self.state.lock();
-        let most = if hint.bulk { 2 * BULK } else { HINTS };
+        let most = if hint.bulk { 2 * BULK } else { self.hints };
         if state.closed || state.queue_of(hint).len() >= most {
             return Hinted::Refused;
         }

@@ -66,6 +66,9 @@ pub struct DispatchConfig {
     pub retention: Option<Duration>,
     /// Maximum number of bytes of large requests and of attachments that all attempts together hold in memory.
     pub max_in_flight_bytes: usize,
+    /// Maximum number of waiting messages that the lane of a connection remembers, small and large ones apart: some 100 bytes each. The
+    /// scanner finds the others.
+    pub hints: usize,
     /// Which addresses the URLs of attachments may lead to.
     pub guard: nuncio_net::GuardPolicy,
 }
@@ -78,6 +81,7 @@ impl Default for DispatchConfig {
             receipt_wait: limits::RECEIPT_WAIT,
             retention: None,
             max_in_flight_bytes: 256 * 1024 * 1024,
+            hints: 65_536,
             guard: nuncio_net::GuardPolicy::default(),
         }
     }

@@ -60,6 +60,7 @@ pub fn dispatch_config(config: &Config) -> anyhow::Result<DispatchConfig> {
         retention: (config.retention.days > 0).then(|| Duration::from_secs(u64::from(config.retention.days) * 86_400)),
         max_in_flight_bytes: config.dispatch.max_in_flight_bytes,
         guard: config.guard().map_err(anyhow::Error::msg)?,
+        ..DispatchConfig::default()
     })
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
+use nuncio_domain::lifecycle::Step;
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
 
 /// Faults to inject, none by default, and a count of transactions.
@@ -13,13 +14,20 @@ pub struct FaultInjector {
     pub lost_accepts: AtomicU32,
     /// Number of message steps before all further ones fail.
     pub steps_left: AtomicU32,
+    /// While it is locked for writing, no result of an attempt reaches the database.
+    pub results: tokio::sync::RwLock<()>,
     /// Number of transactions begun, read and write.
     pub asked: AtomicU32,
 }
 
 impl Default for FaultInjector {
     fn default() -> Self {
-        Self { lost_accepts: AtomicU32::new(0), steps_left: AtomicU32::new(u32::MAX), asked: AtomicU32::new(0) }
+        Self {
+            lost_accepts: AtomicU32::new(0),
+            steps_left: AtomicU32::new(u32::MAX),
+            results: tokio::sync::RwLock::default(),
+            asked: AtomicU32::new(0),
+        }
     }
 }
 
@@ -51,6 +59,9 @@ impl Store for Faulty {
     async fn transition(&self, item: Transition) -> Result<Transitioned> {
         if !one_less(&self.faults.steps_left) {
             return Err(StoreError::Unavailable("a test lets no further step through".to_owned()));
+        }
+        if matches!(item.step, Step::Settle { .. }) {
+            drop(self.faults.results.read().await);
         }
         self.store.transition(item).await
     }

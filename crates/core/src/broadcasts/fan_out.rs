@@ -53,6 +53,8 @@ struct ChunkResult {
     any: bool,
     /// Whether a recipient waits for room or money.
     crowded: bool,
+    /// Whether the broadcast was paused or cancelled, or claimed by another node.
+    closed: bool,
     /// When the first recipient leaves quiet hours.
     opens: Option<Timestamp>,
 }
@@ -61,6 +63,7 @@ impl ChunkResult {
     fn add(&mut self, other: Self) {
         self.any |= other.any;
         self.crowded |= other.crowded;
+        self.closed |= other.closed;
         self.opens = self.opens.into_iter().chain(other.opens).min();
     }
 }
@@ -158,6 +161,9 @@ impl Broadcasts<'_> {
             let (step, begun) = next?;
             handed.add(step);
             (accepting, due.cursor) = (begun, chunk.next);
+            if handed.closed {
+                break;
+            }
             if due.cursor.is_none() {
                 // Wait for the results first: the next scan must not find these recipients pending.
                 handed.add(self.finish_accepts(broadcast, std::mem::take(&mut accepting)).await?);
@@ -288,8 +294,9 @@ impl Broadcasts<'_> {
             match answer? {
                 Accepted::New { .. } => handed.any = true,
                 Accepted::Stale => self.forget_config(broadcast.tenant),
+                Accepted::Closed => (handed.crowded, handed.closed) = (true, true),
                 // Without money or room, recipients stay pending and are retried.
-                Accepted::Closed | Accepted::Duplicate { .. } | Accepted::Short(_) | Accepted::Full { .. } => handed.crowded = true,
+                Accepted::Duplicate { .. } | Accepted::Short(_) | Accepted::Full { .. } => handed.crowded = true,
             }
         }
         Ok(handed)

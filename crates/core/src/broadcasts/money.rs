@@ -256,7 +256,7 @@ struct Classes<'a> {
 }
 
 impl Classes<'_> {
-    /// Plans the message to a recipient. Reuses the plan for recipients with the same text and country of whom nothing else is known.
+    /// Plans the message to a recipient. Recipients with the same text and country share a plan if nothing else is known about them.
     fn of(&mut self, core: &Core, contact: &NewBroadcastContact, knowledge: &mut Knowledge) -> Result<Class> {
         let Recipient { kind, identifier } = &contact.recipient;
         let known = knowledge.of(self.composer, &contact.recipient, self.now);

@@ -59,8 +59,8 @@ impl Reviewer {
         Ok(Self { client, url: url.to_owned(), headers, timeout, fail_open })
     }
 
-    /// Adds the reviewer's verdict to that of the built-in review: the lower score counts, with the reasons of both. An error states why
-    /// there is no verdict, without content.
+    /// Adds the reviewer's verdict to that of the built-in review: the lower score counts, with the reasons of both. The error of a missing
+    /// verdict repeats nothing of the broadcast.
     pub(crate) async fn review(&self, broadcast: &Broadcast, subject: &Subject, found: &mut ReviewResult) -> Result<(), String> {
         let question = json!({
             "broadcastId": broadcast.id, "channel": broadcast.channel, "sender": subject.sender, "texts": subject.texts,

@@ -111,6 +111,7 @@ impl Users<'_> {
         Ok(codes)
     }
 
+    /// Removes the signed-in person's second factor.
     pub async fn remove_factor(&self, who: &SignedIn, current: &Redacted<String>) -> Result<()> {
         self.check_password(who, current).await?;
         self.put_factor(&who.user, None, Some("switch_off_second_factor")).await

@@ -211,18 +211,20 @@ impl Users<'_> {
 
     /// Creates a person admitted by the settings.
     async fn provision(&self, oidc: &Oidc, email: &str) -> Result<User> {
-        let mut tx = self.inner.store.begin().await?;
-        let oldest = tx.list_projects().await?.into_iter().next();
-        let project = oldest
-            .filter(|_| oidc.admits(email))
-            .ok_or_else(|| refused(format!("{email} is not allowed to sign in here; ask an owner to add you")))?;
-        if !tx.has_users().await? {
-            return Err(refused("this server has no owner yet; open the link that it printed when it started"));
+        let not_allowed = || refused(format!("{email} is not allowed to sign in here; ask an owner to add you"));
+        if !oidc.admits(email) {
+            return Err(not_allowed());
         }
-        // A random password: until an owner or the operator sets one, only the provider can sign this person in.
+        // A random password: until an owner or the operator sets one, only the provider can sign this person in. Hashed before the
+        // transaction, which holds up all other writers of the embedded database.
         let mut random = [0; 32];
         self.ids().entropy.fill(&mut random);
         let password = password::hash(&URL_SAFE_NO_PAD.encode(random), &*self.ids().entropy).await?;
+        let mut tx = self.inner.store.begin().await?;
+        let project = tx.list_projects().await?.into_iter().next().ok_or_else(not_allowed)?;
+        if !tx.has_users().await? {
+            return Err(refused("this server has no owner yet; open the link that it printed when it started"));
+        }
         let (id, role) = (self.ids().next(), oidc.settings.role);
         let user = User { id, project: project.id, email: email.to_owned(), role, password, factor: None, factor_version: 0 };
         if tx.insert_user(&user, self.ids().clock.now()).await? {

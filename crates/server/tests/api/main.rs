@@ -52,6 +52,7 @@ mod numbers;
 mod operations;
 mod pages;
 mod pages_speed;
+mod permits;
 mod profiles;
 mod providers;
 mod quotas;

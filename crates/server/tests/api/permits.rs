@@ -1,0 +1,128 @@
+//! When the next message of a connection may start.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Receipts, Registry, SendRequest, Services, Settings, Verdict};
+use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_testkit::{Backend, Options, TestApp};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: Receipts::Never, window: 1 };
+
+/// A provider that takes one message at a time, and answers once it is opened.
+#[derive(Clone, Debug)]
+struct Gate(Arc<Steps>);
+
+#[derive(Debug)]
+struct Steps {
+    begun: Semaphore,
+    opened: Semaphore,
+}
+
+impl Gate {
+    fn open(&self) {
+        self.0.opened.add_permits(1_000);
+    }
+
+    /// Waits until another message has reached the provider.
+    async fn next(&self) {
+        let next = tokio::time::timeout(Duration::from_secs(20), self.0.begun.acquire()).await;
+        next.expect("a message reaches the provider").expect("it stays open").forget();
+    }
+}
+
+impl AdapterFactory for Gate {
+    fn kind(&self) -> &'static str {
+        "gate"
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        &[Channel::Email]
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        &[]
+    }
+
+    fn open(&self, account: &Account, _: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+        Settings::new(self.fields(), account).finish()?;
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl Adapter for Gate {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    async fn send(&self, _: &SendRequest<'_>) -> Verdict {
+        self.0.begun.add_permits(1);
+        drop(self.0.opened.acquire().await);
+        Verdict::Accepted { refs: Vec::new(), cost: None }
+    }
+
+    async fn check(&self) -> Result<String, String> {
+        Ok("a gate".to_owned())
+    }
+}
+
+async fn rig(backend: Backend, hints: usize) -> (TestApp, Gate) {
+    let gate = Gate(Arc::new(Steps { begun: Semaphore::new(0), opened: Semaphore::new(0) }));
+    let mut options = Options { registry: Registry::new(vec![Arc::new(gate.clone())]), ..Options::default() };
+    options.dispatch.hints = hints;
+    let app = TestApp::with(backend, options).await;
+    app.connect(Channel::Email, "gate", json!({}), json!({})).await;
+    (app, gate)
+}
+
+async fn send(app: &TestApp, count: usize) -> Vec<String> {
+    let live = format!("Bearer {}", app.live_key);
+    let mut ids = Vec::new();
+    for n in 0..count {
+        let body = json!({"to": format!("r{n}@example.net"), "subject": "s", "text": "x"});
+        let sent = app.send("POST", "/v1/messages", &[("authorization", &live)], Some(body)).await.expect(202).json();
+        ids.push(sent["message"]["id"].as_str().expect("an id").to_owned());
+    }
+    ids
+}
+
+async fn assert_all_sent(app: &TestApp, ids: &[String]) {
+    let live = format!("Bearer {}", app.live_key);
+    for id in ids {
+        let got = app.send("GET", &format!("/v1/messages/{id}"), &[("authorization", &live)], None).await.expect(200).json();
+        let message = &got["message"];
+        assert_eq!((message["status"].as_str(), message["attempts"].as_array().map(Vec::len)), (Some("sent"), Some(1)), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn the_next_message_starts_while_the_result_of_the_last_one_is_being_stored() {
+    for backend in Backend::all() {
+        let (app, gate) = rig(backend, 1_000).await;
+        let unstored = app.faults.results.write().await;
+        let ids = send(&app, 2).await;
+        gate.open();
+        gate.next().await;
+        gate.next().await;
+        drop(unstored);
+        app.drain().await;
+        assert_all_sent(&app, &ids).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_full_lane_does_not_remember_goes_out_without_a_pause() {
+    for backend in Backend::all() {
+        let (app, gate) = rig(backend, 1).await;
+        // One with the provider, one that the lane remembers, and three that only the database knows.
+        let ids = send(&app, 5).await;
+        gate.next().await;
+        gate.open();
+        app.drain().await;
+        assert_all_sent(&app, &ids).await;
+    }
+}
