@@ -46,8 +46,9 @@ async fn after_ten_times_its_retention_a_database_is_no_larger() {
             assert_eq!(app.get("/v1/events").await.expect(200).json()["items"], json!([]));
         }
         app.get(&format!("/v1/messages/{}", first.expect("a message"))).await.expect(404);
-        // From the second on, the space of the first is reused.
-        assert!(sizes[9] * 10 <= sizes[1] * 11, "{backend:?}: {sizes:?}");
+        // From the second on, the space of the first is reused. Where PostgreSQL puts its rows varies from round to round, by
+        // up to an eighth in 40 rounds; kept rows would make the last five times the second.
+        assert!(sizes[9] * 2 <= sizes[1] * 3, "{backend:?}: {sizes:?}");
         assert!(!app.get("/v1/contacts").await.expect(200).json()["items"].as_array().expect("items").is_empty(), "people stay");
     }
 }
