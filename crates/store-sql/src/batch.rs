@@ -6,8 +6,6 @@ use crate::message_batch::{Batched, Op, copy_error};
 
 /// Maximum number of items in one transaction.
 pub(crate) const BATCH: usize = 256;
-/// Maximum number of items that wait for a writer; further callers get [`StoreError::Busy`].
-pub(crate) const WAITING: usize = 16_384;
 
 /// Answers every item of a batch that ran as one.
 pub(crate) fn answer<I: Batched>(batch: Vec<Op<I, I::Answer>>, outcome: Result<Vec<I::Done>>) {

@@ -15,6 +15,7 @@ mod event_log;
 mod ledger_batch;
 mod message_batch;
 mod postgres;
+mod queue;
 mod quota;
 mod row;
 mod sqlite;

@@ -5,7 +5,7 @@ mod dialect;
 mod distribute;
 mod message_batch;
 mod session;
-mod writers;
+mod writer;
 
 #[path = "../sql/mod.rs"]
 mod sql;
@@ -22,7 +22,7 @@ pub use distribute::{COPIED, DISTRIBUTED, distribute};
 
 use crate::message_batch::{Prepared, Writes, folded};
 use crate::{Ends, SqlxResult as _, ended, migrate_error, sqlx_error};
-use writers::Writers;
+use writer::Writer;
 
 pub(crate) type Db = Postgres;
 pub(crate) type Conn = sqlx::PgConnection;
@@ -35,7 +35,7 @@ const METRICS: usize = 512;
 #[derive(Debug)]
 pub struct PostgresStore {
     pool: PgPool,
-    writers: Writers,
+    writer: Writer,
 }
 
 impl PostgresStore {
@@ -44,14 +44,14 @@ impl PostgresStore {
         let (options, pool) = connect(url).await?;
         refuse_unsafe(&pool).await?;
         migrate(&options).await?;
-        Ok(Self { pool, writers: Writers::start(url) })
+        Ok(Self { pool, writer: Writer::start(url) })
     }
 
     /// Connects; the schema must be up to date.
     pub async fn attach(url: &str) -> Result<Self> {
         let (_, pool) = connect(url).await?;
         crate::check_schema(sqlx::migrate!("./migrations/postgres"), &pool).await?;
-        Ok(Self { pool, writers: Writers::start(url) })
+        Ok(Self { pool, writer: Writer::start(url) })
     }
 }
 
@@ -163,7 +163,7 @@ impl Store for PostgresStore {
         let mut prepared = Box::new(Prepared::new(item)?);
         let spooled = (!prepared.chunks.is_empty()).then_some((prepared.item.message.tenant, prepared.item.message.id));
         self.spool(&mut prepared).await?;
-        let accepted = self.writers.accept(prepared).await;
+        let accepted = self.writer.accept(prepared).await;
         // Whoever is refused again and again must not fill the disk until the purge comes.
         if let (Some((tenant, id)), Ok(answer)) = (spooled, &accepted)
             && !matches!(answer, Accepted::New { .. })
@@ -176,7 +176,7 @@ impl Store for PostgresStore {
     }
 
     async fn transition(&self, item: Transition) -> Result<Transitioned> {
-        self.writers.transition(item).await
+        self.writer.transition(item).await
     }
 
     async fn add_metrics(&self, deltas: Vec<MetricRow>) -> Result<()> {
@@ -204,7 +204,7 @@ impl Store for PostgresStore {
     }
 
     async fn close(&self) {
-        self.writers.stop().await;
+        self.writer.stop().await;
         self.pool.close().await;
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::batch::BATCH;
+use crate::queue::Limits;
 
 /// How much one transaction may carry, so that whoever comes while it runs does not wait long: as many items as the statements of
 /// [`Pace::WORK`] write, or as many as are written in the time that the disk takes for a sync, if that is more.
@@ -31,13 +32,12 @@ impl Pace {
     const WEIGHT: f64 = 0.1;
 
     /// How many items the next transaction may carry.
-    pub(super) fn items(&self) -> usize {
-        (self.sync.max(Self::WORK.as_nanos() as f64) / self.item).clamp(Self::LEAST, BATCH as f64) as usize
-    }
-
-    /// How many further items a transaction may carry that callers wait for.
-    pub(super) fn short(&self) -> usize {
-        (Self::SHORT.as_nanos() as f64 / self.item).clamp(Self::FEWEST, Self::LEAST) as usize
+    pub(super) fn limits(&self) -> Limits {
+        let items = |time: f64, least, most| (time / self.item).clamp(least, most) as usize;
+        Limits {
+            items: items(self.sync.max(Self::WORK.as_nanos() as f64), Self::LEAST, BATCH as f64),
+            short: items(Self::SHORT.as_nanos() as f64, Self::FEWEST, Self::LEAST),
+        }
     }
 
     /// Learns from a transaction.

@@ -16,12 +16,10 @@ use super::checkpoint::Checkpointer;
 use super::message_batch::{self, Batch, Statements};
 use super::pace::Pace;
 use super::{end_if_sync_failed, rusqlite_error};
-use crate::batch::{WAITING, answer, closed, full, may_be_one_item};
+use crate::batch::{answer, closed, may_be_one_item};
 use crate::cache::Cache;
-use crate::message_batch::{AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Op, Prepared, TransitionOp};
-
-/// Up to so many new messages that callers wait for make a transaction short.
-const FEW: usize = 8;
+use crate::message_batch::{AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Prepared, TransitionOp};
+use crate::queue::{Queue, push};
 
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -31,16 +29,13 @@ pub(super) struct Writer {
 
 #[derive(Debug, Default)]
 struct Shared {
-    queue: Mutex<Queue>,
+    waiting: Mutex<Waiting>,
     wake: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    accepts: VecDeque<AcceptOp>,
-    /// Messages of broadcasts, which the others do not wait for.
-    bulk: VecDeque<AcceptOp>,
-    transitions: VecDeque<TransitionOp>,
+struct Waiting {
+    messages: Queue,
     metrics: VecDeque<MetricsOp>,
     deliveries: VecDeque<DeliveriesOp>,
     closed: bool,
@@ -74,45 +69,40 @@ impl Writer {
     }
 
     pub(super) async fn accept(&self, item: Box<Prepared>) -> Result<Accepted> {
-        let bulk = item.is_bulk();
-        self.enqueue(item, |queue| if bulk { &mut queue.bulk } else { &mut queue.accepts }).await
+        self.enqueue(|waiting| waiting.messages.accept(item)).await
     }
 
     pub(super) async fn transition(&self, item: Transition) -> Result<Transitioned> {
-        self.enqueue(item, |queue| &mut queue.transitions).await
+        self.enqueue(|waiting| waiting.messages.transition(item)).await
     }
 
     pub(super) async fn add_metrics(&self, item: Vec<MetricRow>) -> Result<()> {
-        self.enqueue(item, |queue| &mut queue.metrics).await
+        self.enqueue(|waiting| push(&mut waiting.metrics, item)).await
     }
 
     pub(super) async fn log_deliveries(&self, item: DeliveryLog) -> Result<bool> {
-        self.enqueue(item, |queue| &mut queue.deliveries).await
+        self.enqueue(|waiting| push(&mut waiting.deliveries, item)).await
     }
 
-    async fn enqueue<I, O>(&self, item: I, lane: impl FnOnce(&mut Queue) -> &mut VecDeque<Op<I, O>>) -> Result<O> {
-        let (reply, answer) = oneshot::channel();
-        {
-            let mut queue = self.shared.queue.lock();
-            if queue.closed {
+    async fn enqueue<O>(&self, add: impl FnOnce(&mut Waiting) -> Result<oneshot::Receiver<Result<O>>>) -> Result<O> {
+        let answer = {
+            let mut waiting = self.shared.waiting.lock();
+            if waiting.closed {
                 return Err(closed());
             }
-            let idle = std::mem::take(&mut queue.idle);
-            let lane = lane(&mut queue);
-            if lane.len() >= WAITING {
-                return Err(full());
-            }
-            lane.push_back(Op { item, reply });
-            drop(queue);
+            let answer = add(&mut waiting)?;
+            let idle = std::mem::take(&mut waiting.idle);
+            drop(waiting);
             if idle {
                 self.shared.wake.notify_one();
             }
-        }
+            answer
+        };
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
     pub(super) async fn stop(&self) {
-        self.shared.queue.lock().closed = true;
+        self.shared.waiting.lock().closed = true;
         self.shared.wake.notify_one();
         let Some(thread) = self.thread.lock().take() else { return };
         let _ = tokio::task::spawn_blocking(move || thread.join()).await;
@@ -141,42 +131,28 @@ fn run(conn: &Connection, mut checkpointer: Checkpointer, shared: &Shared, turn:
     checkpointer.stop();
 }
 
-/// What waits, up to a batch; `None` when the store is closed and nothing is left. Steps get half of it if as many wait.
+/// What waits, up to a batch; `None` when the store is closed and nothing is left.
 fn next(shared: &Shared, pace: &Pace) -> Option<Work> {
-    let mut queue = shared.queue.lock();
-    while queue.is_empty() {
-        if queue.closed {
+    let mut waiting = shared.waiting.lock();
+    while waiting.is_empty() {
+        if waiting.closed {
             return None;
         }
-        queue.idle = true;
-        shared.wake.wait(&mut queue);
+        waiting.idle = true;
+        shared.wake.wait(&mut waiting);
     }
-    // A few that callers wait for are not held up by what no caller waits for.
-    let few = !queue.accepts.is_empty() && queue.accepts.len() <= FEW;
-    let most = if few { queue.accepts.len() + pace.short() } else { pace.items() };
-    let new = queue.accepts.len() + queue.bulk.len();
-    let transitions = queue.transitions.len().min(most - new.min(most / 2));
-    // Bulk gets a little even when others would fill every batch.
-    let room = most - transitions;
-    let accepts = queue.accepts.len().min(room - queue.bulk.len().min(room / 8));
-    let bulk = queue.bulk.len().min(room - accepts);
-    let mut new: Vec<_> = queue.accepts.drain(..accepts).collect();
-    new.extend(queue.bulk.drain(..bulk));
+    let (accepts, transitions) = waiting.messages.take(pace.limits());
     Some(Work {
-        accepts: new,
-        transitions: queue.transitions.drain(..transitions).collect(),
-        metrics: queue.metrics.pop_front().into_iter().collect(),
-        deliveries: queue.deliveries.pop_front().into_iter().collect(),
+        accepts,
+        transitions,
+        metrics: waiting.metrics.pop_front().into_iter().collect(),
+        deliveries: waiting.deliveries.pop_front().into_iter().collect(),
     })
 }
 
-impl Queue {
+impl Waiting {
     fn is_empty(&self) -> bool {
-        self.accepts.is_empty()
-            && self.bulk.is_empty()
-            && self.transitions.is_empty()
-            && self.metrics.is_empty()
-            && self.deliveries.is_empty()
+        self.messages.is_empty() && self.metrics.is_empty() && self.deliveries.is_empty()
     }
 }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{NodeId, Wait};
+use nuncio_domain::lifecycle::{NodeId, Step, Wait};
 use nuncio_domain::message::{Attachment, AttachmentSource, AttemptStatus, Cost, FailureCode, Status};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressKind, MessageId, Micros, Recipient, TenantId, Timestamp};
 use nuncio_store::{Accept, Accepted, Claim, MessageFilter, StoreError, Suppression, SuppressionReason};
 
 use crate::harness::{Backend, Harness, NODE, START};
-use crate::make::{failure, new, phone, settle, start, started, taken, with_key};
+use crate::make::{Boxed, failure, found, new, phone, settle, start, started, taken, with_key};
 
 pub(crate) async fn a_new_recipient_gets_an_address_and_a_contact(h: &Harness) {
     let item = h.item(&phone(1));
@@ -66,6 +66,23 @@ pub(crate) async fn a_claimed_message_is_born_sending(h: &Harness) {
     assert_eq!(told, [[Status::Queued, Status::Sending]], "one row for both");
     let owned = h.read().await.messages_owned_by(NODE, 10).await.unwrap();
     assert_eq!(owned.iter().map(|m| m.id).collect::<Vec<_>>(), [message.id]);
+}
+
+pub(crate) async fn a_new_message_passes_the_steps_that_wait(h: &Harness) {
+    const STEPS: u32 = 600;
+    let old: Vec<_> = h.accept_from_tasks((1..=STEPS).map(|n| h.item(&phone(n)))).await.into_iter().map(|a| new(a).0.id).collect();
+    let begin = h.read().await.log_end(h.world.tenant).await.unwrap();
+    let item = h.item(&phone(1));
+    let id = item.message.id;
+    let cancel = |id| async move { drop(found(h.store.transition(h.transition(id, Step::Cancel)).await)) };
+    let mut items: Vec<Boxed<'_, ()>> = old.into_iter().map(|id| Box::pin(cancel(id)) as _).collect();
+    items.push(Box::pin(async { drop(new(h.store.accept(item).await)) }));
+    let nothing = Box::pin(async { drop(h.store.transition(h.transition(h.id(), Step::Cancel)).await) });
+    h.at_once(nothing, items).await;
+    let log = h.read().await.read_log(h.world.tenant, begin, 1000).await.unwrap();
+    assert_eq!(log.len(), STEPS as usize + 1);
+    let place = log.iter().position(|entry| entry.resource == id.uuid()).unwrap();
+    assert!(place < 64, "it was written after {place} steps");
 }
 
 pub(crate) async fn a_suppressed_recipient_gets_nothing(h: &Harness) {

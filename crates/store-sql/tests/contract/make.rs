@@ -159,7 +159,7 @@ impl Harness {
 
     /// Enqueues all items while writes are blocked, so that they share one transaction. The lane can run its first item alone: that is
     /// `first`, which has no effect.
-    async fn at_once<T>(&self, mut first: Boxed<'_, T>, mut items: Vec<Boxed<'_, T>>) -> Vec<T> {
+    pub(crate) async fn at_once<T>(&self, mut first: Boxed<'_, T>, mut items: Vec<Boxed<'_, T>>) -> Vec<T> {
         let gate = self.close_gate().await;
         assert!(futures::poll!(first.as_mut()).is_pending());
         for _ in 0..20 {

@@ -7,7 +7,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_store::{Accepted, Result};
 
 use super::super::session::failed;
-use super::super::writers::BatchError;
+use super::super::writer::BatchError;
 use super::recipients::{self, Found};
 use super::{Session, broadcasts, keys, ledger, load};
 use crate::ledger_batch::LedgerBatch;

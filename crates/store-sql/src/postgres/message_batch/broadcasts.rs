@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::super::session::{Params, failed};
-use super::super::writers::BatchError;
+use super::super::writer::BatchError;
 use super::{PgResult, Session, column, for_each};
 use crate::message_batch::{Prepared, RecipientUpdate, RecipientUpdates};
 

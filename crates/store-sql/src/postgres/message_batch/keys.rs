@@ -8,7 +8,7 @@ use nuncio_store::{Accepted, Idempotency, Result};
 use uuid::Uuid;
 
 use super::super::session::{Params, failed};
-use super::super::writers::BatchError;
+use super::super::writer::BatchError;
 use super::{Session, column};
 use crate::message_batch::Prepared;
 

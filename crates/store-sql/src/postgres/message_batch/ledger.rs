@@ -7,7 +7,7 @@ use nuncio_domain::{Micros, TenantId};
 use nuncio_store::{Result, StoreError};
 
 use super::super::session::{Params, failed};
-use super::super::writers::BatchError;
+use super::super::writer::BatchError;
 use super::{Session, column};
 use crate::ledger_batch::{LedgerBatch, reserved_amount};
 use crate::message_batch::Prepared;

@@ -6,7 +6,7 @@ use nuncio_store::{Result, Transitioned};
 use uuid::Uuid;
 
 use super::super::session::failed;
-use super::super::writers::BatchError;
+use super::super::writer::BatchError;
 use super::transition::{self, AppliedTransitions};
 use super::{Session, accept, agenda, broadcasts, flags, ledger, log, messages, quotas, receipts, recipients, references};
 use crate::agenda::{AgendaKey, AgendaRow};

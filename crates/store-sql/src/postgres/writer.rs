@@ -1,5 +1,4 @@
-//! Two writers, each a task with its own connection: one for new messages and transitions, which share transactions, and one for new
-//! messages of broadcasts, which the others do not wait for.
+//! The writer, a task with its own connection: everything that waits becomes one transaction.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,70 +7,75 @@ use nuncio_domain::Micros;
 use nuncio_domain::lifecycle::{Applied, Step, Wait};
 use nuncio_store::{Accepted, Result, StoreError, Transition, Transitioned};
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::message_batch::{self, Session};
 use super::session::failed;
-use crate::batch::{BATCH, WAITING, answer, closed, full, may_be_one_item};
+use crate::batch::{BATCH, answer, closed, may_be_one_item};
 use crate::cache::Cache;
 use crate::message_batch::{AcceptOp, AcceptOutcome, Batched, Op, Prepared, TransitionOp, copy_error};
+use crate::queue::{Limits, Queue};
 
 /// How often a batch that lost a deadlock is tried again.
 const RETRIES: u32 = 5;
 /// How long to wait before a lost server is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
+const LIMITS: Limits = Limits { items: BATCH, short: 32 };
 
 #[derive(Debug)]
-pub(super) struct Writers {
-    items: mpsc::Sender<Item>,
-    bulk: mpsc::Sender<Item>,
-    tasks: Mutex<Vec<JoinHandle<()>>>,
-    closing: tokio::sync::watch::Sender<bool>,
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    task: Mutex<Option<JoinHandle<()>>>,
+    closing: watch::Sender<bool>,
 }
 
-/// What a writer takes from its queue.
-#[derive(Debug)]
-enum Item {
-    Accept(AcceptOp),
-    Transition(TransitionOp),
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Notify,
 }
 
-impl Writers {
+impl Writer {
     pub(super) fn start(url: &str) -> Self {
-        let (closing, closed) = tokio::sync::watch::channel(false);
-        let (items, queue) = mpsc::channel(WAITING);
-        let (bulk, bulk_queue) = mpsc::channel(WAITING);
-        let writer = Writer { url: url.into(), session: None, closing: closed, cache: Arc::default() };
-        let tasks = vec![tokio::spawn(writer.sibling().run(bulk_queue)), tokio::spawn(writer.run(queue))];
-        Self { items, bulk, tasks: Mutex::new(tasks), closing }
+        let (closing, closed) = watch::channel(false);
+        let shared = Arc::new(Shared::default());
+        let connection = Connection { url: url.into(), session: None, closing: closed, cache: Cache::default() };
+        let task = tokio::spawn(connection.run(Arc::clone(&shared)));
+        Self { shared, task: Mutex::new(Some(task)), closing }
     }
 
     pub(super) async fn accept(&self, item: Box<Prepared>) -> Result<Accepted> {
-        let queue = if item.is_bulk() { &self.bulk } else { &self.items };
-        enqueue(queue, item, Item::Accept).await
+        self.enqueue(|queue| queue.accept(item)).await
     }
 
     pub(super) async fn transition(&self, item: Transition) -> Result<Transitioned> {
-        enqueue(&self.items, item, Item::Transition).await
+        self.enqueue(|queue| queue.transition(item)).await
+    }
+
+    async fn enqueue<O>(&self, add: impl FnOnce(&mut Queue) -> Result<oneshot::Receiver<Result<O>>>) -> Result<O> {
+        let answer = {
+            let mut queue = self.shared.queue.lock();
+            if *self.closing.borrow() {
+                return Err(closed());
+            }
+            add(&mut queue)?
+        };
+        self.shared.wake.notify_one();
+        answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
     pub(super) async fn stop(&self) {
+        // Under the lock of the queue, so that nothing is added to it afterwards.
+        let queue = self.shared.queue.lock();
         self.closing.send_replace(true);
-        let tasks = std::mem::take(&mut *self.tasks.lock());
-        for task in tasks {
+        drop(queue);
+        self.shared.wake.notify_one();
+        let task = self.task.lock().take();
+        if let Some(task) = task {
             let _ = task.await;
         }
     }
-}
-
-async fn enqueue<I, O>(queue: &mpsc::Sender<Item>, item: I, wrap: impl FnOnce(Op<I, O>) -> Item) -> Result<O> {
-    let (reply, answer) = oneshot::channel();
-    queue.try_send(wrap(Op { item, reply })).map_err(|e| match e {
-        mpsc::error::TrySendError::Full(_) => full(),
-        mpsc::error::TrySendError::Closed(_) => closed(),
-    })?;
-    answer.await.unwrap_or_else(|_| Err(closed()))
 }
 
 /// What one transaction writes.
@@ -82,17 +86,6 @@ struct Work {
 }
 
 impl Work {
-    fn new(items: impl Iterator<Item = Item>) -> Self {
-        let mut work = Self::default();
-        for item in items {
-            match item {
-                Item::Accept(op) => work.accepts.push(op),
-                Item::Transition(op) => work.transitions.push(op),
-            }
-        }
-        work
-    }
-
     fn len(&self) -> usize {
         self.accepts.len() + self.transitions.len()
     }
@@ -192,29 +185,34 @@ impl BatchError {
 }
 
 #[derive(Debug)]
-struct Writer {
-    url: Arc<str>,
+struct Connection {
+    url: Box<str>,
     session: Option<Session>,
-    closing: tokio::sync::watch::Receiver<bool>,
-    cache: Arc<Cache>,
+    closing: watch::Receiver<bool>,
+    cache: Cache,
 }
 
-impl Writer {
-    /// One more writer with its own connection.
-    fn sibling(&self) -> Self {
-        let Self { url, closing, cache, .. } = self;
-        Self { url: Arc::clone(url), session: None, closing: closing.clone(), cache: Arc::clone(cache) }
+impl Connection {
+    async fn run(mut self, shared: Arc<Shared>) {
+        while let Some(work) = self.next(&shared).await {
+            self.serve(work).await;
+        }
     }
 
-    async fn run(mut self, mut queue: mpsc::Receiver<Item>) {
-        let mut items = Vec::with_capacity(BATCH);
+    /// What waits, up to a batch; `None` when the store is closed and nothing is left.
+    async fn next(&self, shared: &Shared) -> Option<Work> {
         loop {
-            tokio::select! {
-                biased;
-                taken = queue.recv_many(&mut items, BATCH) => if taken == 0 { return },
-                _ = self.closing.wait_for(|closing| *closing) => { queue.close(); continue }
+            {
+                let mut queue = shared.queue.lock();
+                if !queue.is_empty() {
+                    let (accepts, transitions) = queue.take(LIMITS);
+                    return Some(Work { accepts, transitions });
+                }
+                if *self.closing.borrow() {
+                    return None;
+                }
             }
-            self.serve(Work::new(items.drain(..))).await;
+            shared.wake.notified().await;
         }
     }
 
