@@ -1,9 +1,8 @@
 //! Builds the OpenAPI document from the handlers, and adds what all operations share.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{LazyLock, OnceLock};
+use std::sync::LazyLock;
 
-use axum::body::Bytes;
 use nuncio_domain::{ErrorCode, limits};
 use serde_json::{Value, json};
 use utoipa::openapi::extensions::Extensions;
@@ -59,34 +58,22 @@ const HEADERS: &[(&str, Type, &str)] = &[
     ("WWW-Authenticate", Type::String, "`Bearer`."),
 ];
 
-/// What a server keeps of the document. The document itself takes twenty times the memory.
-#[derive(Debug)]
-pub(crate) struct Published {
-    pub(crate) json: Bytes,
-    pub(crate) operations: Operations,
-}
+/// The document as `cargo xtask generate` wrote it. Building it at each start would cost megabytes of memory for good.
+pub(crate) const PUBLISHED: &str = include_str!("../../../docs/openapi.json");
 
 /// Returns the OpenAPI 3.1 document of the API.
 pub fn openapi() -> OpenApi {
     completed(documented().1)
 }
 
-static PUBLISHED: OnceLock<Published> = OnceLock::new();
-
-/// Returns the routes, and what is kept of their document.
-pub(crate) fn build() -> (axum::Router<App>, &'static Published) {
+/// Returns the routes and their operations.
+pub(crate) fn build() -> (axum::Router<App>, Operations) {
     let (routes, document) = documented();
-    (routes, PUBLISHED.get_or_init(|| publish(&completed(document))))
+    (routes, Operations::of(&document))
 }
 
 fn documented() -> (axum::Router<App>, OpenApi) {
     OpenApiRouter::with_openapi(base()).merge(v1::routes()).split_for_parts()
-}
-
-fn publish(document: &OpenApi) -> Published {
-    let mut json = serde_json::to_vec(document).expect("the document has string keys only");
-    json.shrink_to_fit();
-    Published { json: json.into(), operations: Operations::of(document) }
 }
 
 fn completed(mut document: OpenApi) -> OpenApi {
@@ -125,8 +112,7 @@ fn name_operations(document: &mut OpenApi) {
 /// Returns `{"components": {"schemas": …}}` of the document. Built when a body is first invalid.
 pub(crate) fn schemas() -> &'static Value {
     static SCHEMAS: LazyLock<Value> = LazyLock::new(|| {
-        let published = PUBLISHED.get_or_init(|| publish(&openapi()));
-        let mut document: Value = serde_json::from_slice(&published.json).expect("the document is JSON");
+        let mut document: Value = serde_json::from_str(PUBLISHED).expect("the document is JSON");
         json!({"components": {"schemas": document["components"]["schemas"].take()}})
     });
     &SCHEMAS

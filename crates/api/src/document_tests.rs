@@ -17,6 +17,12 @@ fn each_operation(check: impl Fn(&str, &str, &Value)) {
 }
 
 #[test]
+fn the_published_document_is_that_of_the_code() {
+    let document: Value = serde_json::from_str(PUBLISHED).expect("JSON");
+    assert!(document == self::document(), "run `cargo xtask generate`");
+}
+
+#[test]
 fn every_operation_has_a_permission_row() {
     let documented = std::sync::Mutex::new(BTreeSet::new());
     each_operation(|_, _, operation| {

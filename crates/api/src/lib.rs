@@ -39,10 +39,10 @@ pub use wire::Pace;
 /// Serve it with `ConnectInfo<SocketAddr>`, so that failed authentications are counted per client address; otherwise all clients share one
 /// limit.
 pub fn router(state: ApiState, pages: axum::Router) -> axum::Router {
-    let (routes, document) = document::build();
-    let app = state::App::new(state, &document.operations);
+    let (routes, operations) = document::build();
+    let app = state::App::new(state, operations);
     routes
-        .merge(node::routes(document.json.clone()))
+        .merge(node::routes())
         .merge(providers::routes())
         .fallback(node::not_found)
         .method_not_allowed_fallback(node::method_not_allowed)

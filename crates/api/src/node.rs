@@ -1,6 +1,5 @@
 //! Routes outside the API proper: document, health, metrics and 404.
 
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
@@ -10,6 +9,7 @@ use nuncio_core::Core;
 use nuncio_domain::ErrorCode;
 use serde_json::{Value, json};
 
+use crate::document::PUBLISHED;
 use crate::error::ApiError;
 use crate::reply::{Reply, Result};
 use crate::state::App;
@@ -18,10 +18,9 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// <https://prometheus.io/docs/instrumenting/exposition_formats>
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// `document` is the OpenAPI document as JSON.
-pub(crate) fn routes(document: Bytes) -> axum::Router<App> {
+pub(crate) fn routes() -> axum::Router<App> {
     axum::Router::new()
-        .route("/openapi.json", get(move || std::future::ready(([(CONTENT_TYPE, JSON)], document))))
+        .route("/openapi.json", get(async || ([(CONTENT_TYPE, JSON)], PUBLISHED)))
         .route("/healthz", get(async || Reply::ok(json!({"status": "ok"}))))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))

@@ -62,6 +62,7 @@ pub(crate) struct Operation {
 pub(crate) struct Operations(HashMap<String, Vec<(Method, Operation)>>);
 
 impl Operations {
+    /// Reads the operations of a document that names each by its handler.
     pub(crate) fn of(document: &OpenApi) -> Self {
         let of_path = |item: &PathItem| {
             by_method(item)
@@ -86,7 +87,7 @@ impl Operations {
 
 fn known(method: &Method, documented: &Documented) -> Option<Operation> {
     let id = documented.operation_id.as_deref()?;
-    let (id, permission) = handlers().find(|(handler, _)| operation_id(handler) == id)?;
+    let (id, permission) = handlers().find(|(handler, _)| *handler == id)?;
     let has_query = documented.parameters.iter().flatten().any(|p| matches!(p, RefOr::T(p) if p.parameter_in == ParameterIn::Query));
     let reads_database = method == Method::GET && !READ_FROM_PROVIDERS.contains(&id);
     let is_audited = method != Method::GET && !NOT_AUDITED.contains(&id);

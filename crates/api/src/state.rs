@@ -66,7 +66,7 @@ pub(crate) struct App(Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) core: Core,
     pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    pub(crate) operations: &'static Operations,
+    pub(crate) operations: Operations,
     /// Remaining requests by environment.
     pub(crate) requests: Buckets<TenantId>,
     /// Remaining failed authentications by client address.
@@ -82,7 +82,7 @@ pub(crate) struct Shared {
 }
 
 impl App {
-    pub(crate) fn new(state: ApiState, operations: &'static Operations) -> Self {
+    pub(crate) fn new(state: ApiState, operations: Operations) -> Self {
         let ApiState { core, metrics, limits } = state;
         Self(Arc::new(Shared {
             core,
