@@ -9,6 +9,7 @@ use nuncio_store::{Accepted, Result};
 use super::super::session::failed;
 use super::super::writer::BatchError;
 use super::recipients::{self, Found};
+use super::tenants::Tenants;
 use super::{Session, broadcasts, keys, ledger, load};
 use crate::ledger_batch::LedgerBatch;
 use crate::message_batch::{AcceptOutcome, MessageInsert, Prepared};
@@ -36,22 +37,20 @@ impl<'a> Admission<'a> {
 pub(super) async fn admit<'a>(
     session: &Session,
     all: &[&'a Prepared],
+    tenants: Tenants,
     found: &[Found],
     ledger: &mut LedgerBatch,
 ) -> Result<Admission<'a>, BatchError> {
     let mut refused: Vec<Option<Accepted>> = Vec::new();
     refused.resize_with(all.len(), || None);
-    for ((refused, found), prepared) in refused.iter_mut().zip(found).zip(all) {
-        if found.epoch != Some(prepared.item.epoch) {
+    for (refused, prepared) in refused.iter_mut().zip(all) {
+        if tenants.epochs.get(&prepared.item.message.tenant.0) != Some(&prepared.item.epoch) {
             *refused = Some(Accepted::Stale);
         }
     }
     keys::claim(session, all, &mut refused).await?;
     broadcasts::claim(session, all, &mut refused).await?;
-    let mut quotas = Quotas::default();
-    for (prepared, found) in all.iter().zip(found) {
-        quotas.know(prepared.item.message.tenant.0, found.quota.map(|q| q.0), found.quota.map(|q| q.1));
-    }
+    let mut quotas = tenants.quotas;
     ledger::load(session, all, ledger).await?;
     refuse(session, all, found, ledger, &mut quotas, &mut refused).await?;
     let open = all.iter().zip(found).zip(&refused).filter(|(_, refused)| refused.is_none());

@@ -21,6 +21,7 @@ mod recipients;
 mod references;
 mod starts;
 mod states;
+mod tenants;
 mod transaction;
 mod transition;
 
@@ -47,6 +48,7 @@ statements! {
     insert_transfers = ledger::INSERT;
     add_stored_bytes = quotas::ADD;
     move_balances = ledger::MOVE;
+    find_tenants = tenants::FIND;
     find_recipients = recipients::FIND;
     insert_addresses = recipients::INSERT_ADDRESSES;
     insert_contacts = recipients::INSERT_CONTACTS;

@@ -12,7 +12,7 @@ use crate::message_batch::{MessageInsert, Prepared};
 
 /// An unknown recipient may be one who was erased: their suppressions are stored under a mark.
 pub(super) const FIND: &str = r"
-    SELECT u.n, w.epoch, q.max_bytes, q.stored_bytes, a.id, a.contact_id,
+    SELECT u.n, a.id, a.contact_id,
         EXISTS (
             SELECT 1
             FROM suppressions s
@@ -36,8 +36,6 @@ pub(super) const FIND: &str = r"
         )
     FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::uuid[], $5::text[]) WITH ORDINALITY
       AS u (tenant_id, kind, identifier, sender_id, mark, n)
-    LEFT JOIN worlds w ON w.tenant_id = u.tenant_id
-    LEFT JOIN storage_quotas q ON q.tenant_id = u.tenant_id
     LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
 
 /// An address that another node has inserted meanwhile is a conflict; the batch then runs again.
@@ -74,10 +72,6 @@ pub(super) const RESTORE_SUPPRESSIONS: &str = r"
 /// What the database knows of the recipient of an item.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
-    /// Epoch of the tenant; `None` if the tenant is gone.
-    pub(super) epoch: Option<i64>,
-    /// Bytes that the tenant may store, and stores.
-    pub(super) quota: Option<(i64, i64)>,
     /// Address and contact.
     pub(super) known: Option<(Uuid, Uuid)>,
     /// The recipient was erased and has suppressions under its mark.
@@ -100,15 +94,9 @@ pub(super) async fn find(session: &Session, prepared: &[&Prepared]) -> PgResult<
     let rows = session.query(&session.statements.find_recipients, params).await?;
     let mut found = vec![Found::default(); prepared.len()];
     for row in rows {
-        let (max_bytes, stored_bytes): (Option<i64>, Option<i64>) = (row.get(2), row.get(3));
-        let (address, contact): (Option<Uuid>, Option<Uuid>) = (row.get(4), row.get(5));
-        found[row.get::<_, i64>(0) as usize - 1] = Found {
-            epoch: row.get(1),
-            quota: max_bytes.zip(stored_bytes),
-            known: address.zip(contact),
-            marked: row.get(7),
-            suppressed: row.get(6) || row.get(8),
-        };
+        let (address, contact): (Option<Uuid>, Option<Uuid>) = (row.get(1), row.get(2));
+        found[row.get::<_, i64>(0) as usize - 1] =
+            Found { known: address.zip(contact), marked: row.get(4), suppressed: row.get(3) || row.get(5) };
     }
     Ok(found)
 }

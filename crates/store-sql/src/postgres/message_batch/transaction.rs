@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::super::session::failed;
 use super::super::writer::BatchError;
 use super::transition::{self, AppliedTransitions};
-use super::{Session, accept, agenda, broadcasts, flags, ledger, log, messages, quotas, receipts, recipients, references};
+use super::{Session, accept, agenda, broadcasts, flags, ledger, log, messages, quotas, receipts, recipients, references, tenants};
 use crate::agenda::{AgendaKey, AgendaRow};
 use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::LedgerBatch;
@@ -55,13 +55,17 @@ async fn try_write(session: &Session, cache: &Cache, accepts: &[AcceptOp], ops: 
     let all: Vec<&Prepared> = accepts.iter().map(|op| &*op.item).collect();
     let items = references::resolve(session, cache, ops).await?;
     let mut writes = Writes::default();
-    let (begun, found, applied) =
-        tokio::join!(session.run("BEGIN"), recipients::find(session, &all), transition::apply(session, cache, &items, &mut writes));
+    let (begun, tenants, found, applied) = tokio::join!(
+        session.run("BEGIN"),
+        tenants::find(session, accepts),
+        recipients::find(session, &all),
+        transition::apply(session, cache, &items, &mut writes)
+    );
     begun.map_err(failed)?;
-    let (found, applied) = (found.map_err(failed)?, applied?);
+    let (tenants, found, applied) = (tenants.map_err(failed)?, found.map_err(failed)?, applied?);
     let mut ledger = LedgerBatch::default();
     applied.settle(&mut ledger);
-    let admission = accept::admit(session, &all, &found, &mut ledger).await?;
+    let admission = accept::admit(session, &all, tenants, &found, &mut ledger).await?;
     let new = recipients::message_inserts(&admission.open)?;
     let states: Vec<StateWrite<'_>> = new.iter().map(|message| writes.insert(&message.encoded)).collect();
     let mut updates = applied.transitions.recipient_updates();
