@@ -214,6 +214,7 @@ async fn every_command_that_changes_something_leaves_an_entry() {
     let commands = vec![
         Command::ProjectsCreate { name: "second".into() },
         Command::ProjectsRename { name: "renamed".into() },
+        Command::ProjectsColour { colour: Some("#2747c7".into()) },
         Command::KeysCreate { name: "shop".into(), env: test, permissions: Vec::new() },
         Command::KeysRevoke { id: key },
         Command::SendersCreate { env: test, name: "s".into(), phone_number: String::new(), default: false },
