@@ -283,6 +283,17 @@ async function viewer(page) {
   await other.context().close();
 }
 
+/** The project gets a colour, which its invitations show. */
+async function colour(page) {
+  await go(page, "/settings/project");
+  await page.check("[name=look][value=own]");
+  await page.fill("[name=colour]", "#ffd500");
+  await page.locator("#live").getByText("#ffd500").waitFor();
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.locator("#live").getByText("#ffd500").waitFor();
+  await look(page, "project");
+}
+
 /** A client goes through an invitation, in Spanish and on a phone. */
 async function invitation(page) {
   await go(page, "/invitations");
@@ -358,6 +369,7 @@ async function everything() {
   await tasks(page);
   await keys(page);
   await viewer(page);
+  await colour(page);
   await invitation(page);
   const others = {
     reviews: "/reviews", templates: "/templates", "template-new": "/templates/new", numbers: "/numbers",

@@ -135,6 +135,7 @@ fn base() -> OpenApi {
         tag("Broadcasts", "One content for many recipients."),
         tag("Sandbox", "Simulating recipients, in the test environment."),
         tag("Account", "API keys and the balance."),
+        tag("Audit log", "Who changed what."),
     ];
     let server = ServerBuilder::new().url("/").description(Some("The server of this document.")).build();
     OpenApiBuilder::new().info(info.build()).servers(Some([server])).components(Some(components())).tags(Some(tags)).build()

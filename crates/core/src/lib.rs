@@ -3,6 +3,7 @@
 //! A [`Core`] holds the store with its caches, and dispatch. Each use case is a method on it, in the folder of its resource; callers only
 //! parse and render.
 
+pub mod audit;
 mod base;
 pub mod billing;
 pub mod broadcasts;

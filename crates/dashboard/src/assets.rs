@@ -1,8 +1,10 @@
-//! Embedded style sheets, script and logo. Browsers cache them for at most an hour.
+//! Embedded style sheets, script and logo. Browsers cache them for at most an hour; the sheets of colours, for 30 days.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get};
+
+use crate::brand;
 
 /// Symbols of all icons, inlined in each page.
 pub(crate) const SPRITE: &str = include_str!("../assets/sprite.svg");
@@ -16,6 +18,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> axum::Router<S> {
         )
         .route("/assets/tokens.css", file("text/css; charset=utf-8", include_str!("../assets/tokens.css")))
         .route("/assets/nuncio.js", file("text/javascript; charset=utf-8", include_str!("../assets/nuncio.js")))
+        .route("/assets/colours/{file}", get(brand::show))
         .route("/assets/mark.svg", file("image/svg+xml", include_str!("../assets/mark.svg")))
 }
 

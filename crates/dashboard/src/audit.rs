@@ -120,7 +120,7 @@ fn who(actor: &Actor) -> Markup {
     html! {
         @match actor.kind {
             ActorKind::Person => { (words(&actor.name)) }
-            ActorKind::Key => { "API key " (words(&actor.label)) " " span class="faint" { (actor.name) } }
+            ActorKind::ApiKey => { "API key " (words(&actor.label)) " " span class="faint" { (actor.name) } }
             ActorKind::CommandLine => { "Command line" }
             ActorKind::Guest => { "Client of " (actor.name) }
         }

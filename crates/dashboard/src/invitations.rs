@@ -66,7 +66,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
             @else {
                 table class="fix" {
                     caption class="sr" { "Invitations, newest first" }
-                    thead { tr { th scope="col" class="w2" { "State" } th scope="col" { "Client" } th scope="col" class="num w w2" { "Valid until" } th scope="col" class="num w4" { span class="sr" { "Actions" } } } }
+                    thead { tr { th scope="col" class="w2" { "State" } th scope="col" { "Client" } th scope="col" class="num w w2" { "Valid until" } th scope="col" class="num w6" { span class="sr" { "Actions" } } } }
                     tbody {
                         @for one in &found {
                             tr {
@@ -75,9 +75,11 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
                                 td class="num w" { (time(one.expires_at)) }
                                 td class="num" {
                                     @if matches!(one.status, "pending" | "in_progress") {
-                                        button class="btn small" type="button" data-copy=(one.url) { "Copy link" } " "
-                                        (ask_first(&one.id.to_string(), "Withdraw", "Withdraw this link?", "It stops working at once. What the client entered is kept.",
-                                            &format!("{PLACE}/{}", one.id), form_key(who)))
+                                        div class="row end" {
+                                            button class="btn small" type="button" data-copy=(one.url) { "Copy link" }
+                                            (ask_first(&one.id.to_string(), "Withdraw", "Withdraw this link?", "It stops working at once. What the client entered is kept.",
+                                                &format!("{PLACE}/{}", one.id), form_key(who)))
+                                        }
                                     } @else if let Some(sender) = one.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
                                 }
                             }

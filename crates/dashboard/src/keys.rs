@@ -18,9 +18,10 @@ use crate::signed::{Signed, form, lead_to, refuse};
 const PLACE: &str = "/developers/keys";
 
 /// Permissions of a key, as named sets.
-const SETS: [(&str, &str, &str); 3] = [
+const SETS: [(&str, &str, &str); 4] = [
     ("messages", "Send and read messages", "enough for most programs"),
     ("send", "Only send", "for code that you trust less"),
+    ("audit", "Read the audit log", "for collectors of logs"),
     ("all", "Everything", "everything in the API"),
 ];
 
@@ -143,6 +144,7 @@ async fn make(app: &App, who: &SignedIn, name: &str, form: &Form) -> Result<Reda
     let permissions = match form.get("may").as_str() {
         "all" => Permissions::ALL,
         "send" => Permissions::NONE.with(Permission::MessagesSend),
+        "audit" => Permissions::NONE.with(Permission::AuditRead),
         _ => Permissions::NONE.with(Permission::MessagesSend).with(Permission::MessagesRead),
     };
     let environment = world(form);

@@ -5,6 +5,7 @@
 mod account;
 mod assets;
 mod audit;
+mod brand;
 mod broadcasts;
 mod charts;
 mod components;
@@ -24,6 +25,7 @@ mod numbers;
 mod oidc;
 mod page;
 mod people;
+mod project;
 mod refused;
 mod senders;
 mod shell;
@@ -125,6 +127,7 @@ fn people_pages() -> axum::Router<App> {
         .route("/settings/account", get(account::show).post(account::act))
         .route("/settings/audit", get(audit::show))
         .route("/settings/people", get(people::show).post(people::act))
+        .route("/settings/project", get(project::show).post(project::act))
 }
 
 /// Returns the client address that limits apply to.

@@ -4,7 +4,9 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use maud::{DOCTYPE, Markup, html};
-use nuncio_domain::{Error, ErrorCode};
+use nuncio_domain::{Colour, Error, ErrorCode};
+
+use crate::brand;
 
 pub(crate) fn page(status: StatusCode, body: Markup) -> Response {
     (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], body.into_string()).into_response()
@@ -16,11 +18,11 @@ pub(crate) fn plain(title: &str, text: &str) -> Markup {
 }
 
 pub(crate) fn layout(title: &str, body: &Markup) -> Markup {
-    layout_in("en", title, body)
+    layout_in("en", title, None, body)
 }
 
-/// Renders the layout in a language (RFC 5646).
-pub(crate) fn layout_in(language: &str, title: &str, body: &Markup) -> Markup {
+/// Renders the layout in a language (RFC 5646), and in the colour of a project.
+pub(crate) fn layout_in(language: &str, title: &str, colour: Option<Colour>, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang=(language) {
@@ -31,6 +33,7 @@ pub(crate) fn layout_in(language: &str, title: &str, body: &Markup) -> Markup {
                 link rel="icon" href="../assets/mark.svg" type="image/svg+xml";
                 link rel="stylesheet" href="../assets/tokens.css";
                 link rel="stylesheet" href="../assets/invite.css";
+                @if let Some(colour) = colour { link rel="stylesheet" href={ "../assets/" (brand::path(colour)) }; }
             }
             body { main { (body) } }
         }

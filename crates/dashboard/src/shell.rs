@@ -27,8 +27,12 @@ const SET_UP: [(&str, &str, &str); 5] = [
     ("/invitations", "link", "Invitations"),
     ("/suppressions", "alert", "Suppressions"),
 ];
-const PROJECT: [(&str, &str, &str); 3] =
-    [("/developers/keys", "key", "Developers"), ("/money", "coin", "Money"), ("/settings/people", "gear", "People")];
+const PROJECT: [(&str, &str, &str); 4] = [
+    ("/developers/keys", "key", "Developers"),
+    ("/money", "coin", "Money"),
+    ("/settings/people", "person", "People"),
+    ("/settings/project", "gear", "Project"),
+];
 /// Visible to operators and owners only.
 const OPERATORS: [(&str, &str, &str); 1] = [("/settings/audit", "doc", "Audit log")];
 

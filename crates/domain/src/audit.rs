@@ -1,49 +1,23 @@
 //! The audit log: who changed what.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::channel::named;
 use crate::{AuditEntryId, TenantId};
 
-/// What kind of actor made a change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ActorKind {
-    /// A person who is signed in to the dashboard.
-    Person,
-    /// An API key.
-    Key,
-    /// The command line of the server.
-    CommandLine,
-    /// The client behind the link of an invitation.
-    Guest,
-}
-
-impl ActorKind {
-    /// Every kind.
-    pub const ALL: &'static [Self] = &[Self::Person, Self::Key, Self::CommandLine, Self::Guest];
-
-    /// The number that is stored.
-    pub const fn number(self) -> i16 {
-        match self {
-            Self::Person => 1,
-            Self::Key => 2,
-            Self::CommandLine => 3,
-            Self::Guest => 4,
-        }
-    }
-
-    /// The kind with this number.
-    pub fn from_number(number: i16) -> Option<Self> {
-        Self::ALL.iter().copied().find(|kind| kind.number() == number)
-    }
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Person => "person",
-            Self::Key => "api_key",
-            Self::CommandLine => "command_line",
-            Self::Guest => "guest",
-        }
+named! {
+    /// What kind of actor made a change.
+    #[cfg_attr(feature = "openapi", schema(as = AuditActorType))]
+    ActorKind {
+        /// A person who is signed in to the dashboard.
+        Person = 1 "person",
+        /// An API key.
+        ApiKey = 2 "api_key",
+        /// The command line of the server.
+        CommandLine = 3 "command_line",
+        /// The client behind the link of an invitation.
+        Guest = 4 "guest",
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::channel::Channel;
+use crate::colour::Colour;
 use crate::id::{ConnectionId, KeyId, ProjectId, SenderId, TeamId};
 use crate::key::KeyHash;
 use crate::money::Micros;
@@ -19,6 +20,8 @@ use crate::time::Timestamp;
 pub struct Project {
     pub id: ProjectId,
     pub name: String,
+    /// Colour of the pages of its invitations; `None` for the standard ones.
+    pub colour: Option<Colour>,
     pub team: TeamId,
     pub team_name: String,
     pub live: TenantId,

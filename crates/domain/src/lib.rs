@@ -9,6 +9,7 @@ pub mod authentication;
 mod base64_text;
 pub mod broadcast;
 pub mod channel;
+pub mod colour;
 pub mod config;
 pub mod contact;
 pub mod ctx;
@@ -46,6 +47,7 @@ pub use address::{AddressKind, Recipient};
 pub use authentication::Authentication;
 pub use base64_text::Base64;
 pub use channel::{Channel, MessageType, RequestedChannel};
+pub use colour::Colour;
 pub use ctx::{Clock, Entropy, Ids};
 pub use error::{Error, ErrorCode, FieldError, Result};
 pub use id::{

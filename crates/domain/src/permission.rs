@@ -63,6 +63,8 @@ permissions! {
     KeysRead = "keys:read";
     /// Create and revoke API keys.
     KeysWrite = "keys:write";
+    /// Read the audit log.
+    AuditRead = "audit:read";
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,7 @@ use crate::{Environment, ProjectId, Redacted, Timestamp, UserId};
 /// Role of a user. A higher role includes the lower ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Role {
-    /// Can read everything.
+    /// Can read everything but the audit log.
     Viewer,
     /// Can also send, change and decide.
     Operator,
@@ -51,7 +51,8 @@ impl Role {
         if self > Self::Viewer {
             return Permissions::ALL;
         }
-        let reads = Permission::ALL.iter().filter(|permission| permission.as_str().ends_with(":read"));
+        let reads =
+            Permission::ALL.iter().filter(|permission| permission.as_str().ends_with(":read") && **permission != Permission::AuditRead);
         reads.fold(Permissions::NONE, |set, permission| set.with(*permission))
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use nuncio_domain::config::{ApiKey, Connection, Project, Sender, TenantConfig};
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, ProjectId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, SenderId, TenantId, Timestamp};
 
 use crate::error::Result;
 
@@ -16,8 +16,8 @@ pub trait DirectoryRepo {
     /// Returns all projects, oldest first.
     async fn list_projects(&mut self) -> Result<Vec<Project>>;
 
-    /// Renames a project; `false` if there is none.
-    async fn rename_project(&mut self, id: ProjectId, name: &str) -> Result<bool>;
+    /// Updates name and colour of a project; `false` if there is none.
+    async fn update_project(&mut self, project: &Project) -> Result<bool>;
 
     /// Returns the configuration of an environment, as of one epoch.
     async fn load_tenant(&mut self, tenant: TenantId) -> Result<Option<TenantConfig>>;

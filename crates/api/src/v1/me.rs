@@ -24,6 +24,10 @@ pub(crate) struct Me {
 pub(crate) struct Project {
     id: ProjectId,
     name: String,
+    /// Colour of the pages of its invitations; absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^#[0-9a-f]{6}$", example = "#2747c7")]
+    colour: Option<String>,
     /// Always false.
     is_sub_account: bool,
 }
@@ -52,7 +56,12 @@ pub(crate) async fn get_me(Call(core, caller): Call) -> Result<Reply<Me>> {
     let world = core.tenant_config(caller.tenant).await?;
     let project = &world.project;
     Ok(Reply::ok(Me {
-        project: Project { id: project.id, name: project.name.clone(), is_sub_account: false },
+        project: Project {
+            id: project.id,
+            name: project.name.clone(),
+            colour: project.colour.map(|colour| colour.to_string()),
+            is_sub_account: false,
+        },
         team: Team { id: project.team, name: project.team_name.clone() },
         api_key: RequestKey { id: caller.key, name: caller.key_name, permissions: caller.permissions },
         is_test_mode: caller.environment == Environment::Test,

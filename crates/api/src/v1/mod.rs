@@ -1,5 +1,6 @@
 //! Version 1: one folder per resource, one file per operation. A handler's name is the operation's id.
 
+mod audit;
 mod balance;
 mod broadcasts;
 mod contacts;
@@ -38,6 +39,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(templates::routes())
         .merge(broadcasts::routes())
         .merge(sandbox::routes())
+        .merge(audit::routes())
         .routes(routes!(me::get_me))
         .routes(routes!(balance::get_balance))
 }

@@ -75,7 +75,7 @@ impl Act {
     }
 
     pub fn key(caller: &Caller, from: IpAddr, ids: Ids) -> Self {
-        let actor = Actor { kind: ActorKind::Key, name: caller.key.to_string(), label: caller.key_name.clone() };
+        let actor = Actor { kind: ActorKind::ApiKey, name: caller.key.to_string(), label: caller.key_name.clone() };
         Self { actor: Some(actor), from: from.to_string(), ids }
     }
 

@@ -123,6 +123,7 @@ needs! {
     ListKeys = "list_keys" needs KeysRead,
     CreateKey = "create_key" needs KeysWrite,
     RevokeKey = "revoke_key" needs KeysWrite,
+    ListAuditEntries = "list_audit_entries" needs AuditRead,
 }
 
 impl From<UseCase> for Permission {

@@ -6,7 +6,8 @@ use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::invitation::{Invitation, InvitationStatus, Stage};
 use nuncio_domain::number::{NumberStatus, PhoneNumber};
 use nuncio_domain::{
-    Environment, Error, FieldError, InvitationId, PhoneNumberId, Redacted, Result, SenderId, TenantId, Timestamp, address, limits, line,
+    Colour, Environment, Error, FieldError, InvitationId, PhoneNumberId, Redacted, Result, SenderId, TenantId, Timestamp, address, limits,
+    line,
 };
 use nuncio_store::Tx;
 use serde_json::json;
@@ -23,6 +24,8 @@ use crate::numbers;
 pub struct Invitee {
     /// Name of the inviting project.
     pub project: String,
+    /// Colour of the project.
+    pub colour: Option<Colour>,
     pub environment: Environment,
     pub stage: Stage,
     /// The client's name, if known.
@@ -77,6 +80,7 @@ impl Invitations<'_> {
         };
         Ok(Invitee {
             project: config.project.name.clone(),
+            colour: config.project.colour,
             environment: config.environment,
             stage: invitation.stage(self.ids().clock.now()),
             name: invitation.client_name.unwrap_or_default(),

@@ -1,13 +1,20 @@
 //! Projects and environments.
 
 use nuncio_domain::config::{Project, Sender};
-use nuncio_domain::{Environment, Error, Result, TenantId, limits, line};
-
-use serde_json::json;
+use nuncio_domain::{Colour, Environment, Error, FieldError, Result, TenantId, limits, line};
+use serde_json::{Value, json};
 
 use super::Projects;
 use crate::base::Change;
 use crate::numbers;
+
+/// New properties of a project; absent ones stay.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct UpdateProject {
+    pub name: Option<String>,
+    /// `#rrggbb`; `Some(None)` removes the colour.
+    pub colour: Option<Option<String>>,
+}
 
 impl Projects<'_> {
     /// Fails unless this node has the encryption keys of this database's environments: with other keys it could neither decrypt their
@@ -25,15 +32,18 @@ impl Projects<'_> {
         Ok(self.inner.store.read().await?.list_projects().await?)
     }
 
-    pub async fn rename(&self, project: &Project, name: &str) -> Result<()> {
-        if let Some(fault) = line::check("name", name, 1, limits::PROJECT_NAME) {
-            return Err(Error::invalid(vec![fault]));
-        }
-        let mut tx = self.inner.store.begin().await?;
-        tx.rename_project(project.id, name).await?;
-        let change = Change::new("project", "update", project.id).from(&json!({"name": project.name})).to(&json!({"name": name}));
-        change.record_of(&mut *tx, project).await?;
-        Ok(tx.commit().await?)
+    /// Changes name and colour. Every node shows them within a second.
+    pub async fn update(&self, project: &Project, command: UpdateProject) -> Result<Project> {
+        let mut tx = self.change_config(project.live).await?;
+        tx.raise_epoch(project.test).await?;
+        let before = tx.list_projects().await?.into_iter().find(|stored| stored.id == project.id);
+        let before = before.ok_or_else(|| Error::not_found("project"))?;
+        let after = changed(&before, command)?;
+        tx.update_project(&after).await?;
+        Change::new("project", "update", project.id).from(&shown(&before)).to(&shown(&after)).record_of(&mut *tx, project).await?;
+        self.commit_change(project.live, tx).await?;
+        self.forget_config(project.test);
+        Ok(after)
     }
 
     /// Creates a project with a default sender in each environment; all channels of the one in the test environment are simulated.
@@ -46,6 +56,7 @@ impl Projects<'_> {
         let project = Project {
             id: self.ids().next(),
             name: name.to_owned(),
+            colour: None,
             team: self.ids().next(),
             team_name: name.to_owned(),
             live: TenantId(0),
@@ -70,4 +81,29 @@ impl Projects<'_> {
         }
         Ok(project)
     }
+}
+
+/// Returns the project with its new properties, or all of their errors.
+fn changed(project: &Project, command: UpdateProject) -> Result<Project> {
+    let mut errors = Vec::new();
+    let name = command.name.unwrap_or_else(|| project.name.clone());
+    errors.extend(line::check("name", &name, 1, limits::PROJECT_NAME));
+    let colour = match command.colour {
+        None => project.colour,
+        Some(None) => None,
+        Some(Some(text)) => read_colour(&text).map_err(|error| errors.push(error)).ok(),
+    };
+    if errors.is_empty() { Ok(Project { name, colour, ..project.clone() }) } else { Err(Error::invalid(errors)) }
+}
+
+fn read_colour(text: &str) -> Result<Colour, FieldError> {
+    Colour::parse(text).ok_or_else(|| {
+        let shown: String = text.chars().take(64).collect();
+        FieldError::new("colour", format!("is {shown:?}; must be # and six hexadecimal digits, such as #2747c7"))
+    })
+}
+
+/// Returns the members that the audit log records.
+fn shown(project: &Project) -> Value {
+    json!({"name": project.name, "colour": project.colour.map(|colour| colour.to_string())})
 }

@@ -3,6 +3,8 @@
 pub mod introspect;
 mod manage;
 
+pub use manage::UpdateProject;
+
 crate::base::use_cases! {
     projects => Projects
 }

@@ -50,7 +50,7 @@ impl Users<'_> {
             return Err(Error::not_found("link"));
         }
         tx.insert_user(&user, self.ids().clock.now()).await?;
-        tx.rename_project(oldest.id, project).await?;
+        tx.update_project(&Project { name: project.to_owned(), ..oldest.clone() }).await?;
         Change::new("person", "create", &user.email).to(&shown(&user)).by(&user.email).record_of(&mut *tx, &oldest).await?;
         tx.commit().await?;
         self.open_session(&user).await

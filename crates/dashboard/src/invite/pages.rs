@@ -75,7 +75,9 @@ impl View<'_> {
         layout_in(
             self.language.tag(),
             &format!("{prefix}{title}"),
+            self.guest.colour,
             &html! {
+                @if self.guest.colour.is_some() { p class="brand" { bdi { (self.guest.project) } } }
                 h1 { (title) }
                 (self.faults.summary())
                 (body)
@@ -238,7 +240,7 @@ fn day(guest: &Invitee) -> String {
 
 fn plain(language: Language, title: &'static str, text: &'static str) -> Markup {
     let title = language.say(title);
-    layout_in(language.tag(), title, &html! { h1 { (title) } p { (language.say(text)) } })
+    layout_in(language.tag(), title, None, &html! { h1 { (title) } p { (language.say(text)) } })
 }
 
 pub(super) fn unknown(language: Language) -> Markup {

@@ -11,6 +11,7 @@ mod socket;
 mod storage;
 
 use nuncio_core::numbers::ImportedNumber;
+use nuncio_core::projects::UpdateProject;
 use nuncio_core::{Act, Core};
 use nuncio_domain::broadcast::ReviewPolicy;
 use nuncio_domain::config::Project;
@@ -44,6 +45,8 @@ pub enum Command {
     ProjectsCreate { name: String },
     /// Give the project another name.
     ProjectsRename { name: String },
+    /// Give the project a colour, or none.
+    ProjectsColour { colour: Option<String> },
     /// Make an API key.
     KeysCreate { name: String, env: Environment, permissions: Vec<String> },
     /// Show all keys of a world.
@@ -162,10 +165,8 @@ async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
             let made = core.projects().create(&name).await?;
             Ok(CommandOutput::new(json!({"id": made.id, "name": made.name}), format!("{}  {}", made.id, made.name)))
         }
-        Command::ProjectsRename { name } => {
-            core.projects().rename(&project, &name).await?;
-            Ok(CommandOutput::new(json!({"id": project.id, "name": name}), format!("{}  {name}", project.id)))
-        }
+        Command::ProjectsRename { name } => project_update(core, &project, UpdateProject { name: Some(name), colour: None }).await,
+        Command::ProjectsColour { colour } => project_update(core, &project, UpdateProject { name: None, colour: Some(colour) }).await,
         Command::KeysCreate { name, env, permissions } => keys::create(core, &project, &name, env, &permissions).await,
         Command::KeysList { env } => listed!(env, each => keys::list(core, &project, each).await?),
         Command::KeysRevoke { id } => keys::revoke(core, &project, &id).await,
@@ -246,9 +247,23 @@ pub async fn project(core: &Core, wanted: Option<&str>) -> Result<Project> {
 
 async fn projects_list(core: &Core) -> Result<CommandOutput> {
     let projects = core.projects().list().await?;
-    let json = projects.iter().map(|p| json!({"id": p.id, "name": p.name})).collect();
-    let rows = projects.iter().map(|p| vec![p.id.to_string(), p.name.clone()]);
-    Ok(CommandOutput::list(json, Table::new(&["ID", "NAME"]).with(rows), "no projects"))
+    let json = projects.iter().map(project_shown).collect();
+    let rows = projects.iter().map(|p| vec![p.id.to_string(), p.name.clone(), colour(p)]);
+    Ok(CommandOutput::list(json, Table::new(&["ID", "NAME", "COLOUR"]).with(rows), "no projects"))
+}
+
+async fn project_update(core: &Core, project: &Project, command: UpdateProject) -> Result<CommandOutput> {
+    let project = core.projects().update(project, command).await?;
+    let text = format!("{}  {}  {}", project.id, project.name, colour(&project));
+    Ok(CommandOutput::new(project_shown(&project), text.trim_end().to_owned()))
+}
+
+fn project_shown(project: &Project) -> Value {
+    json!({"id": project.id, "name": project.name, "colour": project.colour.map(|colour| colour.to_string())})
+}
+
+fn colour(project: &Project) -> String {
+    project.colour.map(|colour| colour.to_string()).unwrap_or_default()
 }
 
 /// An error with all its faults, for people at a terminal.

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod args;
+mod audit;
 mod balance;
 mod broadcasts;
 mod connections;

@@ -18,6 +18,11 @@ pub(super) enum ProjectsAction {
         /// The new name.
         name: String,
     },
+    /// Set the colour of the pages that invited clients see, for the project that --project names.
+    Colour {
+        /// Six hexadecimal digits after #, in quotes, such as '#2747c7'; none removes the colour.
+        colour: String,
+    },
 }
 
 impl From<ProjectsAction> for Command {
@@ -26,6 +31,7 @@ impl From<ProjectsAction> for Command {
             ProjectsAction::List => Self::ProjectsList,
             ProjectsAction::Create { name } => Self::ProjectsCreate { name },
             ProjectsAction::Rename { name } => Self::ProjectsRename { name },
+            ProjectsAction::Colour { colour } => Self::ProjectsColour { colour: Some(colour).filter(|colour| colour != "none") },
         }
     }
 }

@@ -5,6 +5,7 @@ use clap::Subcommand;
 use reqwest::Method;
 use serde_json::Value;
 
+use super::audit::AuditAction;
 use super::broadcasts::BroadcastsAction;
 use super::contacts::ContactsAction;
 use super::events::EventsAction;
@@ -108,6 +109,13 @@ pub(super) enum RemoteAction {
         #[command(subcommand)]
         action: WebhooksAction,
     },
+    /// Show who changed what.
+    Audit {
+        #[command(flatten)]
+        at: Remote,
+        #[command(subcommand)]
+        action: AuditAction,
+    },
     /// Make any API request, such as: nuncio api GET /v1/me
     Api {
         #[command(flatten)]
@@ -137,6 +145,7 @@ impl RemoteAction {
             Self::Invitations { at, action } => action.run(&at).await?,
             Self::Suppressions { at, action } => action.run(&at).await?,
             Self::Webhooks { at, action } => action.run(&at).await?,
+            Self::Audit { at, action } => action.run(&at).await?,
             Self::Api { at, method, path, body } => any(&at, method, &path, body.as_deref()).await?,
         }
         Ok(Outcome::Sent)

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::tables::Form::{self, Money, Text, Time, Yes};
 pub(crate) use super::tables::{
-    BROADCASTS, CONNECTIONS, CONTACTS, DELIVERIES, EVENTS, INVITATIONS, KEYS, Listed, MESSAGES, RECEIPTS, RECIPIENTS, SENDERS,
+    AUDIT_LOG, BROADCASTS, CONNECTIONS, CONTACTS, DELIVERIES, EVENTS, INVITATIONS, KEYS, Listed, MESSAGES, RECEIPTS, RECIPIENTS, SENDERS,
     SUPPRESSIONS, TEMPLATES, WEBHOOKS,
 };
 use super::{CallError, World, say, say_json};

@@ -150,6 +150,20 @@ pub(crate) const WEBHOOKS: Listed = Listed {
     columns: &[("SENDER", "/sender", Text), ("ACTIVE", "/active", Yes), ("URL", "/url", Text), ("EVENTS", "/events", Text)],
     none: "no webhooks; `nuncio webhooks set URL` sets one",
 };
+/// The audit log.
+pub(crate) const AUDIT_LOG: Listed = Listed {
+    path: "/v1/audit-log",
+    columns: &[
+        ("TIME (UTC)", "/createdAt", Time),
+        ("ACTOR", "/actor/id", Text),
+        ("NAME", "/actor/name", Text),
+        ("ACTION", "/action", Text),
+        ("TYPE", "/resourceType", Text),
+        ("RESOURCE", "/resourceId", Text),
+        ("FROM", "/address", Text),
+    ],
+    none: "no changes",
+};
 /// API keys.
 pub(crate) const KEYS: Listed = Listed {
     path: "/v1/keys",

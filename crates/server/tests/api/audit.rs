@@ -113,7 +113,7 @@ async fn every_operation_that_changes_something_leaves_an_entry() {
         } else if !elsewhere {
             let entry = &entries[0];
             let shown = (entry.actor.kind, entry.actor.label.is_empty(), entry.actor.name.starts_with("key_"), entry.from.is_empty());
-            assert_eq!(shown, (ActorKind::Key, false, true, false), "{}: {entry:?}", row.operation);
+            assert_eq!(shown, (ActorKind::ApiKey, false, true, false), "{}: {entry:?}", row.operation);
             assert!(!entry.kind.is_empty() && !entry.verb.is_empty() && !entry.resource.is_empty(), "{entry:?}");
         }
     }
@@ -214,6 +214,7 @@ async fn every_command_that_changes_something_leaves_an_entry() {
     let commands = vec![
         Command::ProjectsCreate { name: "second".into() },
         Command::ProjectsRename { name: "renamed".into() },
+        Command::ProjectsColour { colour: Some("#2747c7".into()) },
         Command::KeysCreate { name: "shop".into(), env: test, permissions: Vec::new() },
         Command::KeysRevoke { id: key },
         Command::SendersCreate { env: test, name: "s".into(), phone_number: String::new(), default: false },

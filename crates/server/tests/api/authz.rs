@@ -116,6 +116,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("delete_webhook", "DELETE", "/v1/webhook", None, Some("webhooks:write")),
     row("test_webhook", "POST", "/v1/webhook/test", None, Some("webhooks:write")),
     row("rotate_webhook_secret", "POST", "/v1/webhook/secret", None, Some("webhooks:write")),
+    row("list_audit_entries", "GET", "/v1/audit-log", None, Some("audit:read")),
     row("list_keys", "GET", "/v1/keys", None, Some("keys:read")),
     row("create_key", "POST", "/v1/keys", Some(r#"{"name":"x"}"#), Some("keys:write")),
     row("revoke_key", "DELETE", "/v1/keys/{key}", None, Some("keys:write")),

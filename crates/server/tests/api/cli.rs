@@ -288,6 +288,14 @@ async fn projects_are_made_and_named() {
     let listed = terminal.type_in(&["projects", "list", "--json"]).await.expect(0).json();
     let names: Vec<_> = listed.as_array().expect("a list").iter().map(|project| &project["name"]).collect();
     assert_eq!(names, ["default", "Acme Ltd"], "the first command made the first one");
+    let coloured = terminal.type_in(&["projects", "colour", "#2747C7", "--project", "Acme Ltd"]).await.expect(0);
+    assert!(coloured.out.trim_end().ends_with("  Acme Ltd  #2747c7"), "{coloured:?}");
+    let listed = terminal.type_in(&["projects", "list", "--json"]).await.expect(0).json();
+    assert_eq!((&listed[0]["colour"], &listed[1]["colour"]), (&json!(null), &json!("#2747c7")));
+    let refused = terminal.type_in(&["projects", "colour", "red"]).await.expect(1);
+    assert!(refused.err.contains("colour: is \"red\"; must be # and six hexadecimal digits, such as #2747c7"), "{refused:?}");
+    terminal.type_in(&["projects", "colour", "none", "--project", "Acme Ltd"]).await.expect(0);
+    assert_eq!(terminal.type_in(&["projects", "list", "--json"]).await.expect(0).json()[1]["colour"], json!(null));
     let refused = terminal.type_in(&["projects", "create", "a\nb"]).await.expect(1);
     assert!(refused.err.contains("name: "), "{refused:?}");
 }

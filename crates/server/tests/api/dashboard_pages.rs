@@ -197,6 +197,41 @@ async fn templates_invitations_suppressions_and_numbers_have_pages() {
     }
 }
 
+// holds: pages.project
+#[tokio::test]
+async fn an_owner_names_and_colours_the_project() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let owner = person(&app, "ow@example.net", Role::Owner).await;
+        let operator = person(&app, "op@example.net", Role::Operator).await;
+        let path = "/settings/project";
+        let save = |colour| [("do", "save"), ("name", "Acme <Shoes>"), ("look", "own"), ("colour", colour)];
+        operator.submit(path, &save("#2747c7")).await.expect(403);
+        let page = operator.page(path).await;
+        assert!(page.contains("None") && !page.contains("name=\"look\""), "{page}");
+
+        assert!(owner.page(path).await.contains("type=\"color\" value=\"#2747c7\""), "a colour to begin with");
+        let seen = owner.submit(path, &[("do", "check"), ("name", "Acme"), ("look", "own"), ("colour", "#ffd500")]).await.expect(200);
+        assert!(
+            seen.text.contains("in dark mode") && seen.text.contains("fill=\"#000000\"") && seen.text.contains("14.8 to 1"),
+            "{}",
+            seen.text
+        );
+        let wrong = owner.submit(path, &save("red\"><b>")).await.expect(400);
+        assert!(wrong.text.contains("role=\"alert\"") && wrong.text.contains("id=\"colour-fault\""), "{}", wrong.text);
+        assert!(wrong.text.contains("Acme &lt;Shoes&gt;") && !wrong.text.contains("<b>\""), "what was entered stays");
+        assert!(!owner.page(path).await.contains("Acme"), "nothing was changed");
+
+        owner.submit(path, &save("#ffd500")).await.expect(303);
+        let page = owner.page(path).await;
+        assert!(page.contains("Acme &lt;Shoes&gt;") && page.contains("value=\"#ffd500\"") && page.contains("in light mode"), "{page}");
+        let page = owner.page("/settings/audit?what=project").await;
+        assert!(page.contains("<ins><bdi dir=\"auto\">#ffd500</bdi></ins>"), "{page}");
+        owner.submit(path, &[("do", "save"), ("name", "Acme"), ("look", "plain"), ("colour", "#ffd500")]).await.expect(303);
+        assert!(!owner.page(path).await.contains("in light mode"));
+    }
+}
+
 // holds: pages.conversations
 #[tokio::test]
 async fn people_are_answered_where_they_wrote() {

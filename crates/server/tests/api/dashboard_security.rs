@@ -1,5 +1,6 @@
 //! Security properties of all pages and forms. Routes are read from the source, so that new ones are covered.
 
+use nuncio_core::projects::UpdateProject;
 use nuncio_domain::user::Role;
 use nuncio_testkit::{TestApp, TestResponse};
 use serde_json::json;
@@ -136,7 +137,8 @@ async fn no_page_runs_what_somebody_wrote() {
     app.send_message(json!({"to": "+34600111222", "text": evil, "metadata": {evil: evil}})).await;
     draft(&app, json!({"name": evil, "channel": "sms", "text": evil})).await;
     owner.submit("/developers/keys", &[("name", evil), ("may", "all"), ("world", "test")]).await.expect(201);
-    app.node.core.projects().rename(&app.project, evil).await.expect("a name");
+    let command = UpdateProject { name: Some(evil.to_owned()), colour: Some(Some("#2747c7".to_owned())) };
+    app.node.core.projects().update(&app.project, command).await.expect("a name");
     app.drain().await;
     let pages = routes("get");
     assert!(pages.len() > 25, "{pages:?}");

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use nuncio_core::projects::UpdateProject;
+use nuncio_domain::Colour;
+use nuncio_domain::colour::READABLE;
 use nuncio_testkit::{Backend, TestApp, TestResponse};
 use serde_json::{Value, json};
 
@@ -137,6 +140,77 @@ async fn the_pages_speak_the_browsers_language() {
         let headers = [("content-type", "application/x-www-form-urlencoded"), ("accept-language", asked)];
         let page = app.raw("POST", &client.path, &headers, encode(&fields).into_bytes()).await.expect(422);
         assert!(page.text.contains(wrong_code), "{asked}: {}", page.text);
+    }
+}
+
+/// Sets the colour of the project.
+async fn paint(app: &TestApp, colour: Option<&str>) -> nuncio_domain::Result<nuncio_domain::config::Project> {
+    let command = UpdateProject { colour: Some(colour.map(str::to_owned)), ..UpdateProject::default() };
+    app.node.core.projects().update(&app.project, command).await
+}
+
+// holds: invitations.colour
+#[tokio::test]
+async fn the_pages_are_in_the_projects_colour() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let client = Client::invited(&app, json!({})).await;
+        let plain = client.open().await.expect(200);
+        assert!(!plain.text.contains("colours/") && !plain.text.contains("class=\"brand\""), "{}", plain.text);
+        for (colour, text) in [("#FFD500", "#000000"), ("#2747c7", "#ffffff"), ("#777777", "#000000"), ("#000000", "#ffffff")] {
+            paint(&app, Some(colour)).await.expect("a colour");
+            let page = client.open().await.expect(200);
+            let sheet = format!("assets/colours/{}.css", &colour[1..].to_lowercase());
+            assert!(page.text.contains(&format!("<link rel=\"stylesheet\" href=\"../{sheet}\">")), "{}", page.text);
+            assert!(page.text.contains("<p class=\"brand\"><bdi>default</bdi></p>"), "{}", page.text);
+            assert!(!page.text.contains("style=") && !page.text.contains("<style"), "{}", page.text);
+            let policy = page.header("content-security-policy");
+            assert!(policy.contains("style-src 'self';") && !policy.contains("unsafe"), "{policy}");
+            let served = app.send("GET", &format!("/{sheet}"), &[], None).await.expect(200);
+            assert_eq!(served.header("content-type"), "text/css; charset=utf-8");
+            assert_eq!(served.header("cache-control"), "public, max-age=2592000");
+            let tokens = format!("--brand: {}; --on-brand: {text};", colour.to_lowercase());
+            assert!(served.text.contains(&tokens), "{}", served.text);
+            for token in ["--brand-edge", "--accent"] {
+                readable_on_both_sheets(&served.text, token);
+            }
+        }
+        assert_eq!(app.get("/v1/me").await.expect(200).json()["project"]["colour"], "#000000");
+        paint(&app, None).await.expect("no colour");
+        assert!(!client.open().await.expect(200).text.contains("colours/"));
+        assert_eq!(app.get("/v1/me").await.expect(200).json()["project"]["colour"], json!(null));
+    }
+}
+
+/// Checks that a token's pair of colours can be read on the page in light and dark mode.
+fn readable_on_both_sheets(css: &str, token: &str) {
+    let pair = css.split(&format!("{token}: light-dark(")).nth(1).and_then(|rest| rest.split(')').next()).expect("a pair");
+    let pair = pair.split(", ").map(|text| Colour::parse(text).expect("a colour"));
+    for (colour, sheet) in pair.zip(["#ffffff", "#1b1a17"]) {
+        let contrast = colour.contrast(Colour::parse(sheet).expect("a colour"));
+        assert!(contrast >= READABLE, "{token} {colour} on {sheet}: {contrast}");
+    }
+}
+
+// holds: invitations.colour
+#[tokio::test]
+async fn what_is_no_colour_is_refused() {
+    let app = TestApp::start().await;
+    for text in ["", "red", "2747c7", "#27c", "#2747c7ff", "#2747c7;}", "#2747c7 ", "url(x)", "</style>", "#27\n47c"] {
+        let refused = paint(&app, Some(text)).await.expect_err("not a colour");
+        let error = refused.details()["errors"][0].clone();
+        assert_eq!((refused.code().status(), &error["path"]), (400, &json!("colour")), "{text}");
+        let message = error["message"].as_str().expect("a message");
+        assert_eq!(message, format!("is {text:?}; must be # and six hexadecimal digits, such as #2747c7"));
+    }
+    let mut refused =
+        vec!["2747c7".to_owned(), ".css".to_owned(), "2747C7.css".to_owned(), "27c.css".to_owned(), "2747c7.css.css".to_owned()];
+    refused.extend(["%232747c7.css", "2747c7%7D.css", "%3Cb%3E.css", "..%2Ftokens.css", "%FF.css", "2747c7%00.css"].map(str::to_owned));
+    refused.push(format!("{}.css", "a".repeat(2_000)));
+    for file in refused {
+        let answer = app.send("GET", &format!("/assets/colours/{file}"), &[], None).await;
+        assert!(matches!(answer.status.as_u16(), 400 | 404), "{file}: {}", answer.status);
+        assert!(!answer.text.contains("--brand"), "{file}: {}", answer.text);
     }
 }
 

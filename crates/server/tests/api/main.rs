@@ -2,6 +2,7 @@
 
 mod attachments;
 mod audit;
+mod audit_log;
 mod authz;
 mod batch;
 mod bounds;

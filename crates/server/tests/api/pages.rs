@@ -22,6 +22,7 @@ async fn make(app: &TestApp, list: &str) {
         "messages" | "events" | "webhooks/deliveries" => ("messages", json!({"to": phone, "text": "x"})),
         "contacts" => (list, json!({"channels": [{"channel": "sms", "identifier": phone}]})),
         "suppressions" => (list, json!({"identifier": phone})),
+        "audit-log" => ("senders", json!({"name": phone})),
         "senders" => (list, json!({"name": phone})),
         "templates" => (list, json!({"name": phone, "language": "en", "body": "x"})),
         "broadcasts" => (list, json!({"name": phone, "channel": "sms", "text": "x"})),
@@ -76,6 +77,7 @@ async fn a_walk_sees_every_row_once_while_others_are_made() {
         let draft = app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x"})).await.expect(201).json();
         let recipients = format!("broadcasts/{}/contacts", draft["broadcast"]["id"].as_str().expect("an id"));
         for list in [
+            "audit-log",
             "messages",
             "contacts",
             "suppressions",

@@ -130,6 +130,7 @@ async fn paths(app: &TestApp, browser: &Browser<'_>, message: MessageId) -> Vec<
         "/developers/keys",
         "/settings/account",
         "/settings/people",
+        "/settings/project",
     ]
     .map(str::to_owned)
     .to_vec();

@@ -4,6 +4,7 @@
 CREATE TABLE projects (
     id         UUID NOT NULL PRIMARY KEY,
     name       TEXT COLLATE "C" NOT NULL,
+    colour     TEXT COLLATE "C",
     team_id    UUID NOT NULL,
     team_name  TEXT COLLATE "C" NOT NULL,
     created_at BIGINT NOT NULL

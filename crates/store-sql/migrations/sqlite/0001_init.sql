@@ -4,6 +4,7 @@
 CREATE TABLE projects (
     id         BLOB NOT NULL PRIMARY KEY,
     name       TEXT NOT NULL,
+    colour     TEXT,
     team_id    BLOB NOT NULL,
     team_name  TEXT NOT NULL,
     created_at INTEGER NOT NULL

@@ -25,7 +25,7 @@ fn entry(h: &Harness, actor: &str, kind: &str, resource: &str) -> Entry {
 }
 
 pub(crate) async fn what_was_changed_is_listed(h: &Harness) {
-    let key = Actor { kind: ActorKind::Key, name: "key_1".to_owned(), label: "shop".to_owned() };
+    let key = Actor { kind: ActorKind::ApiKey, name: "key_1".to_owned(), label: "shop".to_owned() };
     let entries = [
         entry(h, "ada@example.net", "sender", "snd_1"),
         Entry { actor: key, before: None, after: Some(json!({"x": 1})), ..entry(h, "", "sender", "snd_2") },

@@ -148,7 +148,7 @@ const COVERED: &[(&str, &[&str])] = &[
             "update_session",
             "delete_session",
             "purge_sessions",
-            "rename_project",
+            "update_project",
         ],
     ),
     ("what_was_changed_is_listed", &["insert_audit_entry", "list_audit_entries"]),

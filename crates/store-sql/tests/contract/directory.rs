@@ -1,12 +1,12 @@
 //! Projects, keys, senders, connections, and transactions.
 
-use nuncio_domain::config::{ApiKey, Connection, Sender, Throttle};
+use nuncio_domain::config::{ApiKey, Connection, Project, Sender, Throttle};
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount, SetupStatus, Vertical};
 use nuncio_domain::user::{Role, Session, User};
-use nuncio_domain::{Channel, Environment, Micros, Permission, Permissions, Redacted, SenderId, TenantId};
+use nuncio_domain::{Channel, Colour, Environment, Micros, Permission, Permissions, Redacted, SenderId, TenantId};
 use nuncio_store::{StoreError, Tx};
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use crate::make::phone;
 
 pub(crate) async fn a_project_has_two_worlds(h: &Harness) {
     let mut tx = h.begin().await;
-    let asked = h.project("second \u{1F4E8}");
+    let asked = Project { colour: Some(Colour::rgb(0x27, 0x47, 0xc7)), ..h.project("second \u{1F4E8}") };
     let made = tx.insert_project(asked.clone(), h.tick()).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!((&made.name, made.id, made.team), (&asked.name, asked.id, asked.team));
@@ -323,7 +323,12 @@ pub(crate) async fn people_sign_in_and_out(h: &Harness) {
     tx.insert_session(&session(&bo, 4)).await.unwrap();
     assert!(tx.delete_user(bo.id).await.unwrap() && !tx.delete_user(bo.id).await.unwrap());
     assert_eq!(tx.find_session(&[4; 32], START).await.unwrap(), None);
-    assert!(tx.rename_project(project.id, "Acme").await.unwrap() && !tx.rename_project(h.id(), "Acme").await.unwrap());
-    assert_eq!(tx.list_projects().await.unwrap()[0].name, "Acme");
+    for colour in [Some(Colour::rgb(0, 171, 255)), None] {
+        let changed = Project { name: "Acme".to_owned(), colour, ..project.clone() };
+        assert!(tx.update_project(&changed).await.unwrap());
+        assert_eq!(tx.list_projects().await.unwrap()[0], changed);
+        assert_eq!(tx.load_tenant(project.test).await.unwrap().unwrap().project, changed);
+    }
+    assert!(!tx.update_project(&h.project("nobody")).await.unwrap());
     tx.commit().await.unwrap();
 }

@@ -204,6 +204,7 @@ impl Harness {
         Project {
             id: self.id(),
             name: name.to_owned(),
+            colour: None,
             team: self.id(),
             team_name: "the team".to_owned(),
             live: TenantId(0),

@@ -102,6 +102,7 @@ pub(crate) async fn a_domain_is_given_to_one_project(h: &Harness) {
     let project = |id| nuncio_domain::config::Project {
         id,
         name: "p".to_owned(),
+        colour: None,
         team: h.id(),
         team_name: "t".to_owned(),
         live: TenantId(0),

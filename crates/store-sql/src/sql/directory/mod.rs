@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use nuncio_domain::config::{ApiKey, Connection, Project, Sender, TenantConfig};
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, ProjectId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, SenderId, TenantId, Timestamp};
 use nuncio_store::{DirectoryRepo, Result};
 
 use super::SqlTx;
@@ -25,8 +25,8 @@ impl DirectoryRepo for SqlTx {
         projects::list(self).await
     }
 
-    async fn rename_project(&mut self, id: ProjectId, name: &str) -> Result<bool> {
-        projects::rename(self, id, name).await
+    async fn update_project(&mut self, project: &Project) -> Result<bool> {
+        projects::update(self, project).await
     }
 
     async fn load_tenant(&mut self, tenant: TenantId) -> Result<Option<TenantConfig>> {

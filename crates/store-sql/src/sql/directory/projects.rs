@@ -2,7 +2,7 @@
 
 use nuncio_domain::config::{Project, TenantConfig};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{Environment, ProjectId, TeamId, TenantId, Timestamp};
+use nuncio_domain::{Colour, Environment, ProjectId, TeamId, TenantId, Timestamp};
 use nuncio_store::Result;
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -12,22 +12,32 @@ use super::{connections, environment, senders};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
 
-type ProjectRow = (Uuid, String, Uuid, String, i64, i64);
+type ProjectRow = (Uuid, String, Option<String>, Uuid, String, i64, i64);
 
 const PROJECTS: &str = r"
-    SELECT p.id, p.name, p.team_id, p.team_name, l.tenant_id, t.tenant_id
+    SELECT p.id, p.name, p.colour, p.team_id, p.team_name, l.tenant_id, t.tenant_id
     FROM projects p
     JOIN worlds l ON l.project_id = p.id AND l.environment = 'live'
     JOIN worlds t ON t.project_id = p.id AND t.environment = 'test'";
 
-fn project((id, name, team, team_name, live, test): ProjectRow) -> Project {
-    Project { id: ProjectId::from_uuid(id), name, team: TeamId::from_uuid(team), team_name, live: TenantId(live), test: TenantId(test) }
+fn project((id, name, colour, team, team_name, live, test): ProjectRow) -> Result<Project> {
+    let colour = colour.map(|text| Colour::parse(&text).ok_or_else(|| corrupt("projects", format!("colour {text:?}")))).transpose()?;
+    Ok(Project {
+        id: ProjectId::from_uuid(id),
+        name,
+        colour,
+        team: TeamId::from_uuid(team),
+        team_name,
+        live: TenantId(live),
+        test: TenantId(test),
+    })
 }
 
 pub(super) async fn insert(tx: &mut SqlTx, project: Project, now: Timestamp) -> Result<Project> {
-    sqlx::query("INSERT INTO projects (id, name, team_id, team_name, created_at) VALUES ($1, $2, $3, $4, $5)")
+    sqlx::query("INSERT INTO projects (id, name, colour, team_id, team_name, created_at) VALUES ($1, $2, $3, $4, $5, $6)")
         .bind(project.id.uuid())
         .bind(&project.name)
+        .bind(project.colour.map(|colour| colour.to_string()))
         .bind(project.team.uuid())
         .bind(&project.team_name)
         .bind(now.millis())
@@ -54,8 +64,14 @@ pub(super) async fn insert(tx: &mut SqlTx, project: Project, now: Timestamp) -> 
     Ok(Project { live, test, ..project })
 }
 
-pub(super) async fn rename(tx: &mut SqlTx, id: ProjectId, name: &str) -> Result<bool> {
-    let done = sqlx::query("UPDATE projects SET name = $2 WHERE id = $1").bind(id.uuid()).bind(name).execute(tx.conn()).await.or_end(tx)?;
+pub(super) async fn update(tx: &mut SqlTx, project: &Project) -> Result<bool> {
+    let done = sqlx::query("UPDATE projects SET name = $2, colour = $3 WHERE id = $1")
+        .bind(project.id.uuid())
+        .bind(&project.name)
+        .bind(project.colour.map(|colour| colour.to_string()))
+        .execute(tx.conn())
+        .await
+        .or_end(tx)?;
     Ok(done.rows_affected() == 1)
 }
 
@@ -63,7 +79,7 @@ pub(super) async fn list(tx: &mut SqlTx) -> Result<Vec<Project>> {
     let mut query = QueryBuilder::<Db>::new(PROJECTS);
     query.push(" ORDER BY p.created_at, p.id");
     let rows: Vec<ProjectRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
-    Ok(rows.into_iter().map(project).collect())
+    rows.into_iter().map(project).collect()
 }
 
 pub(super) async fn load_tenant(tx: &mut SqlTx, tenant: TenantId) -> Result<Option<TenantConfig>> {
@@ -83,7 +99,7 @@ pub(super) async fn load_tenant(tx: &mut SqlTx, tenant: TenantId) -> Result<Opti
     let mut query = QueryBuilder::<Db>::new(PROJECTS);
     query.push(" WHERE p.id = ").push_bind(project_id);
     let found: Option<ProjectRow> = query.build_query_as().fetch_optional(tx.conn()).await.or_end(tx)?;
-    let project = found.map(project).ok_or_else(|| corrupt("worlds", "a world without its project"))?;
+    let project = found.map(project).transpose()?.ok_or_else(|| corrupt("worlds", "a world without its project"))?;
     let senders = senders::all(tx, tenant).await?;
     let connections = connections::all(tx, tenant).await?;
     Ok(Some(TenantConfig { tenant, environment, epoch, project, senders, connections }))
