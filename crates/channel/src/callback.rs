@@ -24,12 +24,26 @@ pub struct CallbackRequest<'a> {
     pub now: Timestamp,
 }
 
+impl<'a> CallbackRequest<'a> {
+    /// Returns a header, if it is text.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
 /// Events from a callback, and the reply to send once they are stored.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ParsedCallback {
     /// The events, in the order reported.
     pub events: Vec<ProviderEvent>,
     pub reply: CallbackReply,
+}
+
+impl<T: IntoIterator<Item = ProviderEvent>> From<T> for ParsedCallback {
+    /// With an empty reply.
+    fn from(events: T) -> Self {
+        Self { events: events.into_iter().collect(), reply: CallbackReply::default() }
+    }
 }
 
 /// The reply to a callback, with status 200.
@@ -52,4 +66,16 @@ pub enum CallError {
     /// It cannot be read. 400; it is logged, and the provider sends it again.
     #[error("{0}")]
     Malformed(String),
+}
+
+impl CallError {
+    /// The caller is not verified, for this reason.
+    pub fn unproved(why: impl Into<String>) -> Self {
+        Self::Unproved(why.into())
+    }
+
+    /// The callback cannot be read, for this reason.
+    pub fn malformed(why: impl Into<String>) -> Self {
+        Self::Malformed(why.into())
+    }
 }

@@ -1,6 +1,6 @@
 //! `/conversations` and `/conversations/{contact}`: threads, and replies on the channel last used.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -14,7 +14,7 @@ use crate::contacts::name;
 use crate::form::Form;
 use crate::messages::new::once;
 use crate::shell::{Live, followed, form_key};
-use crate::signed::{Asked, Signed, form, lead_to, refuse};
+use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/conversations";
 /// Maximum number of messages shown of a thread.
@@ -128,11 +128,7 @@ fn answer_to(messages: &[MessageView]) -> Option<(&'static str, String)> {
 }
 
 /// Sends a reply.
-pub(crate) async fn answer(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn answer(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     match send(&app, &who, &id, &form).await {
         Ok(()) => lead_to(&format!("{PLACE}/{id}")),
         Err(error) if matches!(error.code().status(), 400 | 402 | 409 | 422) => {

@@ -1,6 +1,6 @@
 //! `/developers/keys`: API keys of both environments. Owners create and revoke them.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -13,7 +13,7 @@ use crate::App;
 use crate::components::{Faults, Field, ask_first, empty, head, icon, state, value, words};
 use crate::form::Form;
 use crate::shell::{form_key, framed};
-use crate::signed::{Signed, form, lead_to, refuse};
+use crate::signed::{Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/developers/keys";
 
@@ -126,11 +126,7 @@ fn owners_only(who: &SignedIn) -> Result<()> {
 }
 
 /// Creates a key and shows it once.
-pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     let name = form.get("name");
     match make(&app, &who, &name, &form).await {
         Ok(secret) => page(&app, &who, StatusCode::CREATED, "", &Faults::default(), Some(&secret)).await,
@@ -155,11 +151,7 @@ fn world(form: &Form) -> Environment {
     if form.get("world") == "live" { Environment::Live } else { Environment::Test }
 }
 
-pub(crate) async fn revoke(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn revoke(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let revoked = async {
         owners_only(&who)?;
         let id = id.parse().map_err(|_| Error::not_found("API key"))?;

@@ -1,6 +1,6 @@
 //! `/numbers`: phone numbers of the project, and available ones.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::numbers::{AcquireNumber, ListAvailable, ListNumbers};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::App;
 use crate::components::{ask_first, empty, head, pager, state, time, words};
 use crate::shell::{form_key, shell};
-use crate::signed::{Asked, Signed, form, lead_to, refuse};
+use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/numbers";
 
@@ -96,11 +96,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     })
 }
 
-pub(crate) async fn acquire(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn acquire(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     let taken = async {
         let asked: AcquireNumber = serde_json::from_value(json!({"phoneNumber": form.get("number")}))
             .map_err(|error| Error::field("number", error.to_string()))?;
@@ -112,10 +108,7 @@ pub(crate) async fn acquire(State(app): State<App>, Signed(who): Signed, request
     }
 }
 
-pub(crate) async fn release(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
-    if let Err(refused) = form(&app, request).await {
-        return refused;
-    }
+pub(crate) async fn release(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, _: Posted) -> Response {
     match app.core.numbers().release(&who.caller, &id).await {
         Ok(()) => lead_to(PLACE),
         Err(error) => refuse(&who, PLACE, &error),

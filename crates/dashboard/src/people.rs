@@ -1,6 +1,6 @@
 //! `/settings/people`: people who can sign in to this project. Owners add and remove them.
 
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -11,7 +11,7 @@ use nuncio_domain::{Error, ErrorCode, Redacted, Result};
 use crate::App;
 use crate::components::{Faults, Field, ask_first, head};
 use crate::shell::{form_key, framed};
-use crate::signed::{Signed, form, lead_to, refuse};
+use crate::signed::{Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/settings/people";
 
@@ -85,11 +85,7 @@ fn new_person(who: &SignedIn, email: &str, faults: &Faults) -> Markup {
     }
 }
 
-pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     let email = form.get("email");
     let done = async {
         if who.user.role != Role::Owner {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use axum::extract::{FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::{COOKIE, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -64,6 +64,18 @@ pub(crate) async fn form(app: &App, request: Request) -> Result<Form, Response> 
     let headers = request.headers().clone();
     let form = Form::read(request).await.map_err(foreign)?;
     if is_form_key(app, &headers, &form.get("key")) { Ok(form) } else { Err(foreign(StatusCode::FORBIDDEN)) }
+}
+
+/// Extracts a form of a signed-in person. Rejects forms of other sites.
+#[derive(Debug)]
+pub(crate) struct Posted(pub(crate) Form);
+
+impl FromRequest<App> for Posted {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
+        form(app, request).await.map(Self)
+    }
 }
 
 /// Returns whether the key belongs to the session.

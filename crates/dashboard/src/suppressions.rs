@@ -1,6 +1,6 @@
 //! `/suppressions`: recipients that must not be contacted.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -12,7 +12,7 @@ use crate::App;
 use crate::components::{Faults, Field, ask_first, channel, empty, head, pager, select, time, words};
 use crate::form::recipient;
 use crate::shell::{form_key, framed};
-use crate::signed::{Asked, Signed, form, lead_to, refuse};
+use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/suppressions";
 const CHANNELS: [(&str, &str); 3] = [("", "By its form"), ("telegram", "Telegram"), ("instagram", "Instagram")];
@@ -89,11 +89,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
     })
 }
 
-pub(crate) async fn add(State(app): State<App>, Signed(who): Signed, asked: Asked, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn add(State(app): State<App>, Signed(who): Signed, asked: Asked, Posted(form): Posted) -> Response {
     let typed = form.get("identifier");
     let added = async {
         let channel = match form.get("channel").as_str() {
@@ -110,10 +106,7 @@ pub(crate) async fn add(State(app): State<App>, Signed(who): Signed, asked: Aske
     }
 }
 
-pub(crate) async fn remove(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
-    if let Err(refused) = form(&app, request).await {
-        return refused;
-    }
+pub(crate) async fn remove(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, _: Posted) -> Response {
     match app.core.suppressions().delete(&who.caller, &id).await {
         Ok(()) => lead_to(PLACE),
         Err(error) => refuse(&who, PLACE, &error),

@@ -1,6 +1,6 @@
 //! `/templates`: reusable texts, approved by WhatsApp where needed.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -14,7 +14,7 @@ use crate::App;
 use crate::components::{Faults, Field, ask_first, empty, head, icon, pager, select, state, time, value, words};
 use crate::form::Form;
 use crate::shell::{form_key, framed, shell};
-use crate::signed::{Asked, Signed, form, lead_to, refuse};
+use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/templates";
 const CATEGORIES: [(&str, &str); 3] = [("UTILITY", "Utility"), ("MARKETING", "Marketing"), ("AUTHENTICATION", "Authentication")];
@@ -94,11 +94,7 @@ fn field(name: &str, label: &str, hint: &str, kind: &str, value: &str, required:
     Field { name, label, hint, kind, value, autocomplete: "off", required }.show(faults)
 }
 
-pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     let given = |name: &str| Some(form.get(name)).filter(|text| !text.trim().is_empty());
     let command = json!({"name": form.get("name").trim(), "language": form.get("language").trim(), "body": form.get("body"),
         "footer": given("footer"), "smsBody": given("smsBody"), "whatsappCategory": given("category")});
@@ -177,11 +173,7 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
 }
 
 /// Edits, submits or deletes a template.
-pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let templates = app.core.templates();
     let body = form.get("body");
     let done: Result<String> = match form.get("do").as_str() {

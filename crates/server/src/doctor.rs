@@ -7,7 +7,7 @@ use nuncio_domain::{Environment, Error, MessageId, Result, TenantId};
 use nuncio_store::DueMessage;
 use serde_json::json;
 
-use crate::admin::CommandOutput;
+use crate::answer::CommandOutput;
 use crate::table::Table;
 
 const PAGE: u32 = 1_000;

@@ -7,7 +7,7 @@ use nuncio_domain::number::{Capability, InventoryNumber};
 use nuncio_domain::{PhoneNumberId, Result, TenantId};
 use serde_json::{Value, json};
 
-use crate::admin::CommandOutput;
+use crate::answer::CommandOutput;
 use crate::table::Table;
 
 /// Parses a CSV file with a header line. Values are validated when the numbers are added.

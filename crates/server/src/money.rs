@@ -6,7 +6,7 @@ use nuncio_domain::ledger::Balance;
 use nuncio_domain::{Error, Micros, ProjectId, Result, TenantId};
 use serde_json::json;
 
-use crate::admin::CommandOutput;
+use crate::answer::CommandOutput;
 use crate::table::Table;
 
 pub(crate) async fn prices_import(core: &Core, project: Option<ProjectId>, csv: &str, replace: bool) -> Result<CommandOutput> {

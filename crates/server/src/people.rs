@@ -9,7 +9,7 @@ use nuncio_domain::user::Role;
 use nuncio_domain::{Error, Redacted, Result};
 use serde_json::json;
 
-use crate::admin::CommandOutput;
+use crate::answer::CommandOutput;
 use crate::table::Table;
 
 /// Lists the users of the project.

@@ -7,7 +7,7 @@ use nuncio_domain::config::Project;
 use nuncio_domain::{Environment, Error, ErrorCode, Result, TenantId};
 use serde_json::json;
 
-use crate::admin::CommandOutput;
+use crate::answer::CommandOutput;
 
 const WORLDS: [Environment; 2] = [Environment::Live, Environment::Test];
 

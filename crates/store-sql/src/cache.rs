@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nuncio_domain::AddressId;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{State, Wait};
 use nuncio_domain::message::Message;
@@ -15,12 +14,12 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::agenda::Counts;
-use crate::message_batch::{EncodedMessage, MessageInsert, ReferencedPart, StateWrite};
 
 /// Maximum number of cached messages, and of cached references.
 const ROWS: usize = 8_192;
-/// Bytes of a request beyond which the message is not kept for its start.
-pub(crate) const KEPT_BYTES: usize = 4 * 1024;
+
+/// The message, attempt and part that a provider's id refers to.
+pub(crate) type ReferencedPart = (Uuid, i16, i16);
 
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
@@ -93,20 +92,4 @@ pub(crate) struct CachedRow {
     pub(crate) history: Vec<u8>,
     /// The part that never changes; present when an attempt of it may be started.
     pub(crate) fixed: Option<Arc<Message>>,
-}
-
-impl CachedRow {
-    /// A new message. Keeps the part that never changes if an attempt has yet to start and the request is small.
-    pub(crate) fn inserted(new: &MessageInsert<'_>, write: StateWrite<'_>) -> Self {
-        let EncodedMessage { message, fixed, .. } = &*new.encoded;
-        let is_kept = matches!(message.state.wait, Wait::Attempt { .. }) && fixed.spooled == 0 && fixed.request.len() <= KEPT_BYTES;
-        let state = message.state.clone();
-        let whole = || Arc::new(Message { address: AddressId::from_uuid(new.address), ..message.clone() });
-        Self::after(write, state, new.address, is_kept.then(whole))
-    }
-
-    /// A message as `write` wrote it.
-    pub(crate) fn after(write: StateWrite<'_>, state: State, address: Uuid, fixed: Option<Arc<Message>>) -> Self {
-        Self { state, address, revision: write.revision, agenda: write.agenda, history: write.history, fixed }
-    }
 }

@@ -9,6 +9,7 @@ mod database;
 mod fault_injector;
 mod mailbox;
 mod name_server;
+mod provider;
 mod receiver;
 mod time;
 
@@ -44,6 +45,7 @@ pub use database::{Backend, Database, Held};
 pub use fault_injector::FaultInjector;
 pub use mailbox::{Mailbox, peer_python, repository, repository_file};
 pub use name_server::NameServer;
+pub use provider::Provider;
 pub use receiver::{Posted, Receiver};
 pub use time::{ManualClock, SeededEntropy};
 
@@ -146,6 +148,15 @@ impl TestApp {
         Self::with(backend, Options::default()).await
     }
 
+    /// Starts one on each database.
+    pub async fn on_each() -> Vec<Self> {
+        let mut apps = Vec::new();
+        for backend in Backend::all() {
+            apps.push(Self::on(backend).await);
+        }
+        apps
+    }
+
     pub async fn with(backend: Backend, options: Options) -> Self {
         let clock = Arc::new(ManualClock::default());
         let ids = Ids { clock: clock.clone(), entropy: Arc::new(SeededEntropy::new(42)) };
@@ -205,7 +216,7 @@ impl TestApp {
 
     /// Sends a request with the test key.
     pub async fn request(&self, method: &str, path: &str, body: Option<Value>) -> TestResponse {
-        self.send(method, path, &[("authorization", &format!("Bearer {}", self.test_key))], body).await
+        self.with_key(&self.test_key, method, path, body).await
     }
 
     /// `GET` with the test key.
@@ -216,6 +227,17 @@ impl TestApp {
     /// `POST` with the test key.
     pub async fn post(&self, path: &str, body: Value) -> TestResponse {
         self.request("POST", path, Some(body)).await
+    }
+
+    /// `POST` with the test key and this idempotency key.
+    pub async fn once(&self, key: &str, path: &str, body: Value) -> TestResponse {
+        let auth = format!("Bearer {}", self.test_key);
+        self.send("POST", path, &[("authorization", &auth), ("idempotency-key", key)], Some(body)).await
+    }
+
+    /// Sends a request with this API key.
+    pub async fn with_key(&self, key: &str, method: &str, path: &str, body: Option<Value>) -> TestResponse {
+        self.send(method, path, &[("authorization", &format!("Bearer {key}"))], body).await
     }
 
     /// Sends a request with these headers and a JSON body.

@@ -154,7 +154,18 @@ impl<E> RequestError<E> {
         }
     }
 
-    /// The error with advice for the operator, as the check of a connection shows it.
+    /// The error with advice for the operator, as the check of a connection shows it: `address` if it is not an API of this kind that
+    /// responds, and what `refused` says of a refusal.
+    pub fn explain(&self, address: &str, refused: impl FnOnce(&Refusal<E>) -> &'static str) -> String {
+        let advice = match self {
+            Self::Unreachable(_) | Self::Unreadable { .. } => address,
+            Self::NoResponse(_) => "try again; if it keeps failing, check this machine's network access",
+            Self::Refused(refusal) => refused(refusal),
+        };
+        self.with_advice(advice)
+    }
+
+    /// The error with this advice.
     pub fn with_advice(&self, advice: &str) -> String {
         format!("{self}. What to do: {advice}")
     }

@@ -1,7 +1,10 @@
-//! What adapters of HTTP providers share: how a request can fail, what that means for the message, and common headers and bodies.
+//! What adapters of HTTP providers share: accounts and their settings, how a request can fail and what that means for the message,
+//! parameters and proofs of callbacks, and common headers and bodies.
 //!
 //! It has no kind of its own. An adapter adds its requests, its error codes and its callbacks.
 
+mod callback;
+mod endpoint;
 mod error;
 mod factory;
 mod multipart;
@@ -17,6 +20,8 @@ use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use nuncio_net::{Client, FetchLimits};
 
+pub use callback::{Parameters, mac};
+pub use endpoint::{Endpoint, timeout_seconds, window};
 pub use error::{Disposition, Refusal, RequestError};
 pub use factory::{HttpFactory, Open};
 pub use multipart::{FilePart, multipart};

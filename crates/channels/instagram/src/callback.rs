@@ -3,7 +3,7 @@
 //! Sources: <https://developers.facebook.com/docs/instagram-platform/webhooks/examples>,
 //! <https://developers.facebook.com/docs/messenger-platform/instagram/features/webhook>
 
-use nuncio_channel::{CallError, CallbackReply, CallbackRequest, Inbound, Media, ParsedCallback, ProviderEvent};
+use nuncio_channel::{CallError, CallbackRequest, Inbound, Media, ParsedCallback, ProviderEvent};
 use nuncio_channel_meta::proved;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Button, Content};
@@ -16,7 +16,7 @@ use crate::config::Config;
 pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
     match proved(&config.secrets, call)? {
         Some(verification) => Ok(verification),
-        None => Ok(ParsedCallback { events: events(config, call)?, reply: CallbackReply::default() }),
+        None => Ok(events(config, call)?.into()),
     }
 }
 
@@ -126,7 +126,7 @@ struct Postback {
 fn events(config: &Config, call: &CallbackRequest<'_>) -> Result<Vec<ProviderEvent>, CallError> {
     // The error's own text would quote the message.
     let envelope: Envelope<'_> = serde_json::from_slice(call.body)
-        .map_err(|e| CallError::Malformed(format!("not a callback of Meta (line {}, column {})", e.line(), e.column())))?;
+        .map_err(|e| CallError::malformed(format!("not a callback of Meta (line {}, column {})", e.line(), e.column())))?;
     if envelope.object != "instagram" {
         return Ok(Vec::new());
     }
@@ -160,11 +160,11 @@ struct EventContext<'a> {
 
 impl EventContext<'_> {
     fn inbound(&self, id: String, text: String) -> Inbound {
-        Inbound::text(self.config.origin, id, self.from.clone(), text, self.at)
+        Inbound::text(self.config.graph.endpoint.origin, id, self.from.clone(), text, self.at)
     }
 
     fn read(&self, read: Read, raw: &str) -> ProviderEvent {
-        let target = self.config.origin.reference(read.mid);
+        let target = self.config.graph.endpoint.origin.reference(read.mid);
         ProviderEvent::Receipt { target, kind: ReceiptKind::Read, at: self.at, raw: Some(raw.to_owned()) }
     }
 

@@ -1,8 +1,10 @@
 //! Settings of an Instagram account.
 
-use nuncio_channel::{Account, Field, FieldKind, Origin, Settings};
-use nuncio_channel_meta::{self as meta, Access, Secrets, digits};
+use nuncio_channel::{Account, Field, FieldKind, Services, Settings};
+use nuncio_channel_http::{timeout_seconds, window};
+use nuncio_channel_meta::{self as meta, Graph, Secrets, digits};
 use nuncio_domain::FieldError;
+use nuncio_net::Network;
 
 /// Whose token it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,8 +37,8 @@ pub(crate) static FIELDS: &[Field] = &[
         FieldKind::OneOf(&["instagram", "page"]),
         "whose token access_token is: instagram (the account's own, default) or page (of the Facebook Page linked to it)",
     ),
-    meta::window("most messages in flight at once; default 20"),
-    meta::timeout_seconds(),
+    window("most messages in flight at once; default 20"),
+    timeout_seconds(),
     Field::optional(
         "base_url",
         FieldKind::Text,
@@ -51,29 +53,24 @@ pub(crate) static FIELDS: &[Field] = &[
 /// Checked settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    pub(crate) origin: Origin,
     /// Meta's id of the account.
     pub(crate) account_id: String,
     pub(crate) login: Login,
-    pub(crate) window: usize,
-    pub(crate) access: Access,
+    pub(crate) graph: Graph,
     pub(crate) secrets: Secrets,
 }
 
 impl Config {
     /// Reads the settings of `account`, or returns all their errors.
-    pub(crate) fn read(account: &Account) -> Result<Self, Vec<FieldError>> {
+    pub(crate) fn read(net: &Network, account: &Account, services: &Services) -> Result<Self, Vec<FieldError>> {
         let mut settings = Settings::new(FIELDS, account);
         let login = if settings.text("login") == Some("page") { Login::Page } else { Login::Instagram };
         let config = Self {
-            origin: Origin::of(account),
             account_id: digits(&mut settings, "account_id").unwrap_or_default(),
             login,
-            window: settings.number("window", 20),
-            access: Access::read(&mut settings, account, login.base_url()),
+            graph: Graph::read(&mut settings, (net, account, services), crate::KIND, login.base_url(), 20),
             secrets: Secrets::read(&settings),
         };
-        settings.finish()?;
-        Ok(config)
+        settings.finish().map(|()| config)
     }
 }

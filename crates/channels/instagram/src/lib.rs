@@ -14,10 +14,10 @@ use nuncio_channel::{
     Verdict,
 };
 use nuncio_channel_http::{HttpFactory, fetch};
-use nuncio_channel_meta::{Graph, RequestError};
+use nuncio_channel_meta::RequestError;
 use nuncio_domain::message::Failure;
 use nuncio_domain::{Channel, FieldError, MessageType};
-use nuncio_net::{Client, Network};
+use nuncio_net::Network;
 use serde_json::Value;
 
 use crate::config::{Config, Login};
@@ -38,24 +38,16 @@ pub fn factory(net: Network) -> HttpFactory {
 }
 
 fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-    let config = Config::read(account)?;
-    Ok(Arc::new(Instagram {
-        capabilities: Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByReference, window: config.window },
-        callback_url: services.callback_url(KIND, account.id),
-        graph: Graph::new(net, config.access.clone()),
-        guarded: net.client(false).clone(),
-        config,
-    }))
+    let config = Config::read(net, account, services)?;
+    let window = config.graph.endpoint.window;
+    let capabilities = Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByReference, window };
+    Ok(Arc::new(Instagram { capabilities, config }))
 }
 
 #[derive(Debug)]
 struct Instagram {
     config: Config,
-    graph: Graph,
-    /// To media, at the URLs that callbacks name.
-    guarded: Client,
     capabilities: Capabilities,
-    callback_url: String,
 }
 
 #[async_trait]
@@ -72,7 +64,7 @@ impl Adapter for Instagram {
         let (mut refs, parts) = (Vec::new(), calls.len());
         for call in calls {
             let is_action = wire::is_action(&call);
-            let answer = match self.graph.post(MESSAGES, call).await {
+            let answer = match self.config.graph.post(MESSAGES, call).await {
                 Ok(answer) => answer,
                 Err(error) => return map::stopped(&error, refs, parts),
             };
@@ -92,7 +84,7 @@ impl Adapter for Instagram {
                 ("name,instagram_business_account{id,username}", "/instagram_business_account/id", "/instagram_business_account/username")
             }
         };
-        let me = self.graph.get(&format!("me?fields={fields}")).await.map_err(|error| map::advice(&error))?;
+        let me = self.config.graph.get(&format!("me?fields={fields}")).await.map_err(|error| map::advice(&error))?;
         let text = |place: &str| me.pointer(place).and_then(Value::as_str);
         let Some(found) = text(id) else {
             return Err("the token belongs to no Instagram professional account. What to do: link the account to the Page, or create the \
@@ -107,7 +99,7 @@ impl Adapter for Instagram {
                 self.config.account_id
             ));
         }
-        Ok(format!("the account is @{name}; callbacks are expected at {}", self.callback_url))
+        Ok(format!("the account is @{name}; callbacks are expected at {}", self.config.graph.endpoint.callback_url))
     }
 
     fn callback(&self, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
@@ -116,7 +108,8 @@ impl Adapter for Instagram {
 
     /// The URL is public and expires after a few days; it is fetched without the token.
     async fn fetch_media(&self, reference: &str, most: usize) -> Result<ResolvedAttachment, Failure> {
-        let file = fetch(&self.guarded, reference, most, self.config.access.timeout).await?;
+        let endpoint = &self.config.graph.endpoint;
+        let file = fetch(&endpoint.guarded, reference, most, endpoint.timeout).await?;
         Ok(ResolvedAttachment { filename: "media".to_owned(), ..file })
     }
 }

@@ -3,7 +3,7 @@
 //! Codes: <https://developers.facebook.com/docs/messenger-platform/error-codes>
 
 use nuncio_channel::{Scope, Verdict};
-use nuncio_channel_http::{Disposition, Refusal};
+use nuncio_channel_http::Disposition;
 use nuncio_channel_meta::{GraphError, RequestError};
 use nuncio_domain::message::FailureCode;
 use serde_json::Value;
@@ -36,19 +36,11 @@ pub(crate) fn stopped(error: &RequestError, refs: Vec<String>, total: usize) -> 
 
 /// A failed check, with advice for the operator.
 pub(crate) fn advice(error: &RequestError) -> String {
-    error.with_advice(match error {
-        RequestError::Refused(Refusal { details: error, .. }) if matches!(error.code, 0 | 190) => {
-            "make a new access_token and give the connection that; if it is new, check that login matches it"
-        }
-        RequestError::Refused(Refusal { details: error, .. }) if matches!(error.code, 3 | 10 | 200..=299) => {
-            "give the token instagram_business_manage_messages (with login=page: instagram_manage_messages)"
-        }
-        RequestError::Refused(Refusal { details: error, .. }) if error.code == 100 => {
-            "check that login matches the token: page for one of a Page, else instagram"
-        }
-        RequestError::Unreachable(_) | RequestError::Unreadable { .. } => "check base_url, api_version and this machine's network access",
-        RequestError::NoResponse(_) => "try again; if it keeps failing, check this machine's network access",
-        RequestError::Refused(_) => "look the code up in Meta's list of error codes",
+    nuncio_channel_meta::advice(error, |code| match code {
+        0 | 190 => "make a new access_token and give the connection that; if it is new, check that login matches it",
+        3 | 10 | 200..=299 => "give the token instagram_business_manage_messages (with login=page: instagram_manage_messages)",
+        100 => "check that login matches the token: page for one of a Page, else instagram",
+        _ => "look the code up in Meta's list of error codes",
     })
 }
 

@@ -2,14 +2,12 @@
 //!
 //! Source: Kannel 1.4.5 User's Guide, table "Parameters (Escape Codes)" and chapter "Delivery Reports".
 
-use std::borrow::Cow;
-
 use encoding_rs::{Encoding, UTF_8, UTF_16BE};
 use hmac::Mac as _;
 use nuncio_channel::{CallError, CallbackRequest, Inbound, ParsedCallback, ProviderEvent};
+use nuncio_channel_http::Parameters;
 use nuncio_domain::address::sms_sender;
 use nuncio_domain::{MessageId, Timestamp};
-use percent_encoding::percent_decode;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -20,23 +18,21 @@ pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<Parsed
     let event = match call.rest {
         "" => inbound(config, call)?,
         "dlr" => receipt(config, call)?,
-        _ => return Err(CallError::Unproved("the gateway was not given this URL".to_owned())),
+        _ => return Err(CallError::unproved("the gateway was not given this URL")),
     };
-    Ok(ParsedCallback { events: event.into_iter().collect(), ..ParsedCallback::default() })
+    Ok(event.into())
 }
 
 fn receipt(config: &Config, call: &CallbackRequest<'_>) -> Result<Option<ProviderEvent>, CallError> {
-    let variables = Variables(call.query);
-    let unproved =
-        || CallError::Unproved("k does not prove m and a; callback_secret may have changed since the message was sent".to_owned());
+    let variables = Parameters::parse(call.query.as_bytes());
+    let unproved = || CallError::unproved("k does not prove m and a; callback_secret may have changed since the message was sent");
     let message: MessageId = variables.text("m").parse().map_err(|_| unproved())?;
     let attempt: usize = variables.text("a").parse().map_err(|_| unproved())?;
-    let proof = hex::decode(variables.text("k")).map_err(|_| unproved())?;
-    // Compares in constant time.
-    wire::mac(config, message, attempt).verify_slice(&proof).map_err(|_| unproved())?;
+    let proof = hex::decode(variables.bytes("k")).map_err(|_| unproved())?;
+    wire::proof(config, message, attempt).verify_slice(&proof).map_err(|_| unproved())?;
     let (receipt_type, answer) = (variables.text("type"), variables.text("answer"));
     Ok(map::receipt(&receipt_type, &answer).map(|kind| ProviderEvent::Receipt {
-        target: config.origin.attempt(message, attempt),
+        target: config.endpoint.origin.attempt(message, attempt),
         kind,
         at: at(&variables.text("time"), call.now),
         raw: Some(format!("type {receipt_type}, answer {answer}")),
@@ -44,40 +40,31 @@ fn receipt(config: &Config, call: &CallbackRequest<'_>) -> Result<Option<Provide
 }
 
 fn inbound(config: &Config, call: &CallbackRequest<'_>) -> Result<Option<ProviderEvent>, CallError> {
-    let variables = Variables(call.query);
+    let variables = Parameters::parse(call.query.as_bytes());
     if !bool::from(variables.bytes("key").ct_eq(config.callback_secret.expose().as_bytes())) {
-        return Err(CallError::Unproved(
-            "key is not the connection's callback_secret; see get-url in the gateway's configuration".to_owned(),
-        ));
+        return Err(CallError::unproved("key is not the connection's callback_secret; see get-url in the gateway's configuration"));
     }
-    let header = |name: &str| call.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let value = |name: &str, header_name: &str| match variables.text(name) {
-        text if text.is_empty() => header(header_name).to_owned(),
-        text => text,
-    };
-    let from = value("from", "x-kannel-from");
+    let header = |name: &str| call.header(name).unwrap_or_default();
+    let value = |name: &str| variables.some(name).unwrap_or_else(|| header(&format!("x-kannel-{name}")).to_owned());
+    let from = value("from");
     if from.trim().is_empty() {
-        return Err(CallError::Malformed("from is missing: get-url must name %p, post-url needs send-sender = true".to_owned()));
+        return Err(CallError::malformed("from is missing: get-url must name %p, post-url needs send-sender = true"));
     }
     // 1: binary data.
-    if value("coding", "x-kannel-coding") == "1" {
+    if value("coding") == "1" {
         return Ok(None);
     }
-    let posted = call.method == "POST" && !call.body.is_empty();
-    let (bytes, charset) = if posted {
-        (Cow::Borrowed(call.body), header("content-type").split_once("charset=").map_or("", |(_, charset)| charset).to_owned())
+    let text = if call.method == "POST" && !call.body.is_empty() {
+        decode(call.body, header("content-type").split_once("charset=").map_or("", |(_, charset)| charset))
     } else {
-        (variables.bytes("text"), variables.text("charset"))
+        decode(variables.bytes("text"), &variables.text("charset"))
     };
-    let text = decode(&bytes, &charset);
-    let at = at(&variables.text("time"), call.now);
-    let id = match variables.text("id") {
-        // Without an id, the same text from the same number in the same second is the same message.
-        id if id.is_empty() => hex::encode(Sha256::digest(format!("{from}\n{}\n{text}", variables.text("time")))),
-        id => id,
-    };
-    let to = Some(sms_sender(&value("to", "x-kannel-to"), None)).filter(|to| !to.is_empty());
-    Ok(Some(ProviderEvent::Inbound(Inbound { to, ..Inbound::text(config.origin, id, sms_sender(&from, None), text, at) })))
+    let time = variables.text("time");
+    // Without an id, the same text from the same number in the same second is the same message.
+    let id = variables.some("id").unwrap_or_else(|| hex::encode(Sha256::digest(format!("{from}\n{time}\n{text}"))));
+    let to = Some(sms_sender(&value("to"), None)).filter(|to| !to.is_empty());
+    let inbound = Inbound::text(config.endpoint.origin, id, sms_sender(&from, None), text, at(&time, call.now));
+    Ok(Some(ProviderEvent::Inbound(Inbound { to, ..inbound })))
 }
 
 /// Reads Unix seconds.
@@ -94,25 +81,6 @@ fn decode(bytes: &[u8], charset: &str) -> String {
         label => Encoding::for_label(label.as_bytes()).unwrap_or(UTF_8),
     };
     encoding.decode_without_bom_handling(bytes).0.into_owned()
-}
-
-/// The variables of a query. Values are bytes, because texts are not always UTF-8.
-struct Variables<'a>(&'a str);
-
-impl<'a> Variables<'a> {
-    fn bytes(&self, name: &str) -> Cow<'a, [u8]> {
-        let mut pairs = self.0.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-        let Some((_, value)) = pairs.find(|(key, _)| *key == name) else { return Cow::Borrowed(&[]) };
-        if value.contains('+') {
-            let spaced = value.replace('+', " ");
-            return Cow::Owned(percent_decode(spaced.as_bytes()).collect());
-        }
-        percent_decode(value.as_bytes()).into()
-    }
-
-    fn text(&self, name: &str) -> String {
-        String::from_utf8_lossy(&self.bytes(name)).into_owned()
-    }
 }
 
 #[cfg(test)]
@@ -140,25 +108,17 @@ mod tests {
         }
     }
 
-    #[test]
-    fn variables_are_bytes() {
-        let variables = Variables("a=1+2%2B3&text=%04%1F&key&a=9&b=%zz");
-        assert_eq!(variables.text("a"), "1 2+3");
-        assert_eq!(variables.bytes("text").as_ref(), b"\x04\x1f");
-        assert_eq!((variables.text("key"), variables.text("none"), variables.text("b")), (String::new(), String::new(), "%zz".to_owned()));
-    }
-
     proptest! {
         #[test]
         fn any_query_and_text_can_be_read(query in "\\PC*", bytes in proptest::collection::vec(any::<u8>(), 0..64), charset in "(UTF-8|UTF-16BE|ISO-8859-1|x)?") {
-            Variables(&query).text("text");
+            Parameters::parse(query.as_bytes()).text("text");
             decode(&bytes, &charset);
         }
 
         #[test]
         fn what_is_encoded_is_read(text in "\\PC*") {
             let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("text", &text).finish();
-            prop_assert_eq!(Variables(&query).text("text"), text.clone());
+            prop_assert_eq!(Parameters::parse(query.as_bytes()).some("text").unwrap_or_default(), text.clone());
             let units: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
             prop_assert_eq!(decode(&units, "UTF-16BE"), text);
         }

@@ -1,9 +1,9 @@
 //! Settings of a Kannel account.
 
-use std::time::Duration;
-
-use nuncio_channel::{Account, Field, FieldKind, Origin, Services, Settings};
+use nuncio_channel::{Account, Field, FieldKind, Services, Settings};
+use nuncio_channel_http::{Endpoint, timeout_seconds, window};
 use nuncio_domain::{FieldError, Redacted};
+use nuncio_net::Network;
 
 /// Shortest callback secret that cannot be guessed, in characters.
 const SECRET: usize = 16;
@@ -31,8 +31,8 @@ pub(crate) static FIELDS: &[Field] = &[
         "how numbers are written: plus (+34600111222, the default) or digits (34600111222)",
     ),
     Field::optional("receipts", FieldKind::OneOf(&["all", "final", "none"]), "receipts to request; default all"),
-    Field::optional("window", FieldKind::Integer(1, 500), "most messages in flight at once; default 20"),
-    Field::optional("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for a response; default 30"),
+    window("most messages in flight at once; default 20"),
+    timeout_seconds(),
     Field::secret("password", "password of the gateway's group sendsms-user"),
     Field::secret(
         "callback_secret",
@@ -43,14 +43,13 @@ pub(crate) static FIELDS: &[Field] = &[
 /// Checked settings.
 #[derive(Debug)]
 pub(crate) struct Config {
-    pub(crate) origin: Origin,
+    pub(crate) endpoint: Endpoint,
     pub(crate) url: String,
     /// Whether messages are sent with POST.
     pub(crate) post: bool,
     pub(crate) username: String,
     pub(crate) password: Redacted<String>,
     pub(crate) callback_secret: Redacted<String>,
-    pub(crate) callback_url: String,
     /// The gateway's connection to use.
     pub(crate) smsc: Option<String>,
     pub(crate) account: Option<String>,
@@ -60,15 +59,11 @@ pub(crate) struct Config {
     pub(crate) plus: bool,
     /// Receipts to request, as the gateway's mask; 0 for none.
     pub(crate) dlr_mask: u8,
-    pub(crate) window: usize,
-    pub(crate) timeout: Duration,
-    /// Whether the gateway can be in the operator's own network.
-    pub(crate) trusted: bool,
 }
 
 impl Config {
     /// Reads the settings of `account`, or returns all their errors.
-    pub(crate) fn read(account: &Account, services: &Services) -> Result<Self, Vec<FieldError>> {
+    pub(crate) fn read(net: &Network, account: &Account, services: &Services) -> Result<Self, Vec<FieldError>> {
         let mut settings = Settings::new(FIELDS, account);
         if (1..SECRET).contains(&settings.secret("callback_secret").expose().len()) {
             settings.error("callback_secret", format!("is too short; must be at least {SECRET} characters"));
@@ -80,13 +75,12 @@ impl Config {
             }
         }
         let config = Self {
-            origin: Origin::of(account),
+            endpoint: Endpoint::read(&settings, net, crate::KIND, account, services, 20),
             url: settings.base_url("url", URL),
             post: settings.text("method") == Some("post"),
             username: settings.string("username").unwrap_or_default(),
             password: settings.secret("password"),
             callback_secret: settings.secret("callback_secret"),
-            callback_url: services.callback_url(crate::KIND, account.id),
             smsc: settings.string("smsc"),
             account: settings.string("account"),
             from: settings.string("from"),
@@ -96,9 +90,6 @@ impl Config {
                 Some("final") => 1 | 2 | 16,
                 _ => 31,
             },
-            window: settings.number("window", 20),
-            timeout: settings.seconds("timeout_seconds", 30),
-            trusted: account.trusted,
         };
         settings.finish().map(|()| config)
     }

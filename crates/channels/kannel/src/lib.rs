@@ -14,7 +14,7 @@ use nuncio_channel::{
 };
 use nuncio_channel_http::{HttpFactory, Refusal, RequestError};
 use nuncio_domain::{Channel, FieldError};
-use nuncio_net::{Client, FetchLimits, Network};
+use nuncio_net::Network;
 
 use crate::config::Config;
 use crate::wire::HttpRequest;
@@ -34,15 +34,14 @@ pub fn factory(net: Network) -> HttpFactory {
 }
 
 fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-    let config = Config::read(account, services)?;
+    let config = Config::read(net, account, services)?;
     let receipts = if config.dlr_mask == 0 { Receipts::Never } else { Receipts::ByAttempt };
-    let capabilities = Capabilities { message_types: sms::MESSAGE_TYPES, receipts, window: config.window };
-    Ok(Arc::new(Kannel { client: net.client(config.trusted).clone(), capabilities, config }))
+    let capabilities = Capabilities { message_types: sms::MESSAGE_TYPES, receipts, window: config.endpoint.window };
+    Ok(Arc::new(Kannel { capabilities, config }))
 }
 
 #[derive(Debug)]
 struct Kannel {
-    client: Client,
     capabilities: Capabilities,
     config: Config,
 }
@@ -69,7 +68,7 @@ impl Adapter for Kannel {
         match self.call(wire::login(&self.config)).await {
             Err(RequestError::Refused(Refusal { status: 400 | 422, .. })) => Ok(format!(
                 "the gateway accepts the login of {}; callbacks are expected at {}",
-                self.config.username, self.config.callback_url
+                self.config.username, self.config.endpoint.callback_url
             )),
             Ok(()) => Err("the gateway accepted a message without a recipient. What to do: check url; it must end in sendsms".to_owned()),
             Err(error) => Err(map::advice(&error)),
@@ -82,9 +81,8 @@ impl Adapter for Kannel {
 }
 
 impl Kannel {
-    async fn call(&self, request: HttpRequest) -> Result<(), RequestError> {
-        let limits = FetchLimits { max_bytes: RESPONSE_BYTES, timeout: self.config.timeout };
-        let response = self.client.request(request.method, &request.url, request.headers, request.body, limits).await?;
+    async fn call(&self, HttpRequest { method, url, headers, body }: HttpRequest) -> Result<(), RequestError> {
+        let response = self.config.endpoint.call(method, &url, headers, body, RESPONSE_BYTES).await?;
         map::read(&response, self.config.password.expose())
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hmac::{Hmac, Mac as _};
 use nuncio_channel::SendRequest;
+use nuncio_channel_http::mac;
 use nuncio_domain::MessageId;
 use nuncio_domain::sms::{self, Encoding};
 use nuncio_net::Method;
@@ -22,20 +23,6 @@ pub(crate) struct HttpRequest {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
-
-/// Each variable, with the header that replaces it in a POST.
-const HEADERS: &[(&str, &str)] = &[
-    ("username", "x-kannel-username"),
-    ("password", "x-kannel-password"),
-    ("from", "x-kannel-from"),
-    ("to", "x-kannel-to"),
-    ("coding", "x-kannel-coding"),
-    ("validity", "x-kannel-validity"),
-    ("smsc", "x-kannel-smsc"),
-    ("account", "x-kannel-account"),
-    ("dlr-mask", "x-kannel-dlr-mask"),
-    ("dlr-url", "x-kannel-dlr-url"),
-];
 
 /// A request with credentials only.
 pub(crate) fn login(config: &Config) -> HttpRequest {
@@ -78,16 +65,14 @@ fn minutes(left: Duration) -> u64 {
 
 /// The URL for receipts of an attempt. The gateway fills in the escapes that begin with `%`.
 fn dlr_url(config: &Config, message: MessageId, attempt: usize) -> String {
-    let proof = hex::encode(mac(config, message, attempt).finalize().into_bytes());
-    format!("{}/dlr?m={message}&a={attempt}&k={proof}&type=%d&answer=%A&time=%T", config.callback_url)
+    let proof = hex::encode(proof(config, message, attempt).finalize().into_bytes());
+    format!("{}/dlr?m={message}&a={attempt}&k={proof}&type=%d&answer=%A&time=%T", config.endpoint.callback_url)
 }
 
 /// Proves that a receipt URL was made by this server for this attempt.
-pub(crate) fn mac(config: &Config, message: MessageId, attempt: usize) -> Hmac<Sha256> {
-    let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(config.callback_secret.expose().as_bytes())
-        .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
-    mac.update(format!("dlr {} {message} {attempt}", config.origin.connection).as_bytes());
-    mac
+pub(crate) fn proof(config: &Config, message: MessageId, attempt: usize) -> Hmac<Sha256> {
+    let proved = format!("dlr {} {message} {attempt}", config.endpoint.origin.connection);
+    mac(config.callback_secret.expose(), proved.as_bytes())
 }
 
 fn request(config: &Config, variables: &[(&'static str, String)], text: &str) -> HttpRequest {
@@ -104,15 +89,14 @@ fn request(config: &Config, variables: &[(&'static str, String)], text: &str) ->
     HttpRequest { method: Method::GET, url, headers: HeaderMap::new(), body: Vec::new() }
 }
 
+/// In a POST, each variable is a header.
 fn headers(variables: &[(&'static str, String)]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=UTF-8"));
-    for (variable, name) in HEADERS {
-        let value =
-            variables.iter().find(|(known, _)| known == variable).and_then(|(_, value)| HeaderValue::from_bytes(value.as_bytes()).ok());
-        if let Some(mut value) = value {
+    let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=UTF-8"))]);
+    for (variable, value) in variables {
+        let name = HeaderName::try_from(format!("x-kannel-{variable}"));
+        if let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_bytes(value.as_bytes())) {
             value.set_sensitive(matches!(*variable, "password" | "dlr-url"));
-            headers.insert(HeaderName::from_static(name), value);
+            headers.insert(name, value);
         }
     }
     headers

@@ -1,8 +1,6 @@
 //! Settings that all channels share.
 
-use std::time::Duration;
-
-use nuncio_channel::{Account, Field, FieldKind, Settings};
+use nuncio_channel::{Field, FieldKind, Settings};
 use nuncio_domain::Redacted;
 
 /// Default version of the Graph API.
@@ -13,16 +11,6 @@ pub const fn api_version() -> Field {
     Field::optional("api_version", FieldKind::Text, "version of the Graph API; default v23.0")
 }
 
-/// Setting `timeout_seconds`, 1 to 300.
-pub const fn timeout_seconds() -> Field {
-    Field::optional("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for a response; default 30")
-}
-
-/// Setting `window`, 1 to 500.
-pub const fn window(help: &'static str) -> Field {
-    Field::optional("window", FieldKind::Integer(1, 500), help)
-}
-
 pub const fn app_secret() -> Field {
     Field::secret("app_secret", "the app's secret, from App settings > Basic: verifies that a callback comes from Meta")
 }
@@ -30,31 +18,6 @@ pub const fn app_secret() -> Field {
 /// Secret `verify_token`.
 pub const fn verify_token() -> Field {
     Field::secret("verify_token", "a word of your choice that you give to Meta together with the callback URL")
-}
-
-/// How the Graph API is reached.
-#[derive(Clone, Debug)]
-pub struct Access {
-    /// Base and version, with no slash at the end.
-    pub root: String,
-    pub token: Redacted<String>,
-    /// Longest wait for a response.
-    pub timeout: Duration,
-    /// Whether the API may be in the operator's own network.
-    pub trusted: bool,
-}
-
-impl Access {
-    /// Reads `base_url`, `api_version`, `timeout_seconds` and `access_token` of `account`. Errors are added to `settings`.
-    pub fn read(settings: &mut Settings<'_>, account: &Account, default_base: &str) -> Self {
-        let root = root(settings, default_base);
-        let token = settings.secret("access_token");
-        if token.expose().bytes().any(|b| !b.is_ascii_graphic()) {
-            settings.error("access_token", "must be visible ASCII without spaces; copy it again");
-        }
-        let timeout = settings.seconds("timeout_seconds", 30);
-        Self { root, token, timeout, trusted: account.trusted }
-    }
 }
 
 /// Secrets that verify callbacks.
@@ -82,7 +45,8 @@ pub fn digits(settings: &mut Settings<'_>, name: &str) -> Option<String> {
     Some(id.to_owned())
 }
 
-fn root(settings: &mut Settings<'_>, default: &str) -> String {
+/// The URL of the API with its version, without a slash at its end. Errors are added to `settings`.
+pub(crate) fn root(settings: &mut Settings<'_>, default: &str) -> String {
     let base = settings.base_url("base_url", default);
     let version = settings.text("api_version").unwrap_or(VERSION);
     let numbers = version.strip_prefix('v').unwrap_or_default();

@@ -4,9 +4,9 @@
 
 use hmac::{Hmac, Mac as _};
 use nuncio_channel::{CallError, CallbackReply, CallbackRequest, ParsedCallback};
+use nuncio_channel_http::{Parameters, mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
-use url::form_urlencoded;
 
 use crate::Secrets;
 
@@ -18,34 +18,31 @@ pub fn proved(secrets: &Secrets, call: &CallbackRequest<'_>) -> Result<Option<Pa
     match call.method {
         "GET" => subscription(secrets, call.query).map(Some),
         "POST" => prove(secrets, call).map(|()| None),
-        method => Err(CallError::Malformed(format!("Meta calls with GET and POST, not with {method}"))),
+        method => Err(CallError::malformed(format!("Meta calls with GET and POST, not with {method}"))),
     }
 }
 
 fn subscription(secrets: &Secrets, query: &str) -> Result<ParsedCallback, CallError> {
-    let parameter = |name: &str| form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
-    let word = parameter("hub.verify_token").unwrap_or_default();
-    if !bool::from(word.as_bytes().ct_eq(secrets.verify_token.expose().as_bytes())) {
-        return Err(CallError::Unproved("hub.verify_token is not the connection's verify_token".to_owned()));
+    let parameters = Parameters::parse(query.as_bytes());
+    if !bool::from(parameters.bytes("hub.verify_token").ct_eq(secrets.verify_token.expose().as_bytes())) {
+        return Err(CallError::unproved("hub.verify_token is not the connection's verify_token"));
     }
-    match (parameter("hub.mode").as_deref(), parameter("hub.challenge")) {
-        (Some("subscribe"), Some(body)) => {
+    match (&*parameters.text("hub.mode"), parameters.get("hub.challenge")) {
+        ("subscribe", Some(challenge)) => {
+            let body = String::from_utf8_lossy(challenge).into_owned();
             Ok(ParsedCallback { events: Vec::new(), reply: CallbackReply { content_type: "text/plain", body } })
         }
-        _ => Err(CallError::Malformed("this is not a subscription: hub.mode or hub.challenge is missing".to_owned())),
+        _ => Err(CallError::malformed("this is not a subscription: hub.mode or hub.challenge is missing")),
     }
 }
 
 /// The signature covers the bytes as received: Meta escapes what it signs in its own way.
 fn prove(secrets: &Secrets, call: &CallbackRequest<'_>) -> Result<(), CallError> {
-    let unproved = |what: &str| CallError::Unproved(what.to_owned());
-    let header = call.headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
-    let header = header.ok_or_else(|| unproved("the header X-Hub-Signature-256 is missing"))?;
+    let unproved = |why: &str| CallError::unproved(why);
+    let header = call.header(SIGNATURE).ok_or_else(|| unproved("the header X-Hub-Signature-256 is missing"))?;
     let given = header.strip_prefix("sha256=").and_then(|digits| hex::decode(digits).ok());
     let given = given.ok_or_else(|| unproved("X-Hub-Signature-256 is not sha256= and hexadecimal digits"))?;
-    let mut mac = Hmac::<Sha256>::new_from_slice(secrets.app_secret.expose().as_bytes()).map_err(|_| unproved("there is no app_secret"))?;
-    mac.update(call.body);
-    // Compares in constant time.
-    mac.verify_slice(&given)
+    mac::<Hmac<Sha256>>(secrets.app_secret.expose(), call.body)
+        .verify_slice(&given)
         .map_err(|_| unproved("X-Hub-Signature-256 does not match the body; check that app_secret belongs to the calling app"))
 }

@@ -2,16 +2,17 @@
 //!
 //! Source: <https://developers.facebook.com/docs/graph-api/guides/error-handling>
 
-use std::fmt;
 use std::time::Duration;
 
-use nuncio_channel_http::{Refusal, bearer, plain};
+use nuncio_channel::{Account, Services, Settings};
+use nuncio_channel_http::{Endpoint, Refusal, bearer, plain};
+use nuncio_domain::Redacted;
 use nuncio_net::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
-use nuncio_net::{Client, FetchLimits, Method, Network, Response, Url};
+use nuncio_net::{Method, Network, Response, Url};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Access;
+use crate::access::root;
 
 /// Longest response that is read, in bytes; for media the caller sets the limit.
 const RESPONSE_BYTES: u64 = 1 << 20;
@@ -81,22 +82,31 @@ pub enum Body {
     Bytes(String, Vec<u8>),
 }
 
-/// The Graph API with the credentials of one account. `Debug` does not show the token.
+/// The Graph API with the credentials of one account.
+#[derive(Clone, Debug)]
 pub struct Graph {
-    client: Client,
-    access: Access,
-}
-
-impl fmt::Debug for Graph {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.access.fmt(f)
-    }
+    /// Base and version, with no slash at the end.
+    root: String,
+    token: Redacted<String>,
+    /// The account.
+    pub endpoint: Endpoint,
 }
 
 impl Graph {
-    /// The API for this account.
-    pub fn new(net: &Network, access: Access) -> Self {
-        Self { client: net.client(access.trusted).clone(), access }
+    /// Reads `base_url`, `api_version`, `access_token`, `timeout_seconds` and `window` of `account`. Errors are added to `settings`.
+    pub fn read(
+        settings: &mut Settings<'_>,
+        (net, account, services): (&Network, &Account, &Services),
+        kind: &str,
+        default_base: &str,
+        window: usize,
+    ) -> Self {
+        let token = settings.secret("access_token");
+        if token.expose().bytes().any(|b| !b.is_ascii_graphic()) {
+            settings.error("access_token", "must be visible ASCII without spaces; copy it again");
+        }
+        let root = root(settings, default_base);
+        Self { root, token, endpoint: Endpoint::read(settings, net, kind, account, services, window) }
     }
 
     /// Gets `path`, which begins without a slash and may have a query.
@@ -111,14 +121,14 @@ impl Graph {
 
     /// Makes one request and reads the JSON of the response.
     pub async fn call(&self, method: Method, path: &str, headers: HeaderMap, body: Body) -> Result<Value, RequestError> {
-        let url = format!("{}/{path}", self.access.root);
+        let url = format!("{}/{path}", self.root);
         let answer = self.send(method, &url, headers, body, RESPONSE_BYTES).await?;
-        self.read(&answer)
+        self.parse(&answer)
     }
 
     /// Gets the file at a URL that the API returned. At most `most` bytes are read.
     pub async fn download(&self, url: &str, most: u64) -> Result<Response, RequestError> {
-        if !may_carry_token(url, &self.access.root) {
+        if !may_carry_token(url, &self.root) {
             return Err(RequestError::Unreachable("the URL of the media is not https".to_owned()));
         }
         let answer = self.send(Method::GET, url, HeaderMap::new(), Body::Empty, most).await?;
@@ -127,7 +137,7 @@ impl Graph {
 
     async fn send(&self, method: Method, url: &str, mut headers: HeaderMap, body: Body, most: u64) -> Result<Response, RequestError> {
         let unsendable = || RequestError::Unreachable("the access token contains characters that a header cannot carry".to_owned());
-        headers.insert(AUTHORIZATION, bearer(self.access.token.expose()).ok_or_else(unsendable)?);
+        headers.insert(AUTHORIZATION, bearer(self.token.expose()).ok_or_else(unsendable)?);
         let (content_type, bytes) = match body {
             Body::Empty => (None, Vec::new()),
             Body::Json(value) => (Some("application/json".to_owned()), value.to_string().into_bytes()),
@@ -136,11 +146,10 @@ impl Graph {
         if let Some(content_type) = content_type.and_then(|text| HeaderValue::from_str(&text).ok()) {
             headers.insert(CONTENT_TYPE, content_type);
         }
-        let limits = FetchLimits { max_bytes: most, timeout: self.access.timeout };
-        Ok(self.client.request(method, url, headers, bytes, limits).await?)
+        Ok(self.endpoint.call(method, url, headers, bytes, most).await?)
     }
 
-    fn read(&self, answer: &Response) -> Result<Value, RequestError> {
+    fn parse(&self, answer: &Response) -> Result<Value, RequestError> {
         let value: Option<Value> = serde_json::from_slice(&answer.body).ok().filter(Value::is_object);
         match value {
             // An error can come with any status.
@@ -156,7 +165,7 @@ impl Graph {
         }
         let (status, retry_after) = (response.status.as_u16(), retry_after(&response.headers));
         match serde_json::from_slice::<Wrapped>(&response.body) {
-            Ok(Wrapped { error }) => RequestError::Refused(error.refusal(status, retry_after, self.access.token.expose())),
+            Ok(Wrapped { error }) => RequestError::Refused(error.refusal(status, retry_after, self.token.expose())),
             Err(_) => RequestError::Unreadable { status, retry_after },
         }
     }

@@ -12,7 +12,7 @@ mod map;
 #[cfg(feature = "scripted")]
 pub mod scripted;
 
-pub use access::{Access, Secrets, api_version, app_secret, digits, timeout_seconds, verify_token, window};
+pub use access::{Secrets, api_version, app_secret, digits, verify_token};
 pub use callback::proved;
 pub use graph::{Body, ErrorData, Graph, GraphError, RequestError};
-pub use map::{Classify, failed, failure, repeatable, verdict};
+pub use map::{Classify, advice, failed, failure, repeatable, verdict};

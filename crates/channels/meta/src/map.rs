@@ -60,6 +60,11 @@ pub fn failed(error: Box<GraphError>, own: Classify) -> Failure {
     Failure { code, provider_code: Some(provider_code), message: text }
 }
 
+/// A failed check, with advice for the operator; `refused` gives that on an error code.
+pub fn advice(error: &RequestError, refused: fn(i64) -> &'static str) -> String {
+    error.explain("check base_url, api_version and this machine's network access", |refusal| refused(refusal.details.code))
+}
+
 /// Why a request that is not a message failed.
 pub fn failure(error: &RequestError, own: Classify) -> Failure {
     match repeatable(error, own) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hmac::{Hmac, Mac as _};
 use nuncio_channel::{Account, Field, FieldKind, Settings};
+use nuncio_channel_http::mac;
 use nuncio_domain::{FieldError, Redacted};
 use nuncio_net::Url;
 use sha2::Sha256;
@@ -84,9 +85,7 @@ fn bot(token: &str) -> Option<i64> {
 
 /// 64 hexadecimal digits, which `setWebhook` allows.
 fn webhook_secret(token: &str, connection: &str) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(token.as_bytes()).expect("HMAC takes keys of any length");
-    mac.update(b"nuncio webhook ");
-    mac.update(connection.as_bytes());
+    let mac: Hmac<Sha256> = mac(token, format!("nuncio webhook {connection}").as_bytes());
     hex::encode(mac.finalize().into_bytes())
 }
 

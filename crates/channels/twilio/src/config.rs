@@ -1,9 +1,9 @@
 //! Settings of a Twilio account.
 
-use std::time::Duration;
-
-use nuncio_channel::{Account, Field, FieldKind, Origin, Services, Settings};
+use nuncio_channel::{Account, Field, FieldKind, Services, Settings};
+use nuncio_channel_http::{Endpoint, timeout_seconds, window};
 use nuncio_domain::{Channel, FieldError, Redacted};
+use nuncio_net::Network;
 
 const BASE_URL: &str = "https://api.twilio.com";
 
@@ -25,20 +25,19 @@ pub(crate) static FIELDS: &[Field] = &[
     Field::optional("voice", FieldKind::Text, "voice of calls, such as Polly.Lucia; default the provider's for the language"),
     Field::optional("repeat", FieldKind::Integer(1, 10), "how many times a call says the message; default 1"),
     Field::optional("ring_seconds", FieldKind::Integer(5, 600), "how long a call rings before it counts as not answered; default 60"),
-    Field::optional("window", FieldKind::Integer(1, 500), "most messages or calls submitted at once; default 20"),
-    Field::optional("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for a response; default 30"),
+    window("most messages or calls submitted at once; default 20"),
+    timeout_seconds(),
     Field::secret("auth_token", "the account's Auth Token; also verifies that a callback comes from Twilio"),
 ];
 
 /// Checked settings.
 #[derive(Debug)]
 pub(crate) struct Config {
-    pub(crate) origin: Origin,
+    pub(crate) endpoint: Endpoint,
     pub(crate) account_sid: String,
     pub(crate) auth_token: Redacted<String>,
     /// Without a slash at its end.
     pub(crate) base_url: String,
-    pub(crate) callback_url: String,
     /// Sender of all messages.
     pub(crate) from: Option<String>,
     pub(crate) messaging_service_sid: Option<String>,
@@ -46,37 +45,29 @@ pub(crate) struct Config {
     pub(crate) voice: Option<String>,
     pub(crate) repeat: usize,
     pub(crate) ring_seconds: u32,
-    pub(crate) window: usize,
-    pub(crate) timeout: Duration,
-    /// Whether the API can be in the operator's own network.
-    pub(crate) trusted: bool,
 }
 
 impl Config {
     /// Reads the settings of `account`, or returns all their errors.
-    pub(crate) fn read(account: &Account, services: &Services) -> Result<Self, Vec<FieldError>> {
+    pub(crate) fn read(net: &Network, account: &Account, services: &Services) -> Result<Self, Vec<FieldError>> {
         let mut settings = Settings::new(FIELDS, account);
         let config = Self {
-            origin: Origin::of(account),
+            endpoint: Endpoint::read(&settings, net, crate::KIND, account, services, 20),
             account_sid: sid(&mut settings, "account_sid").unwrap_or_default(),
             auth_token: settings.secret("auth_token"),
             base_url: settings.base_url("base_url", BASE_URL),
-            callback_url: services.callback_url(crate::KIND, account.id),
             from: settings.string("from"),
             messaging_service_sid: sid(&mut settings, "messaging_service_sid"),
             mms: settings.flag("mms").unwrap_or(false),
             voice: settings.string("voice"),
             repeat: settings.number("repeat", 1),
             ring_seconds: settings.number("ring_seconds", 60),
-            window: settings.number("window", 20),
-            timeout: settings.seconds("timeout_seconds", 30),
-            trusted: account.trusted,
         };
         settings.finish().map(|()| config)
     }
 
     pub(crate) fn is_voice(&self) -> bool {
-        self.origin.channel == Channel::Voice
+        self.endpoint.origin.channel == Channel::Voice
     }
 
     /// The URL of one of the account's resources, such as `/Messages`; `""` is the account itself.

@@ -18,7 +18,7 @@ use nuncio_channel_http::{HttpFactory, attachment, basic, fetch, unavailable};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, FieldError, MessageType};
 use nuncio_net::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use nuncio_net::{Client, FetchLimits, Method, Network, Response, Url};
+use nuncio_net::{FetchLimits, Method, Network, Response, Url};
 use serde_json::Value;
 
 use crate::config::Config;
@@ -49,12 +49,10 @@ pub fn factory(net: Network) -> HttpFactory {
 }
 
 fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-    let config = Config::read(account, services)?;
+    let config = Config::read(net, account, services)?;
     let message_types = if config.is_voice() { SPOKEN } else { sms::MESSAGE_TYPES };
     Ok(Arc::new(Twilio {
-        client: net.client(config.trusted).clone(),
-        guarded: net.client(false).clone(),
-        capabilities: Capabilities { message_types, receipts: Receipts::ByAttempt, window: config.window },
+        capabilities: Capabilities { message_types, receipts: Receipts::ByAttempt, window: config.endpoint.window },
         events: Arc::clone(&services.events),
         config,
     }))
@@ -62,10 +60,6 @@ fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn
 
 #[derive(Debug)]
 struct Twilio {
-    /// To the API.
-    client: Client,
-    /// To URLs that messages and redirects name: a trusted account vouches for its API, not for these.
-    guarded: Client,
     capabilities: Capabilities,
     events: Arc<dyn EventSink>,
     config: Config,
@@ -84,7 +78,7 @@ impl Adapter for Twilio {
         };
         let verdict = map::sent(self.call(Method::POST, &self.config.url(resource), form).await);
         if let Verdict::Rejected { failure: Failure { code: FailureCode::RecipientSuppressed, .. } } = &verdict {
-            self.events.push(self.config.origin.opted_out(request.message.to.clone()), Duration::ZERO);
+            self.events.push(self.config.endpoint.origin.opted_out(request.message.to.clone()), Duration::ZERO);
         }
         verdict
     }
@@ -96,7 +90,7 @@ impl Adapter for Twilio {
         if matches!(status.as_str(), "suspended" | "closed") {
             return Err(format!("the account is {status}. What to do: reactivate it in the provider's console"));
         }
-        Ok(format!("the account is {} ({status}); callbacks are expected at {}", text("friendly_name"), self.config.callback_url))
+        Ok(format!("the account is {} ({status}); callbacks are expected at {}", text("friendly_name"), self.config.endpoint.callback_url))
     }
 
     fn callback(&self, request: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
@@ -104,14 +98,13 @@ impl Adapter for Twilio {
     }
 
     async fn fetch_media(&self, reference: &str, most: usize) -> Result<ResolvedAttachment, Failure> {
-        let limits = FetchLimits { max_bytes: most as u64, timeout: self.config.timeout };
-        let response = self.request(Method::GET, reference, String::new(), limits).await.map_err(unavailable)?;
+        let response = self.request(Method::GET, reference, String::new(), most as u64).await.map_err(unavailable)?;
         let header = |name| response.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         if response.status.is_redirection() {
             // The file is stored elsewhere, and needs no credentials there.
             let target = header(LOCATION).and_then(|target| Url::parse(reference).ok()?.join(target).ok());
             let target = target.ok_or_else(|| unavailable("the provider does not say where the file is"))?;
-            let file = fetch(&self.guarded, target.as_str(), most, self.config.timeout).await?;
+            let file = fetch(&self.config.endpoint.guarded, target.as_str(), most, self.config.endpoint.timeout).await?;
             return Ok(attachment(reference, Some(file.content_type), file.bytes));
         }
         if !response.status.is_success() {
@@ -126,22 +119,23 @@ impl Adapter for Twilio {
 
 impl Twilio {
     async fn call(&self, method: Method, url: &str, form: String) -> Result<Value, RequestError> {
-        let limits = FetchLimits { max_bytes: RESPONSE_BYTES, timeout: self.config.timeout };
-        let response = self.request(method, url, form, limits).await?;
+        let response = self.request(method, url, form, RESPONSE_BYTES).await?;
         map::read(&response, self.config.auth_token.expose())
     }
 
     /// Only the API gets the token and the unguarded client, whatever URL a message names.
-    async fn request(&self, method: Method, url: &str, form: String, limits: FetchLimits) -> Result<Response, RequestError> {
+    async fn request(&self, method: Method, url: &str, form: String, most: u64) -> Result<Response, RequestError> {
         let mut headers = HeaderMap::new();
-        let mut client = &self.guarded;
+        let endpoint = &self.config.endpoint;
+        let mut client = &endpoint.guarded;
         if url.strip_prefix(&self.config.base_url).is_some_and(|rest| rest.starts_with('/')) {
             headers.insert(AUTHORIZATION, basic(&self.config.account_sid, self.config.auth_token.expose()));
-            client = &self.client;
+            client = &endpoint.client;
         }
         if !form.is_empty() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
         }
+        let limits = FetchLimits { max_bytes: most, timeout: endpoint.timeout };
         Ok(client.request(method, url, headers, form.into_bytes(), limits).await?)
     }
 }

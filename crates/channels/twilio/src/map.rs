@@ -103,14 +103,12 @@ pub(crate) fn sent(response: Result<Value, RequestError>) -> Verdict {
 
 /// A failed check, with advice for the operator.
 pub(crate) fn advice(error: &RequestError) -> String {
-    let refused = |refusal| classify(refusal).unwrap_or_else(|| Disposition::of_status(refusal.status));
-    error.with_advice(match error {
-        RequestError::Refused(refusal) if refused(refusal) == Disposition::BAD_CREDENTIALS => {
+    let disposition = |refusal: &Refusal<u32>| classify(refusal).unwrap_or_else(|| Disposition::of_status(refusal.status));
+    error.explain("check base_url, account_sid and this machine's network access", |refusal| match disposition(refusal) {
+        Disposition::BAD_CREDENTIALS => {
             "check account_sid and auth_token against the first page of the provider's console, and that the account is active"
         }
-        RequestError::Unreachable(_) | RequestError::Unreadable { .. } => "check base_url, account_sid and this machine's network access",
-        RequestError::NoResponse(_) => "try again; if it keeps failing, check this machine's network access",
-        RequestError::Refused(_) => "look the code up at https://www.twilio.com/docs/api/errors",
+        _ => "look the code up at https://www.twilio.com/docs/api/errors",
     })
 }
 

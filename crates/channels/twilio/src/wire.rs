@@ -21,7 +21,7 @@ pub(crate) fn form(config: &Config, request: &SendRequest<'_>) -> Result<(&'stat
     let message = request.message;
     let mut form = Serializer::new(String::new());
     form.append_pair("To", &message.to);
-    form.append_pair("StatusCallback", &format!("{}/status?m={}&a={}", config.callback_url, message.id, request.attempt));
+    form.append_pair("StatusCallback", &format!("{}/status?m={}&a={}", config.endpoint.callback_url, message.id, request.attempt));
     if config.is_voice() {
         form.append_pair("From", config.from.as_ref().unwrap_or(&message.from));
         form.append_pair("Twiml", &twiml(config, message)?);

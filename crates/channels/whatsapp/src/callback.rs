@@ -2,7 +2,7 @@
 //!
 //! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/payload-examples>
 
-use nuncio_channel::{CallError, CallbackReply, CallbackRequest, Inbound, ParsedCallback, ProviderEvent};
+use nuncio_channel::{CallError, CallbackRequest, Inbound, ParsedCallback, ProviderEvent};
 use nuncio_channel_meta::{GraphError, proved};
 use nuncio_domain::Timestamp;
 use nuncio_domain::lifecycle::ReceiptKind;
@@ -10,13 +10,13 @@ use nuncio_domain::message::{Failure, FailureCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::config::Config;
+use crate::config::Cloud;
 use crate::{inbound, map, wire};
 
-pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
-    match proved(&config.secrets, call)? {
+pub(crate) fn read(cloud: &Cloud, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
+    match proved(&cloud.secrets, call)? {
         Some(verification) => Ok(verification),
-        None => Ok(ParsedCallback { events: events(config, call)?, reply: CallbackReply::default() }),
+        None => Ok(events(cloud, call)?.into()),
     }
 }
 
@@ -59,21 +59,21 @@ struct Metadata {
     display_phone_number: String,
 }
 
-fn events(config: &Config, call: &CallbackRequest<'_>) -> Result<Vec<ProviderEvent>, CallError> {
+fn events(cloud: &Cloud, call: &CallbackRequest<'_>) -> Result<Vec<ProviderEvent>, CallError> {
     let envelope: Envelope<'_> =
-        serde_json::from_slice(call.body).map_err(|error| CallError::Malformed(format!("the body cannot be read: {error}")))?;
+        serde_json::from_slice(call.body).map_err(|error| CallError::malformed(format!("the body cannot be read: {error}")))?;
     let changes = envelope.entry.into_iter().flat_map(|entry| entry.changes);
     let values = changes.filter(|change| change.field == "messages").filter_map(|change| serde_json::from_str(change.value.get()).ok());
     // All numbers of an app can share one callback URL.
-    let ours = values.filter(|value: &Messages<'_>| value.metadata.phone_number_id == config.phone_number_id);
-    Ok(ours.flat_map(|value| events_of(config, call.now, &value)).collect())
+    let ours = values.filter(|value: &Messages<'_>| value.metadata.phone_number_id == cloud.phone_number_id);
+    Ok(ours.flat_map(|value| events_of(cloud, call.now, &value)).collect())
 }
 
-fn events_of(config: &Config, now: Timestamp, value: &Messages<'_>) -> Vec<ProviderEvent> {
+fn events_of(cloud: &Cloud, now: Timestamp, value: &Messages<'_>) -> Vec<ProviderEvent> {
     let people: Vec<inbound::Person> = value.contacts.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
     let to = written_to(&value.metadata.display_phone_number);
-    let receipts = value.statuses.iter().filter_map(|raw| receipt(config, now, raw));
-    let messages = value.messages.iter().filter_map(|raw| inbound::read(config, now, raw.get(), &people));
+    let receipts = value.statuses.iter().filter_map(|raw| receipt(cloud, now, raw));
+    let messages = value.messages.iter().filter_map(|raw| inbound::read(cloud, now, raw.get(), &people));
     let messages = messages.map(|inbound| Inbound { to: to.clone(), ..inbound });
     receipts.chain(messages.map(ProviderEvent::Inbound)).collect()
 }
@@ -96,7 +96,7 @@ struct Status {
     errors: Vec<GraphError>,
 }
 
-fn receipt(config: &Config, now: Timestamp, raw: &RawValue) -> Option<ProviderEvent> {
+fn receipt(cloud: &Cloud, now: Timestamp, raw: &RawValue) -> Option<ProviderEvent> {
     let status: Status = serde_json::from_str(raw.get()).ok()?;
     let kind = match status.status.as_str() {
         "sent" => ReceiptKind::Sent,
@@ -110,8 +110,8 @@ fn receipt(config: &Config, now: Timestamp, raw: &RawValue) -> Option<ProviderEv
         _ => return None,
     };
     let target = match wire::read_callback_data(&status.biz_opaque_callback_data) {
-        Some((message, attempt)) => config.origin.attempt(message, attempt),
-        None => config.origin.reference(status.id),
+        Some((message, attempt)) => cloud.graph.endpoint.origin.attempt(message, attempt),
+        None => cloud.graph.endpoint.origin.reference(status.id),
     };
     Some(ProviderEvent::Receipt { target, kind, at: inbound::at(&status.timestamp, now), raw: Some(raw.get().to_owned()) })
 }

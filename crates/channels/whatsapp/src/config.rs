@@ -1,8 +1,10 @@
 //! Settings of a WhatsApp account.
 
-use nuncio_channel::{Account, Field, FieldKind, Origin, Settings};
-use nuncio_channel_meta::{self as meta, Access, Secrets, digits};
+use nuncio_channel::{Account, Field, FieldKind, Services, Settings};
+use nuncio_channel_http::{timeout_seconds, window};
+use nuncio_channel_meta::{self as meta, Graph, Secrets, digits};
 use nuncio_domain::FieldError;
+use nuncio_net::Network;
 
 const BASE_URL: &str = "https://graph.facebook.com";
 
@@ -16,8 +18,8 @@ pub(crate) static FIELDS: &[Field] = &[
         "id of the Meta app; required for the profile picture and for templates with a media header",
     ),
     Field::optional("mark_read", FieldKind::Flag, "whether inbound messages are marked as read; default false"),
-    meta::window("most messages in flight at once; default 40"),
-    meta::timeout_seconds(),
+    window("most messages in flight at once; default 40"),
+    timeout_seconds(),
     Field::optional("base_url", FieldKind::Text, "URL of the Graph API; default https://graph.facebook.com"),
     meta::api_version(),
     Field::secret("access_token", "token of a system user with whatsapp_business_messaging and whatsapp_business_management"),
@@ -25,10 +27,10 @@ pub(crate) static FIELDS: &[Field] = &[
     meta::verify_token(),
 ];
 
-/// Checked settings.
-#[derive(Clone, Debug)]
-pub(crate) struct Config {
-    pub(crate) origin: Origin,
+/// The Cloud API, as one account reaches it by its checked settings.
+#[derive(Debug)]
+pub(crate) struct Cloud {
+    pub(crate) graph: Graph,
     /// Meta's id of the phone number.
     pub(crate) phone_number_id: String,
     /// Meta's id of the business account.
@@ -37,28 +39,24 @@ pub(crate) struct Config {
     pub(crate) app_id: Option<String>,
     /// Whether inbound messages are marked as read.
     pub(crate) mark_read: bool,
-    pub(crate) window: usize,
-    pub(crate) access: Access,
     pub(crate) secrets: Secrets,
 }
 
-impl Config {
+impl Cloud {
     /// Reads the settings of `account`, or returns all their errors.
-    pub(crate) fn read(account: &Account) -> Result<Self, Vec<FieldError>> {
+    pub(crate) fn read(net: &Network, account: &Account, services: &Services) -> Result<Self, Vec<FieldError>> {
         let mut settings = Settings::new(FIELDS, account);
         let phone_number_id = digits(&mut settings, "phone_number_id").unwrap_or_default();
         let (waba_id, app_id) = (digits(&mut settings, "waba_id"), digits(&mut settings, "app_id"));
-        let access = Access::read(&mut settings, account, BASE_URL);
-        let config = Self {
-            origin: Origin::of(account),
+        let graph = Graph::read(&mut settings, (net, account, services), crate::KIND, BASE_URL, 40);
+        let cloud = Self {
+            graph,
             phone_number_id,
             waba_id,
             app_id,
             mark_read: settings.flag("mark_read").unwrap_or(false),
-            window: settings.number("window", 40),
-            access,
             secrets: Secrets::read(&settings),
         };
-        settings.finish().map(|()| config)
+        settings.finish().map(|()| cloud)
     }
 }

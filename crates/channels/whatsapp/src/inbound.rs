@@ -7,7 +7,7 @@ use nuncio_domain::message::{Button, Card, Content, Row, Section};
 use nuncio_domain::{MessageType, Timestamp};
 use serde::Deserialize;
 
-use crate::config::Config;
+use crate::config::Cloud;
 
 /// The author, as shown in the app.
 #[derive(Deserialize)]
@@ -141,14 +141,15 @@ struct Context {
 const NOTICES: [&str; 3] = ["system", "edit", "revoke"];
 
 /// Parses a message. `None` if it is not a message, or has no phone number.
-pub(crate) fn read(config: &Config, now: Timestamp, json: &str, people: &[Person]) -> Option<Inbound> {
+pub(crate) fn read(cloud: &Cloud, now: Timestamp, json: &str, people: &[Person]) -> Option<Inbound> {
     let head: Head = serde_json::from_str(json).ok()?;
     let digits = !head.from.is_empty() && head.from.bytes().all(|b| b.is_ascii_digit());
     if !digits || head.id.is_empty() || NOTICES.contains(&head.kind.as_str()) {
         return None;
     }
     let person = people.iter().find(|person| person.wa_id == head.from);
-    let mut inbound = Inbound::text(config.origin, head.id, format!("+{}", head.from), String::new(), at(&head.timestamp, now));
+    let mut inbound =
+        Inbound::text(cloud.graph.endpoint.origin, head.id, format!("+{}", head.from), String::new(), at(&head.timestamp, now));
     inbound.profile_name = person.and_then(|person| person.profile.name.clone()).filter(|name| !name.is_empty());
     inbound.replies_to = head.context.and_then(|context| context.id);
     // A message whose content cannot be parsed is still reported, because it opens the conversation.

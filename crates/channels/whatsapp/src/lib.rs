@@ -19,12 +19,9 @@ use nuncio_net::Network;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
-use crate::cloud::Cloud;
-use crate::config::Config;
-use crate::templates::Templates;
+use crate::config::Cloud;
 
 mod callback;
-mod cloud;
 mod config;
 mod inbound;
 mod map;
@@ -45,13 +42,11 @@ pub fn factory(net: Network) -> HttpFactory {
 }
 
 fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-    let config = Config::read(account)?;
+    let cloud = Cloud::read(net, account, services)?;
     let (mark, marks) = mpsc::channel(UNMARKED);
     Ok(Arc::new(Whatsapp {
-        capabilities: Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByAttempt, window: config.window },
-        callback_url: services.callback_url(KIND, account.id),
-        templates: Templates::new(net, config.clone()),
-        cloud: Cloud::new(net, config),
+        capabilities: Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByAttempt, window: cloud.graph.endpoint.window },
+        cloud,
         mark,
         marks: Mutex::new(marks),
     }))
@@ -60,9 +55,7 @@ fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn
 #[derive(Debug)]
 struct Whatsapp {
     cloud: Cloud,
-    templates: Templates,
     capabilities: Capabilities,
-    callback_url: String,
     /// Ids of messages to be marked as read, from callbacks to the session.
     mark: mpsc::Sender<String>,
     marks: Mutex<mpsc::Receiver<String>>,
@@ -90,7 +83,7 @@ impl Adapter for Whatsapp {
     }
 
     async fn check(&self) -> Result<String, String> {
-        let path = format!("{}?fields=display_phone_number,verified_name,quality_rating", self.cloud.config.phone_number_id);
+        let path = format!("{}?fields=display_phone_number,verified_name,quality_rating", self.cloud.phone_number_id);
         let number = self.cloud.graph.get(&path).await.map_err(|error| map::advice(&error))?;
         let text = |name: &str| number.get(name).and_then(Value::as_str).unwrap_or("unknown").to_owned();
         Ok(format!(
@@ -98,13 +91,13 @@ impl Adapter for Whatsapp {
             text("display_phone_number"),
             text("verified_name"),
             text("quality_rating"),
-            self.callback_url
+            self.cloud.graph.endpoint.callback_url
         ))
     }
 
     /// A session only marks messages as read.
     fn sessions(&self) -> Sessions {
-        if self.cloud.config.mark_read { Sessions::EveryNode } else { Sessions::None }
+        if self.cloud.mark_read { Sessions::EveryNode } else { Sessions::None }
     }
 
     async fn run(&self, mut stop: Stop) {
@@ -117,8 +110,8 @@ impl Adapter for Whatsapp {
     }
 
     fn callback(&self, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
-        let parsed = callback::read(&self.cloud.config, call)?;
-        if self.cloud.config.mark_read {
+        let parsed = callback::read(&self.cloud, call)?;
+        if self.cloud.mark_read {
             callback::inbound_ids(&parsed.events).for_each(|id| drop(self.mark.try_send(id.to_owned())));
         }
         Ok(parsed)
@@ -133,13 +126,13 @@ impl Adapter for Whatsapp {
     }
 
     fn templates(&self) -> Option<&dyn TemplateApi> {
-        Some(&self.templates)
+        Some(&self.cloud)
     }
 }
 
 impl Whatsapp {
     fn messages_path(&self) -> String {
-        format!("{}/messages", self.cloud.config.phone_number_id)
+        format!("{}/messages", self.cloud.phone_number_id)
     }
 }
 

@@ -83,20 +83,14 @@ pub(crate) fn profile_error(error: &RequestError) -> ProfileError {
 
 /// A failed check, with advice for the operator.
 pub(crate) fn advice(error: &RequestError) -> String {
-    error.with_advice(match error {
-        RequestError::Refused(Refusal { details: error, .. }) if error.code == 190 || error.code == 0 => {
-            "make a new access_token for the system user, and give the connection that"
-        }
-        RequestError::Refused(Refusal { details: error, .. }) if matches!(error.code, 3 | 10 | 200..=299) => {
+    nuncio_channel_meta::advice(error, |code| match code {
+        0 | 190 => "make a new access_token for the system user, and give the connection that",
+        3 | 10 | 200..=299 => {
             "give the token's system user the permissions whatsapp_business_messaging and whatsapp_business_management, and the account"
         }
-        RequestError::Refused(Refusal { details: error, .. }) if error.code == 100 => {
-            "check phone_number_id: it is the id next to the number in WhatsApp > API Setup, and the token must have access to it"
-        }
-        RequestError::Refused(Refusal { details: error, .. }) if error.code == 133_010 => "register the number with the Cloud API first",
-        RequestError::Unreachable(_) | RequestError::Unreadable { .. } => "check base_url, api_version and this machine's network access",
-        RequestError::NoResponse(_) => "try again; if it keeps failing, check this machine's network access",
-        RequestError::Refused(_) => "look the code up in Meta's list of WhatsApp error codes",
+        100 => "check phone_number_id: it is the id next to the number in WhatsApp > API Setup, and the token must have access to it",
+        133_010 => "register the number with the Cloud API first",
+        _ => "look the code up in Meta's list of WhatsApp error codes",
     })
 }
 

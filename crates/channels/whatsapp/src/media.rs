@@ -12,7 +12,7 @@ use nuncio_net::header::{HeaderMap, HeaderValue};
 use serde_json::Value;
 use url::form_urlencoded;
 
-use crate::cloud::Cloud;
+use crate::config::Cloud;
 use crate::map::{self, NO_ID};
 
 /// The text field `name` of a response.
@@ -27,7 +27,7 @@ impl Cloud {
         let ResolvedAttachment { filename, content_type, bytes, .. } = file;
         let file = FilePart { field: "file", filename, content_type, bytes };
         let (content_type, form) = multipart(&[("messaging_product", "whatsapp".into()), ("type", file.mime().into())], file);
-        let path = format!("{}/media", self.config.phone_number_id);
+        let path = format!("{}/media", self.phone_number_id);
         text(&self.graph.call(Method::POST, &path, HeaderMap::new(), Body::Bytes(content_type, form)).await?, "id")
     }
 
@@ -51,7 +51,7 @@ impl Cloud {
         if id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
             return Err(unavailable("it is not an id of WhatsApp media"));
         }
-        let path = format!("{id}?phone_number_id={}", self.config.phone_number_id);
+        let path = format!("{id}?phone_number_id={}", self.phone_number_id);
         let about = self.graph.get(&path).await.map_err(|error| map::failure(&error))?;
         // A number in some versions of the API, a text in others.
         let size = about.get("file_size").and_then(|size| size.as_u64().or_else(|| size.as_str()?.parse().ok()));

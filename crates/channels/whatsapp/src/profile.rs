@@ -8,7 +8,7 @@ use nuncio_channel::{Picture, ProfileApi, ProfileError};
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, MethodStatus, ProfileChange, SetupStatus, Vertical};
 use serde_json::{Map, Value, json};
 
-use crate::cloud::Cloud;
+use crate::config::Cloud;
 use crate::map::profile_error;
 
 /// "There is an error with the payment method."
@@ -17,13 +17,13 @@ const NO_PAYMENT: i64 = 141_006;
 #[async_trait]
 impl ProfileApi for Cloud {
     async fn get(&self, known: &BusinessAccount) -> Result<BusinessAccount, ProfileError> {
-        let path = format!("{}?fields=display_phone_number,health_status", self.config.phone_number_id);
+        let path = format!("{}?fields=display_phone_number,health_status", self.phone_number_id);
         let number = self.graph.get(&path).await.map_err(|error| profile_error(&error))?;
         let fields = "about,address,description,email,profile_picture_url,websites,vertical";
         let answer = self.graph.get(&format!("{}?fields={fields}", self.profile_path())).await.map_err(|error| profile_error(&error))?;
         let (setup_status, method_status) = payment(&number).unwrap_or((known.setup_status, known.method_status));
         Ok(BusinessAccount {
-            phone_number_id: self.config.phone_number_id.clone(),
+            phone_number_id: self.phone_number_id.clone(),
             display_phone_number: text(&number, "display_phone_number"),
             setup_status,
             method_status,
@@ -38,7 +38,7 @@ impl ProfileApi for Cloud {
 
     async fn set_picture(&self, known: &BusinessAccount, picture: &Picture) -> Result<BusinessAccount, ProfileError> {
         let lacking = || ProfileError::Refused("pictures need the connection's setting app_id".to_owned());
-        let app = self.config.app_id.as_deref().ok_or_else(lacking)?;
+        let app = self.app_id.as_deref().ok_or_else(lacking)?;
         let name = if picture.mime_type == "image/png" { "picture.png" } else { "picture.jpg" };
         let handle =
             self.upload_handle(app, name, picture.mime_type, picture.bytes.clone()).await.map_err(|error| profile_error(&error))?;
@@ -50,7 +50,7 @@ impl ProfileApi for Cloud {
 
 impl Cloud {
     fn profile_path(&self) -> String {
-        format!("{}/whatsapp_business_profile", self.config.phone_number_id)
+        format!("{}/whatsapp_business_profile", self.phone_number_id)
     }
 }
 

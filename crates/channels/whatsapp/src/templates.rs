@@ -2,36 +2,20 @@
 //!
 //! Source: <https://developers.facebook.com/docs/whatsapp/business-management-api/message-templates>
 
-use std::fmt;
-
 use async_trait::async_trait;
 use nuncio_channel::TemplateApi;
 use nuncio_channel_http::{Refusal, RequestError};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::{Decision, HeaderType, Template};
-use nuncio_net::{Client, FetchLimits, Network};
+use nuncio_net::FetchLimits;
 use serde_json::Value;
 use url::form_urlencoded;
 
-use crate::cloud::Cloud;
-use crate::config::Config;
+use crate::config::Cloud;
 use crate::{map, template};
 
 /// Largest example of a media header, in bytes: Meta's limit for documents.
 const EXAMPLE_BYTES: u64 = 100 << 20;
-
-/// The templates of a business account.
-pub(crate) struct Templates {
-    cloud: Cloud,
-    /// To examples, at URLs that callers name: guarded even for a trusted account.
-    guarded: Client,
-}
-
-impl fmt::Debug for Templates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.cloud.fmt(f)
-    }
-}
 
 /// A template as Meta reports it.
 struct Found {
@@ -39,15 +23,11 @@ struct Found {
     decision: Decision,
 }
 
-impl Templates {
-    /// The templates of this account.
-    pub(crate) fn new(net: &Network, config: Config) -> Self {
-        Self { cloud: Cloud::new(net, config), guarded: net.client(false).clone() }
-    }
-
-    fn path(&self) -> Result<String, Failure> {
+impl Cloud {
+    /// The path of the business account's templates.
+    fn templates_path(&self) -> Result<String, Failure> {
         let lacking = || Failure::own(FailureCode::ProviderRejected, "templates need the connection's setting waba_id");
-        self.cloud.config.waba_id.as_ref().map(|waba| format!("{waba}/message_templates")).ok_or_else(lacking)
+        self.waba_id.as_ref().map(|waba| format!("{waba}/message_templates")).ok_or_else(lacking)
     }
 
     /// Looks for the template by name and language. Meta also finds templates whose name only contains it.
@@ -57,7 +37,7 @@ impl Templates {
             .append_pair("fields", "id,name,language,status,rejected_reason")
             .append_pair("limit", "200")
             .finish();
-        let answer = self.cloud.graph.get(&format!("{}?{query}", self.path()?)).await.map_err(|error| map::failure(&error))?;
+        let answer = self.graph.get(&format!("{}?{query}", self.templates_path()?)).await.map_err(|error| map::failure(&error))?;
         let all = answer.get("data").and_then(Value::as_array).into_iter().flatten();
         let language = template::language(&template.language);
         let same = |found: &&Value| text(found, "name") == template.submitted_name() && text(found, "language") == language;
@@ -71,9 +51,9 @@ impl Templates {
             _ => return Ok(None),
         };
         let lacking = || Failure::own(FailureCode::ProviderRejected, "examples need the connection's setting app_id");
-        let app = self.cloud.config.app_id.as_deref().ok_or_else(lacking)?;
-        let limits = FetchLimits { max_bytes: EXAMPLE_BYTES, timeout: self.cloud.config.access.timeout };
-        let file = self.guarded.fetch(url, limits).await.map_err(|error| {
+        let app = self.app_id.as_deref().ok_or_else(lacking)?;
+        let limits = FetchLimits { max_bytes: EXAMPLE_BYTES, timeout: self.graph.endpoint.timeout };
+        let file = self.graph.endpoint.guarded.fetch(url, limits).await.map_err(|error| {
             let code = if error.is_transient() { FailureCode::Undeliverable } else { FailureCode::ContentRejected };
             Failure::own(code, format!("the example of the header could not be fetched: {error}"))
         })?;
@@ -83,17 +63,17 @@ impl Templates {
             HeaderType::Document | HeaderType::Text => ("example.pdf", "application/pdf"),
         };
         let content_type = file.content_type.as_deref().and_then(|t| t.split(';').next()).map_or(usual, str::trim);
-        let handle = self.cloud.upload_handle(app, name, content_type, file.bytes).await.map_err(|error| map::failure(&error))?;
+        let handle = self.upload_handle(app, name, content_type, file.bytes).await.map_err(|error| map::failure(&error))?;
         Ok(Some(handle))
     }
 }
 
 #[async_trait]
-impl TemplateApi for Templates {
+impl TemplateApi for Cloud {
     async fn submit(&self, template: &Template) -> Result<String, Failure> {
-        let path = self.path()?;
+        let path = self.templates_path()?;
         let example = self.example(template).await?;
-        let refusal = match self.cloud.graph.post(&path, template::submission(template, example.as_deref())).await {
+        let refusal = match self.graph.post(&path, template::submission(template, example.as_deref())).await {
             Ok(answer) if !text(&answer, "id").is_empty() => return Ok(text(&answer, "id").to_owned()),
             Ok(_) => map::NO_ID,
             Err(error) => error,
@@ -110,7 +90,7 @@ impl TemplateApi for Templates {
     async fn status(&self, template: &Template) -> Result<Decision, Failure> {
         match &template.content.provider_id {
             Some(id) if id.bytes().all(|b| b.is_ascii_digit()) => {
-                let answer = self.cloud.graph.get(&format!("{id}?fields=status,rejected_reason")).await;
+                let answer = self.graph.get(&format!("{id}?fields=status,rejected_reason")).await;
                 Ok(decision(&answer.map_err(|error| map::failure(&error))?))
             }
             // The response to the submission was lost.

@@ -123,6 +123,31 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// The query of a list: its filters, and what all lists have.
+macro_rules! list_query {
+    ($(#[$doc:meta])* $name:ident { $($filters:tt)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, serde::Deserialize, utoipa::IntoParams)]
+        #[serde(default, rename_all = "camelCase")]
+        #[into_params(parameter_in = Query)]
+        pub struct $name {
+            $($filters)*
+            /// Created at or after this time.
+            #[param(format = DateTime)]
+            pub since: Option<String>,
+            /// Created before this time.
+            #[param(format = DateTime)]
+            pub until: Option<String>,
+            /// Page size; 50 when absent.
+            #[param(minimum = 1, maximum = 100)]
+            pub limit: Option<u32>,
+            /// The `nextCursor` of the previous page, with the same filters.
+            pub cursor: Option<String>,
+        }
+    };
+}
+pub(crate) use list_query;
+
 /// Takes `limit`, `cursor`, `since` and `until` from a query.
 macro_rules! asked {
     ($query:expr, $errors:expr) => {{

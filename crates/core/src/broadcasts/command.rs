@@ -7,7 +7,7 @@ use nuncio_domain::broadcast::{BroadcastChannel, BroadcastType, Canary, ContactS
 use nuncio_domain::message::Content;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::base::patch::given;
 
@@ -155,44 +155,20 @@ pub struct ScheduleBroadcast {
     pub scheduled_at: Timestamp,
 }
 
-/// Query of `GET /v1/broadcasts`.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(default, rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
-pub struct ListBroadcasts {
-    /// Statuses, repeated or comma-separated.
-    #[param(value_type = Option<Vec<Status>>, style = Form, explode, min_items = 1)]
-    pub status: Option<String>,
-    /// Created at or after this time.
-    #[param(format = DateTime)]
-    pub since: Option<String>,
-    /// Created before this time.
-    #[param(format = DateTime)]
-    pub until: Option<String>,
-    /// Page size; 50 when absent.
-    #[param(minimum = 1, maximum = 100)]
-    pub limit: Option<u32>,
-    /// The `nextCursor` of the previous page, with the same filters.
-    pub cursor: Option<String>,
+crate::base::list::list_query! {
+    /// Query of `GET /v1/broadcasts`.
+    ListBroadcasts {
+        /// Statuses, repeated or comma-separated.
+        #[param(value_type = Option<Vec<Status>>, style = Form, explode, min_items = 1)]
+        pub status: Option<String>,
+    }
 }
 
-/// Query of `GET /v1/broadcasts/{id}/contacts`.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(default, rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
-pub struct ListBroadcastContacts {
-    /// Statuses, repeated or comma-separated.
-    #[param(value_type = Option<Vec<ContactStatus>>, style = Form, explode, min_items = 1)]
-    pub status: Option<String>,
-    /// Created at or after this time.
-    #[param(format = DateTime)]
-    pub since: Option<String>,
-    /// Created before this time.
-    #[param(format = DateTime)]
-    pub until: Option<String>,
-    /// Page size; 50 when absent.
-    #[param(minimum = 1, maximum = 100)]
-    pub limit: Option<u32>,
-    /// The `nextCursor` of the previous page, with the same filters.
-    pub cursor: Option<String>,
+crate::base::list::list_query! {
+    /// Query of `GET /v1/broadcasts/{id}/contacts`.
+    ListBroadcastContacts {
+        /// Statuses, repeated or comma-separated.
+        #[param(value_type = Option<Vec<ContactStatus>>, style = Form, explode, min_items = 1)]
+        pub status: Option<String>,
+    }
 }

@@ -49,23 +49,22 @@ pub struct CloneBroadcast {
 }
 
 /// The message that one recipient would get now.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastPreview {
     /// The text or caption, with the recipient's values; a template is shown as on channels without templates.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The subject of the email.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// The HTML of the email.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub html_body: Option<String>,
     /// How it would be sent.
     pub plan: Plan,
 }
 
 /// Estimate for a broadcast if it were sent now.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastEstimate {
@@ -80,12 +79,10 @@ pub struct BroadcastEstimate {
     /// By first channel of the message.
     pub channels: Vec<ChannelEstimate>,
     /// Cost on these channels, in US dollars; absent without prices.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<Micros>,
     /// Amount that would be reserved, including fallbacks, in US dollars.
     pub required: Micros,
     /// Duration at the rate limits of the connections, in seconds; absent without rate limits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_seconds: Option<u64>,
 }
 
@@ -100,6 +97,7 @@ pub struct Unsendable {
 }
 
 /// Estimate for one channel.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChannelEstimate {
@@ -109,10 +107,8 @@ pub struct ChannelEstimate {
     /// Number of recipients.
     pub recipients: u64,
     /// Total SMS segments; absent for other channels.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub segments: Option<u64>,
     /// Cost in US dollars; absent without prices.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<Micros>,
 }
 

@@ -1,6 +1,6 @@
 //! Imports recipients from files of any size in bounded memory. Parses one piece while the previous one is written.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use nuncio_domain::address::{self, typed_phone};
@@ -280,16 +280,6 @@ impl Reader {
         }
         contact
     }
-}
-
-/// Parses `column:variable,…`.
-pub(super) fn renamed(text: Option<&str>) -> Result<BTreeMap<String, String>> {
-    let pairs = text.unwrap_or_default().split(',').filter(|pair| !pair.trim().is_empty());
-    let pair = |pair: &str| match pair.rsplit_once(':') {
-        Some((column, name)) => Ok((column.trim().to_owned(), name.trim().to_owned())),
-        None => Err(Error::field("query.columns", format!("{pair:?} is not column:variable, such as nombre:name"))),
-    };
-    pairs.map(pair).collect()
 }
 
 fn countries(text: Option<&str>) -> Result<Vec<String>> {

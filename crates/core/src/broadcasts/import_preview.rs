@@ -1,10 +1,11 @@
 //! Previews how a CSV file of recipients would be imported, from its first lines.
 
+use std::collections::BTreeMap;
+
 use nuncio_domain::broadcast::Broadcast;
 use nuncio_domain::template::Template;
-use nuncio_domain::{Permission, Result};
+use nuncio_domain::{Error, Permission, Result};
 
-use super::import::renamed;
 use super::import_rows::{Columns, named};
 use super::{Broadcasts, ImportContacts, variables};
 use crate::base::csv::records;
@@ -86,4 +87,14 @@ fn uses(columns: &Columns, head: &[String]) -> Result<Vec<(String, ColumnUse)>> 
         None => ColumnUse::LeftOut,
     };
     Ok(names.all.iter().enumerate().map(|(at, name)| (name.clone(), becomes(at, name))).collect())
+}
+
+/// Parses `column:variable,…`.
+fn renamed(text: Option<&str>) -> Result<BTreeMap<String, String>> {
+    let pairs = text.unwrap_or_default().split(',').filter(|pair| !pair.trim().is_empty());
+    let pair = |pair: &str| match pair.rsplit_once(':') {
+        Some((column, name)) => Ok((column.trim().to_owned(), name.trim().to_owned())),
+        None => Err(Error::field("query.columns", format!("{pair:?} is not column:variable, such as nombre:name"))),
+    };
+    pairs.map(pair).collect()
 }

@@ -28,6 +28,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(30);
 const PAGE: u32 = 100;
 
 /// A text that a person decided about, as a training example.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewExample {
@@ -36,12 +37,9 @@ pub struct ReviewExample {
     #[serde(flatten)]
     pub decision: ReviewDecision,
     /// Text or caption.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub email_subject: Option<String>,
     /// Result of the automated review.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub review_result: Option<ReviewResult>,
 }
 

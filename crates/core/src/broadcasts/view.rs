@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use crate::base::identifier_hasher;
 
 /// A broadcast.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Broadcast)]
@@ -37,18 +38,14 @@ pub struct BroadcastView {
     /// Number of recipients: the sum of `pendingCount`, `sendingCount`, `deliveredCount`, `failedCount` and `skippedCount`.
     pub total_contacts: i64,
     /// Text, caption, or spoken text of a call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Extra content.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Box<Content>>,
     /// The sender.
     pub sender_id: SenderId,
     /// Subject of emails.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub email_subject: Option<String>,
     /// HTML body of emails; absent in lists and events.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub email_html_body: Option<String>,
     /// Recipients without a queued message, or waiting for the first attempt.
     pub pending_count: i64,
@@ -63,49 +60,38 @@ pub struct BroadcastView {
     /// Recipients that were skipped.
     pub skipped_count: i64,
     /// Expected cost in US dollars, on the first channel of each message; absent before it is sent, and without prices.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<Micros>,
     /// Amount reserved for it and its messages, including fallbacks, in US dollars.
     pub reserved_amount: Micros,
     /// Cost so far, in US dollars.
     pub actual_cost: Micros,
     /// Sends to some recipients first.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
     /// When it pauses automatically.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub halt_on: Option<HaltOn>,
     /// When none of its messages are sent, in each recipient's local time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHours>,
     /// Whether clicks on links are counted.
     pub track_links: bool,
     /// Why it was paused automatically, until it is resumed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub halted_reason: Option<String>,
     /// When it should be sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_at: Option<Timestamp>,
     /// When sending started.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// When it was completed, failed or was cancelled.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
     /// Values of `{{variables}}` for recipients without their own.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(required = false)]
     pub variables: BTreeMap<String, String>,
     /// Your own data.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
     /// Result of the newest review.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub review_result: Option<ReviewResult>,
     /// Number of automated reviews so far.
     pub review_attempts: u32,
     /// Why it was paused, if not by a caller.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HeldReason>)]
     pub held_reason: Option<&'static str>,
     /// When it was created.
@@ -165,6 +151,7 @@ impl BroadcastView {
 }
 
 /// Progress of a broadcast.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastProgress {
@@ -189,20 +176,16 @@ pub struct BroadcastProgress {
     #[schema(minimum = 0, maximum = 100)]
     pub percent_complete: i64,
     /// Expected cost in US dollars; absent before it is sent, and without prices.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<Micros>,
     /// Amount reserved for it and its messages, including fallbacks, in US dollars.
     pub reserved_amount: Micros,
     /// Cost so far, in US dollars.
     pub actual_cost: Micros,
     /// Average number of recipients completed per second since the start; only during sending.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recipients_per_second: Option<f64>,
     /// When sending started.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// Expected time of completion at the rate so far; only during sending, once a recipient is completed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_completion_at: Option<Timestamp>,
 }
 
@@ -251,6 +234,7 @@ fn estimate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<Times
 }
 
 /// One recipient of a broadcast.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = BroadcastContact)]
@@ -265,27 +249,20 @@ pub struct BroadcastContactView {
     #[schema(value_type = ContactStatus)]
     pub status: &'static str,
     /// Values of template variables for this recipient.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub variables: Option<Variables>,
     /// Current or last channel of the message.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Channel>)]
     pub channel: Option<&'static str>,
     /// The message.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
     /// Why it failed or was skipped, from a closed list.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<FailureCode>)]
     pub error_code: Option<&'static str>,
     /// Why it failed or was skipped, as text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
     /// Cost in US dollars; absent until known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Micros>,
     /// When its status became final.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub processed_at: Option<Timestamp>,
     /// When it was added.
     pub created_at: Timestamp,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nuncio_domain::Channel;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::view::ContactChannelType;
 use crate::base::patch;
@@ -98,33 +98,21 @@ pub struct MergeContacts {
     pub source_contact_id: String,
 }
 
-/// Query of `GET /v1/contacts`.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(default, rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
-pub struct ListContacts {
-    /// The contact with this phone number, in E.164 form. A leading space is read as `+`.
-    #[param(example = "+34600111222")]
-    pub phone_number: Option<String>,
-    /// The contact with this email address.
-    #[param(example = "ada@example.org")]
-    pub email: Option<String>,
-    /// Contacts whose name (`displayName`, or else `profileName`) contains this, ignoring case.
-    pub name: Option<String>,
-    /// Entries of `metadata`, as `metadata[key]=value`.
-    #[param(style = DeepObject, explode)]
-    pub metadata: BTreeMap<String, String>,
-    /// Created at or after this time.
-    #[param(format = DateTime)]
-    pub since: Option<String>,
-    /// Created before this time.
-    #[param(format = DateTime)]
-    pub until: Option<String>,
-    /// Page size; 50 when absent.
-    #[param(minimum = 1, maximum = 100)]
-    pub limit: Option<u32>,
-    /// The `nextCursor` of the previous page, with the same filters.
-    pub cursor: Option<String>,
+crate::base::list::list_query! {
+    /// Query of `GET /v1/contacts`.
+    ListContacts {
+        /// The contact with this phone number, in E.164 form. A leading space is read as `+`.
+        #[param(example = "+34600111222")]
+        pub phone_number: Option<String>,
+        /// The contact with this email address.
+        #[param(example = "ada@example.org")]
+        pub email: Option<String>,
+        /// Contacts whose name (`displayName`, or else `profileName`) contains this, ignoring case.
+        pub name: Option<String>,
+        /// Entries of `metadata`, as `metadata[key]=value`.
+        #[param(style = DeepObject, explode)]
+        pub metadata: BTreeMap<String, String>,
+    }
 }
 
 /// False equals absent, also for idempotency.

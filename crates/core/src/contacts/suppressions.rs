@@ -9,7 +9,7 @@ use nuncio_domain::{AddressKind, Channel, Error, FieldError, Recipient, Result, 
 use nuncio_store::{IdempotentOperation, NewEvent, Occurrence, Suppression, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::Suppressions;
 use crate::base::{Caller, Change, UseCase, idempotency, is_mark, list, list::Listed, parse_id, rights};
@@ -78,25 +78,13 @@ pub struct CreateSuppression {
     pub reason: Option<SuppressionReason>,
 }
 
-/// Query of `GET /v1/suppressions`.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(default, rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
-pub struct ListSuppressions {
-    /// For this recipient. A leading space is read as `+`.
-    #[param(example = "+34600111222")]
-    pub identifier: Option<String>,
-    /// Created at or after this time.
-    #[param(format = DateTime)]
-    pub since: Option<String>,
-    /// Created before this time.
-    #[param(format = DateTime)]
-    pub until: Option<String>,
-    /// Page size; 50 when absent.
-    #[param(minimum = 1, maximum = 100)]
-    pub limit: Option<u32>,
-    /// The `nextCursor` of the previous page, with the same filters.
-    pub cursor: Option<String>,
+crate::base::list::list_query! {
+    /// Query of `GET /v1/suppressions`.
+    ListSuppressions {
+        /// For this recipient. A leading space is read as `+`.
+        #[param(example = "+34600111222")]
+        pub identifier: Option<String>,
+    }
 }
 
 /// Result of `POST /v1/suppressions`.

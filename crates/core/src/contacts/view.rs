@@ -64,6 +64,7 @@ pub struct ContactView {
 }
 
 /// One channel of a contact.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ContactChannel)]
@@ -80,21 +81,16 @@ pub struct ContactChannelView {
     /// Whether it was verified by an inbound message, a code or you.
     pub verified: bool,
     /// ISO 3166-1 alpha-2.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub country_code: Option<String>,
     /// Your name for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Results of messages on this channel.
     pub metrics: ChannelMetricsView,
     /// Time of the contact's last message on this channel.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_inbound_at: Option<Timestamp>,
     /// When WhatsApp stops allowing free text, or Instagram any message; can be in the past.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window_expires_at: Option<Timestamp>,
     /// Your own data.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
     /// When it was created.
     pub created_at: Timestamp,
@@ -103,6 +99,7 @@ pub struct ContactChannelView {
 }
 
 /// Results of messages on a channel.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ContactChannelMetrics)]
@@ -114,10 +111,8 @@ pub struct ChannelMetricsView {
     /// Total of both.
     pub total_attempts: i64,
     /// Average time to delivery, in milliseconds; absent without a delivery.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub avg_delivery_time_ms: Option<i64>,
     /// Time of the last delivery.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success_at: Option<Timestamp>,
 }
 

@@ -2,34 +2,20 @@
 
 use nuncio_domain::invitation::InvitationStatus;
 use nuncio_domain::{Error, InvitationId, Result, TenantId};
-use serde::Deserialize;
 use serde_json::json;
-use utoipa::IntoParams;
 
 use super::Invitations;
 use super::status;
 use super::view::InvitationView;
 use crate::base::{Caller, Change, UseCase, list, list::Listed, parse_id};
 
-/// Query of `GET /v1/invitations`.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(default, rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
-pub struct ListInvitations {
-    /// Statuses, repeated or comma-separated.
-    #[param(value_type = Option<Vec<InvitationStatus>>, style = Form, explode, min_items = 1)]
-    pub status: Option<String>,
-    /// Created at or after this time.
-    #[param(format = DateTime)]
-    pub since: Option<String>,
-    /// Created before this time.
-    #[param(format = DateTime)]
-    pub until: Option<String>,
-    /// Page size; 50 when absent.
-    #[param(minimum = 1, maximum = 100)]
-    pub limit: Option<u32>,
-    /// The `nextCursor` of the previous page, with the same filters.
-    pub cursor: Option<String>,
+crate::base::list::list_query! {
+    /// Query of `GET /v1/invitations`.
+    ListInvitations {
+        /// Statuses, repeated or comma-separated.
+        #[param(value_type = Option<Vec<InvitationStatus>>, style = Form, explode, min_items = 1)]
+        pub status: Option<String>,
+    }
 }
 
 impl Invitations<'_> {

@@ -38,6 +38,7 @@ pub struct SendOptions {
 }
 
 /// How a message would be sent.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = MessagePlan)]
@@ -60,29 +61,22 @@ pub struct Plan {
     /// Whether the recipient is suppressed; the message would then fail at once.
     pub suppressed: bool,
     /// The next channel if this one fails.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<nuncio_domain::Channel>)]
     pub fallback_channel: Option<&'static str>,
     /// Number of SMS segments; absent if it cannot be sent as SMS.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub segments: Option<u16>,
     /// Character encoding as SMS.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<nuncio_domain::sms::Encoding>)]
     pub encoding: Option<&'static str>,
     /// The first character outside the default SMS alphabet; without such characters, a segment holds more text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub forced_by: Option<Foreign>,
     /// Estimated cost; absent without a price.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<PlannedCost>,
     /// Amount that would be reserved, including its fallback; absent without a price.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Micros>,
     /// Whether that amount is available.
     pub affordable: bool,
     /// The conversation window, if the channel is WhatsApp.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowView>,
     /// Content that a channel does not support, and how it would be sent instead.
     pub degraded: Vec<String>,

@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use super::command::validity;
 
 /// A message.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Message)]
@@ -24,7 +25,6 @@ pub struct MessageView {
     /// The recipient, or your number or address for an inbound message, in canonical form.
     pub to: String,
     /// Your number or address, or the author of an inbound message.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The sender profile.
     pub sender_id: SenderId,
@@ -44,72 +44,50 @@ pub struct MessageView {
     #[schema(value_type = Environment)]
     pub environment: &'static str,
     /// The contact.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub contact_id: Option<ContactId>,
     /// The broadcast that it belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub broadcast_id: Option<BroadcastId>,
     /// Text, caption or spoken words.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Extra content.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Box<Content>>,
     /// Email subject.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// HTML of an email; only in `GET /v1/messages/{id}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub html_body: Option<String>,
     /// Reply-to address of an email.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
     /// Language to speak, if set.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub voice_language: Option<String>,
     /// Whether a failed messaging app falls back to SMS. Absent for inbound messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback_enabled: Option<bool>,
     /// Falls back after this many seconds without a receipt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback_after_seconds: Option<u64>,
     /// What happens after an attempt with an unknown outcome. Absent for inbound messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OnUnknown>)]
     pub on_unknown: Option<&'static str>,
     /// Validity in seconds. Absent for inbound messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub validity_seconds: Option<u64>,
     /// When its validity ends. Absent for inbound messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// The provider's id of the newest attempt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_message_id: Option<String>,
     /// For an inbound email, whether its `From` is proven.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub authentication: Option<Authentication>,
     /// Why it failed, from a closed list.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<FailureCode>)]
     pub error_code: Option<&'static str>,
     /// Why it failed, as text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
     /// Platform fee in US dollars; absent until known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Micros>,
     /// Carrier's price in US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_provider: Option<Micros>,
     /// Sum of both.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_total: Option<Micros>,
     /// SMS segments.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub segments: Option<u16>,
     /// Your own data.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
     /// All provider calls, oldest first.
     pub attempts: Vec<AttemptView>,
@@ -118,20 +96,15 @@ pub struct MessageView {
     /// Whether the recipient might have received it more than once.
     pub possible_duplicate: bool,
     /// Why it is held for a human decision.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HeldReason>)]
     pub held_reason: Option<&'static str>,
     /// When it should be sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_at: Option<Timestamp>,
     /// When a provider accepted it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<Timestamp>,
     /// When it was delivered.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<Timestamp>,
     /// When it was read.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub read_at: Option<Timestamp>,
     /// When it was accepted.
     pub created_at: Timestamp,
@@ -140,6 +113,7 @@ pub struct MessageView {
 }
 
 /// One provider call.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Attempt)]
@@ -155,17 +129,13 @@ pub struct AttemptView {
     /// When its start was stored.
     pub started_at: Timestamp,
     /// When its result was known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
     /// Why it failed, from a closed list.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<FailureCode>)]
     pub error_code: Option<&'static str>,
     /// The provider's own code.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_error_code: Option<String>,
     /// As text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
 }
 
@@ -186,6 +156,7 @@ pub struct RoutingView {
 }
 
 /// A channel considered during routing.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = ConsideredChannel)]
 pub struct ConsideredView {
@@ -197,10 +168,8 @@ pub struct ConsideredView {
     /// Reason for the result.
     pub reason: String,
     /// Price on this channel in US dollars; absent without a price.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Micros>,
     /// Estimated chance of delivery, from 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1)]
     pub probability: Option<f64>,
 }

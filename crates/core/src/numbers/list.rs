@@ -9,25 +9,13 @@ use super::Numbers;
 use super::view::{AvailableNumberView, PhoneNumberView};
 use crate::base::{Caller, UseCase, list, list::Listed, parse_id};
 
-/// Query of `GET /v1/phone-numbers`.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(default, rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
-pub struct ListNumbers {
-    /// Statuses, repeated or comma-separated.
-    #[param(value_type = Option<Vec<NumberStatus>>, style = Form, explode, min_items = 1)]
-    pub status: Option<String>,
-    /// Created at or after this time.
-    #[param(format = DateTime)]
-    pub since: Option<String>,
-    /// Created before this time.
-    #[param(format = DateTime)]
-    pub until: Option<String>,
-    /// Page size; 50 when absent.
-    #[param(minimum = 1, maximum = 100)]
-    pub limit: Option<u32>,
-    /// The `nextCursor` of the previous page, with the same filters.
-    pub cursor: Option<String>,
+crate::base::list::list_query! {
+    /// Query of `GET /v1/phone-numbers`.
+    ListNumbers {
+        /// Statuses, repeated or comma-separated.
+        #[param(value_type = Option<Vec<NumberStatus>>, style = Form, explode, min_items = 1)]
+        pub status: Option<String>,
+    }
 }
 
 /// Query of `GET /v1/phone-numbers/available`.

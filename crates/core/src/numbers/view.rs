@@ -29,6 +29,7 @@ impl From<NumberPricing> for PricingView {
 }
 
 /// A phone number.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PhoneNumber)]
@@ -46,13 +47,10 @@ pub struct PhoneNumberView {
     #[schema(value_type = NumberStatus)]
     pub status: &'static str,
     /// Your name for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The sender that it is assigned to.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sender_id: Option<SenderId>,
     /// When the next month is due; for a suspended number, when payment is retried.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_renewal_date: Option<Timestamp>,
     /// When it was acquired.
     pub created_at: Timestamp,

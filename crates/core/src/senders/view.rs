@@ -16,6 +16,7 @@ use super::claims::InboundAddressView;
 use crate::webhooks::WebhookView;
 
 /// A sender profile.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Sender)]
@@ -29,10 +30,8 @@ pub struct SenderView {
     /// Whether messages without a sender use it.
     pub is_default: bool,
     /// Webhook for its events.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookView>,
     /// Its WhatsApp account, if one is connected.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub whatsapp: Option<WhatsappView>,
     /// The connected channels.
     #[schema(value_type = Vec<Channel>)]
@@ -42,10 +41,8 @@ pub struct SenderView {
     /// Whether inbound email is accepted.
     pub email_receiving_enabled: bool,
     /// Countries it can send to; all when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_countries: Option<Vec<String>>,
     /// Spending limit per day, in US dollars; none when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub daily_spend_limit: Option<Micros>,
     /// When it was created.
     pub created_at: Timestamp,
@@ -98,6 +95,7 @@ pub struct SenderConnectionView {
 }
 
 /// The provider account of one channel of a sender, without its secrets.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Connection)]
@@ -114,10 +112,8 @@ pub struct ConnectionView {
     /// Its settings.
     pub settings: Map<String, Value>,
     /// Rate limit; as fast as the provider accepts when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub throttle: Option<Throttle>,
     /// The inbound address, if it can receive email.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub inbound_address: Option<InboundAddressView>,
     /// Health, as observed by the node that responds.
     pub health: Health,

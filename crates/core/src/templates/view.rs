@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 /// A template.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Template)]
@@ -20,13 +21,10 @@ pub struct TemplateView {
     /// Text for channels without a separate text.
     pub body: String,
     /// Text for SMS.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sms_body: Option<String>,
     /// Text for Telegram.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub telegram_body: Option<String>,
     /// Text for Instagram.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub instagram_body: Option<String>,
     /// WhatsApp category.
     pub category: Category,
@@ -36,29 +34,22 @@ pub struct TemplateView {
     /// Version of the content shown here, from 1; incremented by each change.
     pub version: u32,
     /// The approved version, if any. Messages use it, even if a newer version is shown here.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_version: Option<u32>,
     /// Why WhatsApp rejected it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection_reason: Option<String>,
     /// Header type.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub header_type: Option<HeaderType>,
     /// Text, or the URL of the media.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub header_content: Option<String>,
     /// Footer text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub footer: Option<String>,
     /// Names of the variables.
     pub variables: Vec<String>,
     /// Buttons.
     pub buttons: Vec<Button>,
     /// The sender that it was submitted for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sender_id: Option<SenderId>,
     /// When it was last submitted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_at: Option<Timestamp>,
     /// When it was created.
     pub created_at: Timestamp,

@@ -54,6 +54,7 @@ pub struct DeliveryView {
 }
 
 /// One attempt of a delivery.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = WebhookDeliveryAttempt)]
@@ -61,15 +62,12 @@ pub struct DeliveryAttemptView {
     /// When it started.
     pub at: Timestamp,
     /// The response status.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_status: Option<u16>,
     /// Duration in milliseconds.
     pub duration_ms: u64,
     /// Why there was no response.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The response body, truncated to 4 KB.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
 }
 

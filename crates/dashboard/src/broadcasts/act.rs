@@ -1,6 +1,6 @@
 //! Actions on the page of a broadcast.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use nuncio_core::broadcasts::{CloneBroadcast, ScheduleBroadcast, SelectContacts, SendBroadcast, TestBroadcast};
@@ -12,7 +12,7 @@ use super::show::page;
 use crate::App;
 use crate::components::Faults;
 use crate::form::{Form, recipient};
-use crate::signed::{Signed, form, lead_to, refuse};
+use crate::signed::{Posted, Signed, lead_to, refuse};
 
 /// The response after an action.
 enum Then {
@@ -22,11 +22,7 @@ enum Then {
     Here(Box<Said>),
 }
 
-pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     match perform(&app, &who, &id, &form).await {
         Ok(Then::Page(path)) => lead_to(&path),
         Ok(Then::Here(said)) => page(&app, &who, &id, StatusCode::OK, &said).await,

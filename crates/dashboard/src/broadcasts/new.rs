@@ -1,6 +1,6 @@
 //! `/broadcasts/new`: creates a draft.
 
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::html;
@@ -16,7 +16,7 @@ use crate::components::{Faults, Field, channels, head, select};
 use crate::form::Form;
 use crate::messages::new::once;
 use crate::shell::{form_key, framed};
-use crate::signed::{Asked, Signed, form, lead_to, refuse};
+use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
 const CHANNELS: [(&str, &str); 7] = channels(("smart", "Chosen for each recipient"));
 
@@ -64,11 +64,8 @@ pub(crate) async fn new(State(app): State<App>, Signed(who): Signed, asked: Aske
 }
 
 /// Creates the draft. Submitting the form twice creates one.
-pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
-    let typed = match form(&app, request).await {
-        Ok(form) => Typed::of(&form),
-        Err(refused) => return refused,
-    };
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
+    let typed = Typed::of(&form);
     let key = Some(typed.once.clone()).filter(|key| !key.is_empty());
     let made = async { app.core.broadcasts().create(&who.caller, typed.command()?, key).await };
     match made.await {

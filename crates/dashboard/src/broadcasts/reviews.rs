@@ -1,6 +1,6 @@
 //! `/reviews`: broadcasts that wait for a human decision.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::broadcasts::BroadcastView;
@@ -12,7 +12,7 @@ use super::show::marked;
 use crate::App;
 use crate::components::{channel, count, empty, head, words};
 use crate::shell::{form_key, shell};
-use crate::signed::{Signed, form, lead_to, refuse};
+use crate::signed::{Posted, Signed, lead_to, refuse};
 
 pub(crate) async fn reviews(State(app): State<App>, Signed(who): Signed) -> Response {
     let waiting = match who.caller.require(Permission::BroadcastsRead) {
@@ -58,11 +58,7 @@ fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
     }
 }
 
-pub(crate) async fn decide(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn decide(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let reason = Some(form.get("why")).filter(|reason| !reason.is_empty());
     let done = match (who.caller.require(Permission::BroadcastsSend), form.get("do").as_str()) {
         (Err(error), _) => Err(error),

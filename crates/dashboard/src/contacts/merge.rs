@@ -1,6 +1,6 @@
 //! `/contacts/{id}/merge`: compares two contacts and merges them.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::contacts::{ContactView, MergeContacts, MergePreview};
@@ -10,7 +10,7 @@ use super::name;
 use crate::App;
 use crate::components::{channel, head, time, words};
 use crate::shell::{form_key, shell};
-use crate::signed::{Asked, Signed, form, lead_to, refuse};
+use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
 /// Previews the result of merging `with` into the contact.
 pub(crate) async fn compare(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, asked: Asked) -> Response {
@@ -63,11 +63,7 @@ fn person(title: &str, contact: &ContactView) -> Markup {
     }
 }
 
-pub(crate) async fn merge(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn merge(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let page = format!("/contacts/{id}");
     match app.core.contacts().merge(&who.caller, &id, MergeContacts { source_contact_id: form.get("with") }).await {
         Ok(_) => lead_to(&page),

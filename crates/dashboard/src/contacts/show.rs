@@ -1,6 +1,6 @@
 //! `/contacts/{id}`: one contact with channels, consent and messages.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::contacts::ContactView;
@@ -14,7 +14,7 @@ use crate::App;
 use crate::components::{ask_first, channel, empty, head, icon, state, time, value, words};
 use crate::messages::list::table;
 use crate::shell::{form_key, shell};
-use crate::signed::{Signed, form, lead_to, refuse};
+use crate::signed::{Posted, Signed, lead_to, refuse};
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
     match person(&app, &who, &id).await {
@@ -137,11 +137,7 @@ fn suggestion(who: &SignedIn, contact: &ContactView, other: &str) -> Markup {
 }
 
 /// Dismisses a merge suggestion, or suppresses an address.
-pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let page = format!("/contacts/{id}");
     let done = match form.get("do").as_str() {
         "dismiss" => app.core.contacts().dismiss_merge_suggestion(&who.caller, &id).await,

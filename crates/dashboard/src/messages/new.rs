@@ -1,6 +1,6 @@
 //! `/messages/new`: composes a message, previews it and sends it.
 
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -12,7 +12,7 @@ use crate::App;
 use crate::components::{Faults, Field, channel, channels, head, icon, money, select, words};
 use crate::form::{Form, recipient};
 use crate::shell::{form_key, framed};
-use crate::signed::{Asked, Signed, form, lead_to, refuse};
+use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
 const CHANNELS: [(&str, &str); 7] = channels(("auto", "Automatic"));
 
@@ -66,11 +66,7 @@ pub(crate) fn once(app: &App) -> String {
 }
 
 /// Previews or sends the message.
-pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     let typed = Typed::of(&form);
     let outcome = if form.get("do") == "check" { check(&app, &who, &typed).await } else { send(&app, &who, &typed).await };
     match outcome {

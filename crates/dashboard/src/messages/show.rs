@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -16,7 +16,7 @@ use super::timeline::timeline;
 use crate::App;
 use crate::components::{ask_first, channel, head, icon, message_state, money, time, value, words};
 use crate::shell::{Live, followed, form_key};
-use crate::signed::{Signed, form, lead_to, refuse};
+use crate::signed::{Posted, Signed, lead_to, refuse};
 
 /// Maximum number of webhook deliveries shown.
 const DELIVERIES: u32 = 50;
@@ -158,11 +158,7 @@ fn details(message: &MessageView) -> Markup {
 }
 
 /// Cancels or resolves a message.
-pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let page = format!("/messages/{id}");
     match decide(&app, &who, &id, &form.get("do")).await {
         Ok(()) => lead_to(&page),

@@ -1,6 +1,6 @@
 //! `/senders/{id}/channels/{channel}`: a connection. Its form is generated from the adapter's description of its settings.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -14,7 +14,7 @@ use crate::App;
 use crate::components::{Faults, ask_first, channel as named, head, icon, select, words};
 use crate::form::Form;
 use crate::shell::{form_key, framed};
-use crate::signed::{Asked, Signed, form, lead_to, refuse};
+use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
 /// Input and result of the last action.
 #[derive(Default)]
@@ -40,12 +40,8 @@ pub(crate) async fn connect(
     State(app): State<App>,
     Signed(who): Signed,
     Path((id, channel)): Path<(String, String)>,
-    request: Request,
+    Posted(form): Posted,
 ) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
     let (senders, kind, place) = (app.core.senders(), form.get("kind"), (id.as_str(), channel.as_str()));
     let verb = form.get("do");
     if verb == "remove" {

@@ -1,6 +1,6 @@
 //! Creates and edits senders and their webhooks.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::html;
@@ -12,7 +12,7 @@ use super::show::{Said, page};
 use crate::App;
 use crate::components::{Faults, Field, head};
 use crate::shell::{form_key, framed};
-use crate::signed::{Signed, form, lead_to, refuse};
+use crate::signed::{Posted, Signed, lead_to, refuse};
 
 pub(crate) async fn new(Signed(who): Signed) -> Response {
     form_page(&who, StatusCode::OK, ("", ""), &Faults::default())
@@ -36,11 +36,7 @@ fn form_page(who: &SignedIn, status: StatusCode, (name, phone): (&str, &str), fa
     framed(status, who, "/senders", "New sender", &content)
 }
 
-pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     let (name, phone) = (form.get("name"), form.get("phoneNumber"));
     let command = CreateSender {
         name: name.trim().to_owned(),
@@ -62,11 +58,7 @@ fn to_e164(phone: &str) -> Option<String> {
 }
 
 /// Edits a sender or its webhook.
-pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let verb = form.get("do");
     let (senders, caller, own) = (app.core.senders(), &who.caller, format!("/senders/{id}"));
     let done: Result<Option<Redacted<String>>> = match verb.as_str() {

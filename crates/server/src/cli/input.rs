@@ -67,6 +67,15 @@ pub(super) struct Asked {
     pub(super) json: bool,
 }
 
+// An action and where it happens. No documentation, which would be published as that of the command.
+#[derive(Debug, clap::Args)]
+pub(super) struct On<P: clap::Args, A: clap::Subcommand> {
+    #[command(flatten)]
+    pub(super) at: P,
+    #[command(subcommand)]
+    pub(super) action: A,
+}
+
 /// A project of an installation.
 #[derive(Debug, clap::Args)]
 pub(super) struct InProject {

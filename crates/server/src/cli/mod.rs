@@ -45,6 +45,7 @@ use crate::wiring;
 use crate::{quickstart, serve};
 use args::{Action, Args, ConfigAction};
 use database::DbAction;
+use input::On;
 use installed::InstalledAction;
 
 /// The server cannot be reached.
@@ -157,9 +158,9 @@ async fn installed(config: &Config, action: InstalledAction) -> anyhow::Result<E
     let (asked, project) = action.at();
     let (json, project) = (asked.json, project.cloned());
     let answer = match action {
-        InstalledAction::Db { action: DbAction::Migrate, .. } => database::migrate(config).await?,
-        InstalledAction::Db { action: DbAction::Distribute, .. } => database::distribute(config).await?,
-        InstalledAction::Db { action: DbAction::Copy { to }, .. } => database::copy(config, &to).await?,
+        InstalledAction::Db(On { action: DbAction::Migrate, .. }) => database::migrate(config).await?,
+        InstalledAction::Db(On { action: DbAction::Distribute, .. }) => database::distribute(config).await?,
+        InstalledAction::Db(On { action: DbAction::Copy { to }, .. }) => database::copy(config, &to).await?,
         action => perform(config, Request { project, command: action.into_command()? }).await?,
     };
     say(shown(&answer, json));

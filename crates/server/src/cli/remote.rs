@@ -9,7 +9,7 @@ use super::audit::AuditAction;
 use super::broadcasts::BroadcastsAction;
 use super::contacts::ContactsAction;
 use super::events::EventsAction;
-use super::input::read;
+use super::input::{On, read};
 use super::invitations::InvitationsAction;
 use super::messages::MessagesAction;
 use super::suppressions::SuppressionsAction;
@@ -47,19 +47,9 @@ pub(super) enum RemoteAction {
         message: Box<NewMessage>,
     },
     /// List, show, follow, cancel and resolve messages.
-    Messages {
-        #[command(flatten)]
-        at: Remote,
-        #[command(subcommand)]
-        action: MessagesAction,
-    },
+    Messages(On<Remote, MessagesAction>),
     /// List past events, or follow new ones.
-    Events {
-        #[command(flatten)]
-        at: Remote,
-        #[command(subcommand)]
-        action: EventsAction,
-    },
+    Events(On<Remote, EventsAction>),
     /// Forward events to a program on this machine, signed as a webhook would be, for development.
     Listen {
         #[command(flatten)]
@@ -68,54 +58,19 @@ pub(super) enum RemoteAction {
         forward: Forward,
     },
     /// Manage contacts: people and how to reach them.
-    Contacts {
-        #[command(flatten)]
-        at: Remote,
-        #[command(subcommand)]
-        action: ContactsAction,
-    },
+    Contacts(On<Remote, ContactsAction>),
     /// Manage broadcasts: one message to many recipients.
-    Broadcasts {
-        #[command(flatten)]
-        at: Remote,
-        #[command(subcommand)]
-        action: BroadcastsAction,
-    },
+    Broadcasts(On<Remote, BroadcastsAction>),
     /// Manage templates.
-    Templates {
-        #[command(flatten)]
-        at: Remote,
-        #[command(subcommand)]
-        action: TemplatesAction,
-    },
+    Templates(On<Remote, TemplatesAction>),
     /// Manage invitations: links by which clients connect their own numbers.
-    Invitations {
-        #[command(flatten)]
-        at: Remote,
-        #[command(subcommand)]
-        action: InvitationsAction,
-    },
+    Invitations(On<Remote, InvitationsAction>),
     /// Manage suppressions: recipients that receive no messages.
-    Suppressions {
-        #[command(flatten)]
-        at: Remote,
-        #[command(subcommand)]
-        action: SuppressionsAction,
-    },
+    Suppressions(On<Remote, SuppressionsAction>),
     /// Manage webhooks and their deliveries.
-    Webhooks {
-        #[command(flatten)]
-        at: Remote,
-        #[command(subcommand)]
-        action: WebhooksAction,
-    },
+    Webhooks(On<Remote, WebhooksAction>),
     /// Show who changed what.
-    Audit {
-        #[command(flatten)]
-        at: Remote,
-        #[command(subcommand)]
-        action: AuditAction,
-    },
+    Audit(On<Remote, AuditAction>),
     /// Make any API request, such as: nuncio api GET /v1/me
     Api {
         #[command(flatten)]
@@ -136,16 +91,16 @@ impl RemoteAction {
             Self::Login { at, json } => login(&at, json).await?,
             Self::Logout { profile } => say(format!("profile {:?} deleted", profile::logout(profile)?)),
             Self::Send { at, message } => return send::send(&at.world()?, &message, at.json()).await,
-            Self::Messages { at, action } => return action.run(&at).await,
-            Self::Events { at, action } => action.run(&at).await?,
+            Self::Messages(On { at, action }) => return action.run(&at).await,
+            Self::Events(On { at, action }) => action.run(&at).await?,
             Self::Listen { at, forward } => listen::listen(&at.worlds()?, &forward).await?,
-            Self::Contacts { at, action } => action.run(&at).await?,
-            Self::Broadcasts { at, action } => return action.run(&at).await,
-            Self::Templates { at, action } => action.run(&at).await?,
-            Self::Invitations { at, action } => action.run(&at).await?,
-            Self::Suppressions { at, action } => action.run(&at).await?,
-            Self::Webhooks { at, action } => action.run(&at).await?,
-            Self::Audit { at, action } => action.run(&at).await?,
+            Self::Contacts(On { at, action }) => action.run(&at).await?,
+            Self::Broadcasts(On { at, action }) => return action.run(&at).await,
+            Self::Templates(On { at, action }) => action.run(&at).await?,
+            Self::Invitations(On { at, action }) => action.run(&at).await?,
+            Self::Suppressions(On { at, action }) => action.run(&at).await?,
+            Self::Webhooks(On { at, action }) => action.run(&at).await?,
+            Self::Audit(On { at, action }) => action.run(&at).await?,
             Self::Api { at, method, path, body } => any(&at, method, &path, body.as_deref()).await?,
         }
         Ok(Outcome::Sent)

@@ -17,8 +17,7 @@ fn text(value: &Value) -> &str {
 // holds: messages.attachments.list
 #[tokio::test]
 async fn attachments_are_listed_with_links_that_open_them_for_a_while() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let large = "x".repeat(400 * 1024);
         let id = app
             .send_message(json!({
@@ -91,21 +90,18 @@ async fn large_downloads_share_the_budget_of_large_bodies() {
 // holds: messages.reactions
 #[tokio::test]
 async fn a_reaction_goes_back_on_the_channel() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
         app.drain().await;
         let path = format!("/v1/messages/{id}/reactions");
-        let auth = format!("Bearer {}", app.test_key);
-        let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
-        let made = app.send("POST", &path, &headers, Some(json!({"emoji": "\u{1F44D}"}))).await.expect(202).json()["message"].clone();
+        let made = app.once("k", &path, json!({"emoji": "\u{1F44D}"})).await.expect(202).json()["message"].clone();
         assert_eq!((text(&made["messageType"]), text(&made["channel"]), text(&made["to"])), ("reaction", "whatsapp", "+34600111222"));
         assert_eq!(made["content"], json!({"emoji": "\u{1F44D}", "reactToMessageId": id}));
         app.drain().await;
         assert_eq!(app.message(text(&made["id"])).await["status"], "delivered");
-        let again = app.send("POST", &path, &headers, Some(json!({"emoji": "\u{1F44D}"}))).await.expect(409).json();
+        let again = app.once("k", &path, json!({"emoji": "\u{1F44D}"})).await.expect(409).json();
         assert_eq!((text(&again["code"]), &again["message"]["id"]), ("idempotency_conflict", &made["id"]));
-        let other = app.send("POST", &path, &headers, Some(json!({"emoji": "👎"}))).await.expect(409).json();
+        let other = app.once("k", &path, json!({"emoji": "👎"})).await.expect(409).json();
         assert_eq!(text(&other["code"]), "idempotency_key_reused");
         // For a message, the same key is a different one.
         let body = json!({"to": "+34600111222", "text": "x", "idempotencyKey": "k"});
@@ -122,17 +118,12 @@ async fn a_reaction_goes_back_on_the_channel() {
 
 #[tokio::test]
 async fn keys_of_reactions_are_forgotten_after_their_message_is_final() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
         let waiting = json!({"to": "+34600111222", "text": "x", "idempotencyKey": "k", "scheduledAt": "2026-01-20T00:00:00Z"});
         app.drain().await;
         app.post("/v1/messages", waiting.clone()).await.expect(202);
-        let auth = format!("Bearer {}", app.test_key);
-        let react = async || {
-            let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
-            app.send("POST", &format!("/v1/messages/{id}/reactions"), &headers, Some(json!({"emoji": "👎"}))).await
-        };
+        let react = async || app.once("k", &format!("/v1/messages/{id}/reactions"), json!({"emoji": "👎"})).await;
         react().await.expect(202);
         app.drain().await;
         app.advance(Duration::from_secs(7 * 86_400 + 1)).await;
@@ -169,8 +160,7 @@ async fn what_cannot_be_reacted_to_is_refused() {
 // holds: messages.reactions.target
 #[tokio::test]
 async fn a_reaction_stays_in_the_conversation_of_its_message() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let whatsapp = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
         let telegram = app.send_message(json!({"to": "42", "text": "x", "channel": "telegram"})).await;
         let failed = app.send_message(json!({"to": "+12125550001", "text": "x", "channel": "whatsapp", "fallbackEnabled": false})).await;

@@ -390,8 +390,6 @@ async fn guessing_keys_is_slowed_down() {
 #[tokio::test]
 async fn live_messages_need_a_connected_provider() {
     let app = TestApp::start().await;
-    let auth = format!("Bearer {}", app.live_key);
-    let answer =
-        app.send("POST", "/v1/messages", &[("authorization", &auth)], Some(json!({"to": "+34600111222", "text": "x"}))).await.expect(400);
+    let answer = app.with_key(&app.live_key, "POST", "/v1/messages", Some(json!({"to": "+34600111222", "text": "x"}))).await.expect(400);
     assert_eq!(answer.json()["code"], "sender_not_configured");
 }

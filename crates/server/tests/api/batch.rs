@@ -1,7 +1,7 @@
 //! `POST /v1/messages/batch`: many messages in one request.
 
 use nuncio_domain::Environment;
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/messages/batch";
@@ -22,8 +22,7 @@ fn statuses(results: &[Value]) -> Vec<u64> {
 // holds: messages.batch
 #[tokio::test]
 async fn each_message_is_accepted_or_refused_by_itself() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let messages = json!([
             {"to": "+34600111222", "text": "first"},
             {"to": "nobody", "text": "x"},
@@ -65,8 +64,7 @@ async fn results_stand_in_the_order_of_a_thousand_messages() {
 // holds: messages.batch
 #[tokio::test]
 async fn each_message_has_its_own_key() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let keyed = |key: &str, text: &str| json!({"to": "+34600111222", "text": text, "idempotencyKey": key});
         let first = batch(&app, json!([keyed("a", "1"), keyed("b", "2")])).await;
         assert_eq!(statuses(&first), [202, 202]);
@@ -78,10 +76,8 @@ async fn each_message_has_its_own_key() {
             assert_eq!(again[n]["message"]["id"], first[n]["message"]["id"], "the original");
             assert_eq!(again[n]["error"]["code"], again[n]["code"]);
         }
-        let auth = format!("Bearer {}", app.test_key);
         let body = json!({"messages": [{"to": "+34600111222", "text": "x"}]});
-        let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
-        let refused = app.send("POST", PATH, &headers, Some(body)).await.expect(400).json();
+        let refused = app.once("k", PATH, body).await.expect(400).json();
         assert_eq!(refused["details"]["errors"][0]["path"], "header.Idempotency-Key");
         assert_eq!(app.get("/v1/messages?limit=100").await.json()["items"].as_array().map(Vec::len), Some(3));
     }

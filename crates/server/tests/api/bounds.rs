@@ -77,8 +77,7 @@ async fn faults_of_a_large_body_are_told_by_name_too() {
 
 #[tokio::test]
 async fn lists_show_the_beginning_of_a_very_long_text() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let text = "é".repeat(400_000);
         let file = json!({"filename": "a.txt", "content": "QUJD"});
         let body = json!({"to": "a@example.org", "subject": "long", "text": text, "attachments": [file], "idempotencyKey": "k"});
@@ -150,8 +149,7 @@ async fn streams_end_before_the_node_does() {
 
 #[tokio::test]
 async fn keys_that_are_not_those_of_the_database_are_refused() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         app.node.core.projects().check_keys().await.expect("the same keys");
         let mut tx = app.store().begin().await.expect("a transaction");
         assert!(!tx.check_key(b"another").await.expect("compared"), "the worlds of a new project have their check already");
@@ -211,8 +209,7 @@ async fn an_empty_name_is_none() {
 #[tokio::test]
 async fn ids_of_another_world_in_a_body_are_of_nothing() {
     let app = TestApp::start().await;
-    let auth = format!("Bearer {}", app.live_key);
-    let live = async |path: &str, body: Value| app.send("POST", path, &[("authorization", &auth)], Some(body)).await.expect(201).json();
+    let live = async |path: &str, body: Value| app.with_key(&app.live_key, "POST", path, Some(body)).await.expect(201).json();
     let sender = live("/v1/senders", json!({"name": "live"})).await["id"].clone();
     let template = live("/v1/templates", json!({"name": "t", "language": "en", "body": "x"})).await["id"].clone();
     let contact = live("/v1/contacts", json!({"channels": [{"channel": "sms", "identifier": "+34600111222"}]})).await["id"].clone();

@@ -1,7 +1,6 @@
 //! Broadcasts: drafts and recipients, review, enqueueing, and at most one message per recipient.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_domain::broadcast::Counts;
@@ -157,8 +156,7 @@ pub(crate) fn paths(answer: &Value) -> Vec<String> {
 // holds: broadcasts.get, broadcasts.send, broadcasts.progress, broadcasts.transitions
 #[tokio::test]
 async fn a_broadcast_reaches_everybody_once() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = sent(&app, 3_000).await;
         assert_eq!(status(&app, &id).await, "pending_review");
         finish(&app).await;
@@ -184,8 +182,7 @@ async fn a_broadcast_reaches_everybody_once() {
 // holds: broadcasts.contacts.list, broadcasts.counters
 #[tokio::test]
 async fn each_recipient_stands_where_their_message_does() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         // Opted out earlier.
         app.send_message(json!({"to": "+12135550007", "text": "x"})).await;
         app.drain().await;
@@ -254,8 +251,7 @@ async fn a_stop_during_a_broadcast_is_respected() {
 // holds: broadcasts.resume
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_in_the_middle_of_the_hand_over_loses_and_doubles_nobody() {
-    for backend in Backend::all() {
-        let mut app = TestApp::on(backend).await;
+    for mut app in TestApp::on_each().await {
         let id = sent(&app, 2_000).await;
         for after in [1, 300, 900] {
             while now(&app, &id).await.handled() < after {
@@ -287,8 +283,7 @@ async fn a_crash_in_the_middle_of_the_hand_over_loses_and_doubles_nobody() {
 // holds: broadcasts.counters
 #[tokio::test]
 async fn counts_add_up_whatever_receipts_come_in_whatever_order() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = text(&app).await;
         let silent = (200..230).map(|area| format!("+1{area}5550005"));
         add(&app, &id, silent.chain((200..205).map(|area| format!("+1{area}5550003"))).chain(phones(5))).await;
@@ -354,7 +349,7 @@ async fn without_receipts_sent_is_delivered() {
 #[tokio::test]
 async fn what_a_person_says_was_sent_counts_as_delivered_without_receipts() {
     for backend in Backend::all() {
-        let registry = nuncio_channel::Registry::new(vec![Arc::new(crate::scripted::Scripted::default())]);
+        let registry = crate::scripted::Scripted::default().registry();
         let app = TestApp::with(backend, Options { registry, ..Options::default() }).await;
         app.connect(Channel::Email, "scripted", json!({}), json!({})).await;
         let live = format!("Bearer {}", app.live_key);

@@ -12,8 +12,7 @@ use crate::broadcasts::{SECOND, act, add, contacts, counts, finish, get, message
 // holds: broadcasts.schedule
 #[tokio::test]
 async fn a_scheduled_broadcast_waits_and_can_be_moved() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = text(&app).await;
         add(&app, &id, phones(2)).await;
         app.post(&format!("/v1/broadcasts/{id}/send"), json!({"scheduledAt": "2028-01-01T00:00:00Z"})).await.expect(400);
@@ -88,8 +87,7 @@ const IN_FLIGHT: i64 = 256;
 // holds: broadcasts.pause
 #[tokio::test(flavor = "multi_thread")]
 async fn pause_stops_and_resume_goes_on() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = sent(&app, 2_000).await;
         while status(&app, &id).await != "sending" {
             app.node.tick().await.expect("dispatch");
@@ -117,8 +115,7 @@ async fn pause_stops_and_resume_goes_on() {
 // holds: broadcasts.cancel
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_takes_back_what_no_provider_has() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = text(&app).await;
         // Deferred ones wait for their next attempt when the cancel arrives.
         let slow = (200..700).map(|area| format!("+1{area}5550004"));
@@ -152,8 +149,7 @@ async fn cancel_takes_back_what_no_provider_has() {
 
 #[tokio::test]
 async fn a_message_whose_attempt_was_under_way_at_the_cancel_does_not_start_again() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = text(&app).await;
         add(&app, &id, ["+12125550003".to_owned()]).await;
         act(&app, &id, "send").await.expect(202);

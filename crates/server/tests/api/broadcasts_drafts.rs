@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 use crate::broadcasts::{act, add, contacts, counts, draft, finish, get, paths, phones, text};
@@ -10,8 +10,7 @@ use crate::broadcasts::{act, add, contacts, counts, draft, finish, get, paths, p
 // holds: broadcasts.create, broadcasts.fields, broadcasts.list, broadcasts.update, broadcasts.delete
 #[tokio::test]
 async fn drafts_are_made_edited_listed_and_deleted() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let body = json!({"name": "A", "channel": "auto", "text": "Hello", "metadata": {"a": 1}, "scheduledAt": "2026-06-01T00:00:00Z"});
         let id = draft(&app, body).await;
         let made = get(&app, &id).await;
@@ -42,8 +41,7 @@ async fn drafts_are_made_edited_listed_and_deleted() {
         add(&app, &id, phones(3)).await;
         app.request("DELETE", &path, None).await.expect(204);
         app.get(&path).await.expect(404);
-        let live = format!("Bearer {}", app.live_key);
-        app.send("GET", &format!("/v1/broadcasts/{other}"), &[("authorization", &live)], None).await.expect(404);
+        app.with_key(&app.live_key, "GET", &format!("/v1/broadcasts/{other}"), None).await.expect(404);
     }
 }
 
@@ -76,14 +74,11 @@ async fn every_fault_of_a_broadcast_is_told() {
 // holds: broadcasts.idempotency
 #[tokio::test]
 async fn one_key_makes_one_broadcast() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let body = json!({"name": "x", "channel": "sms", "text": "x", "idempotencyKey": "k"});
         let id = draft(&app, body.clone()).await;
-        let auth = format!("Bearer {}", app.test_key);
-        let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
         let bare = json!({"name": "x", "channel": "sms", "text": "x"});
-        let repeat = app.send("POST", "/v1/broadcasts", &headers, Some(bare)).await.expect(409).json();
+        let repeat = app.once("k", "/v1/broadcasts", bare).await.expect(409).json();
         assert_eq!((repeat["broadcast"]["id"].as_str(), repeat["code"].as_str()), (Some(id.as_str()), Some("idempotency_conflict")));
         let reused = app.post("/v1/broadcasts", json!({"name": "y", "channel": "sms", "text": "x", "idempotencyKey": "k"})).await;
         assert_eq!(reused.expect(409).json()["code"], "idempotency_key_reused");
@@ -94,8 +89,7 @@ async fn one_key_makes_one_broadcast() {
 // holds: broadcasts.contacts.add, broadcasts.contacts.remove, broadcasts.update
 #[tokio::test]
 async fn recipients_are_added_counted_and_removed() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = text(&app).await;
         let given = ["+34600111222", "+34600111222", "nonsense", "a@example.org", "12345", "+34600111223"];
         let outcome = add(&app, &id, given.map(str::to_owned)).await;

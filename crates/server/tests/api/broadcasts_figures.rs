@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 use crate::broadcasts::{act, add, contacts, counts, draft, finish, get};
@@ -42,8 +42,7 @@ async fn three(app: &TestApp) {
 // holds: broadcasts.select
 #[tokio::test]
 async fn contacts_become_recipients_by_a_filter() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         three(&app).await;
         let sms = || draft(&app, json!({"name": "x", "channel": "sms", "text": "Hello from Acme"}));
         let yesterday = "2020-01-01T00:00:00Z";
@@ -101,8 +100,7 @@ fn path(text: &str) -> String {
 // holds: broadcasts.links
 #[tokio::test]
 async fn links_are_counted_for_each_recipient() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let text = "Our offer: https://acme.example/spring?from=sms. Yours: https://acme.example/{{name}}";
         let body = json!({"name": "x", "channel": "sms", "text": text, "trackLinks": true, "variables": {"name": "ada"}});
         let id = draft(&app, body).await;
@@ -157,8 +155,7 @@ async fn links_are_counted_only_if_that_was_asked() {
 // holds: broadcasts.statistics
 #[tokio::test]
 async fn figures_by_channel_country_and_reason_add_up() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "Hello from Acme"})).await;
         let failing = (0..3).map(|n| format!("+1{}5550001", 212 + n));
         add(&app, &id, failing.chain(["+34600111222", "+351912345678", "+34600111224"].map(str::to_owned))).await;

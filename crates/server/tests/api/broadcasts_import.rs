@@ -20,8 +20,7 @@ const CSV: &str = "text/csv; charset=utf-8";
 // holds: broadcasts.import
 #[tokio::test]
 async fn a_file_of_recipients_is_imported() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "Hello {{name}} from Acme"})).await;
         app.post("/v1/suppressions", json!({"identifier": "+34600111223"})).await.expect(201);
         let file =
@@ -77,8 +76,7 @@ async fn what_is_wrong_with_an_import_is_told() {
 // holds: broadcasts.import.resume
 #[tokio::test]
 async fn an_import_that_was_cut_off_goes_on() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = text(&app).await;
         let rows = 20_000;
         let file: String = std::iter::once("phone,note\n".to_owned())
@@ -105,8 +103,7 @@ async fn an_import_that_was_cut_off_goes_on() {
 // holds: broadcasts.variables
 #[tokio::test]
 async fn nobody_gets_a_text_with_a_gap() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let body = json!({"name": "x", "channel": "smart", "text": "Hello {{name}}, says {{shop}}", "variables": {"shop": "Acme"},
             "emailSubject": "For {{name}}", "emailHtmlBody": "<p title=\"{{name}}\">{{shop}}</p>"});
         let id = draft(&app, body).await;
@@ -187,8 +184,7 @@ async fn a_broadcast_is_seen_tried_and_copied_before_it_goes_out() {
 // holds: broadcasts.results
 #[tokio::test]
 async fn results_are_exported_whole() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = text(&app).await;
         for chunk in phones(1_200).collect::<Vec<_>>().chunks(600) {
             add(&app, &id, chunk.to_vec()).await;

@@ -6,13 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, Field, Receipts, Registry, Scope, SendRequest, Services, Settings, Verdict,
-};
+use nuncio_channel::{Adapter, Capabilities, Receipts, Registry, Scope, SendRequest, Verdict};
 use nuncio_channel_sim::SimFactory;
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::{Channel, Environment, FieldError, MessageType, Micros};
-use nuncio_testkit::{Backend, Options, TestApp, TestResponse};
+use nuncio_domain::{Channel, Environment, MessageType, Micros};
+use nuncio_testkit::{Backend, Options, Provider, TestApp, TestResponse};
 use serde_json::{Value, json};
 
 use crate::broadcasts::counts;
@@ -31,25 +29,6 @@ struct Carrier(Arc<Mutex<BTreeMap<String, usize>>>);
 impl Carrier {
     fn sent_to(&self, recipient: &str) -> usize {
         self.0.lock().expect("no panic").get(recipient).copied().unwrap_or_default()
-    }
-}
-
-impl AdapterFactory for Carrier {
-    fn kind(&self) -> &'static str {
-        "carrier"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Sms]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        &[]
-    }
-
-    fn open(&self, account: &Account, _: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        Settings::new(self.fields(), account).finish()?;
-        Ok(Arc::new(self.clone()))
     }
 }
 
@@ -114,7 +93,10 @@ struct Lives {
 impl Lives {
     async fn on(backend: Backend) -> Self {
         let carrier = Carrier::default();
-        let registry = Registry::new(vec![Arc::new(SimFactory), Arc::new(carrier.clone())]);
+        let registry = Registry::new(vec![
+            Arc::new(SimFactory),
+            Arc::new(Provider { kind: "carrier", channels: &[Channel::Sms], adapter: carrier.clone() }),
+        ]);
         let app = TestApp::with(backend, Options { registry, ..Options::default() }).await;
         app.connect(Channel::Sms, "carrier", json!({}), json!({})).await;
         let billing = app.node.core.billing();

@@ -146,8 +146,7 @@ async fn a_throttled_broadcast_stops_at_the_cancel() {
 // holds: broadcasts.pause
 #[tokio::test]
 async fn retries_stop_at_a_pause_too() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = text(&app).await;
         add(&app, &id, (200..230).map(|area| format!("+1{area}5550004")).chain(["+12125550008".to_owned()])).await;
         act(&app, &id, "send").await.expect(202);
@@ -172,8 +171,7 @@ async fn retries_stop_at_a_pause_too() {
 #[tokio::test]
 async fn a_fallback_waits_for_the_resume_and_ends_with_a_cancel() {
     for verb in ["resume", "cancel"] {
-        for backend in Backend::all() {
-            let app = TestApp::on(backend).await;
+        for app in TestApp::on_each().await {
             let body = json!({"name": "News", "channel": "whatsapp", "text": "Hello from Acme"});
             let id = crate::broadcasts::draft(&app, body).await;
             add(&app, &id, ["+12125550005".to_owned()]).await;
@@ -266,8 +264,7 @@ async fn every_node_obeys_a_pause_at_once() {
 // holds: broadcasts.recipients.wait_apart
 #[tokio::test]
 async fn recipients_without_room_do_not_hide_others() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         throttle(&app, 1.0, 1).await;
         let id = draft(&app, json!({"name": "x", "channel": "smart", "text": "Hello from Acme", "emailSubject": "News"})).await;
         for chunk in phones(1_200).collect::<Vec<_>>().chunks(600) {

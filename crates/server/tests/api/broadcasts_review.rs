@@ -48,8 +48,7 @@ async fn what_cannot_go_out_is_said_before_and_after() {
 // holds: broadcasts.review, broadcasts.retry_review, broadcasts.escalate, broadcasts.transitions
 #[tokio::test]
 async fn a_rejected_broadcast_is_edited_reviewed_again_and_escalated() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let bad = "Please reply with your password to win";
         let id = draft(&app, json!({"name": "x", "channel": "sms", "text": bad})).await;
         add(&app, &id, phones(2)).await;
@@ -110,8 +109,7 @@ async fn what_an_operator_refuses_is_over() {
 // holds: broadcasts.review.export
 #[tokio::test]
 async fn what_a_person_decided_is_exported_as_an_example() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let bad = "Buy cocaine now";
         let id = draft(&app, json!({"name": "x", "channel": "sms", "text": bad})).await;
         add(&app, &id, phones(1)).await;
@@ -130,8 +128,7 @@ async fn what_a_person_decided_is_exported_as_an_example() {
 // holds: broadcasts.review.policy
 #[tokio::test]
 async fn a_project_has_a_policy_of_its_own() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let verdict = async |text: &str| {
             let id = draft(&app, json!({"name": "x", "channel": "sms", "text": text})).await;
             add(&app, &id, phones(1)).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 use crate::broadcasts::{act, add, counts, draft, finish, get, phones, status};
@@ -21,8 +21,7 @@ async fn limited(app: &TestApp, mut body: Value) -> String {
 // holds: broadcasts.halt
 #[tokio::test]
 async fn too_many_failures_pause_a_broadcast() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = limited(&app, json!({"haltOn": {"failurePercent": 10}, "canary": {"percent": 40, "waitSeconds": 600}})).await;
         add(&app, &id, wrong(60).chain(phones(140))).await;
         act(&app, &id, "send").await.expect(202);
@@ -46,8 +45,7 @@ async fn too_many_failures_pause_a_broadcast() {
 // holds: broadcasts.halt
 #[tokio::test]
 async fn opt_outs_pause_a_broadcast_and_few_failures_do_not() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = limited(&app, json!({"haltOn": {"failurePercent": 50, "optOutPercent": 3}, "canary": {"percent": 50, "waitSeconds": 60}}))
             .await;
         // Numbers with 07 reply STOP.
@@ -65,8 +63,7 @@ async fn opt_outs_pause_a_broadcast_and_few_failures_do_not() {
 // holds: broadcasts.canary
 #[tokio::test]
 async fn a_canary_goes_first() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = limited(&app, json!({"canary": {"percent": 10, "waitSeconds": 60}})).await;
         add(&app, &id, phones(95)).await;
         act(&app, &id, "send").await.expect(202);
@@ -115,8 +112,7 @@ async fn a_broadcast_with_nobody_left_is_not_halted() {
 // holds: broadcasts.quiet_hours
 #[tokio::test]
 async fn nobody_is_written_to_at_night() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let hours = json!({"from": "21:00", "to": "08:00", "timeZone": "Asia/Tokyo"});
         let body = json!({"name": "x", "channel": "smart", "text": "Hello from Acme", "emailSubject": "News", "quietHours": hours});
         let id = draft(&app, body).await;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use nuncio::admin::{Command, Request, run};
 use nuncio_domain::Environment;
-use nuncio_testkit::{Backend, TestApp, TestResponse};
+use nuncio_testkit::{TestApp, TestResponse};
 use serde_json::{Map, Value, json};
 
 async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> TestResponse {
-    app.send(method, path, &[("authorization", &format!("Bearer {}", app.live_key))], body).await
+    app.with_key(&app.live_key, method, path, body).await
 }
 
 async fn default_path(app: &TestApp, key: &str) -> String {
@@ -25,8 +25,7 @@ fn smtp(extra: Value) -> Value {
 // holds: senders.channels
 #[tokio::test]
 async fn a_provider_account_is_set_shown_and_removed() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let sender = default_path(&app, &app.live_key).await;
         let path = format!("{sender}/channels/email");
         live(&app, "GET", &path, None).await.expect(404);

@@ -6,7 +6,7 @@ use nuncio_channel::{Inbound, ProviderEvent};
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{Channel, ContactId};
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 /// Sends an inbound message to the default sender of the test environment.
@@ -59,8 +59,7 @@ pub(crate) fn faults(body: &Value) -> Vec<(&str, &str)> {
 // holds: contacts.list, contacts.list.phone, contacts.create, contacts.get, contacts.by_phone, contacts.update
 #[tokio::test]
 async fn a_contact_is_made_read_changed_and_listed() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let made = create(
             &app,
             json!({
@@ -203,8 +202,7 @@ async fn all_faults_of_a_new_contact_are_told_at_once() {
 // holds: contacts.create.duplicate
 #[tokio::test]
 async fn an_identifier_belongs_to_one_contact() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let first = sms(&app, "+34600111222").await;
         let body =
             json!({"channels": [{"channel": "email", "identifier": "a@example.org"}, {"channel": "voice", "identifier": "+34600111222"}]});
@@ -214,9 +212,8 @@ async fn an_identifier_belongs_to_one_contact() {
         assert_eq!(list(&app).await.len(), 1, "nothing of it was written");
         create(&app, json!({"channels": [{"channel": "email", "identifier": "a@example.org"}]})).await;
         // It is unknown in the other environment.
-        let live = format!("Bearer {}", app.live_key);
         let body = json!({"channels": [{"channel": "sms", "identifier": "+34600111222"}]});
-        let other = app.send("POST", "/v1/contacts", &[("authorization", &live)], Some(body)).await.expect(201).json();
+        let other = app.with_key(&app.live_key, "POST", "/v1/contacts", Some(body)).await.expect(201).json();
         app.get(&format!("/v1/contacts/{}", text(&other["id"]))).await.expect(404);
         let merge = json!({"sourceContactId": other["id"]});
         app.post(&format!("/v1/contacts/{}/merge", text(&first["id"])), merge).await.expect(404);
@@ -226,21 +223,18 @@ async fn an_identifier_belongs_to_one_contact() {
 // holds: contacts.create
 #[tokio::test]
 async fn a_repeated_key_makes_one_contact_and_one_channel() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
-        let auth = format!("Bearer {}", app.test_key);
-        let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
+    for app in TestApp::on_each().await {
         let body = json!({"channels": [{"channel": "sms", "identifier": "+34600111222"}]});
-        let made = app.send("POST", "/v1/contacts", &headers, Some(body.clone())).await.expect(201).json();
-        let again = app.send("POST", "/v1/contacts", &headers, Some(body)).await.expect(409).json();
+        let made = app.once("k", "/v1/contacts", body.clone()).await.expect(201).json();
+        let again = app.once("k", "/v1/contacts", body).await.expect(409).json();
         assert_eq!((text(&again["code"]), &again["contact"]), ("idempotency_conflict", &made));
         let other = json!({"channels": [{"channel": "sms", "identifier": "+34600111333"}]});
-        let again = app.send("POST", "/v1/contacts", &headers, Some(other)).await.expect(409).json();
+        let again = app.once("k", "/v1/contacts", other).await.expect(409).json();
         assert_eq!((text(&again["code"]), &again["contact"]["id"]), ("idempotency_key_reused", &made["id"]));
         let path = format!("/v1/contacts/{}/channels", text(&made["id"]));
         let body = json!({"channel": "email", "identifier": "a@example.org"});
-        let added = app.send("POST", &path, &headers, Some(body.clone())).await.expect(201).json();
-        let again = app.send("POST", &path, &headers, Some(body)).await.expect(409).json();
+        let added = app.once("k", &path, body.clone()).await.expect(201).json();
+        let again = app.once("k", &path, body).await.expect(409).json();
         assert_eq!((text(&again["code"]), &again["channel"]), ("idempotency_conflict", &added["channel"]));
         assert_eq!(get(&app, &made["id"]).await["channels"].as_array().map(Vec::len), Some(2));
     }
@@ -249,8 +243,7 @@ async fn a_repeated_key_makes_one_contact_and_one_channel() {
 // holds: contacts.channels.add, contacts.channels.update, contacts.channels.remove, contacts.channels.primary
 #[tokio::test]
 async fn channels_come_change_and_go() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let contact = sms(&app, "+34600111222").await;
         let path = format!("/v1/contacts/{}/channels", text(&contact["id"]));
         let first = text(&contact["channels"][0]["id"]).to_owned();
@@ -309,8 +302,7 @@ async fn channels_come_change_and_go() {
 
 #[tokio::test]
 async fn whoever_is_written_to_or_writes_is_a_contact_with_that_channel() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
         let contact = app.message(&id).await["contactId"].clone();
         let made = get(&app, &contact).await;
@@ -360,8 +352,7 @@ async fn a_first_word_on_a_used_channel_does_not_hide_it() {
 // holds: contacts.delete
 #[tokio::test]
 async fn erasing_takes_the_person_and_keeps_the_books() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let body = json!({"to": "secret.ada@example.org", "subject": "Your secret", "text": "a secret", "metadata": {"k": "secret"},
             "attachments": [{"filename": "secret.txt", "content": "c2VjcmV0"}]});
         let sent = app.send_message(body).await;
@@ -401,8 +392,7 @@ async fn erasing_takes_the_person_and_keeps_the_books() {
 
 #[tokio::test]
 async fn what_is_accepted_while_its_recipient_goes_is_erased_after() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let sent = app.send_message(json!({"to": "+34600111222", "text": "secret"})).await;
         app.drain().await;
         // As if the message had been stored concurrently: its address is deleted and not checked again.
@@ -431,8 +421,7 @@ async fn what_is_accepted_while_its_recipient_goes_is_erased_after() {
 // holds: contacts.delete.suppressed
 #[tokio::test]
 async fn an_opt_out_outlives_the_contact() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         write(&app, Channel::Sms, "+34600111222", "STOP", None).await;
         let contact = list(&app).await[0]["id"].clone();
         app.request("DELETE", &format!("/v1/contacts/{}", text(&contact)), None).await.expect(204);

@@ -1,7 +1,7 @@
 //! Fields of a contact.
 
 use nuncio_domain::Channel;
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 use crate::contacts::{create, get, list, text, write};
@@ -14,8 +14,7 @@ fn fields(value: &Value) -> Vec<&str> {
 // holds: contacts.fields, contacts.required, contacts.channel.fields, contacts.deprecated
 #[tokio::test]
 async fn a_contact_has_all_its_fields() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         write(&app, Channel::Telegram, "77", "hi", None).await;
         let bare = list(&app).await[0].clone();
         let always =

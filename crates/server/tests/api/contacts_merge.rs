@@ -11,8 +11,7 @@ use crate::contacts::{create, events, faults, get, list, sms, text, write};
 // holds: contacts.merge, contacts.merge.source, contacts.merge.conflict, contacts.merge.errors
 #[tokio::test]
 async fn a_merge_takes_everything_along() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let target =
             create(&app, json!({"channels": [{"channel": "email", "identifier": "t@example.org"}], "metadata": {"a": "target", "b": 1}}))
                 .await;
@@ -92,8 +91,7 @@ async fn merged_metadata_stays_within_its_limits() {
 // holds: contacts.suggestion
 #[tokio::test]
 async fn merging_is_suggested_for_one_person_until_it_is_turned_down() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         write(&app, Channel::Telegram, "77", "hi", Some("Ada  Lovelace")).await;
         let chat = list(&app).await[0]["id"].clone();
         let named = |name: &str, channel: Value| json!({"displayName": name, "channels": [channel]});

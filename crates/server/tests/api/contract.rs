@@ -94,7 +94,7 @@ async fn the_rate_limit_is_a_bucket_per_world() {
     let refused = app.get("/v1/me").await.expect(429);
     assert_eq!((refused.header("retry-after"), refused.json()["error"]["code"].as_str()), ("1", Some("rate_limit_exceeded")));
     assert_eq!(refused.header("x-should-retry"), "");
-    app.send("GET", "/v1/me", &[("authorization", &format!("Bearer {}", app.live_key))], None).await.expect(200);
+    app.with_key(&app.live_key, "GET", "/v1/me", None).await.expect(200);
     app.clock.advance(std::time::Duration::from_secs(1));
     app.get("/v1/me").await.expect(200);
 }

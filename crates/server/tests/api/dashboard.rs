@@ -5,7 +5,7 @@ use std::time::Duration;
 use nuncio_core::users::NewUser;
 use nuncio_domain::Redacted;
 use nuncio_domain::user::Role;
-use nuncio_testkit::{Backend, TestApp, TestResponse};
+use nuncio_testkit::{TestApp, TestResponse};
 use serde_json::json;
 
 use crate::broadcasts::{act, add, draft, finish};
@@ -84,8 +84,7 @@ pub(crate) async fn person<'a>(app: &'a TestApp, email: &str, role: Role) -> Bro
 // holds: pages.begin, pages.sign_in
 #[tokio::test]
 async fn the_first_person_begins_by_a_link_that_works_once() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let mut browser = Browser::new(&app);
         assert_eq!(browser.get("/").await.expect(303).header("location"), "/sign-in?to=%2F");
         assert!(browser.page("/sign-in").await.contains("This server has no owner yet"));
@@ -137,8 +136,7 @@ async fn guessing_passwords_is_slowed_down() {
 // holds: pages.account
 #[tokio::test]
 async fn browsers_are_signed_out_and_a_password_is_changed() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let mut here = person(&app, "ada@example.net", Role::Viewer).await;
         app.clock.advance(Duration::from_secs(60));
         let mut elsewhere = Browser::new(&app);
@@ -223,8 +221,7 @@ async fn a_viewer_changes_nothing() {
 // holds: pages.messages
 #[tokio::test]
 async fn the_life_of_a_message_is_seen() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let browser = person(&app, "ada@example.net", Role::Owner).await;
         let checked = browser.submit("/messages/new", &[("to", "+12125550100"), ("text", "hello"), ("do", "check")]).await.expect(200);
         assert!(checked.text.contains("It can be sent.") && checked.text.contains(">hello</textarea>"), "{}", checked.text);

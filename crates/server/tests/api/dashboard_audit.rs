@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nuncio::admin::{Command, Request, run};
 use nuncio_domain::user::Role;
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::json;
 
 use crate::audit::log;
@@ -13,8 +13,7 @@ use crate::dashboard::person;
 // holds: audit.page, audit.roles
 #[tokio::test]
 async fn people_see_who_changed_what() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let owner = person(&app, "ada@example.net", Role::Owner).await;
         let viewer = person(&app, "vi@example.net", Role::Viewer).await;
         let operator = person(&app, "op@example.net", Role::Operator).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hmac::{Hmac, Mac as _};
 use nuncio_domain::Clock as _;
 use nuncio_domain::user::Role;
-use nuncio_testkit::{Backend, TestApp, TestResponse};
+use nuncio_testkit::{TestApp, TestResponse};
 use sha1::Sha1;
 
 use crate::audit::log;
@@ -55,8 +55,7 @@ fn ticket(answer: &TestResponse) -> String {
 // holds: pages.factor
 #[tokio::test]
 async fn a_second_factor_is_asked_for_and_its_codes_are_good_once() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let mut browser = person(&app, "ada@example.net", Role::Owner).await;
         let without = browser.submit("/settings/account", &[("factor", "begin"), ("current", "wrong password!")]).await.expect(400);
         assert!(without.text.contains("is not your password"), "{}", without.text);

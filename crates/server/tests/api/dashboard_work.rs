@@ -6,7 +6,7 @@ use nuncio_domain::message::Cost;
 use nuncio_domain::price::{Price, Unit};
 use nuncio_domain::user::Role;
 use nuncio_domain::{Channel, Clock as _, Micros, Timestamp};
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::json;
 
 use crate::dashboard::person;
@@ -15,8 +15,7 @@ use crate::dashboard_pages::upload;
 // holds: pages.home
 #[tokio::test]
 async fn home_draws_what_went_out_and_names_what_waits() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let browser = person(&app, "op@example.net", Role::Operator).await;
         assert!(!browser.page("/").await.contains("Last 24 hours"), "no figures before the first message");
         let cost = Cost { fee: Micros(10_000), provider: Micros(40_000) };
@@ -80,8 +79,7 @@ async fn messages_of_which_nobody_knows_are_named_by_their_reason() {
 // holds: pages.messages, messages.list.text
 #[tokio::test]
 async fn messages_are_found_by_what_is_known_of_them() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let browser = person(&app, "su@example.net", Role::Operator).await;
         let parcel =
             app.send_message(json!({"to": "+34600111222", "text": "Your Parcel is 50% there", "metadata": {"order": "1017"}})).await;
@@ -147,8 +145,7 @@ async fn a_text_is_measured_and_shown_before_it_is_sent() {
 // holds: pages.contacts
 #[tokio::test]
 async fn people_come_from_a_file_and_leave_as_one() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let browser = person(&app, "op@example.net", Role::Operator).await;
         let key = browser.form_key().await;
         app.send_message(json!({"to": "+34600111222", "text": "hello"})).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nuncio_domain::Channel;
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::json;
 
 async fn unguarded(app: &TestApp) -> i64 {
@@ -12,8 +12,7 @@ async fn unguarded(app: &TestApp) -> i64 {
 
 #[tokio::test]
 async fn what_a_dead_process_had_under_way_is_unknown_and_resent() {
-    for backend in Backend::all() {
-        let mut app = TestApp::on(backend).await;
+    for mut app in TestApp::on_each().await {
         app.connect(Channel::Email, "smtp", json!({"host": "127.0.0.1", "port": 9, "tls": "none", "from": "a@example.org"}), json!({}))
             .await;
         // Started, but the process dies before dispatch runs.

@@ -343,8 +343,7 @@ fn unknown_key(n: u64) -> String {
 // holds: auth.guesses
 #[tokio::test]
 async fn who_has_no_guesses_left_does_not_reach_the_database() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         app.get("/v1/me").await.expect(200);
         for n in 0..u64::from(limits::GUESSES) {
             assert_eq!(asked(&app, "GET", "/v1/me", &unknown_key(1_000 + n), 401).await, 1);
@@ -373,8 +372,7 @@ async fn who_has_no_guesses_left_does_not_reach_the_database() {
 // holds: auth.guesses
 #[tokio::test]
 async fn guesses_at_links_do_not_reach_the_database() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let invitation = app.post("/v1/invitations", json!({})).await.expect(201).json()["invitation"]["token"].clone();
         let good = format!("/invite/{}", invitation.as_str().expect("a token"));
         let mut forged = good.clone();
@@ -401,8 +399,7 @@ async fn guesses_at_links_do_not_reach_the_database() {
 // holds: auth.guesses
 #[tokio::test]
 async fn guesses_at_connections_do_not_reach_the_database() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let (_gateway, callback) = kannel(&app).await;
         let callback = format!("{callback}?key=wrong&from=1&text=x");
         let call = async |path: &str| {

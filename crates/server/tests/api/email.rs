@@ -67,8 +67,7 @@ impl House {
     }
 
     pub(crate) async fn live(&self, method: &str, path: &str, body: Option<Value>) -> Value {
-        let auth = format!("Bearer {}", self.app.live_key);
-        let answer = self.app.send(method, path, &[("authorization", &auth)], body).await;
+        let answer = self.app.with_key(&self.app.live_key, method, path, body).await;
         assert!(answer.status.is_success(), "{}", answer.text);
         answer.json()
     }

@@ -110,8 +110,7 @@ async fn nothing_tells_of_who_was_erased() {
 
 #[tokio::test]
 async fn a_key_guards_although_nobody_can_read_it() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let path = "/v1/messages";
         let body = json!({"to": NUMBER, "text": "x"});
         let first = keyed(&app, path, body.clone()).await["message"]["id"].clone();

@@ -9,15 +9,14 @@ use url::form_urlencoded;
 const SECRET: &str = "a-word-of-our-own";
 
 async fn send(app: &TestApp, text: &str) -> String {
-    let auth = format!("Bearer {}", app.live_key);
     let body = json!({"to": "+34600111333", "channel": "sms", "text": text});
-    let sent = app.send("POST", "/v1/messages", &[("authorization", &auth)], Some(body)).await.expect(202);
+    let sent = app.with_key(&app.live_key, "POST", "/v1/messages", Some(body)).await.expect(202);
     app.drain().await;
     sent.json()["message"]["id"].as_str().expect("an id").to_owned()
 }
 
 async fn get(app: &TestApp, path: &str) -> Value {
-    app.send("GET", path, &[("authorization", &format!("Bearer {}", app.live_key))], None).await.expect(200).json()
+    app.with_key(&app.live_key, "GET", path, None).await.expect(200).json()
 }
 
 async fn status(app: &TestApp, id: &str) -> Value {

@@ -6,8 +6,7 @@ use serde_json::json;
 // holds: messages.idempotency, messages.idempotency.reused
 #[tokio::test]
 async fn a_repeat_gets_the_original_and_sends_nothing() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let body = json!({"to": "+34600111222", "text": "once", "idempotencyKey": "order-7"});
         let id = app.send_message(body.clone()).await;
         app.drain().await;
@@ -28,15 +27,10 @@ async fn a_repeat_gets_the_original_and_sends_nothing() {
 #[tokio::test]
 async fn body_and_header_are_the_same_key() {
     let app = TestApp::start().await;
-    let auth = format!("Bearer {}", app.test_key);
     let body = json!({"to": "+34600111222", "text": "once"});
-    let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
-    app.send("POST", "/v1/messages", &headers, Some(body.clone())).await.expect(202);
-    app.send("POST", "/v1/messages", &headers, Some(json!({"to": "+34600111222", "text": "once", "idempotencyKey": "k"})))
-        .await
-        .expect(409);
-    let differ =
-        app.send("POST", "/v1/messages", &headers, Some(json!({"to": "+34600111222", "text": "once", "idempotencyKey": "other"}))).await;
+    app.once("k", "/v1/messages", body.clone()).await.expect(202);
+    app.once("k", "/v1/messages", json!({"to": "+34600111222", "text": "once", "idempotencyKey": "k"})).await.expect(409);
+    let differ = app.once("k", "/v1/messages", json!({"to": "+34600111222", "text": "once", "idempotencyKey": "other"})).await;
     assert_eq!(differ.expect(400).json()["details"]["errors"][0]["path"], "idempotencyKey");
 }
 
@@ -121,8 +115,7 @@ async fn defaults_written_out_are_the_same_request_wherever_something_is_made() 
 
 #[tokio::test]
 async fn recipients_are_added_once_by_a_key() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let auth = format!("Bearer {}", app.test_key);
         let broadcast = app.post("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x"})).await.expect(201).json();
         let id = broadcast["broadcast"]["id"].as_str().expect("an id");
@@ -160,7 +153,7 @@ async fn keys_of_the_two_worlds_do_not_meet() {
     .await;
     let body = json!({"to": "b@example.net", "subject": "s", "text": "x", "idempotencyKey": "k"});
     app.post("/v1/messages", body.clone()).await.expect(202);
-    app.send("POST", "/v1/messages", &[("authorization", &format!("Bearer {}", app.live_key))], Some(body)).await.expect(202);
+    app.with_key(&app.live_key, "POST", "/v1/messages", Some(body)).await.expect(202);
 }
 
 // holds: messages.idempotency.race

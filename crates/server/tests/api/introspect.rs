@@ -72,9 +72,8 @@ async fn an_email_address_is_judged_by_itself_and_by_the_suppressions() {
         let answer = app.post("/v1/introspect/email", json!({"email": email})).await.expect(200).json();
         assert_eq!((&answer["verdict"], &answer["reasons"]), (&json!(verdict), &reasons), "{email}");
     }
-    let live = format!("Bearer {}", app.live_key);
     let body = Some(json!({"email": "ada@shop.test"}));
-    let answer = app.send("POST", "/v1/introspect/email", &[("authorization", &live)], body).await.expect(200).json();
+    let answer = app.with_key(&app.live_key, "POST", "/v1/introspect/email", body).await.expect(200).json();
     assert_eq!(answer, json!({"email": "ada@shop.test", "verdict": "undeliverable", "reasons": ["reserved_domain", "mx_not_checked"]}));
     app.post("/v1/introspect/email", json!({"email": 5})).await.expect(400);
 }

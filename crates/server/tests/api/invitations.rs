@@ -7,7 +7,7 @@ use nuncio_domain::InvitationId;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::Invitation;
-use nuncio_testkit::{Backend, TestApp, TestResponse};
+use nuncio_testkit::{TestApp, TestResponse};
 use serde_json::{Value, json};
 
 use super::at_once;
@@ -83,8 +83,7 @@ async fn an_invitation_needs_no_body() {
 
 #[tokio::test]
 async fn tokens_are_256_bits_and_lie_encrypted() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let (one, other) = (invite(&app, json!({})).await, invite(&app, json!({})).await);
         assert_ne!(one["token"], other["token"]);
         let token = one["token"].as_str().expect("a token");
@@ -146,11 +145,8 @@ async fn every_fault_is_told() {
 
 #[tokio::test]
 async fn a_repeat_answers_the_original() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
-        let auth = format!("Bearer {}", app.test_key);
-        let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
-        let post = async |body: Value| app.send("POST", "/v1/invitations", &headers, Some(body)).await;
+    for app in TestApp::on_each().await {
+        let post = async |body: Value| app.once("k", "/v1/invitations", body).await;
         post(json!({"expiresInDays": 99})).await.expect(400);
         let first = post(json!({"clientName": "Ada"})).await.expect(201).json()["invitation"].clone();
         let repeat = post(json!({"clientName": "Ada"})).await.expect(409).json();
@@ -163,8 +159,7 @@ async fn a_repeat_answers_the_original() {
 
 #[tokio::test]
 async fn a_number_is_set_aside_for_one_invitation() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let number = number(&app, "+12025550142").await;
         let first = invite(&app, json!({"phoneNumberId": number, "expiresInDays": 1})).await;
         assert_eq!(app.post("/v1/invitations", json!({"phoneNumberId": number})).await.expect(409).json()["code"], "conflict");
@@ -185,8 +180,7 @@ async fn a_number_is_set_aside_for_one_invitation() {
 // holds: invitations.cancel
 #[tokio::test]
 async fn an_open_invitation_is_cancelled_once() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let made = invite(&app, json!({})).await;
         let cancelled = app.request("POST", &format!("{}/cancel", path(&made)), None).await.expect(200).json()["invitation"].clone();
         assert_eq!(cancelled["status"], "cancelled");
@@ -208,8 +202,7 @@ async fn an_open_invitation_is_cancelled_once() {
 // holds: invitations.expiry
 #[tokio::test]
 async fn an_invitation_ends_at_its_moment_and_tells_so() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let made = invite(&app, json!({})).await;
         assert_eq!(made["expiresAt"], "2026-01-08T00:00:00.000Z");
         app.clock.advance(DAY * 7 - Duration::from_millis(1));
@@ -231,8 +224,7 @@ async fn an_invitation_ends_at_its_moment_and_tells_so() {
 
 #[tokio::test]
 async fn of_two_nodes_one_tells_of_the_end() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let made = invite(&app, json!({"expiresInDays": 1})).await;
         app.clock.advance(DAY);
         // All nodes saw that it had ended; the others try after the event is stored.
@@ -247,8 +239,7 @@ async fn of_two_nodes_one_tells_of_the_end() {
 // holds: invitations.list
 #[tokio::test]
 async fn invitations_are_listed_in_pages() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let mut made = Vec::new();
         for _ in 0..3 {
             app.clock.advance(Duration::from_millis(1));

@@ -1,7 +1,7 @@
 //! API keys, managed by an API key.
 
 use nuncio_domain::Environment;
-use nuncio_testkit::{Backend, TestApp, TestResponse};
+use nuncio_testkit::{TestApp, TestResponse};
 use serde_json::{Value, json};
 
 async fn with(app: &TestApp, key: &str, method: &str, path: &str, body: Option<Value>) -> TestResponse {
@@ -11,8 +11,7 @@ async fn with(app: &TestApp, key: &str, method: &str, path: &str, body: Option<V
 // holds: keys.manage
 #[tokio::test]
 async fn a_key_is_created_listed_and_revoked() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         app.clock.advance(std::time::Duration::from_millis(1)); // newer than the key in use
         let made = app.post("/v1/keys", json!({"name": "shop", "permissions": ["messages:send"]})).await.expect(201).json();
         let key = made["key"].as_str().expect("a key");
@@ -64,13 +63,11 @@ async fn a_key_never_allows_more_than_the_key_that_created_it() {
 #[tokio::test]
 async fn a_repeated_creation_makes_one_key_and_does_not_show_it_again() {
     let app = TestApp::start().await;
-    let auth = format!("Bearer {}", app.test_key);
-    let headers = [("authorization", auth.as_str()), ("idempotency-key", "k-1")];
-    let made = app.send("POST", "/v1/keys", &headers, Some(json!({"name": "shop"}))).await.expect(201).json();
-    let again = app.send("POST", "/v1/keys", &headers, Some(json!({"name": "shop"}))).await.expect(409).json();
+    let made = app.once("k-1", "/v1/keys", json!({"name": "shop"})).await.expect(201).json();
+    let again = app.once("k-1", "/v1/keys", json!({"name": "shop"})).await.expect(409).json();
     assert_eq!((&again["code"], &again["apiKey"]["id"]), (&json!("idempotency_conflict"), &made["id"]));
     assert_eq!(again["apiKey"]["key"], Value::Null, "{again}");
-    let other = app.send("POST", "/v1/keys", &headers, Some(json!({"name": "other"}))).await.expect(409).json();
+    let other = app.once("k-1", "/v1/keys", json!({"name": "other"})).await.expect(409).json();
     assert_eq!(other["code"], "idempotency_key_reused");
 }
 

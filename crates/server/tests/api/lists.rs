@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nuncio_domain::event::EventType;
 use nuncio_domain::{Channel, Timestamp};
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 use crate::contacts::{create, text, write};
@@ -91,8 +91,7 @@ fn time(at: Timestamp) -> String {
 // holds: lists.span
 #[tokio::test]
 async fn every_list_takes_a_span_of_time() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         app.advance(Duration::from_secs(3_600)).await;
         let begin = app.node.core.ids().clock.now();
         let furnished = furnish(&app).await;
@@ -153,8 +152,7 @@ async fn arrays_are_repeated_or_joined_by_commas() {
 // holds: messages.list.filters
 #[tokio::test]
 async fn no_filter_of_messages_refuses() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let reply = app.send_message(json!({"to": "+12125550006", "text": "a", "metadata": {"order": 5, "x": "y"}})).await;
         let email = app.send_message(json!({"to": "a@example.org", "subject": "s", "text": "b"})).await;
         let failed = app.send_message(json!({"to": "+12125550001", "text": "c"})).await;
@@ -195,8 +193,7 @@ async fn no_filter_of_messages_refuses() {
 
 #[tokio::test]
 async fn messages_of_a_broadcast_are_found() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let made = app.post("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x"})).await.expect(201).json();
         let broadcast = text(&made["broadcast"]["id"]).to_owned();
         let recipients = json!({"contacts": [{"recipient": "+34600111222"}, {"recipient": "+34600111223"}]});
@@ -215,8 +212,7 @@ async fn messages_of_a_broadcast_are_found() {
 // holds: contacts.list.filters
 #[tokio::test]
 async fn contacts_are_found_by_what_they_have() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let ada = furnish(&app).await.contact;
         let bob =
             create(&app, json!({"channels": [{"channel": "email", "identifier": "bob@example.org"}], "displayName": "Bob ÄÖ_%"})).await;
@@ -243,8 +239,7 @@ async fn contacts_are_found_by_what_they_have() {
 // holds: contacts.messages
 #[tokio::test]
 async fn a_conversation_is_read() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let mut expected = Vec::new();
         for n in 0..3 {
             expected.push(app.send_message(json!({"to": "+34600111222", "text": n.to_string()})).await);
@@ -273,8 +268,7 @@ async fn a_conversation_is_read() {
 // holds: events.filters
 #[tokio::test]
 async fn events_are_found_by_type_and_resource() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let furnished = furnish(&app).await;
         let types = async |query: &str| {
             let page = app.get(&format!("/v1/events?{query}")).await.expect(200).json();
@@ -301,8 +295,7 @@ async fn events_are_found_by_type_and_resource() {
 // holds: lists.scan
 #[tokio::test]
 async fn a_search_in_a_long_log_goes_on_in_steps() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         furnish(&app).await;
         let delivered = ids(&app, "/v1/events?type=message.delivered").await;
         assert_eq!(delivered.len(), 1);

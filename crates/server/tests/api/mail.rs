@@ -20,8 +20,7 @@ async fn app(backend: Backend, mailbox: &Mailbox) -> TestApp {
 }
 
 async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> Value {
-    let auth = format!("Bearer {}", app.live_key);
-    let answer = app.send(method, path, &[("authorization", &auth)], body).await;
+    let answer = app.with_key(&app.live_key, method, path, body).await;
     assert!(answer.status.is_success(), "{}", answer.text);
     answer.json()["message"].clone()
 }

@@ -90,8 +90,7 @@ impl Town {
     }
 
     async fn call(&self, of: &Tenant, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
-        let auth = format!("Bearer {}", of.key);
-        let answer = self.house.app.send(method, path, &[("authorization", &auth)], body).await;
+        let answer = self.house.app.with_key(&of.key, method, path, body).await;
         (answer.status.as_u16(), answer.json())
     }
 

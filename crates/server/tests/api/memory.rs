@@ -7,9 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Receipts, Registry, SendRequest, Services, Settings, Verdict};
-use nuncio_domain::{Channel, FieldError, MessageType};
-use nuncio_testkit::{Backend, Options, TestApp};
+use nuncio_channel::{Adapter, Capabilities, Receipts, Registry, SendRequest, Verdict};
+use nuncio_domain::{Channel, MessageType};
+use nuncio_testkit::{Backend, Options, Provider, TestApp};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
@@ -48,25 +48,6 @@ impl Scale {
     }
 }
 
-impl AdapterFactory for Scale {
-    fn kind(&self) -> &'static str {
-        "scale"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Email]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        &[]
-    }
-
-    fn open(&self, account: &Account, _: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        Settings::new(self.fields(), account).finish()?;
-        Ok(Arc::new(self.clone()))
-    }
-}
-
 #[async_trait]
 impl Adapter for Scale {
     fn capabilities(&self) -> &Capabilities {
@@ -92,7 +73,10 @@ impl Adapter for Scale {
 
 async fn rig(backend: Backend) -> (TestApp, Scale) {
     let scale = Scale::default();
-    let mut options = Options { registry: Registry::new(vec![Arc::new(scale.clone())]), ..Options::default() };
+    let mut options = Options {
+        registry: Registry::new(vec![Arc::new(Provider { kind: "scale", channels: &[Channel::Email], adapter: scale.clone() })]),
+        ..Options::default()
+    };
     options.dispatch.max_in_flight_bytes = BUDGET;
     (options.dispatch.guard.allow_http, options.dispatch.guard.allow_loopback) = (true, true);
     let app = TestApp::with(backend, options).await;
@@ -101,8 +85,7 @@ async fn rig(backend: Backend) -> (TestApp, Scale) {
 }
 
 async fn send(app: &TestApp, body: Value) {
-    let live = format!("Bearer {}", app.live_key);
-    app.send("POST", "/v1/messages", &[("authorization", &live)], Some(body)).await.expect(202);
+    app.with_key(&app.live_key, "POST", "/v1/messages", Some(body)).await.expect(202);
 }
 
 fn email(subject: &str, attachments: Value, at: Option<&str>) -> Value {

@@ -9,8 +9,7 @@ use serde_json::json;
 // holds: messages.accepted, messages.to.phone, messages.default_sender
 #[tokio::test]
 async fn a_message_is_accepted_sent_and_delivered() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let answer = app.post("/v1/messages", json!({"to": "+34600111222", "text": "hello", "metadata": {"order": 7}})).await.expect(202);
         let message = answer.json()["message"].clone();
         assert_eq!(
@@ -191,8 +190,7 @@ async fn dry_run_says_what_would_happen_and_writes_nothing() {
 // holds: lists.limit
 #[tokio::test]
 async fn pages_hold_every_message_once_newest_first() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let mut sent = Vec::new();
         for n in 0..7 {
             app.clock.advance(std::time::Duration::from_millis(1));
@@ -214,8 +212,7 @@ async fn pages_hold_every_message_once_newest_first() {
 // holds: messages.list
 #[tokio::test]
 async fn lists_filter() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let sms = app
             .send_message(json!({"to": "+34600111222", "text": "a", "metadata": {"campaign": "spring", "n": 5}, "idempotencyKey": "k1"}))
             .await;
@@ -251,9 +248,7 @@ async fn a_cursor_is_bound_to_its_list() {
     app.get(&format!("/v1/messages?limit=2&cursor={cursor}")).await.expect(200);
     app.get(&format!("/v1/messages?to=%2B34600111222&cursor={cursor}")).await.expect(400);
     app.get(&format!("/v1/messages?cursor=x{cursor}")).await.expect(400);
-    app.send("GET", &format!("/v1/messages?cursor={cursor}"), &[("authorization", &format!("Bearer {}", app.live_key))], None)
-        .await
-        .expect(400);
+    app.with_key(&app.live_key, "GET", &format!("/v1/messages?cursor={cursor}"), None).await.expect(400);
 }
 
 // holds: messages.get.unknown
@@ -268,8 +263,7 @@ async fn unknown_ids_are_404_whatever_they_look_like() {
 
 #[tokio::test]
 async fn large_messages_go_through_the_spool_and_come_back_whole() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let text = "é".repeat(400_000);
         let id = app.send_message(json!({"to": "a@example.org", "subject": "long", "text": text})).await;
         app.drain().await;

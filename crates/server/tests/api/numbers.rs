@@ -60,8 +60,7 @@ fn paths(answer: &TestResponse) -> Vec<String> {
 // holds: numbers.available
 #[tokio::test]
 async fn the_sandbox_has_numbers_to_look_for() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let found = async |query: &str| {
             let answer = app.get(&format!("/v1/phone-numbers/available?{query}")).await.expect(200).json();
             let items = answer["items"].as_array().expect("items").clone();
@@ -143,9 +142,7 @@ async fn of_many_who_want_a_number_one_gets_it() {
 #[tokio::test]
 async fn a_repeated_acquisition_answers_the_number() {
     let app = TestApp::start().await;
-    let auth = format!("Bearer {}", app.test_key);
-    let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
-    let post = async |body: Value| app.send("POST", "/v1/phone-numbers", &headers, Some(body)).await;
+    let post = async |body: Value| app.once("k", "/v1/phone-numbers", body).await;
     post(json!({"phoneNumber": "+14155550123"})).await.expect(404); // does not use up the key
     let first = post(json!({"phoneNumber": FREE})).await.expect(201).json();
     let repeat = post(json!({"phoneNumber": FREE, "name": null})).await.expect(409).json();
@@ -161,8 +158,7 @@ async fn a_repeated_acquisition_answers_the_number() {
 // holds: numbers.list
 #[tokio::test]
 async fn numbers_are_listed_in_pages() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let mut made = Vec::new();
         for phone_number in ["+12025550142", "+12025550143", "+12125550164"] {
             app.clock.advance(Duration::from_millis(1));
@@ -201,8 +197,7 @@ async fn a_name_is_given_and_cleared() {
 // holds: numbers.update, numbers.taken
 #[tokio::test]
 async fn a_number_belongs_to_one_sender() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let number = acquire(&app, FREE).await;
         let (one, other) = (sender(&app, "").await, sender(&app, "").await);
         let assigned = patch(&app, &number, json!({"senderId": one})).await.expect(200).json();
@@ -239,8 +234,7 @@ async fn a_sender_keeps_the_number_that_it_has() {
 
 #[tokio::test]
 async fn a_deleted_sender_lets_its_numbers_go() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let number = acquire(&app, FREE).await;
         let one = sender(&app, "").await;
         patch(&app, &number, json!({"senderId": one})).await.expect(200);
@@ -276,8 +270,7 @@ async fn a_released_number_can_be_acquired_anew() {
 
 #[tokio::test]
 async fn numbers_renew_every_month_on_their_day() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         app.advance(DAY * 30).await; // 31 January
         stock(&app, "+14155550123", "1.15").await;
         let number = acquire(&app, "+14155550123").await;
@@ -300,8 +293,7 @@ async fn numbers_renew_every_month_on_their_day() {
 // holds: numbers.renewal
 #[tokio::test]
 async fn what_is_not_paid_is_suspended_until_it_is() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let core = app.node.core.clone();
         stock(&app, "+14155550123", "1.5").await;
         core.billing().limit_balance(app.tenant(), true).await.expect("a limit");
@@ -330,8 +322,7 @@ async fn what_is_not_paid_is_suspended_until_it_is() {
 
 #[tokio::test]
 async fn of_two_nodes_one_renews() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let number = acquire(&app, FREE).await;
         app.clock.advance(DAY * 31);
         // Both nodes saw that it was due; the second one tries when it no longer is.

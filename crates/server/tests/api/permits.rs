@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Receipts, Registry, SendRequest, Services, Settings, Verdict};
-use nuncio_domain::{Channel, FieldError, MessageType};
-use nuncio_testkit::{Backend, Options, TestApp};
+use nuncio_channel::{Adapter, Capabilities, Receipts, Registry, SendRequest, Verdict};
+use nuncio_domain::{Channel, MessageType};
+use nuncio_testkit::{Backend, Options, Provider, TestApp};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -34,25 +34,6 @@ impl Gate {
     }
 }
 
-impl AdapterFactory for Gate {
-    fn kind(&self) -> &'static str {
-        "gate"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Email]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        &[]
-    }
-
-    fn open(&self, account: &Account, _: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        Settings::new(self.fields(), account).finish()?;
-        Ok(Arc::new(self.clone()))
-    }
-}
-
 #[async_trait]
 impl Adapter for Gate {
     fn capabilities(&self) -> &Capabilities {
@@ -72,7 +53,10 @@ impl Adapter for Gate {
 
 async fn rig(backend: Backend, hints: usize) -> (TestApp, Gate) {
     let gate = Gate(Arc::new(Steps { begun: Semaphore::new(0), opened: Semaphore::new(0) }));
-    let mut options = Options { registry: Registry::new(vec![Arc::new(gate.clone())]), ..Options::default() };
+    let mut options = Options {
+        registry: Registry::new(vec![Arc::new(Provider { kind: "gate", channels: &[Channel::Email], adapter: gate.clone() })]),
+        ..Options::default()
+    };
     options.dispatch.hints = hints;
     let app = TestApp::with(backend, options).await;
     app.connect(Channel::Email, "gate", json!({}), json!({})).await;
@@ -80,20 +64,18 @@ async fn rig(backend: Backend, hints: usize) -> (TestApp, Gate) {
 }
 
 async fn send(app: &TestApp, count: usize) -> Vec<String> {
-    let live = format!("Bearer {}", app.live_key);
     let mut ids = Vec::new();
     for n in 0..count {
         let body = json!({"to": format!("r{n}@example.net"), "subject": "s", "text": "x"});
-        let sent = app.send("POST", "/v1/messages", &[("authorization", &live)], Some(body)).await.expect(202).json();
+        let sent = app.with_key(&app.live_key, "POST", "/v1/messages", Some(body)).await.expect(202).json();
         ids.push(sent["message"]["id"].as_str().expect("an id").to_owned());
     }
     ids
 }
 
 async fn assert_all_sent(app: &TestApp, ids: &[String]) {
-    let live = format!("Bearer {}", app.live_key);
     for id in ids {
-        let got = app.send("GET", &format!("/v1/messages/{id}"), &[("authorization", &live)], None).await.expect(200).json();
+        let got = app.with_key(&app.live_key, "GET", &format!("/v1/messages/{id}"), None).await.expect(200).json();
         let message = &got["message"];
         assert_eq!((message["status"].as_str(), message["attempts"].as_array().map(Vec::len)), (Some("sent"), Some(1)), "{message}");
     }

@@ -27,8 +27,7 @@ fn faults(answer: &TestResponse) -> Vec<String> {
 // holds: profile.update, profile.get
 #[tokio::test]
 async fn a_profile_is_what_was_made_of_it() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let path = profile_path(&app).await;
         assert_eq!(app.get(&path).await.expect(200).json(), json!({"profile": {"websites": [], "vertical": "UNDEFINED"}}));
         let full = json!({"about": "a".repeat(139), "address": "é".repeat(256), "description": "d".repeat(512), "email": "hello@Example.org",
@@ -92,8 +91,7 @@ async fn each_limit_is_held() {
 #[tokio::test]
 async fn without_an_account_that_has_one_there_is_no_profile() {
     let app = TestApp::start().await;
-    let auth = format!("Bearer {}", app.live_key);
-    let live = async |method: &str, path: &str, body| app.send(method, path, &[("authorization", &auth)], body).await;
+    let live = async |method: &str, path: &str, body| app.with_key(&app.live_key, method, path, body).await;
     let sender = live("GET", "/v1/senders", None).await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();
     let path = format!("/v1/senders/{sender}/profile");
     let picture = json!({"imageUrl": "https://example.com/x.png", "mimeType": "image/png"});

@@ -2,7 +2,7 @@
 
 use nuncio::admin::{Command, CommandOutput, Request, run};
 use nuncio_domain::Environment;
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::json;
 
 use crate::broadcasts::{act, add, counts, finish, get, phones, text};
@@ -17,8 +17,7 @@ async fn limit(app: &TestApp, max_bytes: Option<i64>) -> CommandOutput {
 
 #[tokio::test]
 async fn a_quota_refuses_what_there_is_no_room_for_and_leaves_the_key_free() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
         assert_eq!(ask(&app, Command::StorageShow { env: Some(Environment::Test) }).await.json[0]["maxBytes"], json!(null));
         let set = limit(&app, Some(20_000)).await.json[0].clone();
@@ -52,8 +51,7 @@ async fn a_quota_refuses_what_there_is_no_room_for_and_leaves_the_key_free() {
 
 #[tokio::test]
 async fn recipients_of_a_broadcast_wait_for_room() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         app.send_message(json!({"to": "+34600111222", "text": "Hello from Acme"})).await;
         let one = limit(&app, Some(1)).await.json[0]["storedBytes"].as_i64().expect("counted");
         limit(&app, Some(one * 2)).await;

@@ -1,6 +1,6 @@
 //! Data read back as written: every field of a request is in the resource, and metadata is unchanged.
 
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 use crate::contacts::text;
@@ -102,8 +102,7 @@ async fn every_request_of_the_document_is_known_here() {
 // holds: fields.readback
 #[tokio::test]
 async fn a_message_shows_all_that_it_was_asked() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let long = "x".repeat(300_000);
         for body in [
             json!({"to": "a@example.org", "subject": "s", "text": "t", "htmlBody": "<p>h</p>", "replyTo": "r@example.org",
@@ -133,8 +132,7 @@ async fn a_message_shows_all_that_it_was_asked() {
 // holds: fields.readback
 #[tokio::test]
 async fn a_broadcast_and_an_invitation_show_all_that_they_were_asked() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let asked = json!({"name": "b", "channel": "email", "text": "t", "emailSubject": "s", "emailHtmlBody": "<p>h</p>"});
         let made = app.post("/v1/broadcasts", asked.clone()).await.expect(201).json()["broadcast"].clone();
         let path = format!("/v1/broadcasts/{}", text(&made["id"]));
@@ -168,8 +166,7 @@ async fn write(app: &TestApp, method: &str, path: &str, body: &str) -> nuncio_te
 #[tokio::test]
 async fn numbers_of_metadata_come_back_as_they_were_written() {
     let expected = format!(r#""metadata":{METADATA}"#);
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let body = format!(r#"{{"to":"+34600111222","text":"x","idempotencyKey":"k",{expected}}}"#);
         let sent = write(&app, "POST", "/v1/messages", &body).await.expect(202);
         app.drain().await;
@@ -233,8 +230,7 @@ async fn names_of_the_parser_are_refused_in_any_body() {
     // As numbers and as JSON: an invalid one, a text with U+0000, and more levels than a body may have.
     let deep = "[".repeat(100) + &"]".repeat(100);
     let values = ["1", "x", r#"\"\\u0000\""#, &deep];
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let auth = format!("Bearer {}", app.test_key);
         for (name, value) in RESERVED.iter().flat_map(|name| values.iter().map(move |value| (name, value))) {
             let object = format!(r#"{{"{name}":"{value}"}}"#);

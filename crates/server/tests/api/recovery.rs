@@ -285,8 +285,7 @@ async fn a_provider_that_asks_for_a_slower_pace_gets_it_and_the_old_one_comes_ba
 
 #[tokio::test]
 async fn a_start_that_ends_while_it_holds_leaves_the_rest_to_be_held() {
-    for backend in Backend::all() {
-        let mut app = TestApp::on(backend).await;
+    for mut app in TestApp::on_each().await {
         let mut ids = Vec::new();
         for n in 0..9 {
             let body = json!({"to": format!("+3460011122{n}"), "text": "x", "scheduledAt": "2026-01-02T00:00:00Z"});
@@ -415,8 +414,7 @@ async fn a_node_shows_that_it_lives_whatever_else_fails() {
 
 #[tokio::test]
 async fn an_accepted_message_of_which_nobody_learned_is_sent() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let body = json!({"to": "+34600111222", "text": "x", "idempotencyKey": "k"});
         app.faults.lost_accepts.store(1, Ordering::Release);
         app.post("/v1/messages", body.clone()).await.expect(503);

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::json;
 
 #[tokio::test]
 async fn a_node_that_signed_off_does_not_come_back() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         app.node.stop(Duration::ZERO).await;
         // Its loops may run once more before they notice.
         for _ in 0..3 {
@@ -36,8 +35,7 @@ async fn a_node_that_is_declared_dead_while_it_stops_does_not_register_again() {
 
 #[tokio::test]
 async fn receipts_that_the_simulator_owed_come_after_a_restart() {
-    for backend in Backend::all() {
-        let mut app = TestApp::on(backend).await;
+    for mut app in TestApp::on_each().await {
         let mut late = Vec::new();
         for n in 0..3 {
             late.push(app.send_message(json!({"to": format!("delay+{n}@example.com"), "subject": "s", "text": "x"})).await);

@@ -163,9 +163,8 @@ async fn ports_of_the_server_are_no_settings_of_an_account() {
     let world = app.node.core.tenant_config(app.project.live).await.expect("the live world");
     let path = format!("/v1/senders/{}/channels/voice", world.default_sender().expect("a sender").id);
     let settings = json!({"host": "sip.example.org", "local_port": 53, "rtp_port_low": 1024, "rtp_port_high": 65535});
-    let auth = format!("Bearer {}", app.live_key);
     let put = json!({"kind": "sip", "settings": settings});
-    let refused = app.send("PUT", &path, &[("authorization", &auth)], Some(put)).await.expect(400).json();
+    let refused = app.with_key(&app.live_key, "PUT", &path, Some(put)).await.expect(400).json();
     let faults = refused["details"]["errors"].as_array().expect("faults");
     let mut paths: Vec<_> = faults.iter().map(|e| e["path"].as_str().expect("a path")).collect();
     paths.sort_unstable();

@@ -30,8 +30,7 @@ async fn history(app: &TestApp, to: &str, channel: Channel, successes: i64, fail
 // holds: messages.auto
 #[tokio::test]
 async fn the_cheapest_channel_that_is_likely_to_arrive() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let body = json!({"to": "+34600111222", "text": "x"});
         let equal = plan(&app, body.clone()).await;
         assert_eq!(equal["channel"], "sms", "without prices the order decides");
@@ -82,8 +81,7 @@ async fn voice_is_never_chosen_by_itself() {
 
 #[tokio::test]
 async fn what_happens_is_counted_by_country() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         for n in 0..5 {
             app.send_message(json!({"to": format!("+3460011122{n}"), "text": "x"})).await;
         }
@@ -101,8 +99,7 @@ async fn what_happens_is_counted_by_country() {
 // holds: messages.auto
 #[tokio::test]
 async fn the_channel_of_the_newest_inbound_message_goes_first() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         price(&app, "0.01", "0.02").await;
         let to = "+12125550006";
         app.send_message(json!({"to": to, "text": "x", "channel": "whatsapp"})).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_testkit::{Backend, TestApp, repository_file};
+use nuncio_testkit::{TestApp, repository_file};
 use serde_json::{Value, json};
 
 /// A row of the table in docs/guide/src/api/sandbox.md: the digits after `+1<area>55500` and `9000000`, the name before `@`, and the final
@@ -106,8 +106,7 @@ async fn a_provider_that_takes_nothing_keeps_messages_waiting() {
 
 #[tokio::test]
 async fn a_connection_that_changes_twice_at_one_moment_is_opened_twice() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let sender = app.get("/v1/senders").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();
         let path = format!("/v1/senders/{sender}/channels/sms");
         // The clock does not move.
@@ -222,8 +221,7 @@ async fn a_held_message_fails_after_a_month() {
 // holds: messages.fallback
 #[tokio::test]
 async fn whatsapp_falls_back_to_sms_on_the_same_message() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = app.send_message(json!({"to": "+12125550002", "text": "x", "channel": "whatsapp"})).await;
         app.drain().await;
         let message = app.message(&id).await;
@@ -273,8 +271,7 @@ async fn the_whatsapp_window() {
 // holds: messages.inbound
 #[tokio::test]
 async fn replies_come_in() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         sent(&app, "+12125550006").await;
         app.advance(Duration::from_secs(1)).await;
         let page = app.get("/v1/messages?direction=inbound&since=2026-01-01T00:00:00Z").await.expect(200).json();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_testkit::{Backend, TestApp, TestResponse};
+use nuncio_testkit::{TestApp, TestResponse};
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/sandbox/inbound";
@@ -52,8 +52,7 @@ fn to(channel: &str, to: &str) -> Value {
 // holds: sandbox.inbound
 #[tokio::test]
 async fn a_text_comes_in_as_a_provider_reports_it() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         for (channel, from) in PEOPLE {
             let message = play(&app, json!({"channel": channel, "from": from, "text": "Where is my order?"})).await;
             assert_eq!(message, app.message(text(&message["id"])).await);
@@ -75,8 +74,7 @@ async fn a_text_comes_in_as_a_provider_reports_it() {
 // holds: sandbox.inbound
 #[tokio::test]
 async fn words_of_compliance_work() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         for (channel, from) in [("sms", NUMBER), ("telegram", "4711"), ("email", "ada@gmail.com")] {
             let status = async || {
                 let id = send(&app, to(channel, from)).await;
@@ -156,8 +154,7 @@ async fn a_quick_reply_of_a_template_is_tapped_by_its_text() {
 // holds: sandbox.inbound
 #[tokio::test]
 async fn a_reaction_names_our_message() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         for (channel, person) in [("whatsapp", NUMBER), ("telegram", "4711"), ("instagram", "4711")] {
             let react = |emoji: &str| json!({"channel": channel, "from": person, "reaction": emoji});
             assert_eq!(refused(&app, react("👍")).await, ["reaction"], "there is nothing to react to");
@@ -180,8 +177,7 @@ async fn a_reaction_names_our_message() {
 // holds: sandbox.inbound
 #[tokio::test]
 async fn a_message_is_read() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         for (channel, person) in [("whatsapp", NUMBER), ("instagram", "4711")] {
             let id = send(&app, to(channel, person)).await;
             assert_eq!(app.message(&id).await["status"], "delivered");
@@ -260,12 +256,11 @@ async fn it_comes_to_the_sender_that_is_written_to() {
 #[tokio::test]
 async fn a_live_key_plays_nothing() {
     let app = TestApp::start().await;
-    let auth = format!("Bearer {}", app.live_key);
     let body = json!({"channel": "sms", "from": NUMBER, "text": "hi"});
-    let answer = app.send("POST", PATH, &[("authorization", &auth)], Some(body)).await.expect(400).json();
+    let answer = app.with_key(&app.live_key, "POST", PATH, Some(body)).await.expect(400).json();
     assert_eq!(text(&answer["code"]), "invalid_request");
     assert!(text(&answer["message"]).contains("live key") && text(&answer["message"]).contains("svc_test_"), "{answer}");
-    let live = app.send("GET", "/v1/messages", &[("authorization", &auth)], None).await.expect(200).json();
+    let live = app.with_key(&app.live_key, "GET", "/v1/messages", None).await.expect(200).json();
     assert_eq!(live["items"], json!([]));
 }
 
@@ -306,8 +301,7 @@ async fn every_fault_is_named() {
 // holds: sandbox.inbound
 #[tokio::test]
 async fn a_key_plays_once() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let auth = format!("Bearer {}", app.test_key);
         let keyed = async |key: &str, body: Value| -> TestResponse {
             app.send("POST", PATH, &[("authorization", &auth), ("idempotency-key", key)], Some(body)).await
@@ -344,12 +338,9 @@ async fn a_key_plays_once() {
 
 #[tokio::test]
 async fn one_of_many_with_a_key_comes_in() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
-        let auth = format!("Bearer {}", app.test_key);
+    for app in TestApp::on_each().await {
         let body = json!({"channel": "sms", "from": NUMBER, "text": "hi"});
-        let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
-        let all = super::at_once((0..8).map(|_| app.send("POST", PATH, &headers, Some(body.clone()))).collect()).await;
+        let all = super::at_once((0..8).map(|_| app.once("k", PATH, body.clone())).collect()).await;
         let mut statuses: Vec<_> = all.iter().map(|answer| answer.status.as_u16()).collect();
         statuses.sort_unstable();
         assert_eq!(statuses, [202, 409, 409, 409, 409, 409, 409, 409]);

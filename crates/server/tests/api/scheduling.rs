@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::json;
 
 // holds: messages.schedule
 #[tokio::test]
 async fn a_scheduled_message_waits_for_its_time() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": "2026-01-01T02:00:00Z"})).await;
         app.advance(Duration::from_secs(7_199)).await;
         assert_eq!(app.message(&id).await["status"], "scheduled");

@@ -4,14 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, Field, Registry, SendRequest, Services, Settings, TemplateApi, Verdict,
-};
+use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Registry, SendRequest, Services, TemplateApi, Verdict};
 use nuncio_channel_sim::SimFactory;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::{Decision, Template};
 use nuncio_domain::{Channel, FieldError, MessageType};
-use nuncio_testkit::{Backend, Options, TestApp};
+use nuncio_testkit::{Backend, Options, Provider, TestApp};
 
 static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: nuncio_channel::Receipts::Never, window: 8 };
 
@@ -56,6 +54,12 @@ struct Script {
 }
 
 impl Scripted {
+    /// Returns a registry with this provider alone, as `scripted`.
+    pub(crate) fn registry(&self) -> Registry {
+        let channels = &[Channel::Whatsapp, Channel::Email];
+        Registry::new(vec![Arc::new(Provider { kind: "scripted", channels, adapter: self.clone() })])
+    }
+
     pub(crate) fn will(&self, submits: Vec<Result<String, Failure>>, statuses: Vec<Result<Decision, Failure>>) {
         let mut script = self.0.lock().expect("no panic");
         (script.submits, script.statuses) = (submits.into(), statuses.into());
@@ -64,25 +68,6 @@ impl Scripted {
     /// Returns the requests since the last call.
     pub(crate) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().expect("no panic").asked)
-    }
-}
-
-impl AdapterFactory for Scripted {
-    fn kind(&self) -> &'static str {
-        "scripted"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Whatsapp, Channel::Email]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        &[]
-    }
-
-    fn open(&self, account: &Account, _: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        Settings::new(self.fields(), account).finish()?;
-        Ok(Arc::new(self.clone()))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::scripted::with_stand_in;
 const CHANNELS: [&str; 7] = ["sms", "sms_oneway", "whatsapp", "telegram", "email", "instagram", "voice"];
 
 async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> nuncio_testkit::TestResponse {
-    app.send(method, path, &[("authorization", &format!("Bearer {}", app.live_key))], body).await
+    app.with_key(&app.live_key, method, path, body).await
 }
 
 async fn make(app: &TestApp, body: Value) -> Value {
@@ -45,8 +45,7 @@ async fn default_sender(app: &TestApp) -> Value {
 // holds: senders.fields, senders.create, senders.get, senders.payment_status
 #[tokio::test]
 async fn a_sender_has_all_its_fields() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let body = json!({"name": "Shop", "phoneNumber": "+34600111222", "webhookUrl": "https://example.com/hooks",
             "webhookEvents": ["message.delivered", "message.failed", "message.delivered"], "emailReceivingEnabled": true,
             "allowedCountries": ["PT", "ES"], "dailySpendLimit": 12.5});
@@ -139,8 +138,7 @@ async fn each_fault_is_named() {
 // holds: senders.update, senders.update.webhook
 #[tokio::test]
 async fn a_patch_changes_what_it_names_and_null_clears_what_can_be_cleared() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let body = json!({"name": "Shop", "phoneNumber": "+34600111222", "webhookUrl": "https://example.com/a", "webhookEvents": ["message.sent"],
             "allowedCountries": ["ES"], "dailySpendLimit": 1});
         let made = make(&app, body).await;
@@ -190,8 +188,7 @@ async fn what_cannot_be_cleared_is_not_cleared() {
 // holds: senders.default
 #[tokio::test]
 async fn a_world_has_one_default_sender() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let first = default_sender(&app).await;
         let second = make(&app, json!({"name": "Second", "setAsDefault": true})).await;
         assert_eq!((&second["isDefault"], &default_sender(&app).await["id"]), (&json!(true), &second["id"]));
@@ -231,21 +228,19 @@ async fn pages_show_each_sender_once_and_no_other_world() {
 
 #[tokio::test]
 async fn one_key_makes_one_sender() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let auth = format!("Bearer {}", app.test_key);
-        let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
         let body = json!({"name": "Once", "webhookUrl": "https://example.com/x"});
-        let made = app.send("POST", "/v1/senders", &headers, Some(body.clone())).await.expect(201).json();
+        let made = app.once("k", "/v1/senders", body.clone()).await.expect(201).json();
         let mut same = body.clone();
         (same["setAsDefault"], same["phoneNumber"]) = (json!(false), json!(null));
-        let repeat = app.send("POST", "/v1/senders", &headers, Some(same)).await.expect(409).json();
+        let repeat = app.once("k", "/v1/senders", same).await.expect(409).json();
         assert_eq!((&repeat["code"], &repeat["sender"]["id"]), (&json!("idempotency_conflict"), &made["id"]));
         assert!(repeat["sender"]["webhook"].get("secret").is_none(), "{repeat}");
-        let other = app.send("POST", "/v1/senders", &headers, Some(json!({"name": "Twice"}))).await.expect(409).json();
+        let other = app.once("k", "/v1/senders", json!({"name": "Twice"})).await.expect(409).json();
         assert_eq!((&other["code"], &other["error"]["code"]), (&json!("idempotency_key_reused"), &json!("idempotency_key_reused")));
         app.request("DELETE", &path(&made), None).await.expect(204);
-        let gone = app.send("POST", "/v1/senders", &headers, Some(body)).await.expect(409).json();
+        let gone = app.once("k", "/v1/senders", body).await.expect(409).json();
         assert_eq!((&gone["code"], gone.get("sender")), (&json!("idempotency_conflict"), None));
         app.send("POST", "/v1/senders", &[("authorization", &auth), ("idempotency-key", "")], Some(json!({"name": "x"}))).await.expect(400);
     }
@@ -258,10 +253,8 @@ async fn parallel_requests_neither_double_nor_undo_each_other() {
         let one = |n: usize| {
             let app = Arc::clone(&app);
             tokio::spawn(async move {
-                let auth = format!("Bearer {}", app.test_key);
-                let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
                 let body = json!({"name": if n == 99 { "other" } else { "same" }});
-                app.send("POST", "/v1/senders", &headers, Some(body)).await.status.as_u16()
+                app.once("k", "/v1/senders", body).await.status.as_u16()
             })
         };
         let requests: Vec<_> = (0..20).map(one).collect();
@@ -303,8 +296,7 @@ async fn parallel_requests_neither_double_nor_undo_each_other() {
 // holds: senders.delete, senders.delete.refused
 #[tokio::test]
 async fn a_sender_goes_only_when_nothing_needs_it() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let default = default_sender(&app).await;
         let refused = app.request("DELETE", &path(&default), None).await.expect(400).json();
         assert_eq!((&refused["code"], &refused["details"]["reason"]), (&json!("invalid_request"), &json!("default_sender")));

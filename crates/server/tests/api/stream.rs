@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
 use nuncio_domain::Environment;
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 /// Maximum wait for a frame, reached only by a failing test.
@@ -88,8 +88,7 @@ async fn send(app: &TestApp) {
 // holds: events.stream
 #[tokio::test]
 async fn events_are_streamed_as_they_are_listed_and_resumed() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         send(&app).await; // earlier: not sent
         let mut stream = Frames::open(&app, &app.test_key, None).await;
         send(&app).await;
@@ -122,8 +121,7 @@ async fn events_are_streamed_as_they_are_listed_and_resumed() {
 // holds: events.stream, events.filters
 #[tokio::test]
 async fn a_stream_takes_the_filters_of_the_list() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let path = "/v1/events?type=message.queued&type=message.delivered";
         let mut stream = Frames::open_at(&app, &app.test_key, None, path).await;
         send(&app).await;
@@ -142,8 +140,7 @@ async fn a_stream_takes_the_filters_of_the_list() {
 // holds: events.stream
 #[tokio::test]
 async fn a_revoked_key_ends_its_stream() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let [here, elsewhere] = [app.key(Environment::Test, &["messages:read"]).await, app.key(Environment::Test, &[]).await];
         let mut stream = Frames::open(&app, &here, None).await;
         let id = app.node.core.keys().authenticate(&here).await.expect("a caller").key;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{Channel, ContactId};
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 use crate::contacts::write;
@@ -48,8 +48,7 @@ async fn sent_to(app: &TestApp, to: &str) -> Vec<Value> {
 // holds: suppressions.list, suppressions.create, suppressions.delete
 #[tokio::test]
 async fn a_recipient_is_suppressed_and_released() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let made = app.post("/v1/suppressions", json!({"identifier": NUMBER})).await.expect(201).json();
         assert_eq!((text(&made["reason"]), &made["senderId"], &made["channel"]), ("manual", &Value::Null, &Value::Null));
         let fields: Vec<_> = made.as_object().expect("an object").keys().map(String::as_str).collect();
@@ -70,12 +69,11 @@ async fn a_recipient_is_suppressed_and_released() {
         let page = app.get("/v1/suppressions?limit=1").await.expect(200).json();
         let next = app.get(&format!("/v1/suppressions?limit=1&cursor={}", text(&page["nextCursor"]))).await.expect(200).json();
         assert_eq!((&next["items"][0], &next["nextCursor"]), (&made, &Value::Null));
-        let live = format!("Bearer {}", app.live_key);
-        let other = app.send("GET", "/v1/suppressions", &[("authorization", &live)], None).await.expect(200).json();
+        let other = app.with_key(&app.live_key, "GET", "/v1/suppressions", None).await.expect(200).json();
         assert_eq!(other["items"], json!([]));
 
         let path = format!("/v1/suppressions/{}", text(&made["id"]));
-        app.send("DELETE", &path, &[("authorization", &live)], None).await.expect(404);
+        app.with_key(&app.live_key, "DELETE", &path, None).await.expect(404);
         app.request("DELETE", &path, None).await.expect(204);
         app.request("DELETE", &path, None).await.expect(404);
         assert!(reaches(&app, NUMBER, "sms").await);
@@ -85,8 +83,7 @@ async fn a_recipient_is_suppressed_and_released() {
 // holds: suppressions.create, suppressions.scope
 #[tokio::test]
 async fn an_opt_out_may_be_for_one_sender_and_is_told() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let other = text(&app.post("/v1/senders", json!({"name": "Other"})).await.expect(201).json()["id"]).to_owned();
         let id = app.send_message(json!({"to": NUMBER, "text": "x"})).await;
         let contact: ContactId = text(&app.message(&id).await["contactId"]).parse().expect("an id");
@@ -129,21 +126,18 @@ async fn an_opt_out_may_be_for_one_sender_and_is_told() {
 #[tokio::test]
 async fn a_repeated_key_suppresses_once() {
     let app = TestApp::start().await;
-    let auth = format!("Bearer {}", app.test_key);
-    let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
     let body = json!({"identifier": NUMBER});
-    let made = app.send("POST", "/v1/suppressions", &headers, Some(body.clone())).await.expect(201).json();
-    let again = app.send("POST", "/v1/suppressions", &headers, Some(body)).await.expect(409).json();
+    let made = app.once("k", "/v1/suppressions", body.clone()).await.expect(201).json();
+    let again = app.once("k", "/v1/suppressions", body).await.expect(409).json();
     assert_eq!((text(&again["code"]), &again["suppression"]), ("idempotency_conflict", &made));
-    let again = app.send("POST", "/v1/suppressions", &headers, Some(json!({"identifier": "a@example.org"}))).await.expect(409).json();
+    let again = app.once("k", "/v1/suppressions", json!({"identifier": "a@example.org"})).await.expect(409).json();
     assert_eq!((text(&again["code"]), &again["suppression"]), ("idempotency_key_reused", &made));
 }
 
 // holds: suppressions.scope, suppressions.stop
 #[tokio::test]
 async fn stop_is_confirmed_once_and_start_too() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         write(&app, Channel::Whatsapp, NUMBER, "please stop, thanks!", None).await;
         assert_eq!(suppressions(&app).await.len(), 1);
         let sent = sent_to(&app, NUMBER).await;
@@ -187,8 +181,7 @@ async fn start_lifts_an_opt_out_and_nothing_else() {
 // holds: suppressions.stop
 #[tokio::test]
 async fn help_is_answered_but_not_for_ever() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         write(&app, Channel::Email, "ada@example.net", "Hilfe bitte", None).await;
         let sent = sent_to(&app, "ada@example.net").await;
         assert_eq!((sent.len(), text(&sent[0]["status"]), text(&sent[0]["subject"])), (1, "delivered", "Your request"));
@@ -224,8 +217,7 @@ async fn answers_of_the_sandbox_do_not_go_round() {
 
 #[tokio::test]
 async fn a_scheduled_message_is_stopped_by_an_opt_out_though_its_channel_was_removed() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let body = json!({"channels": [{"channel": "sms", "identifier": NUMBER}, {"channel": "telegram", "identifier": "42"}]});
         let contact = app.post("/v1/contacts", body).await.expect(201).json();
         let id = app.send_message(json!({"to": NUMBER, "text": "x", "scheduledAt": "2026-01-02T00:00:00Z"})).await;
@@ -242,8 +234,7 @@ async fn a_scheduled_message_is_stopped_by_an_opt_out_though_its_channel_was_rem
 // holds: conversation.new
 #[tokio::test]
 async fn a_conversation_is_told_when_it_begins() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let told = async |channel: Channel, from: &str| {
             write(&app, channel, from, "hi", None).await;
             let page = app.get("/v1/events?limit=100").await.expect(200).json();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nuncio_domain::Environment;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 async fn make(app: &TestApp, body: Value) -> String {
@@ -40,8 +40,7 @@ fn paths(answer: &Value) -> Vec<String> {
 // holds: templates.list, templates.create, templates.get, templates.delete
 #[tokio::test]
 async fn a_template_is_made_read_listed_and_deleted() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = make(&app, order()).await;
         let template = app.get(&format!("/v1/templates/{id}")).await.expect(200).json();
         assert_eq!((template["status"].as_str(), template["category"].as_str()), (Some("draft"), Some("MARKETING")));
@@ -66,14 +65,12 @@ async fn a_template_is_made_read_listed_and_deleted() {
 #[tokio::test]
 async fn one_key_makes_one_template() {
     let app = TestApp::start().await;
-    let auth = format!("Bearer {}", app.test_key);
-    let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
-    let made = app.send("POST", "/v1/templates", &headers, Some(order())).await.expect(201).json();
-    let repeat = app.send("POST", "/v1/templates", &headers, Some(order())).await.expect(409).json();
+    let made = app.once("k", "/v1/templates", order()).await.expect(201).json();
+    let repeat = app.once("k", "/v1/templates", order()).await.expect(409).json();
     assert_eq!((&repeat["template"]["id"], repeat["code"].as_str()), (&made["id"], Some("idempotency_conflict")));
     let mut other = order();
     other["body"] = "Bye {{1}} {{2}}".into();
-    let reused = app.send("POST", "/v1/templates", &headers, Some(other)).await.expect(409).json();
+    let reused = app.once("k", "/v1/templates", other).await.expect(409).json();
     assert_eq!(reused["code"], "idempotency_key_reused");
 }
 
@@ -117,8 +114,7 @@ async fn every_fault_of_a_template_is_told() {
 // holds: templates.submit
 #[tokio::test]
 async fn a_submitted_template_is_decided_and_told() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = make(&app, order()).await;
         assert_eq!(submit(&app, &id).await["status"], "pending");
         let template = app.get(&format!("/v1/templates/{id}")).await.json();
@@ -242,8 +238,7 @@ async fn variables_are_held_against_the_template() {
 // holds: templates.update
 #[tokio::test]
 async fn an_approved_template_stays_in_use_until_its_new_version_is_approved() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = make(&app, json!({"name": "greeting", "language": "en", "body": "Hello {{1}}", "smsBody": "Hi {{1}}"})).await;
         let path = format!("/v1/templates/{id}");
         let draft = app.get(&path).await.expect(200).json();
@@ -287,8 +282,7 @@ async fn an_approved_template_stays_in_use_until_its_new_version_is_approved() {
 // holds: templates.update
 #[tokio::test]
 async fn a_change_of_a_template_is_held_to_its_rules() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         // The simulator never decides on a template with this name.
         let id = make(&app, json!({"name": "pending", "language": "en", "body": "Hello {{1}}"})).await;
         let path = format!("/v1/templates/{id}");

@@ -1,9 +1,7 @@
 //! Templates of a provider that is polled for decisions.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::Registry;
 use nuncio_domain::Channel;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::Decision;
@@ -19,7 +17,7 @@ fn down() -> Failure {
 /// Starts a live environment with the scripted provider and a template.
 async fn app(backend: Backend) -> (TestApp, Scripted, String) {
     let scripted = Scripted::default();
-    let options = Options { registry: Registry::new(vec![Arc::new(scripted.clone())]), ..Options::default() };
+    let options = Options { registry: scripted.registry(), ..Options::default() };
     let app = TestApp::with(backend, options).await;
     app.connect(Channel::Whatsapp, "scripted", json!({}), json!({})).await;
     let made = live(&app, "POST", "/v1/templates", Some(json!({"name": "hi", "language": "en", "body": "x"}))).await.expect(201).json();
@@ -28,7 +26,7 @@ async fn app(backend: Backend) -> (TestApp, Scripted, String) {
 }
 
 async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> TestResponse {
-    app.send(method, path, &[("authorization", &format!("Bearer {}", app.live_key))], body).await
+    app.with_key(&app.live_key, method, path, body).await
 }
 
 async fn submit(app: &TestApp, id: &str) {

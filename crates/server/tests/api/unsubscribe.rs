@@ -1,7 +1,7 @@
 //! Unsubscribing by the link in an email.
 
 use nuncio_domain::TenantId;
-use nuncio_testkit::{Backend, TestApp, TestResponse};
+use nuncio_testkit::{TestApp, TestResponse};
 use serde_json::{Value, json};
 
 const FORM: [(&str, &str); 1] = [("content-type", "application/x-www-form-urlencoded")];
@@ -20,8 +20,7 @@ async fn suppressions(app: &TestApp) -> Vec<Value> {
 
 #[tokio::test]
 async fn one_click_opts_out_once() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let id = app.send_message(json!({"to": "ada@example.net", "subject": "s", "text": "x"})).await;
         app.drain().await;
         let path = path(&app, &id).await;

@@ -33,8 +33,7 @@ fn secret(answer: &Value) -> String {
 // holds: webhooks.world
 #[tokio::test]
 async fn the_world_has_a_webhook_of_its_own() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         app.get("/v1/webhook").await.expect(404);
         app.request("DELETE", "/v1/webhook", None).await.expect(404);
         let made = put(&app, json!({"url": "https://example.com/a"})).await.expect(201).json();
@@ -68,7 +67,7 @@ async fn the_world_has_a_webhook_of_its_own() {
         assert_eq!(signing(&app).await, [""; 0], "it is off");
         put(&app, json!({"url": "https://example.com/b"})).await.expect(200);
         assert_eq!(signing(&app).await, [secret(&made)], "the secret stayed");
-        app.send("GET", "/v1/webhook", &[("authorization", &format!("Bearer {}", app.live_key))], None).await.expect(404);
+        app.with_key(&app.live_key, "GET", "/v1/webhook", None).await.expect(404);
         app.request("DELETE", "/v1/webhook", None).await.expect(204);
         app.get("/v1/webhook").await.expect(404);
         assert_ne!(secret(&put(&app, json!({"url": "https://example.com/a"})).await.expect(201).json()), secret(&made));
@@ -95,8 +94,7 @@ async fn each_fault_is_named() {
 // holds: webhooks.rotation
 #[tokio::test]
 async fn after_a_rotation_two_secrets_sign_for_a_day() {
-    for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+    for app in TestApp::on_each().await {
         let made = put(&app, json!({"url": "https://example.com/a"})).await.expect(201).json();
         let first = secret(&made);
         let second = secret(&app.request("POST", "/v1/webhook/secret", None).await.expect(200).json());

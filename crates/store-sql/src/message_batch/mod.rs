@@ -1,5 +1,6 @@
 //! Parts of writing messages in batches that both databases share.
 
+mod flags;
 mod insert;
 mod recipients;
 mod references;
@@ -13,11 +14,13 @@ use nuncio_domain::{AddressId, ContactId, TenantId};
 use nuncio_store::{Accepted, DeliveryLog, MetricDelta, MetricRow, Result, StoreError, Transition, Transitioned};
 use tokio::sync::oneshot;
 
+pub(crate) use crate::cache::ReferencedPart;
+pub(crate) use flags::Flag;
 pub(crate) use insert::{AcceptOutcome, EncodedMessage, MessageInsert, Prepared, unspool};
 pub(crate) use recipients::{RecipientUpdate, RecipientUpdates};
-pub(crate) use references::{Reference, ReferencedPart, ResolvedTransition, by_reference, items};
+pub(crate) use references::{Reference, ResolvedTransition, by_reference, items};
 pub(crate) use transitions::{LoadedMessage, TransitionBatch, asks_broadcast};
-pub(crate) use writes::{Flag, StateWrite, Writes};
+pub(crate) use writes::{StateWrite, Writes};
 
 /// An item waiting for a batch, with the channel for its answer.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use nuncio_store::{RawReceipt, Result, Transition};
 use uuid::Uuid;
 
 use super::TransitionOp;
+use crate::cache::ReferencedPart;
 
 /// A provider's id for a part of an attempt.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +24,6 @@ pub(crate) struct Reference<'a> {
 
 /// A transition whose message is known.
 pub(crate) type ResolvedTransition<'a> = Cow<'a, Transition>;
-/// The message, attempt and part that a provider's id refers to.
-pub(crate) type ReferencedPart = (Uuid, i16, i16);
 
 /// The provider's id by which a transition names its message.
 pub(crate) fn by_reference(item: &Transition) -> Option<&RawReceipt> {

@@ -11,9 +11,9 @@ use nuncio_domain::{AddressId, Micros};
 use nuncio_store::{RawReceipt, Result, Transition, Transitioned};
 use uuid::Uuid;
 
+use super::flags::Flags;
 use super::recipients::{RecipientRow, RecipientUpdates};
 use super::references::{Reference, ResolvedTransition};
-use super::writes::Flags;
 use crate::cache::CachedRow;
 
 /// The messages of one batch of transitions: each is loaded once, changed by its steps in order, and written once.

@@ -2,19 +2,26 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
+use nuncio_domain::AddressId;
 use nuncio_domain::event::ResourceKind;
+use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{State, Wait};
-use nuncio_domain::message::Status;
+use nuncio_domain::message::Message;
 use nuncio_store::Result;
 use uuid::Uuid;
 
-use super::insert::EncodedMessage;
+use super::flags::{Flag, Flags};
+use super::insert::{EncodedMessage, MessageInsert};
 use super::transitions::LoadedMessage;
 use crate::agenda::{Agenda, AgendaKey};
 use crate::cache::CachedRow;
 use crate::event_log::{self, EntryRef, LogBatch};
 use crate::row::{StateRow, first_sequence};
+
+/// Bytes of a request beyond which the message is not kept for its start.
+const KEPT_BYTES: usize = 4 * 1024;
 
 /// A state to be written.
 #[derive(Debug)]
@@ -94,33 +101,18 @@ impl Writes {
     }
 }
 
-/// A message that enters or leaves the list of failed or of held messages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Flag {
-    pub(crate) tenant: i64,
-    pub(crate) kind: i16,
-    pub(crate) id: Uuid,
-}
-
-/// Whether a message is in the lists of failed and of held messages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Flags {
-    failed: bool,
-    held: bool,
-}
-
-impl Flags {
-    pub(super) fn of(state: &State) -> Self {
-        Self { failed: state.status == Status::Failed, held: matches!(state.wait, Wait::Held { .. }) }
+impl CachedRow {
+    /// A new message. Keeps the part that never changes if an attempt has yet to start and the request is small.
+    pub(crate) fn inserted(new: &MessageInsert<'_>, write: StateWrite<'_>) -> Self {
+        let EncodedMessage { message, fixed, .. } = &*new.encoded;
+        let is_kept = matches!(message.state.wait, Wait::Attempt { .. }) && fixed.spooled == 0 && fixed.request.len() <= KEPT_BYTES;
+        let state = message.state.clone();
+        let whole = || Arc::new(Message { address: AddressId::from_uuid(new.address), ..message.clone() });
+        Self::after(write, state, new.address, is_kept.then(whole))
     }
 
-    /// The flags as they are stored, each with whether it is set.
-    fn each(self) -> [(i16, bool); 2] {
-        [(FAILED, self.failed), (HELD, self.held)]
+    /// A message as `write` wrote it.
+    pub(crate) fn after(write: StateWrite<'_>, state: State, address: Uuid, fixed: Option<Arc<Message>>) -> Self {
+        Self { state, address, revision: write.revision, agenda: write.agenda, history: write.history, fixed }
     }
 }
-
-/// Messages whose status is `failed`, as `flagged` stores it.
-const FAILED: i16 = 1;
-/// Messages that are held.
-const HELD: i16 = 2;

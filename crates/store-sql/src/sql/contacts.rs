@@ -9,7 +9,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::message_batch::{EncodedMessage, StateWrite};
 use crate::row::{corrupt, of_contact};
 
@@ -39,55 +39,46 @@ impl MetricsRow {
 #[async_trait]
 impl AddressRepo for SqlTx {
     async fn find_address(&mut self, tenant: TenantId, recipient: &Recipient) -> Result<Option<(AddressId, ContactId)>> {
-        let row: Option<(Uuid, Uuid)> = sqlx::query_as(
-            r"
+        let row: Option<(Uuid, Uuid)> = self
+            .optional(sql!(
+                r"
                 SELECT id, contact_id
                 FROM addresses
                 WHERE tenant_id = $1 AND kind = $2 AND identifier = $3",
-        )
-        .bind(tenant.0)
-        .bind(recipient.kind.number())
-        .bind(&recipient.identifier)
-        .fetch_optional(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, recipient.kind.number(), &recipient.identifier]
+            ))
+            .await?;
         Ok(row.map(|(id, contact)| (AddressId::from_uuid(id), ContactId::from_uuid(contact))))
     }
 
     async fn channel_metrics(&mut self, tenant: TenantId, address: AddressId) -> Result<Vec<ChannelMetrics>> {
-        let rows: Vec<MetricsRow> = sqlx::query_as(
-            r"
+        let rows: Vec<MetricsRow> = self
+            .all(sql!(
+                r"
                 SELECT address_id, channel, successes, failures, delivery_ms, timed, last_success_at,
                     last_inbound_at
                 FROM channel_metrics
                 WHERE tenant_id = $1 AND address_id = $2
                 ORDER BY channel",
-        )
-        .bind(tenant.0)
-        .bind(address.uuid())
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, address.uuid()]
+            ))
+            .await?;
         rows.into_iter().map(MetricsRow::decode).collect()
     }
 
     async fn insert_inbound(&mut self, inbound: &NewInbound) -> Result<bool> {
         let (tenant, id) = (inbound.message.tenant, inbound.message.id);
         let route = &inbound.message.state.route;
-        let seen = sqlx::query(
-            r"
+        let seen = self
+            .run(sql!(
+                r"
                 INSERT INTO inbound_keys (tenant_id, connection_id, provider_id, message_id)
                 VALUES ($1, $2, $3, $4)
                 ON CONFLICT DO NOTHING",
-        )
-        .bind(tenant.0)
-        .bind(route.connection.uuid())
-        .bind(&inbound.provider_message_id)
-        .bind(id.uuid())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        if seen.rows_affected() == 0 {
+                [tenant.0, route.connection.uuid(), &inbound.provider_message_id, id.uuid()]
+            ))
+            .await?;
+        if seen == 0 {
             return Ok(false);
         }
         let at = id.created_at();
@@ -107,51 +98,46 @@ impl AddressRepo for SqlTx {
     }
 
     async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool> {
-        let done = sqlx::query(
+        self.changes(sql!(
             r"
                 INSERT INTO suppressions (tenant_id, id, kind, identifier, sender_id, reason, source,
                     created_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                 ON CONFLICT (tenant_id, kind, identifier, sender_id, reason) DO NOTHING",
-        )
-        .bind(tenant.0)
-        .bind(suppression.id.uuid())
-        .bind(suppression.recipient.kind.number())
-        .bind(&suppression.recipient.identifier)
-        .bind(suppression.sender.map_or(Uuid::nil(), |s| s.uuid()))
-        .bind(suppression.reason.number())
-        .bind(&suppression.source)
-        .bind(now.millis())
-        .execute(self.conn())
+            [
+                tenant.0,
+                suppression.id.uuid(),
+                suppression.recipient.kind.number(),
+                &suppression.recipient.identifier,
+                suppression.sender.map_or(Uuid::nil(), |s| s.uuid()),
+                suppression.reason.number(),
+                &suppression.source,
+                now.millis()
+            ]
+        ))
         .await
-        .or_end(self)?;
-        Ok(done.rows_affected() == 1)
     }
 
     async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId) -> Result<bool> {
-        let done = sqlx::query(
-            r"
+        let changed = self
+            .run(sql!(
+                r"
                 DELETE FROM suppressions
                 WHERE tenant_id = $1
                   AND kind = $2
                   AND identifier = $3
                   AND sender_id = $4
                   AND reason = $5",
-        )
-        .bind(tenant.0)
-        .bind(recipient.kind.number())
-        .bind(&recipient.identifier)
-        .bind(sender.uuid())
-        .bind(SuppressionReason::OptOut.number())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        Ok(done.rows_affected() > 0)
+                [tenant.0, recipient.kind.number(), &recipient.identifier, sender.uuid(), SuppressionReason::OptOut.number()]
+            ))
+            .await?;
+        Ok(changed > 0)
     }
 
     async fn is_suppressed(&mut self, tenant: TenantId, kind: AddressKind, identifier: &str, sender: SenderId) -> Result<bool> {
-        let row: Option<(i16,)> = sqlx::query_as(
-            r"
+        let row: Option<(i16,)> = self
+            .optional(sql!(
+                r"
                 SELECT reason
                 FROM suppressions
                 WHERE tenant_id = $1
@@ -159,15 +145,9 @@ impl AddressRepo for SqlTx {
                   AND identifier = $3
                   AND sender_id IN ($4, $5)
                 LIMIT 1",
-        )
-        .bind(tenant.0)
-        .bind(kind.number())
-        .bind(identifier)
-        .bind(Uuid::nil())
-        .bind(sender.uuid())
-        .fetch_optional(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, kind.number(), identifier, Uuid::nil(), sender.uuid()]
+            ))
+            .await?;
         Ok(row.is_some())
     }
 }
@@ -178,38 +158,34 @@ impl SqlTx {
         if let Some(known) = self.find_address(tenant, &inbound.from).await? {
             return Ok(known);
         }
-        let made = sqlx::query(
-            r"
+        let made = self
+            .run(sql!(
+                r"
                 INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
                 VALUES ($1, $2, $3, $4, $5, $6)
                 ON CONFLICT (tenant_id, kind, identifier) DO NOTHING",
-        )
-        .bind(tenant.0)
-        .bind(inbound.new_address.uuid())
-        .bind(inbound.from.kind.number())
-        .bind(&inbound.from.identifier)
-        .bind(inbound.new_contact.uuid())
-        .bind(at.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        if made.rows_affected() == 0 {
+                [
+                    tenant.0,
+                    inbound.new_address.uuid(),
+                    inbound.from.kind.number(),
+                    &inbound.from.identifier,
+                    inbound.new_contact.uuid(),
+                    at.millis()
+                ]
+            ))
+            .await?;
+        if made == 0 {
             // Somebody else made it meanwhile.
             let found = self.find_address(tenant, &inbound.from).await?;
             return found.ok_or_else(|| corrupt("addresses", "a row that is there and is not"));
         }
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO contacts (tenant_id, id, country, created_at, updated_at)
                 VALUES ($1, $2, $3, $4, $4)",
-        )
-        .bind(tenant.0)
-        .bind(inbound.new_contact.uuid())
-        .bind(&inbound.country)
-        .bind(at.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [tenant.0, inbound.new_contact.uuid(), &inbound.country, at.millis()]
+        ))
+        .await?;
         let mark = Recipient { kind: inbound.from.kind, identifier: inbound.mark.clone() };
         self.rename_suppressions(tenant, &mark, &inbound.from.identifier).await?;
         Ok((inbound.new_address, inbound.new_contact))
@@ -226,53 +202,43 @@ impl SqlTx {
         at: Timestamp,
     ) -> Result<bool> {
         // The row first, without changing it; its lock makes two messages that come together take turns.
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures,
                     delivery_ms, timed)
                 VALUES ($1, $2, $3, 0, 0, 0, 0)
                 ON CONFLICT (tenant_id, address_id, channel) DO NOTHING",
-        )
-        .bind(tenant.0)
-        .bind(address.uuid())
-        .bind(channel.number())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [tenant.0, address.uuid(), channel.number()]
+        ))
+        .await?;
         let mut query = QueryBuilder::<Db>::new("SELECT last_inbound_at FROM channel_metrics WHERE tenant_id = ");
         query.push_bind(tenant.0).push(" AND address_id = ").push_bind(address.uuid());
         query.push(" AND channel = ").push_bind(channel.number()).push(dialect::LOCK);
-        let (own,): (Option<i64>,) = query.build_query_as().fetch_one(self.conn()).await.or_end(self)?;
-        let (of_contact,): (Option<i64>,) = sqlx::query_as(concat!(
-            r"
+        let (own,): (Option<i64>,) = self.one(query.build()).await?;
+        let (of_contact,): (Option<i64>,) = self
+            .one(sql!(
+                concat!(
+                    r"
                 SELECT MAX(last_inbound_at)
                 FROM channel_metrics
                 WHERE tenant_id = $1
                   AND channel = $3
                   AND address_id IN (SELECT id FROM addresses WHERE tenant_id = $1 AND ",
-            of_contact!(),
-            ")"
-        ))
-        .bind(tenant.0)
-        .bind(contact.uuid())
-        .bind(channel.number())
-        .fetch_one(self.conn())
-        .await
-        .or_end(self)?;
+                    of_contact!(),
+                    ")"
+                ),
+                [tenant.0, contact.uuid(), channel.number()]
+            ))
+            .await?;
         if own.is_none_or(|own| own < at.millis()) {
-            sqlx::query(
+            self.run(sql!(
                 r"
                     UPDATE channel_metrics
                     SET last_inbound_at = $4
                     WHERE tenant_id = $1 AND address_id = $2 AND channel = $3",
-            )
-            .bind(tenant.0)
-            .bind(address.uuid())
-            .bind(channel.number())
-            .bind(at.millis())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+                [tenant.0, address.uuid(), channel.number(), at.millis()]
+            ))
+            .await?;
         }
         let before = own.max(of_contact).map(Timestamp::from_millis);
         Ok(before.is_none_or(|before| at.since(before) >= limits::CONVERSATION))
@@ -281,55 +247,55 @@ impl SqlTx {
     /// Inserts a message and its first event, outside the hot path.
     async fn insert_message(&mut self, encoded: &EncodedMessage) -> Result<()> {
         let fixed = &encoded.fixed;
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO messages (tenant_id, id, direction, message_type, sender_id, address_id,
                     recipient, sent_from, idempotency_key, spooled, request)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-        )
-        .bind(fixed.tenant_id)
-        .bind(fixed.id)
-        .bind(fixed.direction)
-        .bind(fixed.message_type)
-        .bind(fixed.sender_id)
-        .bind(fixed.address_id)
-        .bind(&fixed.recipient)
-        .bind(&fixed.sent_from)
-        .bind(&fixed.idempotency_key)
-        .bind(fixed.spooled)
-        .bind(&fixed.request)
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [
+                fixed.tenant_id,
+                fixed.id,
+                fixed.direction,
+                fixed.message_type,
+                fixed.sender_id,
+                fixed.address_id,
+                &fixed.recipient,
+                &fixed.sent_from,
+                &fixed.idempotency_key,
+                fixed.spooled,
+                &fixed.request
+            ]
+        ))
+        .await?;
         let StateWrite { row, revision, agenda, history, .. } = self.writes.insert(encoded);
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO states (tenant_id, id, status, wait, held, due_at, owner, fence, version,
                     revision, expires_at, updated_at, channel, connection_id, agenda, provider, detail,
                     history)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
-        )
-        .bind(fixed.tenant_id)
-        .bind(fixed.id)
-        .bind(row.status)
-        .bind(row.wait)
-        .bind(row.held)
-        .bind(row.due_at)
-        .bind(row.owner)
-        .bind(row.fence)
-        .bind(row.version)
-        .bind(revision)
-        .bind(row.expires_at)
-        .bind(row.updated_at)
-        .bind(row.channel)
-        .bind(row.connection_id)
-        .bind(agenda)
-        .bind(&row.provider)
-        .bind(&row.detail)
-        .bind(history)
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [
+                fixed.tenant_id,
+                fixed.id,
+                row.status,
+                row.wait,
+                row.held,
+                row.due_at,
+                row.owner,
+                row.fence,
+                row.version,
+                revision,
+                row.expires_at,
+                row.updated_at,
+                row.channel,
+                row.connection_id,
+                agenda,
+                &row.provider,
+                &row.detail,
+                history
+            ]
+        ))
+        .await?;
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::event_log;
 use crate::row::{corrupt, json};
 
@@ -28,43 +28,31 @@ fn begin(text: &'static str, tenant: TenantId, column: &'static str, ids: &[Mess
 #[async_trait]
 impl ErasureRepo for SqlTx {
     async fn insert_erasure(&mut self, erasure: &Erasure, now: Timestamp) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO erasures (tenant_id, address_id, kind, identifier, erased_at)
                 VALUES ($1, $2, $3, $4, $5)
                 ON CONFLICT (tenant_id, address_id) DO NOTHING",
-        )
-        .bind(erasure.tenant.0)
-        .bind(erasure.address.uuid())
-        .bind(erasure.recipient.kind.number())
-        .bind(&erasure.recipient.identifier)
-        .bind(now.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        sqlx::query("DELETE FROM reassemblies WHERE tenant_id = $1 AND sender = $2")
-            .bind(erasure.tenant.0)
-            .bind(&erasure.recipient.identifier)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+            [erasure.tenant.0, erasure.address.uuid(), erasure.recipient.kind.number(), &erasure.recipient.identifier, now.millis()]
+        ))
+        .await?;
+        self.run(sql!("DELETE FROM reassemblies WHERE tenant_id = $1 AND sender = $2", [erasure.tenant.0, &erasure.recipient.identifier]))
+            .await?;
         Ok(())
     }
 
     async fn list_erasures(&mut self, before: Timestamp, limit: u32) -> Result<Vec<Erasure>> {
-        let rows: Vec<(i64, Uuid, i16, String)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i64, Uuid, i16, String)> = self
+            .all(sql!(
+                r"
                 SELECT tenant_id, address_id, kind, identifier
                 FROM erasures
                 WHERE erased_at < $1
                 ORDER BY erased_at, address_id
                 LIMIT $2",
-        )
-        .bind(before.millis())
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [before.millis(), i64::from(limit)]
+            ))
+            .await?;
         rows.into_iter()
             .map(|(tenant, address, kind, identifier)| {
                 let kind = AddressKind::from_number(kind).ok_or_else(|| corrupt("erasures", format!("kind {kind}")))?;
@@ -75,18 +63,14 @@ impl ErasureRepo for SqlTx {
     }
 
     async fn delete_erasure(&mut self, erasure: &Erasure) -> Result<()> {
-        sqlx::query("DELETE FROM erasures WHERE tenant_id = $1 AND address_id = $2")
-            .bind(erasure.tenant.0)
-            .bind(erasure.address.uuid())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        self.run(sql!("DELETE FROM erasures WHERE tenant_id = $1 AND address_id = $2", [erasure.tenant.0, erasure.address.uuid()])).await?;
         Ok(())
     }
 
     async fn messages_to_erase(&mut self, erasure: &Erasure, limit: u32) -> Result<Vec<MessageId>> {
-        let rows: Vec<(Uuid,)> = sqlx::query_as(
-            r"
+        let rows: Vec<(Uuid,)> = self
+            .all(sql!(
+                r"
                 SELECT m.id
                 FROM messages m
                 JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
@@ -95,13 +79,9 @@ impl ErasureRepo for SqlTx {
                   AND (m.direction = 1 AND m.recipient <> '' OR m.direction = 2 AND m.sent_from <> '')
                 ORDER BY CASE WHEN s.wait = 0 THEN 1 ELSE 0 END, m.id
                 LIMIT $3",
-        )
-        .bind(erasure.tenant.0)
-        .bind(erasure.address.uuid())
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [erasure.tenant.0, erasure.address.uuid(), i64::from(limit)]
+            ))
+            .await?;
         Ok(rows.into_iter().map(|(id,)| MessageId::from_uuid(id)).collect())
     }
 
@@ -112,7 +92,7 @@ impl ErasureRepo for SqlTx {
         // Rows are locked in the order in which everybody locks them.
         let mut query = begin("SELECT id FROM messages", tenant, "id", ids);
         query.push(" ORDER BY tenant_id, id").push(dialect::LOCK);
-        query.build().fetch_all(self.conn()).await.or_end(self)?;
+        self.run(query.build()).await?;
         if self.find_storage(tenant).await?.is_some() {
             let freed = self.stored_bytes(tenant, &ids.iter().map(|id| id.uuid()).collect::<Vec<_>>()).await?;
             self.count_stored(tenant.0, (ERASED.len() * ids.len()) as i64 - freed).await?;
@@ -124,51 +104,44 @@ impl ErasureRepo for SqlTx {
         );
         query.push(" WHERE tenant_id = ").push_bind(tenant.0);
         dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
-        query.build().execute(self.conn()).await.or_end(self)?;
-        begin("DELETE FROM spool_chunks", tenant, "message_id", ids).build().execute(self.conn()).await.or_end(self)?;
-        begin("DELETE FROM receipts", tenant, "message_id", ids).build().execute(self.conn()).await.or_end(self)?;
+        self.run(query.build()).await?;
+        self.run(begin("DELETE FROM spool_chunks", tenant, "message_id", ids).build()).await?;
+        self.run(begin("DELETE FROM receipts", tenant, "message_id", ids).build()).await?;
         self.forget_answers(tenant, &ids.iter().map(|id| id.uuid()).collect::<Vec<_>>()).await
     }
 
     async fn erase_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<()> {
-        let rows: Vec<(i64, String)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i64, String)> = self
+            .all(sql!(
+                r"
                 SELECT DISTINCT l.position, l.entries
                 FROM resource_log r
                 JOIN log l ON l.tenant_id = r.tenant_id AND l.batch = r.batch
                 WHERE r.tenant_id = $1 AND r.resource_id = $2",
-        )
-        .bind(tenant.0)
-        .bind(resource)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, resource]
+            ))
+            .await?;
         for (position, text) in rows {
-            sqlx::query("UPDATE log SET entries = $3 WHERE tenant_id = $1 AND position = $2")
-                .bind(tenant.0)
-                .bind(position)
-                .bind(event_log::forget(&text, kind, resource)?)
-                .execute(self.conn())
-                .await
-                .or_end(self)?;
+            self.run(sql!(
+                "UPDATE log SET entries = $3 WHERE tenant_id = $1 AND position = $2",
+                [tenant.0, position, event_log::forget(&text, kind, resource)?]
+            ))
+            .await?;
         }
         self.forget_answers(tenant, &[resource]).await
     }
 
     async fn erase_broadcast_contacts(&mut self, tenant: TenantId, recipient: &Recipient, mark: &str, now: Timestamp) -> Result<()> {
-        let rows: Vec<(Uuid, Uuid, Option<String>)> = sqlx::query_as(
-            r"
+        let rows: Vec<(Uuid, Uuid, Option<String>)> = self
+            .all(sql!(
+                r"
                 SELECT broadcast_id, id, failure
                 FROM broadcast_contacts
                 WHERE tenant_id = $1 AND kind = $2 AND recipient = $3
                 ORDER BY broadcast_id, id",
-        )
-        .bind(tenant.0)
-        .bind(recipient.kind.number())
-        .bind(&recipient.identifier)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, recipient.kind.number(), &recipient.identifier]
+            ))
+            .await?;
         let mut skipped = Vec::new();
         for (broadcast, id, failure) in rows {
             let (draft, contact) = (BroadcastId::from_uuid(broadcast), BroadcastContactId::from_uuid(id));
@@ -179,48 +152,29 @@ impl ErasureRepo for SqlTx {
             let failure: Option<Failure> = failure.as_deref().map(serde_json::from_str).transpose().map_err(words)?;
             let failure = failure.map(|failure| json(&Failure::own(failure.code, failure.code.as_str()))).transpose()?;
             // The row is locked from here on: whoever would hand it over finds it skipped, or has done so.
-            let pending = sqlx::query(
-                r"
+            let pending = self
+                .run(sql!(
+                    r"
                     UPDATE broadcast_contacts
                     SET outcome = $4, processed_at = $5
                     WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND outcome = 0 AND message_id = $6",
-            )
-            .bind(tenant.0)
-            .bind(broadcast)
-            .bind(id)
-            .bind(ContactStatus::Skipped.number())
-            .bind(now.millis())
-            .bind(Uuid::nil())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-            if pending.rows_affected() == 1 {
+                    [tenant.0, broadcast, id, ContactStatus::Skipped.number(), now.millis(), Uuid::nil()]
+                ))
+                .await?;
+            if pending == 1 {
                 skipped.push(broadcast);
             }
-            sqlx::query(
+            self.run(sql!(
                 r"
                     UPDATE broadcast_contacts
                     SET recipient = $4, variables = '{}', failure = $5
                     WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
-            )
-            .bind(tenant.0)
-            .bind(broadcast)
-            .bind(id)
-            .bind(mark)
-            .bind(failure)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+                [tenant.0, broadcast, id, mark, failure]
+            ))
+            .await?;
         }
         for broadcast in skipped {
-            sqlx::query(dialect::COUNT_ENDED)
-                .bind(tenant.0)
-                .bind(broadcast)
-                .bind(0_i64)
-                .bind(1_i64)
-                .execute(self.conn())
-                .await
-                .or_end(self)?;
+            self.run(sql!(dialect::COUNT_ENDED, [tenant.0, broadcast, 0_i64, 1_i64])).await?;
         }
         Ok(())
     }
@@ -232,17 +186,12 @@ impl SqlTx {
         let mut query = QueryBuilder::<Db>::new("SELECT id, attempts FROM deliveries WHERE tenant_id = ");
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "resource_id", resources.iter().copied());
-        let rows: Vec<(Uuid, String)> = query.push(" ORDER BY id").build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<(Uuid, String)> = self.all(query.push(" ORDER BY id").build()).await?;
         for (id, attempts) in rows {
             let mut attempts: Vec<DeliveryTry> = serde_json::from_str(&attempts).map_err(|e| corrupt("deliveries", e))?;
             if attempts.iter_mut().fold(false, |had, attempt| attempt.body.take().is_some() | had) {
-                sqlx::query("UPDATE deliveries SET attempts = $3 WHERE tenant_id = $1 AND id = $2")
-                    .bind(tenant.0)
-                    .bind(id)
-                    .bind(json(&attempts)?)
-                    .execute(self.conn())
-                    .await
-                    .or_end(self)?;
+                self.run(sql!("UPDATE deliveries SET attempts = $3 WHERE tenant_id = $1 AND id = $2", [tenant.0, id, json(&attempts)?]))
+                    .await?;
             }
         }
         Ok(())

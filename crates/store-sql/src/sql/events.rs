@@ -9,7 +9,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::event_log;
 use crate::row::json;
 
@@ -18,14 +18,11 @@ impl EventRepo for SqlTx {
     async fn insert_event(&mut self, tenant: TenantId, event: &NewEvent, now: Timestamp) -> Result<()> {
         let what = (event.kind, event.resource, event.sequence);
         let entry = self.writes.log.push(tenant.0, what, now.millis(), &json(&event.occurrences)?);
-        sqlx::query("INSERT INTO resource_log (tenant_id, resource_id, sequence, batch) VALUES ($1, $2, $3, $4)")
-            .bind(tenant.0)
-            .bind(event.resource)
-            .bind(event.sequence)
-            .bind(entry.batch)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        self.run(sql!(
+            "INSERT INTO resource_log (tenant_id, resource_id, sequence, batch) VALUES ($1, $2, $3, $4)",
+            [tenant.0, event.resource, event.sequence, entry.batch]
+        ))
+        .await?;
         Ok(())
     }
 
@@ -56,87 +53,59 @@ impl SqlTx {
     pub(crate) async fn flush(&mut self) -> Result<()> {
         let writes = std::mem::take(&mut self.writes);
         for row in writes.agenda.into_rows() {
-            sqlx::query(
+            self.run(sql!(
                 r"
                     INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids)
                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-            )
-            .bind(row.tenant)
-            .bind(row.id)
-            .bind(dialect::shard(&row))
-            .bind(row.owner)
-            .bind(row.due_at)
-            .bind(row.connection)
-            .bind(row.expires_at)
-            .bind(row.ids())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+                [row.tenant, row.id, dialect::shard(&row), row.owner, row.due_at, row.connection, row.expires_at, row.ids()]
+            ))
+            .await?;
         }
         for flag in &writes.flags {
-            sqlx::query("INSERT INTO flagged (tenant_id, kind, id) VALUES ($1, $2, $3)")
-                .bind(flag.tenant)
-                .bind(flag.kind)
-                .bind(flag.id)
-                .execute(self.conn())
-                .await
-                .or_end(self)?;
+            self.run(sql!("INSERT INTO flagged (tenant_id, kind, id) VALUES ($1, $2, $3)", [flag.tenant, flag.kind, flag.id])).await?;
         }
         for row in writes.log.into_rows() {
-            let (position,): (i64,) = sqlx::query_as(
-                r"
+            let (position,): (i64,) = self
+                .one(sql!(
+                    r"
                     INSERT INTO log_heads (tenant_id, position)
                     VALUES ($1, 1)
                     ON CONFLICT (tenant_id) DO UPDATE SET position = log_heads.position + 1
                     RETURNING position",
-            )
-            .bind(row.tenant)
-            .fetch_one(self.conn())
-            .await
-            .or_end(self)?;
-            sqlx::query(
+                    [row.tenant]
+                ))
+                .await?;
+            self.run(sql!(
                 r"
                     INSERT INTO log (tenant_id, position, batch, recorded_at, entries)
                     VALUES ($1, $2, $3, $4, $5)",
-            )
-            .bind(row.tenant)
-            .bind(position)
-            .bind(row.batch)
-            .bind(row.recorded_at)
-            .bind(row.text())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+                [row.tenant, position, row.batch, row.recorded_at, row.text()]
+            ))
+            .await?;
         }
         Ok(())
     }
 
     /// The entries of a message, oldest first.
     pub(super) async fn entries_of_message(&mut self, tenant: TenantId, id: Uuid) -> Result<Vec<LogEntry>> {
-        let row: Option<(Vec<u8>,)> = sqlx::query_as("SELECT history FROM states WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant.0)
-            .bind(id)
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
+        let row: Option<(Vec<u8>,)> =
+            self.optional(sql!("SELECT history FROM states WHERE tenant_id = $1 AND id = $2", [tenant.0, id])).await?;
         let batches = row.map(|(history,)| event_log::history(&history)).unwrap_or_default();
         self.entries_in(tenant, id, batches.into_iter().map(|entry| entry.batch).collect()).await
     }
 
     /// The entries of a resource other than a message, oldest first.
     pub(super) async fn entries_of_resource(&mut self, tenant: TenantId, id: Uuid) -> Result<Vec<LogEntry>> {
-        let rows: Vec<(i64,)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i64,)> = self
+            .all(sql!(
+                r"
                 SELECT batch
                 FROM resource_log
                 WHERE tenant_id = $1 AND resource_id = $2
                 ORDER BY sequence",
-        )
-        .bind(tenant.0)
-        .bind(id)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, id]
+            ))
+            .await?;
         self.entries_in(tenant, id, rows.into_iter().map(|(batch,)| batch).collect()).await
     }
 
@@ -150,7 +119,7 @@ impl SqlTx {
                 list.push_bind(*batch);
             }
             query.push(") ORDER BY position");
-            let rows: Vec<(i64, String)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+            let rows: Vec<(i64, String)> = self.all(query.build()).await?;
             for (position, text) in rows {
                 found.extend(event_log::read(position, &text)?.into_iter().filter(|entry| entry.resource == resource));
             }

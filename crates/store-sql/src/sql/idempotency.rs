@@ -6,7 +6,7 @@ use nuncio_store::{Idempotency, IdempotencyRepo, KeyClaim, Result};
 use uuid::Uuid;
 
 use super::SqlTx;
-use crate::SqlxResult as _;
+
 use crate::row::corrupt;
 
 #[async_trait]
@@ -19,36 +19,27 @@ impl IdempotencyRepo for SqlTx {
         purge_after: Timestamp,
     ) -> Result<KeyClaim> {
         let Idempotency { operation, key, fingerprint } = idempotency;
-        let won = sqlx::query(
-            r"
+        let won = self
+            .run(sql!(
+                r"
                 INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, check_at)
                 VALUES ($1, $2, $3, $4, $5, $6)
                 ON CONFLICT (tenant_id, operation, key) DO NOTHING",
-        )
-        .bind(tenant.0)
-        .bind(operation.number())
-        .bind(key)
-        .bind(fingerprint.as_slice())
-        .bind(resource)
-        .bind(purge_after.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        if won.rows_affected() == 1 {
+                [tenant.0, operation.number(), key, fingerprint.as_slice(), resource, purge_after.millis()]
+            ))
+            .await?;
+        if won == 1 {
             return Ok(KeyClaim::Won);
         }
-        let row: Option<(Uuid, Vec<u8>)> = sqlx::query_as(
-            r"
+        let row: Option<(Uuid, Vec<u8>)> = self
+            .optional(sql!(
+                r"
                 SELECT resource_id, fingerprint
                 FROM idempotency_keys
                 WHERE tenant_id = $1 AND operation = $2 AND key = $3",
-        )
-        .bind(tenant.0)
-        .bind(operation.number())
-        .bind(key)
-        .fetch_optional(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, operation.number(), key]
+            ))
+            .await?;
         let (original, used_for) = row.ok_or_else(|| corrupt("idempotency_keys", "a row that is there and is not"))?;
         Ok(KeyClaim::Lost { original, same_request: used_for == fingerprint })
     }

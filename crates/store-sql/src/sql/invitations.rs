@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::query::{Condition, List, any_of, of_tenant};
 use super::{Db, SqlTx};
-use crate::SqlxResult as _;
+
 use crate::row::{corrupt, json};
 
 const TABLE: &str = "invitations";
@@ -78,91 +78,82 @@ const FIND: &str = concat!("SELECT ", columns!(), " FROM invitations WHERE tenan
 #[async_trait]
 impl InvitationRepo for SqlTx {
     async fn insert_invitation(&mut self, tenant: TenantId, invitation: &Invitation) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO invitations (tenant_id, id, version, status, token_hash, sealed, client_name,
                     client_email, client_phone, number_id, countries, sender_id, expires_at, due_at,
                     viewed_at, started_at, completed_at, updated_at, walk)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
                     $19)",
-        )
-        .bind(tenant.0)
-        .bind(invitation.id.uuid())
-        .bind(invitation.version)
-        .bind(invitation.status.number())
-        .bind(invitation.token_hash.as_slice())
-        .bind(invitation.sealed.expose())
-        .bind(&invitation.client_name)
-        .bind(&invitation.client_email)
-        .bind(&invitation.client_phone)
-        .bind(invitation.number.map(|n| n.uuid()))
-        .bind(json(&invitation.countries)?)
-        .bind(invitation.sender.map(|s| s.uuid()))
-        .bind(invitation.expires_at.millis())
-        .bind(due_at(invitation))
-        .bind(invitation.viewed_at.map(Timestamp::millis))
-        .bind(invitation.started_at.map(Timestamp::millis))
-        .bind(invitation.completed_at.map(Timestamp::millis))
-        .bind(invitation.updated_at.millis())
-        .bind(json(&invitation.progress)?)
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [
+                tenant.0,
+                invitation.id.uuid(),
+                invitation.version,
+                invitation.status.number(),
+                invitation.token_hash.as_slice(),
+                invitation.sealed.expose(),
+                &invitation.client_name,
+                &invitation.client_email,
+                &invitation.client_phone,
+                invitation.number.map(|n| n.uuid()),
+                json(&invitation.countries)?,
+                invitation.sender.map(|s| s.uuid()),
+                invitation.expires_at.millis(),
+                due_at(invitation),
+                invitation.viewed_at.map(Timestamp::millis),
+                invitation.started_at.map(Timestamp::millis),
+                invitation.completed_at.map(Timestamp::millis),
+                invitation.updated_at.millis(),
+                json(&invitation.progress)?
+            ]
+        ))
+        .await?;
         Ok(())
     }
 
     async fn find_invitation(&mut self, tenant: TenantId, id: InvitationId) -> Result<Option<Invitation>> {
-        let row: Option<InvitationRow> =
-            sqlx::query_as(FIND).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.or_end(self)?;
+        let row: Option<InvitationRow> = self.optional(sql!(FIND, [tenant.0, id.uuid()])).await?;
         row.map(InvitationRow::decode).transpose()
     }
 
     async fn find_invitation_by_token(&mut self, hash: &[u8; 32]) -> Result<Option<(TenantId, InvitationId)>> {
-        let row: Option<(i64, Uuid)> = sqlx::query_as("SELECT tenant_id, id FROM invitations WHERE token_hash = $1")
-            .bind(hash.as_slice())
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
+        let row: Option<(i64, Uuid)> =
+            self.optional(sql!("SELECT tenant_id, id FROM invitations WHERE token_hash = $1", [hash.as_slice()])).await?;
         Ok(row.map(|(tenant, id)| (TenantId(tenant), InvitationId::from_uuid(id))))
     }
 
     async fn lock_invitation(&mut self, tenant: TenantId, id: InvitationId) -> Result<Option<Invitation>> {
         // An update that changes nothing locks the row on both databases. What is read after it is what the last holder of the lock wrote.
-        sqlx::query("UPDATE invitations SET version = version WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        self.run(sql!("UPDATE invitations SET version = version WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await?;
         self.find_invitation(tenant, id).await
     }
 
     async fn update_invitation(&mut self, tenant: TenantId, invitation: &Invitation) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 UPDATE invitations
                 SET version = $3, status = $4, client_name = $5, client_email = $6, client_phone = $7,
                     sender_id = $8, due_at = $9, viewed_at = $10, started_at = $11, completed_at = $12,
                     updated_at = $13, walk = $14
                 WHERE tenant_id = $1 AND id = $2",
-        )
-        .bind(tenant.0)
-        .bind(invitation.id.uuid())
-        .bind(invitation.version)
-        .bind(invitation.status.number())
-        .bind(&invitation.client_name)
-        .bind(&invitation.client_email)
-        .bind(&invitation.client_phone)
-        .bind(invitation.sender.map(|s| s.uuid()))
-        .bind(due_at(invitation))
-        .bind(invitation.viewed_at.map(Timestamp::millis))
-        .bind(invitation.started_at.map(Timestamp::millis))
-        .bind(invitation.completed_at.map(Timestamp::millis))
-        .bind(invitation.updated_at.millis())
-        .bind(json(&invitation.progress)?)
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [
+                tenant.0,
+                invitation.id.uuid(),
+                invitation.version,
+                invitation.status.number(),
+                &invitation.client_name,
+                &invitation.client_email,
+                &invitation.client_phone,
+                invitation.sender.map(|s| s.uuid()),
+                due_at(invitation),
+                invitation.viewed_at.map(Timestamp::millis),
+                invitation.started_at.map(Timestamp::millis),
+                invitation.completed_at.map(Timestamp::millis),
+                invitation.updated_at.millis(),
+                json(&invitation.progress)?
+            ]
+        ))
+        .await?;
         Ok(())
     }
 
@@ -188,19 +179,17 @@ impl InvitationRepo for SqlTx {
     }
 
     async fn due_invitations(&mut self, now: Timestamp, limit: u32) -> Result<Vec<(TenantId, InvitationId)>> {
-        let rows: Vec<(i64, Uuid)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i64, Uuid)> = self
+            .all(sql!(
+                r"
                 SELECT tenant_id, id
                 FROM invitations
                 WHERE due_at IS NOT NULL AND due_at <= $1
                 ORDER BY due_at
                 LIMIT $2",
-        )
-        .bind(now.millis())
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [now.millis(), i64::from(limit)]
+            ))
+            .await?;
         Ok(rows.into_iter().map(|(tenant, id)| (TenantId(tenant), InvitationId::from_uuid(id))).collect())
     }
 
@@ -213,13 +202,14 @@ impl InvitationRepo for SqlTx {
         let mut query = QueryBuilder::<Db>::new("SELECT id FROM invitations WHERE tenant_id = ");
         query.push_bind(tenant.0).push(" AND ").push(column).push(" IS NOT NULL AND ").push(column).push(" = ");
         query.push_bind(client.identifier.clone()).push(" ORDER BY id");
-        let rows: Vec<(Uuid,)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<(Uuid,)> = self.all(query.build()).await?;
         Ok(rows.into_iter().map(|(id,)| InvitationId::from_uuid(id)).collect())
     }
 
     async fn invitation_of_number(&mut self, tenant: TenantId, number: PhoneNumberId, now: Timestamp) -> Result<Option<InvitationId>> {
-        let row: Option<(Uuid,)> = sqlx::query_as(
-            r"
+        let row: Option<(Uuid,)> = self
+            .optional(sql!(
+                r"
                 SELECT id
                 FROM invitations
                 WHERE tenant_id = $1
@@ -228,13 +218,9 @@ impl InvitationRepo for SqlTx {
                   AND due_at > $3
                 ORDER BY id
                 LIMIT 1",
-        )
-        .bind(tenant.0)
-        .bind(number.uuid())
-        .bind(now.millis())
-        .fetch_optional(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, number.uuid(), now.millis()]
+            ))
+            .await?;
         Ok(row.map(|(id,)| InvitationId::from_uuid(id)))
     }
 }

@@ -8,7 +8,7 @@ use nuncio_store::{LedgerRepo, Result, Transferred};
 use uuid::Uuid;
 
 use super::SqlTx;
-use crate::SqlxResult as _;
+
 use crate::row::corrupt;
 
 const INSERT: &str = r"
@@ -42,98 +42,76 @@ const SPENT: &str = r"
 impl LedgerRepo for SqlTx {
     async fn transfer(&mut self, tenant: TenantId, transfer: &Transfer, now: Timestamp) -> Result<Transferred> {
         let (debit, credit) = transfer.purpose.accounts();
-        let inserted = sqlx::query(INSERT)
-            .bind(tenant.0)
-            .bind(transfer.resource)
-            .bind(transfer.purpose.number())
-            .bind(transfer.part)
-            .bind(debit.number())
-            .bind(credit.number())
-            .bind(transfer.amount.0)
-            .bind(transfer.sender.map(|s| s.uuid()))
-            .bind(now.millis())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        if inserted.rows_affected() == 0 {
+        let inserted = self
+            .run(sql!(
+                INSERT,
+                [
+                    tenant.0,
+                    transfer.resource,
+                    transfer.purpose.number(),
+                    transfer.part,
+                    debit.number(),
+                    credit.number(),
+                    transfer.amount.0,
+                    transfer.sender.map(|s| s.uuid()),
+                    now.millis()
+                ]
+            ))
+            .await?;
+        if inserted == 0 {
             return Ok(Transferred::Repeated);
         }
         let mut moves = BalanceDelta::default();
         moves.add(transfer.purpose, transfer.amount.0);
-        let moved = sqlx::query(MOVE)
-            .bind(tenant.0)
-            .bind(moves.available)
-            .bind(moves.reserved)
-            .bind(moves.spent)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        if moved.rows_affected() == 1 {
+        let moved = self.run(sql!(MOVE, [tenant.0, moves.available, moves.reserved, moves.spent])).await?;
+        if moved == 1 {
             return Ok(Transferred::Done);
         }
-        sqlx::query("DELETE FROM ledger WHERE tenant_id = $1 AND resource_id = $2 AND purpose = $3 AND part = $4")
-            .bind(tenant.0)
-            .bind(transfer.resource)
-            .bind(transfer.purpose.number())
-            .bind(transfer.part)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        self.run(sql!(
+            "DELETE FROM ledger WHERE tenant_id = $1 AND resource_id = $2 AND purpose = $3 AND part = $4",
+            [tenant.0, transfer.resource, transfer.purpose.number(), transfer.part]
+        ))
+        .await?;
         self.find_balance(tenant).await.map(Transferred::Short)
     }
 
     async fn find_balance(&mut self, tenant: TenantId) -> Result<Balance> {
         let row: Option<(i64, i64, i64, i16)> =
-            sqlx::query_as("SELECT available, reserved, spent, limited FROM balances WHERE tenant_id = $1")
-                .bind(tenant.0)
-                .fetch_optional(self.conn())
-                .await
-                .or_end(self)?;
+            self.optional(sql!("SELECT available, reserved, spent, limited FROM balances WHERE tenant_id = $1", [tenant.0])).await?;
         let (available, reserved, spent, limited) = row.unwrap_or_default();
         Ok(Balance { available: Micros(available), reserved: Micros(reserved), spent: Micros(spent), limited: limited != 0 })
     }
 
     async fn limit_balance(&mut self, tenant: TenantId, limited: bool) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO balances (tenant_id, available, reserved, spent, limited)
                 VALUES ($1, 0, 0, 0, $2)
                 ON CONFLICT (tenant_id) DO UPDATE SET limited = excluded.limited",
-        )
-        .bind(tenant.0)
-        .bind(i16::from(limited))
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [tenant.0, i16::from(limited)]
+        ))
+        .await?;
         Ok(())
     }
 
     async fn sum_transfers(&mut self, tenant: TenantId) -> Result<Balance> {
-        let (available, reserved, spent): (i64, i64, i64) = sqlx::query_as(SUM)
-            .bind(tenant.0)
-            .bind(Account::Available.number())
-            .bind(Account::Reserved.number())
-            .bind(Account::Spent.number())
-            .fetch_one(self.conn())
-            .await
-            .or_end(self)?;
+        let (available, reserved, spent): (i64, i64, i64) =
+            self.one(sql!(SUM, [tenant.0, Account::Available.number(), Account::Reserved.number(), Account::Spent.number()])).await?;
         let limited = self.find_balance(tenant).await?.limited;
         Ok(Balance { available: Micros(available), reserved: Micros(reserved), spent: Micros(spent), limited })
     }
 
     async fn list_transfers(&mut self, tenant: TenantId, resource: Uuid) -> Result<Vec<Transfer>> {
-        let rows: Vec<(i16, i16, i64, Option<Uuid>)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i16, i16, i64, Option<Uuid>)> = self
+            .all(sql!(
+                r"
                 SELECT purpose, part, amount, sender_id
                 FROM ledger
                 WHERE tenant_id = $1 AND resource_id = $2
                 ORDER BY purpose, part",
-        )
-        .bind(tenant.0)
-        .bind(resource)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, resource]
+            ))
+            .await?;
         rows.into_iter()
             .map(|(purpose, part, amount, sender)| {
                 let purpose = Purpose::from_number(purpose).ok_or_else(|| corrupt("ledger", format!("purpose {purpose}")))?;
@@ -143,14 +121,7 @@ impl LedgerRepo for SqlTx {
     }
 
     async fn spent_by_sender(&mut self, tenant: TenantId, sender: SenderId, since: Timestamp) -> Result<Micros> {
-        let (spent,): (i64,) = sqlx::query_as(SPENT)
-            .bind(tenant.0)
-            .bind(sender.uuid())
-            .bind(since.millis())
-            .bind(Account::Available.number())
-            .fetch_one(self.conn())
-            .await
-            .or_end(self)?;
+        let (spent,): (i64,) = self.one(sql!(SPENT, [tenant.0, sender.uuid(), since.millis(), Account::Available.number()])).await?;
         Ok(Micros(spent))
     }
 }

@@ -9,7 +9,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::row::corrupt;
 
 const MAILBOXES: &str = "SELECT address, tenant_id, connection_id, proof FROM mailboxes WHERE ";
@@ -24,34 +24,24 @@ fn mailbox((address, tenant, connection, proof): MailboxRow) -> Result<Mailbox> 
 #[async_trait]
 impl MailboxRepo for SqlTx {
     async fn set_inbound_address(&mut self, tenant: TenantId, connection: ConnectionId, address: Option<&str>) -> Result<()> {
-        sqlx::query("DELETE FROM mailboxes WHERE tenant_id = $1 AND connection_id = $2 AND address <> $3")
-            .bind(tenant.0)
-            .bind(connection.uuid())
-            .bind(address.unwrap_or_default())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        self.run(sql!(
+            "DELETE FROM mailboxes WHERE tenant_id = $1 AND connection_id = $2 AND address <> $3",
+            [tenant.0, connection.uuid(), address.unwrap_or_default()]
+        ))
+        .await?;
         let Some(address) = address else {
-            sqlx::query("DELETE FROM inbound_addresses WHERE tenant_id = $1 AND connection_id = $2")
-                .bind(tenant.0)
-                .bind(connection.uuid())
-                .execute(self.conn())
-                .await
-                .or_end(self)?;
+            self.run(sql!("DELETE FROM inbound_addresses WHERE tenant_id = $1 AND connection_id = $2", [tenant.0, connection.uuid()]))
+                .await?;
             return Ok(());
         };
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO inbound_addresses (tenant_id, connection_id, address)
                 VALUES ($1, $2, $3)
                 ON CONFLICT (tenant_id, connection_id) DO UPDATE SET address = excluded.address",
-        )
-        .bind(tenant.0)
-        .bind(connection.uuid())
-        .bind(address)
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [tenant.0, connection.uuid(), address]
+        ))
+        .await?;
         Ok(())
     }
 
@@ -69,14 +59,14 @@ impl MailboxRepo for SqlTx {
         );
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "i.connection_id", connections.iter().map(|id| id.uuid()));
-        let rows: Vec<(Uuid, String, i32)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<(Uuid, String, i32)> = self.all(query.build()).await?;
         let read = |(id, address, claimed)| InboundAddress { connection: ConnectionId::from_uuid(id), address, is_claimed: claimed != 0 };
         Ok(rows.into_iter().map(read).collect())
     }
 
     async fn claim_mailbox(&mut self, tenant: TenantId, connection: ConnectionId, address: &str, proof: Proof) -> Result<bool> {
         // A connection keeps the strongest proof that it had, which has the smallest number.
-        let done = sqlx::query(
+        self.changes(sql!(
             r"
                 INSERT INTO mailboxes (address, tenant_id, connection_id, proof)
                 VALUES ($1, $2, $3, $4)
@@ -94,24 +84,15 @@ impl MailboxRepo for SqlTx {
                   OR (excluded.proof = $5 AND mailboxes.proof <> $5)
                   OR (excluded.proof = $6 AND mailboxes.proof = $7 AND mailboxes.tenant_id <> excluded.tenant_id)
                   OR (excluded.proof = $7 AND mailboxes.proof <> $5 AND mailboxes.tenant_id = excluded.tenant_id)",
-        )
-        .bind(address)
-        .bind(tenant.0)
-        .bind(connection.uuid())
-        .bind(proof.number())
-        .bind(Proof::Operator.number())
-        .bind(Proof::Domain.number())
-        .bind(Proof::Code.number())
-        .execute(self.conn())
+            [address, tenant.0, connection.uuid(), proof.number(), Proof::Operator.number(), Proof::Domain.number(), Proof::Code.number()]
+        ))
         .await
-        .or_end(self)?;
-        Ok(done.rows_affected() == 1)
     }
 
     async fn find_mailbox(&mut self, address: &str) -> Result<Option<Mailbox>> {
         let mut query = QueryBuilder::<Db>::new(MAILBOXES);
         query.push("address = ").push_bind(address.to_owned());
-        let row: Option<MailboxRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        let row: Option<MailboxRow> = self.optional(query.build()).await?;
         row.map(mailbox).transpose()
     }
 
@@ -119,64 +100,53 @@ impl MailboxRepo for SqlTx {
         let end = format!("@{domain}");
         let mut query = QueryBuilder::<Db>::new(MAILBOXES);
         query.push("address LIKE ").push_bind(format!("%{end}")).push(" ORDER BY address");
-        let rows: Vec<MailboxRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<MailboxRow> = self.all(query.build()).await?;
         // An underscore in the domain stands for any character in the pattern.
         rows.into_iter().filter(|(address, ..)| address.ends_with(&end)).map(mailbox).collect()
     }
 
     async fn release_mailbox(&mut self, address: &str) -> Result<bool> {
-        let done = sqlx::query("DELETE FROM mailboxes WHERE address = $1").bind(address).execute(self.conn()).await.or_end(self)?;
-        Ok(done.rows_affected() == 1)
+        self.changes(sql!("DELETE FROM mailboxes WHERE address = $1", [address])).await
     }
 
     async fn assign_mail_domain(&mut self, given: &MailDomain) -> Result<ProjectId> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO mail_domains (domain, project_id, created_at)
                 VALUES ($1, $2, $3)
                 ON CONFLICT (domain) DO NOTHING",
-        )
-        .bind(&given.domain)
-        .bind(given.project.uuid())
-        .bind(given.created_at.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [&given.domain, given.project.uuid(), given.created_at.millis()]
+        ))
+        .await?;
         let found = self.find_mail_domain(&given.domain).await?;
         found.ok_or_else(|| corrupt("mail_domains", "a row that is there and is not"))
     }
 
     async fn find_mail_domain(&mut self, domain: &str) -> Result<Option<ProjectId>> {
-        let row: Option<(Uuid,)> = sqlx::query_as("SELECT project_id FROM mail_domains WHERE domain = $1")
-            .bind(domain)
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
+        let row: Option<(Uuid,)> = self.optional(sql!("SELECT project_id FROM mail_domains WHERE domain = $1", [domain])).await?;
         Ok(row.map(|(project,)| ProjectId::from_uuid(project)))
     }
 
     async fn list_mail_domains(&mut self) -> Result<Vec<MailDomain>> {
-        let rows: Vec<(String, Uuid, i64)> = sqlx::query_as(
-            r"
+        let rows: Vec<(String, Uuid, i64)> = self
+            .all(sql!(
+                r"
                 SELECT domain, project_id, created_at
                 FROM mail_domains
-                ORDER BY domain",
-        )
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                ORDER BY domain"
+            ))
+            .await?;
         let read =
             |(domain, project, at)| MailDomain { domain, project: ProjectId::from_uuid(project), created_at: Timestamp::from_millis(at) };
         Ok(rows.into_iter().map(read).collect())
     }
 
     async fn delete_mail_domain(&mut self, domain: &str) -> Result<bool> {
-        let done = sqlx::query("DELETE FROM mail_domains WHERE domain = $1").bind(domain).execute(self.conn()).await.or_end(self)?;
-        Ok(done.rows_affected() == 1)
+        self.changes(sql!("DELETE FROM mail_domains WHERE domain = $1", [domain])).await
     }
 
     async fn put_mail_code(&mut self, tenant: TenantId, code: &MailCode) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO mail_codes (tenant_id, address, hash, tries, sends, first_at, sent_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -186,32 +156,23 @@ impl MailboxRepo for SqlTx {
                     sends = excluded.sends,
                     first_at = excluded.first_at,
                     sent_at = excluded.sent_at",
-        )
-        .bind(tenant.0)
-        .bind(&code.address)
-        .bind(code.hash.as_slice())
-        .bind(code.tries)
-        .bind(code.sends)
-        .bind(code.first_at.millis())
-        .bind(code.sent_at.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [tenant.0, &code.address, code.hash.as_slice(), code.tries, code.sends, code.first_at.millis(), code.sent_at.millis()]
+        ))
+        .await?;
         Ok(())
     }
 
     async fn list_mail_codes(&mut self, tenant: TenantId) -> Result<Vec<MailCode>> {
-        let rows: Vec<(String, Vec<u8>, i16, i16, i64, i64)> = sqlx::query_as(
-            r"
+        let rows: Vec<(String, Vec<u8>, i16, i16, i64, i64)> = self
+            .all(sql!(
+                r"
                 SELECT address, hash, tries, sends, first_at, sent_at
                 FROM mail_codes
                 WHERE tenant_id = $1
                 ORDER BY address",
-        )
-        .bind(tenant.0)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0]
+            ))
+            .await?;
         let read = |(address, hash, tries, sends, first_at, sent_at)| MailCode {
             address,
             hash,
@@ -224,12 +185,7 @@ impl MailboxRepo for SqlTx {
     }
 
     async fn purge_mail_codes(&mut self, tenant: TenantId, before: Timestamp) -> Result<()> {
-        sqlx::query("DELETE FROM mail_codes WHERE tenant_id = $1 AND first_at < $2")
-            .bind(tenant.0)
-            .bind(before.millis())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        self.run(sql!("DELETE FROM mail_codes WHERE tenant_id = $1 AND first_at < $2", [tenant.0, before.millis()])).await?;
         Ok(())
     }
 }

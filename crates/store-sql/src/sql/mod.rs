@@ -2,7 +2,17 @@
 //!
 //! Each backend compiles this folder as a module of its own, with its own `Db`, `SqlTx` and `dialect`.
 
+use nuncio_store::Result;
+
 use super::{Db, SqlTx, dialect};
+use crate::SqlxResult as _;
+
+/// A statement with the values of `$1`, `$2`, and so on.
+macro_rules! sql {
+    ($sql:expr $(, [$($value:expr),* $(,)?])? $(,)?) => {
+        sqlx::query($sql)$($(.bind($value))*)?
+    };
+}
 
 mod audit;
 mod broadcasts;
@@ -35,3 +45,38 @@ mod users;
 mod webhooks;
 
 pub(super) use query::{Condition, contains};
+
+type Query<'q> = sqlx::query::Query<'q, Db, <Db as sqlx::Database>::Arguments>;
+
+/// What a row is read into.
+trait FromRow: for<'r> sqlx::FromRow<'r, <Db as sqlx::Database>::Row> + Send + Unpin {}
+
+impl<T: for<'r> sqlx::FromRow<'r, <Db as sqlx::Database>::Row> + Send + Unpin> FromRow for T {}
+
+/// How the statements of a transaction run. An error ends the transaction.
+impl SqlTx {
+    /// Runs a statement; returns how many rows it changed.
+    async fn run(&mut self, query: Query<'_>) -> Result<u64> {
+        Ok(query.execute(self.conn()).await.or_end(self)?.rows_affected())
+    }
+
+    /// Runs a statement; returns whether it changed one row.
+    async fn changes(&mut self, query: Query<'_>) -> Result<bool> {
+        Ok(self.run(query).await? == 1)
+    }
+
+    /// Returns all rows of a statement.
+    async fn all<T: FromRow>(&mut self, query: Query<'_>) -> Result<Vec<T>> {
+        query.try_map(|row| T::from_row(&row)).fetch_all(self.conn()).await.or_end(self)
+    }
+
+    /// Returns the row of a statement that always has one.
+    async fn one<T: FromRow>(&mut self, query: Query<'_>) -> Result<T> {
+        query.try_map(|row| T::from_row(&row)).fetch_one(self.conn()).await.or_end(self)
+    }
+
+    /// Returns the first row of a statement, if it has one.
+    async fn optional<T: FromRow>(&mut self, query: Query<'_>) -> Result<Option<T>> {
+        query.try_map(|row| T::from_row(&row)).fetch_optional(self.conn()).await.or_end(self)
+    }
+}

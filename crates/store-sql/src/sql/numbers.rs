@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::SqlTx;
 use super::query::{List, any_of, of_tenant};
-use crate::SqlxResult as _;
+
 use crate::row::corrupt;
 
 const TABLE: &str = "phone_numbers";
@@ -87,7 +87,7 @@ macro_rules! select {
 #[async_trait]
 impl NumberRepo for SqlTx {
     async fn put_inventory_number(&mut self, tenant: TenantId, number: &InventoryNumber, now: Timestamp) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO phone_numbers (tenant_id, phone_number, country, capabilities, monthly_price,
                     upfront_cost, monthly_cost, is_free, status, updated_at)
@@ -100,19 +100,19 @@ impl NumberRepo for SqlTx {
                     monthly_cost = excluded.monthly_cost,
                     is_free = excluded.is_free,
                     updated_at = excluded.updated_at",
-        )
-        .bind(tenant.0)
-        .bind(&number.phone_number)
-        .bind(&number.country)
-        .bind(number.capabilities.bits())
-        .bind(number.pricing.monthly_price.0)
-        .bind(number.pricing.upfront_cost.0)
-        .bind(number.pricing.monthly_cost.0)
-        .bind(i16::from(number.pricing.is_free))
-        .bind(now.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [
+                tenant.0,
+                &number.phone_number,
+                &number.country,
+                number.capabilities.bits(),
+                number.pricing.monthly_price.0,
+                number.pricing.upfront_cost.0,
+                number.pricing.monthly_cost.0,
+                i16::from(number.pricing.is_free),
+                now.millis()
+            ]
+        ))
+        .await?;
         Ok(())
     }
 
@@ -121,75 +121,59 @@ impl NumberRepo for SqlTx {
         tenant: TenantId,
         phone_number: &str,
     ) -> Result<Option<(InventoryNumber, Option<PhoneNumberId>)>> {
-        let row: Option<NumberRow> = sqlx::query_as(select!(" AND phone_number = $2"))
-            .bind(tenant.0)
-            .bind(phone_number)
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
+        let row: Option<NumberRow> = self.optional(sql!(select!(" AND phone_number = $2"), [tenant.0, phone_number])).await?;
         Ok(row.map(NumberRow::inventory))
     }
 
     async fn list_inventory(&mut self, tenant: TenantId) -> Result<Vec<(InventoryNumber, Option<PhoneNumberId>)>> {
-        let rows: Vec<NumberRow> =
-            sqlx::query_as(select!(" ORDER BY phone_number")).bind(tenant.0).fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<NumberRow> = self.all(sql!(select!(" ORDER BY phone_number"), [tenant.0])).await?;
         Ok(rows.into_iter().map(NumberRow::inventory).collect())
     }
 
     async fn available_numbers(&mut self, tenant: TenantId, wanted: &Wanted, limit: u32) -> Result<Vec<InventoryNumber>> {
         // `contains` holds digits only, so that nothing in it means something to LIKE.
-        let rows: Vec<NumberRow> = sqlx::query_as(select!(
-            r"
+        let rows: Vec<NumberRow> = self
+            .all(sql!(
+                select!(
+                    r"
                 AND id IS NULL AND country = $2 AND phone_number LIKE $3 AND (capabilities & $4) = $4
                 ORDER BY phone_number
                 LIMIT $5"
-        ))
-        .bind(tenant.0)
-        .bind(&wanted.country)
-        .bind(format!("%{}%", wanted.contains))
-        .bind(wanted.capabilities.bits())
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                ),
+                [tenant.0, &wanted.country, format!("%{}%", wanted.contains), wanted.capabilities.bits(), i64::from(limit)]
+            ))
+            .await?;
         Ok(rows.into_iter().map(|row| row.inventory().0).collect())
     }
 
     async fn acquire_number(&mut self, tenant: TenantId, number: &PhoneNumber) -> Result<bool> {
-        let done = sqlx::query(
+        self.changes(sql!(
             r"
                 UPDATE phone_numbers
                 SET id = $3, status = $4, name = $5, sender_id = $6, renews_at = $7, updated_at = $8
                 WHERE tenant_id = $1 AND phone_number = $2 AND id IS NULL",
-        )
-        .bind(tenant.0)
-        .bind(&number.phone_number)
-        .bind(number.id.uuid())
-        .bind(number.status.number())
-        .bind(&number.name)
-        .bind(number.sender.map(|s| s.uuid()))
-        .bind(number.renews_at.millis())
-        .bind(number.updated_at.millis())
-        .execute(self.conn())
+            [
+                tenant.0,
+                &number.phone_number,
+                number.id.uuid(),
+                number.status.number(),
+                &number.name,
+                number.sender.map(|s| s.uuid()),
+                number.renews_at.millis(),
+                number.updated_at.millis()
+            ]
+        ))
         .await
-        .or_end(self)?;
-        Ok(done.rows_affected() == 1)
     }
 
     async fn find_number(&mut self, tenant: TenantId, id: PhoneNumberId) -> Result<Option<PhoneNumber>> {
-        let row: Option<NumberRow> =
-            sqlx::query_as(select!(" AND id = $2")).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.or_end(self)?;
+        let row: Option<NumberRow> = self.optional(sql!(select!(" AND id = $2"), [tenant.0, id.uuid()])).await?;
         row.map(NumberRow::held).transpose()
     }
 
     async fn lock_number(&mut self, tenant: TenantId, id: PhoneNumberId) -> Result<Option<PhoneNumber>> {
         // An update that changes nothing locks the row on both databases. What is read after it is what the last holder of the lock wrote.
-        sqlx::query("UPDATE phone_numbers SET updated_at = updated_at WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        self.run(sql!("UPDATE phone_numbers SET updated_at = updated_at WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await?;
         self.find_number(tenant, id).await
     }
 
@@ -204,90 +188,75 @@ impl NumberRepo for SqlTx {
     }
 
     async fn update_number(&mut self, tenant: TenantId, number: &PhoneNumber) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 UPDATE phone_numbers
                 SET status = $3, name = $4, sender_id = $5, renews_at = $6, updated_at = $7
                 WHERE tenant_id = $1 AND id = $2",
-        )
-        .bind(tenant.0)
-        .bind(number.id.uuid())
-        .bind(number.status.number())
-        .bind(&number.name)
-        .bind(number.sender.map(|s| s.uuid()))
-        .bind(number.renews_at.millis())
-        .bind(number.updated_at.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [
+                tenant.0,
+                number.id.uuid(),
+                number.status.number(),
+                &number.name,
+                number.sender.map(|s| s.uuid()),
+                number.renews_at.millis(),
+                number.updated_at.millis()
+            ]
+        ))
+        .await?;
         Ok(())
     }
 
     async fn release_number(&mut self, tenant: TenantId, id: PhoneNumberId, now: Timestamp) -> Result<bool> {
-        let done = sqlx::query(
+        self.changes(sql!(
             r"
                 UPDATE phone_numbers
                 SET id = NULL, status = 0, name = NULL, sender_id = NULL, renews_at = NULL, updated_at = $3
                 WHERE tenant_id = $1 AND id = $2",
-        )
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .bind(now.millis())
-        .execute(self.conn())
+            [tenant.0, id.uuid(), now.millis()]
+        ))
         .await
-        .or_end(self)?;
-        Ok(done.rows_affected() == 1)
     }
 
     async fn unassign_numbers(&mut self, tenant: TenantId, sender: SenderId, now: Timestamp) -> Result<u64> {
-        let done = sqlx::query(
-            r"
+        let changed = self
+            .run(sql!(
+                r"
                 UPDATE phone_numbers
                 SET sender_id = NULL, updated_at = $3
                 WHERE tenant_id = $1 AND sender_id = $2",
-        )
-        .bind(tenant.0)
-        .bind(sender.uuid())
-        .bind(now.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        Ok(done.rows_affected())
+                [tenant.0, sender.uuid(), now.millis()]
+            ))
+            .await?;
+        Ok(changed)
     }
 
     async fn due_numbers(&mut self, now: Timestamp, limit: u32) -> Result<Vec<(TenantId, PhoneNumberId)>> {
-        let rows: Vec<(i64, Uuid)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i64, Uuid)> = self
+            .all(sql!(
+                r"
                 SELECT tenant_id, id
                 FROM phone_numbers
                 WHERE renews_at IS NOT NULL AND id IS NOT NULL AND renews_at <= $1
                 ORDER BY renews_at
                 LIMIT $2",
-        )
-        .bind(now.millis())
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [now.millis(), i64::from(limit)]
+            ))
+            .await?;
         Ok(rows.into_iter().map(|(tenant, id)| (TenantId(tenant), PhoneNumberId::from_uuid(id))).collect())
     }
 
     async fn swap_sender_phone(&mut self, tenant: TenantId, sender: SenderId, from: &str, to: &str, now: Timestamp) -> Result<bool> {
-        let done = sqlx::query(
-            r"
+        let changed = self
+            .run(sql!(
+                r"
                 UPDATE senders
                 SET phone_number = $4, updated_at = $5
                 WHERE tenant_id = $1 AND id = $2 AND phone_number = $3",
-        )
-        .bind(tenant.0)
-        .bind(sender.uuid())
-        .bind(from)
-        .bind(to)
-        .bind(now.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        if done.rows_affected() == 0 {
+                [tenant.0, sender.uuid(), from, to, now.millis()]
+            ))
+            .await?;
+        if changed == 0 {
             return Ok(false);
         }
         self.raise_epoch(tenant).await?;

@@ -9,23 +9,22 @@ use nuncio_store::{PriceRepo, Result};
 use uuid::Uuid;
 
 use super::SqlTx;
-use crate::SqlxResult as _;
+
 use crate::row::corrupt;
 
 #[async_trait]
 impl PriceRepo for SqlTx {
     async fn list_prices(&mut self, project: Option<ProjectId>) -> Result<Vec<Price>> {
-        let rows: Vec<(i16, String, i64, i16, i64, i64)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i16, String, i64, i16, i64, i64)> = self
+            .all(sql!(
+                r"
                 SELECT channel, country, effective_from, unit, fee, provider
                 FROM prices
                 WHERE project_id = $1
                 ORDER BY channel, country, effective_from",
-        )
-        .bind(scope(project))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [scope(project)]
+            ))
+            .await?;
         rows.into_iter()
             .map(|(channel, country, effective_from, unit, fee, provider)| {
                 Ok(Price {
@@ -41,10 +40,10 @@ impl PriceRepo for SqlTx {
 
     async fn put_prices(&mut self, project: Option<ProjectId>, prices: &[Price], replace: bool) -> Result<()> {
         if replace {
-            sqlx::query("DELETE FROM prices WHERE project_id = $1").bind(scope(project)).execute(self.conn()).await.or_end(self)?;
+            self.run(sql!("DELETE FROM prices WHERE project_id = $1", [scope(project)])).await?;
         }
         for price in prices {
-            sqlx::query(
+            self.run(sql!(
                 r"
                     INSERT INTO prices (project_id, channel, country, effective_from, unit, fee, provider)
                     VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -52,19 +51,19 @@ impl PriceRepo for SqlTx {
                         unit = excluded.unit,
                         fee = excluded.fee,
                         provider = excluded.provider",
-            )
-            .bind(scope(project))
-            .bind(price.channel.number())
-            .bind(&price.country)
-            .bind(price.effective_from.millis())
-            .bind(price.unit.number())
-            .bind(price.cost.fee.0)
-            .bind(price.cost.provider.0)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+                [
+                    scope(project),
+                    price.channel.number(),
+                    &price.country,
+                    price.effective_from.millis(),
+                    price.unit.number(),
+                    price.cost.fee.0,
+                    price.cost.provider.0
+                ]
+            ))
+            .await?;
         }
-        sqlx::query("UPDATE worlds SET epoch = epoch + 1").execute(self.conn()).await.or_end(self)?;
+        self.run(sql!("UPDATE worlds SET epoch = epoch + 1")).await?;
         Ok(())
     }
 }

@@ -9,13 +9,13 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::row::{corrupt, json};
 
 #[async_trait]
 impl ProfileRepo for SqlTx {
     async fn put_account(&mut self, tenant: TenantId, kept: &KeptAccount) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO business_accounts (tenant_id, sender_id, version, account, unsent, updated_at)
                 VALUES ($1, $2, $3, $4, $5, $6)
@@ -24,16 +24,9 @@ impl ProfileRepo for SqlTx {
                     account = excluded.account,
                     unsent = excluded.unsent,
                     updated_at = excluded.updated_at",
-        )
-        .bind(tenant.0)
-        .bind(kept.sender.uuid())
-        .bind(kept.version)
-        .bind(json(&kept.account)?)
-        .bind(i16::from(kept.unsent))
-        .bind(kept.updated_at.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [tenant.0, kept.sender.uuid(), kept.version, json(&kept.account)?, i16::from(kept.unsent), kept.updated_at.millis()]
+        ))
+        .await?;
         Ok(())
     }
 
@@ -49,7 +42,7 @@ impl ProfileRepo for SqlTx {
         );
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "sender_id", senders.iter().map(|id| id.uuid()));
-        let rows: Vec<(Uuid, i64, String, i16, i64)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<(Uuid, i64, String, i16, i64)> = self.all(query.build()).await?;
         rows.into_iter()
             .map(|(sender, version, account, unsent, updated_at)| {
                 Ok(KeptAccount {
@@ -64,12 +57,8 @@ impl ProfileRepo for SqlTx {
     }
 
     async fn delete_account(&mut self, tenant: TenantId, sender: SenderId) -> Result<bool> {
-        let done = sqlx::query("DELETE FROM business_accounts WHERE tenant_id = $1 AND sender_id = $2")
-            .bind(tenant.0)
-            .bind(sender.uuid())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        Ok(done.rows_affected() == 1)
+        let changed =
+            self.run(sql!("DELETE FROM business_accounts WHERE tenant_id = $1 AND sender_id = $2", [tenant.0, sender.uuid()])).await?;
+        Ok(changed == 1)
     }
 }

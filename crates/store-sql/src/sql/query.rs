@@ -7,7 +7,6 @@ use sqlx::{Database, FromRow, QueryBuilder};
 use uuid::Uuid;
 
 use super::{Db, SqlTx};
-use crate::SqlxResult as _;
 
 /// Writes a condition, without `AND` before it.
 pub(crate) type Condition = Box<dyn Fn(&mut QueryBuilder<Db>) + Send + Sync>;
@@ -98,12 +97,12 @@ impl SqlTx {
         }
         let mut last = None;
         if let Some(filter) = list.filter.take() {
-            let ends: Vec<(Uuid,)> = list.ends(page).build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+            let ends: Vec<(Uuid,)> = self.all(list.ends(page).build()).await?;
             last = ends.into_iter().map(|(id,)| id).max();
             list.filter = Some(filter);
         }
         let looked_at = PageRequest { oldest: last.or(page.oldest), ..page };
-        let rows: Vec<R> = list.rows(looked_at, i64::from(page.limit) + 1).build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<R> = self.all(list.rows(looked_at, i64::from(page.limit) + 1).build()).await?;
         let mut found = Page::from_rows(rows, page.limit, id);
         found.next = found.next.or(last);
         Ok(found)

@@ -8,7 +8,6 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
 
 /// Chunks that no message points to are purged without being counted.
 const COUNT: &str = r"
@@ -27,40 +26,31 @@ const COUNT: &str = r"
 impl QuotaRepo for SqlTx {
     async fn limit_storage(&mut self, tenant: TenantId, max_bytes: Option<i64>) -> Result<()> {
         let Some(max_bytes) = max_bytes else {
-            let gone = sqlx::query("DELETE FROM storage_quotas WHERE tenant_id = $1").bind(tenant.0).execute(self.conn()).await;
-            return gone.or_end(self).map(drop);
+            return self.run(sql!("DELETE FROM storage_quotas WHERE tenant_id = $1", [tenant.0])).await.map(drop);
         };
-        let changed = sqlx::query("UPDATE storage_quotas SET max_bytes = $2 WHERE tenant_id = $1")
-            .bind(tenant.0)
-            .bind(max_bytes)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        if changed.rows_affected() == 1 {
+        let changed = self.run(sql!("UPDATE storage_quotas SET max_bytes = $2 WHERE tenant_id = $1", [tenant.0, max_bytes])).await?;
+        if changed == 1 {
             return Ok(());
         }
-        let (stored,): (i64,) = sqlx::query_as(COUNT).bind(tenant.0).fetch_one(self.conn()).await.or_end(self)?;
-        sqlx::query("INSERT INTO storage_quotas (tenant_id, max_bytes, stored_bytes) VALUES ($1, $2, $3)")
-            .bind(tenant.0)
-            .bind(max_bytes)
-            .bind(stored)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        let (stored,): (i64,) = self.one(sql!(COUNT, [tenant.0])).await?;
+        self.run(sql!(
+            "INSERT INTO storage_quotas (tenant_id, max_bytes, stored_bytes) VALUES ($1, $2, $3)",
+            [tenant.0, max_bytes, stored]
+        ))
+        .await?;
         Ok(())
     }
 
     async fn find_storage(&mut self, tenant: TenantId) -> Result<Option<Storage>> {
-        let row: Option<(i64, i64)> = sqlx::query_as(
-            r"
+        let row: Option<(i64, i64)> = self
+            .optional(sql!(
+                r"
                 SELECT max_bytes, stored_bytes
                 FROM storage_quotas
                 WHERE tenant_id = $1",
-        )
-        .bind(tenant.0)
-        .fetch_optional(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0]
+            ))
+            .await?;
         Ok(row.map(|(max_bytes, stored_bytes)| Storage { max_bytes, stored_bytes }))
     }
 }
@@ -79,7 +69,7 @@ impl SqlTx {
             let mut query = QueryBuilder::<Db>::new(sum);
             query.push_bind(tenant.0);
             dialect::push_in(&mut query, column, messages.iter().copied());
-            let (bytes,): (i64,) = query.build_query_as().fetch_one(self.conn()).await.or_end(self)?;
+            let (bytes,): (i64,) = self.one(query.build()).await?;
             stored += bytes;
         }
         Ok(stored)
@@ -87,12 +77,7 @@ impl SqlTx {
 
     /// Adds bytes written or erased outside message batches.
     pub(super) async fn count_stored(&mut self, tenant: i64, bytes: i64) -> Result<()> {
-        sqlx::query("UPDATE storage_quotas SET stored_bytes = stored_bytes + $2 WHERE tenant_id = $1")
-            .bind(tenant)
-            .bind(bytes)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        self.run(sql!("UPDATE storage_quotas SET stored_bytes = stored_bytes + $2 WHERE tenant_id = $1", [tenant, bytes])).await?;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::row::{corrupt, json};
 
 #[derive(sqlx::FromRow)]
@@ -37,23 +37,23 @@ impl Row {
 #[async_trait]
 impl ReassemblyRepo for SqlTx {
     async fn lock_reassembly(&mut self, fresh: &Reassembly) -> Result<Reassembly> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO reassemblies (tenant_id, connection_id, part_key, reference, sender, due_at,
                     parts)
                 VALUES ($1, $2, $3, $4, $5, $6, $7)
                 ON CONFLICT DO NOTHING",
-        )
-        .bind(fresh.tenant.0)
-        .bind(fresh.connection.uuid())
-        .bind(&fresh.key)
-        .bind(&fresh.reference)
-        .bind(&fresh.parts.from)
-        .bind(fresh.due_at.millis())
-        .bind(json(&fresh.parts)?)
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [
+                fresh.tenant.0,
+                fresh.connection.uuid(),
+                &fresh.key,
+                &fresh.reference,
+                &fresh.parts.from,
+                fresh.due_at.millis(),
+                json(&fresh.parts)?
+            ]
+        ))
+        .await?;
         let mut query = QueryBuilder::<Db>::new(
             r"
                 SELECT tenant_id, connection_id, part_key, reference, due_at, parts
@@ -62,63 +62,56 @@ impl ReassemblyRepo for SqlTx {
         query.push(" WHERE tenant_id = ").push_bind(fresh.tenant.0);
         query.push(" AND connection_id = ").push_bind(fresh.connection.uuid());
         query.push(" AND part_key = ").push_bind(&fresh.key).push(dialect::LOCK);
-        let row: Row = query.build_query_as().fetch_one(self.conn()).await.or_end(self)?;
+        let row: Row = self.one(query.build()).await?;
         row.decode()
     }
 
     async fn put_reassembly(&mut self, reassembly: &Reassembly) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 UPDATE reassemblies
                 SET reference = $4, sender = $5, due_at = $6, parts = $7
                 WHERE tenant_id = $1 AND connection_id = $2 AND part_key = $3",
-        )
-        .bind(reassembly.tenant.0)
-        .bind(reassembly.connection.uuid())
-        .bind(&reassembly.key)
-        .bind(&reassembly.reference)
-        .bind(&reassembly.parts.from)
-        .bind(reassembly.due_at.millis())
-        .bind(json(&reassembly.parts)?)
-        .execute(self.conn())
+            [
+                reassembly.tenant.0,
+                reassembly.connection.uuid(),
+                &reassembly.key,
+                &reassembly.reference,
+                &reassembly.parts.from,
+                reassembly.due_at.millis(),
+                json(&reassembly.parts)?
+            ]
+        ))
         .await
-        .or_end(self)
         .map(drop)
     }
 
     async fn due_reassemblies(&mut self, now: Timestamp, limit: u32) -> Result<Vec<Reassembly>> {
-        let rows: Vec<Row> = sqlx::query_as(
-            r"
+        let rows: Vec<Row> = self
+            .all(sql!(
+                r"
                 SELECT tenant_id, connection_id, part_key, reference, due_at, parts
                 FROM reassemblies
                 WHERE due_at <= $1
                 ORDER BY due_at
                 LIMIT $2",
-        )
-        .bind(now.millis())
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [now.millis(), i64::from(limit)]
+            ))
+            .await?;
         Ok(super::query::readable(rows.into_iter().map(Row::decode)))
     }
 
     async fn delete_reassembly(&mut self, reassembly: &Reassembly) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 DELETE FROM reassemblies
                 WHERE tenant_id = $1
                   AND connection_id = $2
                   AND part_key = $3
                   AND reference = $4",
-        )
-        .bind(reassembly.tenant.0)
-        .bind(reassembly.connection.uuid())
-        .bind(&reassembly.key)
-        .bind(&reassembly.reference)
-        .execute(self.conn())
+            [reassembly.tenant.0, reassembly.connection.uuid(), &reassembly.key, &reassembly.reference]
+        ))
         .await
-        .or_end(self)
         .map(drop)
     }
 }

@@ -7,7 +7,7 @@ use nuncio_store::{RawReceipt, ReceiptRecord, ReceiptRepo, Result, StrayReceipt}
 use uuid::Uuid;
 
 use super::SqlTx;
-use crate::SqlxResult as _;
+
 use crate::row::{corrupt, json};
 
 /// Most receipts shown at once.
@@ -44,86 +44,70 @@ fn raw(id: Uuid, connection: Uuid, reference: String, raw: String) -> RawReceipt
 #[async_trait]
 impl ReceiptRepo for SqlTx {
     async fn insert_stray(&mut self, stray: &StrayReceipt, due: Timestamp) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO stray_receipts (tenant_id, id, connection_id, reference, kind, happened_at,
                     tries, due_at, raw)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-        )
-        .bind(stray.tenant.0)
-        .bind(stray.receipt.id.uuid())
-        .bind(stray.receipt.connection.uuid())
-        .bind(&stray.receipt.reference)
-        .bind(json(&stray.kind)?)
-        .bind(stray.at.millis())
-        .bind(stray.tries as i16)
-        .bind(due.millis())
-        .bind(&stray.receipt.raw)
-        .execute(self.conn())
+            [
+                stray.tenant.0,
+                stray.receipt.id.uuid(),
+                stray.receipt.connection.uuid(),
+                &stray.receipt.reference,
+                json(&stray.kind)?,
+                stray.at.millis(),
+                stray.tries as i16,
+                due.millis(),
+                &stray.receipt.raw
+            ]
+        ))
         .await
-        .or_end(self)
         .map(drop)
     }
 
     async fn due_strays(&mut self, now: Timestamp, limit: u32) -> Result<Vec<StrayReceipt>> {
-        let rows: Vec<StrayRow> = sqlx::query_as(
-            r"
+        let rows: Vec<StrayRow> = self
+            .all(sql!(
+                r"
                 SELECT tenant_id, id, connection_id, reference, kind, happened_at, tries, raw
                 FROM stray_receipts
                 WHERE due_at IS NOT NULL AND due_at <= $1
                 ORDER BY due_at
                 LIMIT $2",
-        )
-        .bind(now.millis())
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [now.millis(), i64::from(limit)]
+            ))
+            .await?;
         Ok(super::query::readable(rows.into_iter().map(StrayRow::decode)))
     }
 
     async fn reschedule_stray(&mut self, stray: &StrayReceipt, due: Option<Timestamp>) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 UPDATE stray_receipts
                 SET due_at = $3, tries = tries + 1
                 WHERE tenant_id = $1 AND id = $2 AND tries = $4",
-        )
-        .bind(stray.tenant.0)
-        .bind(stray.receipt.id.uuid())
-        .bind(due.map(Timestamp::millis))
-        .bind(stray.tries as i16)
-        .execute(self.conn())
+            [stray.tenant.0, stray.receipt.id.uuid(), due.map(Timestamp::millis), stray.tries as i16]
+        ))
         .await
-        .or_end(self)
         .map(drop)
     }
 
     async fn delete_stray(&mut self, tenant: TenantId, id: ReceiptId) -> Result<()> {
-        sqlx::query("DELETE FROM stray_receipts WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .execute(self.conn())
-            .await
-            .or_end(self)
-            .map(drop)
+        self.run(sql!("DELETE FROM stray_receipts WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await.map(drop)
     }
 
     async fn list_receipts(&mut self, tenant: TenantId, message: MessageId) -> Result<Vec<ReceiptRecord>> {
-        let rows: Vec<(Uuid, Uuid, String, String)> = sqlx::query_as(
-            r"
+        let rows: Vec<(Uuid, Uuid, String, String)> = self
+            .all(sql!(
+                r"
                 SELECT id, connection_id, reference, raw
                 FROM receipts
                 WHERE tenant_id = $1 AND message_id = $2
                 ORDER BY id
                 LIMIT $3",
-        )
-        .bind(tenant.0)
-        .bind(message.uuid())
-        .bind(SHOWN)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, message.uuid(), SHOWN]
+            ))
+            .await?;
         let record = |(id, connection, reference, text)| {
             let receipt = raw(id, connection, reference, text);
             ReceiptRecord { received_at: receipt.id.created_at(), receipt }
@@ -132,19 +116,17 @@ impl ReceiptRepo for SqlTx {
     }
 
     async fn list_strays(&mut self, tenant: TenantId) -> Result<Vec<StrayReceipt>> {
-        let rows: Vec<StrayRow> = sqlx::query_as(
-            r"
+        let rows: Vec<StrayRow> = self
+            .all(sql!(
+                r"
                 SELECT tenant_id, id, connection_id, reference, kind, happened_at, tries, raw
                 FROM stray_receipts
                 WHERE tenant_id = $1
                 ORDER BY id DESC
                 LIMIT $2",
-        )
-        .bind(tenant.0)
-        .bind(SHOWN)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, SHOWN]
+            ))
+            .await?;
         rows.into_iter().map(StrayRow::decode).collect()
     }
 }

@@ -8,7 +8,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::event_log;
 
 /// What is kept of a message beside its row, with the column that names it.
@@ -17,8 +17,9 @@ const BESIDE: [(&str, &str); 4] = [("spool_chunks", "message_id"), ("receipts", 
 #[async_trait]
 impl RetentionRepo for SqlTx {
     async fn forget_messages(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
-        let rows: Vec<(Uuid,)> = sqlx::query_as(
-            r"
+        let rows: Vec<(Uuid,)> = self
+            .all(sql!(
+                r"
                 SELECT m.id
                 FROM messages m
                 JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
@@ -28,14 +29,9 @@ impl RetentionRepo for SqlTx {
                   AND s.updated_at < $3
                 ORDER BY m.id
                 LIMIT $4",
-        )
-        .bind(tenant.0)
-        .bind(uuid_floor(before))
-        .bind(before.millis())
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, uuid_floor(before), before.millis(), i64::from(limit)]
+            ))
+            .await?;
         let ids: Vec<Uuid> = rows.into_iter().map(|(id,)| id).collect();
         if ids.is_empty() {
             return Ok(0);
@@ -53,8 +49,9 @@ impl RetentionRepo for SqlTx {
 
     async fn forget_log(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
         let end = self.log_place(tenant, before).await?.commit;
-        let rows: Vec<(i64, String)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i64, String)> = self
+            .all(sql!(
+                r"
                 SELECT position, entries
                 FROM log
                 WHERE tenant_id = $1
@@ -62,30 +59,19 @@ impl RetentionRepo for SqlTx {
                   AND position < COALESCE((SELECT position FROM webhook_cursors WHERE tenant_id = $1), $2)
                 ORDER BY position
                 LIMIT $3",
-        )
-        .bind(tenant.0)
-        .bind(end)
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, end, i64::from(limit)]
+            ))
+            .await?;
         let Some((last, _)) = rows.last() else { return Ok(0) };
-        sqlx::query("DELETE FROM log WHERE tenant_id = $1 AND position <= $2")
-            .bind(tenant.0)
-            .bind(last)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        self.run(sql!("DELETE FROM log WHERE tenant_id = $1 AND position <= $2", [tenant.0, last])).await?;
         for (position, text) in &rows {
             // Messages refer to the log by themselves.
             for entry in event_log::read(*position, text)?.into_iter().filter(|entry| matches!(entry.payload, LogPayload::Other(..))) {
-                sqlx::query("DELETE FROM resource_log WHERE tenant_id = $1 AND resource_id = $2 AND sequence = $3")
-                    .bind(tenant.0)
-                    .bind(entry.resource)
-                    .bind(entry.sequence)
-                    .execute(self.conn())
-                    .await
-                    .or_end(self)?;
+                self.run(sql!(
+                    "DELETE FROM resource_log WHERE tenant_id = $1 AND resource_id = $2 AND sequence = $3",
+                    [tenant.0, entry.resource, entry.sequence]
+                ))
+                .await?;
             }
         }
         Ok(rows.len() as u64)
@@ -127,24 +113,20 @@ impl RetentionRepo for SqlTx {
         limit: u32,
     ) -> Result<Option<ReferencePlace>> {
         let after = after.unwrap_or(ReferencePlace { connection: ConnectionId::from_uuid(Uuid::nil()), reference: String::new() });
-        let rows: Vec<(Uuid, String, Uuid)> = sqlx::query_as(
-            r"
+        let rows: Vec<(Uuid, String, Uuid)> = self
+            .all(sql!(
+                r"
                 SELECT connection_id, reference, message_id
                 FROM provider_refs
                 WHERE tenant_id = $1 AND (connection_id, reference) > ($2, $3)
                 ORDER BY connection_id, reference
                 LIMIT $4",
-        )
-        .bind(tenant.0)
-        .bind(after.connection.uuid())
-        .bind(after.reference)
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, after.connection.uuid(), after.reference, i64::from(limit)]
+            ))
+            .await?;
         let old = uuid_floor(before);
         for (connection, reference, message) in rows.iter().filter(|(.., message)| *message < old) {
-            sqlx::query(
+            self.run(sql!(
                 r"
                     DELETE FROM provider_refs
                     WHERE tenant_id = $1
@@ -152,21 +134,16 @@ impl RetentionRepo for SqlTx {
                       AND reference = $3
                       AND message_id = $4
                       AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $4)",
-            )
-            .bind(tenant.0)
-            .bind(connection)
-            .bind(reference)
-            .bind(message)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+                [tenant.0, connection, reference, message]
+            ))
+            .await?;
         }
         let last = rows.into_iter().next_back();
         Ok(last.map(|(connection, reference, _)| ReferencePlace { connection: ConnectionId::from_uuid(connection), reference }))
     }
 
     async fn table_sizes(&mut self) -> Result<Vec<TableSize>> {
-        let rows: Vec<(String, i64)> = sqlx::query_as(dialect::TABLE_SIZES).fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<(String, i64)> = self.all(sql!(dialect::TABLE_SIZES)).await?;
         Ok(rows.into_iter().map(|(table, bytes)| TableSize { table, bytes }).collect())
     }
 }
@@ -178,18 +155,12 @@ impl SqlTx {
         // The key of this table begins with the kind.
         query.push(if table == "flagged" { " AND kind IN (1, 2)" } else { "" });
         dialect::push_in(&mut query, column, ids.iter().copied());
-        query.build().execute(self.conn()).await.or_end(self)?;
+        self.run(query.build()).await?;
         Ok(())
     }
 
     async fn delete_old(&mut self, statement: &'static str, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
-        let done = sqlx::query(statement)
-            .bind(tenant.0)
-            .bind(uuid_floor(before))
-            .bind(i64::from(limit))
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        Ok(done.rows_affected())
+        let changed = self.run(sql!(statement, [tenant.0, uuid_floor(before), i64::from(limit)])).await?;
+        Ok(changed)
     }
 }

@@ -11,7 +11,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::row::corrupt;
 
 /// When a country has so many attempts, the old ones are halved: what was long ago says less and less.
@@ -42,7 +42,7 @@ impl RoutingRepo for SqlTx {
             list.push_bind((*identifier).to_owned());
         }
         query.push(") ORDER BY a.identifier, m.channel");
-        let rows: Vec<Row> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<Row> = self.all(query.build()).await?;
         rows.into_iter()
             .map(|(identifier, number, successes, failures, delivery_ms, timed, success, inbound)| {
                 let metrics = ChannelMetrics {
@@ -56,17 +56,16 @@ impl RoutingRepo for SqlTx {
     }
 
     async fn country_metrics(&mut self, tenant: TenantId) -> Result<Vec<CountryMetrics>> {
-        let rows: Vec<(i16, String, i64, i64)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i16, String, i64, i64)> = self
+            .all(sql!(
+                r"
                 SELECT channel, country, successes, failures
                 FROM country_metrics
                 WHERE tenant_id = $1
                 ORDER BY channel, country",
-        )
-        .bind(tenant.0)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0]
+            ))
+            .await?;
         rows.into_iter()
             .map(|(number, country, successes, failures)| {
                 Ok(CountryMetrics { channel: channel("country_metrics", number)?, country, successes, failures })
@@ -83,8 +82,7 @@ impl RoutingRepo for SqlTx {
         for (tenant, ids) in tenants {
             let ids: Vec<Uuid> = ids.into_iter().collect();
             for part in ids.chunks(LOOKED_UP) {
-                let rows: Vec<(Uuid, String)> =
-                    dialect::countries_of(tenant, part.iter().copied()).build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+                let rows: Vec<(Uuid, String)> = self.all(dialect::countries_of(tenant, part.iter().copied()).build()).await?;
                 known.extend(rows.into_iter().map(|(id, country)| (TenantId(tenant), AddressId::from_uuid(id), country)));
             }
         }
@@ -92,7 +90,7 @@ impl RoutingRepo for SqlTx {
     }
 
     async fn add_country_metrics(&mut self, tenant: TenantId, delta: &CountryMetrics) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO country_metrics AS m (tenant_id, channel, country, successes, failures)
                 VALUES ($1, $2, $3, $4, $5)
@@ -101,16 +99,9 @@ impl RoutingRepo for SqlTx {
                         + CASE WHEN m.successes + m.failures > $6 THEN m.successes / 2 ELSE m.successes END,
                     failures = excluded.failures
                         + CASE WHEN m.successes + m.failures > $6 THEN m.failures / 2 ELSE m.failures END",
-        )
-        .bind(tenant.0)
-        .bind(delta.channel.number())
-        .bind(&delta.country)
-        .bind(delta.successes)
-        .bind(delta.failures)
-        .bind(MEMORY)
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [tenant.0, delta.channel.number(), &delta.country, delta.successes, delta.failures, MEMORY]
+        ))
+        .await?;
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::query::{List, of_tenant};
 use super::{Db, SqlTx};
-use crate::SqlxResult as _;
+
 use crate::row::corrupt;
 
 const COLUMNS: &str = "id, kind, identifier, sender_id, reason, source";
@@ -59,18 +59,12 @@ impl SuppressionRepo for SqlTx {
     async fn find_suppression(&mut self, tenant: TenantId, id: SuppressionId) -> Result<Option<Suppression>> {
         let mut query = QueryBuilder::<Db>::new("SELECT ");
         query.push(COLUMNS).push(" FROM suppressions WHERE tenant_id = ").push_bind(tenant.0).push(" AND id = ").push_bind(id.uuid());
-        let row: Option<SuppressionRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        let row: Option<SuppressionRow> = self.optional(query.build()).await?;
         row.map(SuppressionRow::decode).transpose()
     }
 
     async fn delete_suppression(&mut self, tenant: TenantId, id: SuppressionId) -> Result<bool> {
-        let done = sqlx::query("DELETE FROM suppressions WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        Ok(done.rows_affected() == 1)
+        self.changes(sql!("DELETE FROM suppressions WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await
     }
 
     async fn rename_suppressions(&mut self, tenant: TenantId, from: &Recipient, to: &str) -> Result<()> {
@@ -92,14 +86,7 @@ impl SuppressionRepo for SqlTx {
                   )",
             "UPDATE suppressions SET identifier = $4 WHERE tenant_id = $1 AND kind = $2 AND identifier = $3",
         ] {
-            sqlx::query(statement)
-                .bind(tenant.0)
-                .bind(from.kind.number())
-                .bind(&from.identifier)
-                .bind(to)
-                .execute(self.conn())
-                .await
-                .or_end(self)?;
+            self.run(sql!(statement, [tenant.0, from.kind.number(), &from.identifier, to])).await?;
         }
         Ok(())
     }

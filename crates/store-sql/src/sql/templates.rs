@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::query::{List, of_tenant};
 use super::{Db, SqlTx};
-use crate::SqlxResult as _;
+
 use crate::row::{corrupt, json};
 
 #[derive(sqlx::FromRow)]
@@ -49,32 +49,31 @@ impl TemplateRow {
 #[async_trait]
 impl TemplateRepo for SqlTx {
     async fn insert_template(&mut self, template: &Template) -> Result<bool> {
-        let done = sqlx::query(
+        self.changes(sql!(
             r"
                 INSERT INTO templates (tenant_id, id, name, language, status, version, due_at, content,
                     updated_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
                 ON CONFLICT (tenant_id, name, language) DO NOTHING",
-        )
-        .bind(template.tenant.0)
-        .bind(template.id.uuid())
-        .bind(&template.name)
-        .bind(&template.language)
-        .bind(template.status.number())
-        .bind(template.version)
-        .bind(template.due_at.map(Timestamp::millis))
-        .bind(json(&template.content)?)
-        .bind(template.updated_at.millis())
-        .execute(self.conn())
+            [
+                template.tenant.0,
+                template.id.uuid(),
+                &template.name,
+                &template.language,
+                template.status.number(),
+                template.version,
+                template.due_at.map(Timestamp::millis),
+                json(&template.content)?,
+                template.updated_at.millis()
+            ]
+        ))
         .await
-        .or_end(self)?;
-        Ok(done.rows_affected() == 1)
     }
 
     async fn find_template(&mut self, tenant: TenantId, id: TemplateId) -> Result<Option<Template>> {
         let mut query = QueryBuilder::<Db>::new("SELECT ");
         query.push(COLUMNS).push(" FROM templates WHERE tenant_id = ").push_bind(tenant.0).push(" AND id = ").push_bind(id.uuid());
-        let row: Option<TemplateRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        let row: Option<TemplateRow> = self.optional(query.build()).await?;
         row.map(TemplateRow::decode).transpose()
     }
 
@@ -86,44 +85,37 @@ impl TemplateRepo for SqlTx {
     }
 
     async fn update_template(&mut self, template: &Template, seen: i64) -> Result<bool> {
-        let done = sqlx::query(
+        self.changes(sql!(
             r"
                 UPDATE templates
                 SET name = $3, language = $4, status = $5, version = $6, due_at = $7, content = $8,
                     updated_at = $9
                 WHERE tenant_id = $1 AND id = $2 AND version = $10",
-        )
-        .bind(template.tenant.0)
-        .bind(template.id.uuid())
-        .bind(&template.name)
-        .bind(&template.language)
-        .bind(template.status.number())
-        .bind(template.version)
-        .bind(template.due_at.map(Timestamp::millis))
-        .bind(json(&template.content)?)
-        .bind(template.updated_at.millis())
-        .bind(seen)
-        .execute(self.conn())
+            [
+                template.tenant.0,
+                template.id.uuid(),
+                &template.name,
+                &template.language,
+                template.status.number(),
+                template.version,
+                template.due_at.map(Timestamp::millis),
+                json(&template.content)?,
+                template.updated_at.millis(),
+                seen
+            ]
+        ))
         .await
-        .or_end(self)?;
-        Ok(done.rows_affected() == 1)
     }
 
     async fn delete_template(&mut self, tenant: TenantId, id: TemplateId) -> Result<bool> {
-        let done = sqlx::query("DELETE FROM templates WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        Ok(done.rows_affected() == 1)
+        self.changes(sql!("DELETE FROM templates WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await
     }
 
     async fn due_templates(&mut self, now: Timestamp, limit: u32) -> Result<Vec<Template>> {
         let mut query = QueryBuilder::<Db>::new("SELECT ");
         query.push(COLUMNS).push(" FROM templates WHERE due_at IS NOT NULL AND due_at <= ").push_bind(now.millis());
         query.push(" ORDER BY due_at LIMIT ").push_bind(i64::from(limit));
-        let rows: Vec<TemplateRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<TemplateRow> = self.all(query.build()).await?;
         rows.into_iter().map(TemplateRow::decode).collect()
     }
 }

@@ -5,7 +5,7 @@ use nuncio_domain::{Channel, TenantId, Timestamp};
 use nuncio_store::{HOUR, HourlyTraffic, Result, Traffic, TrafficRepo};
 
 use super::SqlTx;
-use crate::SqlxResult as _;
+
 use crate::row::corrupt;
 
 #[async_trait]
@@ -41,13 +41,14 @@ impl TrafficRepo for SqlTx {
         for sum in [figures.sent, figures.unconfirmed, figures.delivered, figures.failed, figures.spent].into_iter().chain(figures.delays) {
             query = query.bind(sum);
         }
-        query.execute(self.conn()).await.or_end(self)?;
+        self.run(query).await?;
         Ok(())
     }
 
     async fn traffic_by_time(&mut self, tenant: TenantId, since: Timestamp, span: i64) -> Result<Vec<(Timestamp, Channel, Traffic)>> {
-        let rows: Vec<(i64, i16, i64, i64, i64, i64, i64)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i64, i16, i64, i64, i64, i64, i64)> = self
+            .all(sql!(
+                r"
                 SELECT (hour - $2) / $3 * $3 + $2, channel,
                     CAST(SUM(sent) AS BIGINT), CAST(SUM(unconfirmed) AS BIGINT), CAST(SUM(delivered) AS BIGINT),
                     CAST(SUM(failed) AS BIGINT), CAST(SUM(spent) AS BIGINT)
@@ -55,13 +56,9 @@ impl TrafficRepo for SqlTx {
                 WHERE tenant_id = $1 AND hour >= $2
                 GROUP BY 1, 2
                 ORDER BY 1, 2",
-        )
-        .bind(tenant.0)
-        .bind(since.millis())
-        .bind(span * HOUR)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, since.millis(), span * HOUR]
+            ))
+            .await?;
         rows.into_iter()
             .map(|(at, number, sent, unconfirmed, delivered, failed, spent)| {
                 let figures = Traffic { sent, unconfirmed, delivered, failed, spent, ..Traffic::default() };
@@ -72,8 +69,9 @@ impl TrafficRepo for SqlTx {
 
     async fn traffic_by_country(&mut self, tenant: TenantId, since: Timestamp) -> Result<Vec<(Channel, String, Traffic)>> {
         type Row = (i16, String, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
-        let rows: Vec<Row> = sqlx::query_as(
-            r"
+        let rows: Vec<Row> = self
+            .all(sql!(
+                r"
                 SELECT channel, country,
                     CAST(SUM(sent) AS BIGINT), CAST(SUM(unconfirmed) AS BIGINT), CAST(SUM(delivered) AS BIGINT),
                     CAST(SUM(failed) AS BIGINT), CAST(SUM(spent) AS BIGINT),
@@ -84,12 +82,9 @@ impl TrafficRepo for SqlTx {
                 WHERE tenant_id = $1 AND hour >= $2
                 GROUP BY channel, country
                 ORDER BY channel, country",
-        )
-        .bind(tenant.0)
-        .bind(since.millis())
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, since.millis()]
+            ))
+            .await?;
         rows.into_iter()
             .map(|(number, country, sent, unconfirmed, delivered, failed, spent, a, b, c, d, e, f, g, h)| {
                 let figures = Traffic { sent, unconfirmed, delivered, failed, spent, delays: [a, b, c, d, e, f, g, h] };
@@ -99,29 +94,23 @@ impl TrafficRepo for SqlTx {
     }
 
     async fn forget_traffic(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
-        let rows: Vec<(i64, i16, String)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i64, i16, String)> = self
+            .all(sql!(
+                r"
                 SELECT hour, channel, country
                 FROM traffic
                 WHERE tenant_id = $1 AND hour < $2
                 ORDER BY hour, channel, country
                 LIMIT $3",
-        )
-        .bind(tenant.0)
-        .bind(before.millis())
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, before.millis(), i64::from(limit)]
+            ))
+            .await?;
         for (hour, number, country) in &rows {
-            sqlx::query("DELETE FROM traffic WHERE tenant_id = $1 AND hour = $2 AND channel = $3 AND country = $4")
-                .bind(tenant.0)
-                .bind(hour)
-                .bind(number)
-                .bind(country)
-                .execute(self.conn())
-                .await
-                .or_end(self)?;
+            self.run(sql!(
+                "DELETE FROM traffic WHERE tenant_id = $1 AND hour = $2 AND channel = $3 AND country = $4",
+                [tenant.0, hour, number, country]
+            ))
+            .await?;
         }
         Ok(rows.len() as u64)
     }

@@ -9,7 +9,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::row::{corrupt, json};
 
 #[derive(sqlx::FromRow)]
@@ -65,7 +65,7 @@ const LIST: &str = select!("$1 ORDER BY sender_id");
 #[async_trait]
 impl WebhookRepo for SqlTx {
     async fn put_webhook(&mut self, tenant: TenantId, webhook: &Webhook) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO webhooks (tenant_id, sender_id, url, events, active, sealed, previous_until,
                     failing_since, disabled_reason, updated_at)
@@ -79,26 +79,25 @@ impl WebhookRepo for SqlTx {
                     failing_since = excluded.failing_since,
                     disabled_reason = excluded.disabled_reason,
                     updated_at = excluded.updated_at",
-        )
-        .bind(tenant.0)
-        .bind(key(webhook.sender))
-        .bind(&webhook.url)
-        .bind(json(&webhook.events)?)
-        .bind(i16::from(webhook.active))
-        .bind(webhook.sealed.expose())
-        .bind(webhook.previous_until.map(Timestamp::millis))
-        .bind(webhook.failing_since.map(Timestamp::millis))
-        .bind(&webhook.disabled_reason)
-        .bind(webhook.updated_at.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [
+                tenant.0,
+                key(webhook.sender),
+                &webhook.url,
+                json(&webhook.events)?,
+                i16::from(webhook.active),
+                webhook.sealed.expose(),
+                webhook.previous_until.map(Timestamp::millis),
+                webhook.failing_since.map(Timestamp::millis),
+                &webhook.disabled_reason,
+                webhook.updated_at.millis()
+            ]
+        ))
+        .await?;
         Ok(())
     }
 
     async fn find_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<Option<Webhook>> {
-        let row: Option<WebhookRow> =
-            sqlx::query_as(FIND).bind(tenant.0).bind(key(sender)).fetch_optional(self.conn()).await.or_end(self)?;
+        let row: Option<WebhookRow> = self.optional(sql!(FIND, [tenant.0, key(sender)])).await?;
         row.map(WebhookRow::decode).transpose()
     }
 
@@ -109,12 +108,12 @@ impl WebhookRepo for SqlTx {
         let mut query = QueryBuilder::<Db>::new(OF_SENDERS);
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "sender_id", senders.iter().map(|id| id.uuid()));
-        let rows: Vec<WebhookRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<WebhookRow> = self.all(query.build()).await?;
         rows.into_iter().map(WebhookRow::decode).collect()
     }
 
     async fn list_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Webhook>> {
-        let rows: Vec<WebhookRow> = sqlx::query_as(LIST).bind(tenant.0).fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<WebhookRow> = self.all(sql!(LIST, [tenant.0])).await?;
         rows.into_iter().map(WebhookRow::decode).collect()
     }
 
@@ -126,32 +125,19 @@ impl WebhookRepo for SqlTx {
         failing_since: Option<Timestamp>,
         disabled_reason: Option<&str>,
     ) -> Result<bool> {
-        let done = sqlx::query(
+        self.changes(sql!(
             r"
                 UPDATE webhooks
                 SET failing_since = $4,
                     disabled_reason = $5,
                     active = CASE WHEN $5 IS NULL THEN active ELSE 0 END
                 WHERE tenant_id = $1 AND sender_id = $2 AND updated_at = $3",
-        )
-        .bind(tenant.0)
-        .bind(key(sender))
-        .bind(seen.millis())
-        .bind(failing_since.map(Timestamp::millis))
-        .bind(disabled_reason)
-        .execute(self.conn())
+            [tenant.0, key(sender), seen.millis(), failing_since.map(Timestamp::millis), disabled_reason]
+        ))
         .await
-        .or_end(self)?;
-        Ok(done.rows_affected() == 1)
     }
 
     async fn delete_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<bool> {
-        let done = sqlx::query("DELETE FROM webhooks WHERE tenant_id = $1 AND sender_id = $2")
-            .bind(tenant.0)
-            .bind(key(sender))
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        Ok(done.rows_affected() == 1)
+        self.changes(sql!("DELETE FROM webhooks WHERE tenant_id = $1 AND sender_id = $2", [tenant.0, key(sender)])).await
     }
 }

@@ -16,7 +16,7 @@ use nuncio_store::{
     Accept, Accepted, BroadcastLink, DueBroadcast, ImportProgress, LinkClicks, NewBroadcastContact, Suppression, SuppressionReason,
 };
 
-use crate::harness::{Harness, NODE, START};
+use crate::harness::{Harness, NODE, START, in_tx};
 use crate::make::{failure, phone, receipt, settle, start, taken};
 
 pub(crate) const ALL: PageRequest = PageRequest::newest(100);
@@ -212,9 +212,7 @@ pub(crate) async fn a_reservation_is_spent_under_one_fence(h: &Harness) {
         item
     };
     let reserve = Transfer { purpose: Purpose::Reserve, resource: id.uuid(), part: 1, amount: Micros(30), sender: None };
-    let mut tx = h.begin().await;
-    tx.transfer(h.world.tenant, &reserve, START).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.transfer(h.world.tenant, &reserve, START).await.unwrap());
     let first = h.accept(priced(&contacts[0], 1)).await;
     let mut tx = h.begin().await;
     let due = DueBroadcast { tenant: h.world.tenant, id, fence: 1, due_at: START, cursor: None };
@@ -350,9 +348,7 @@ pub(crate) async fn what_is_cancelled_does_not_start(h: &Harness) {
 pub(crate) async fn what_is_paused_goes_back_to_its_broadcast(h: &Harness) {
     let (id, contacts) = with_contacts(h, 3, Status::Sending).await;
     let reserve = Transfer { purpose: Purpose::Reserve, resource: id.uuid(), part: 1, amount: Micros(30), sender: None };
-    let mut tx = h.begin().await;
-    tx.transfer(h.world.tenant, &reserve, START).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.transfer(h.world.tenant, &reserve, START).await.unwrap());
     let priced = |contact, fence, prepaid| {
         let mut item = Accept { broadcast_fence: fence, ..item(h, id, contact) };
         let cost = Cost { fee: Micros(1), provider: Micros(9) };
@@ -519,9 +515,7 @@ pub(crate) async fn a_review_policy_is_the_default_until_it_is_set(h: &Harness) 
         ReviewPolicy { threshold: 0.75, blocked_words: words("gratis free"), allowed_domains: words("acme.example") },
         ReviewPolicy { threshold: 0.5, ..ReviewPolicy::default() },
     ] {
-        let mut tx = h.begin().await;
-        tx.put_review_policy(h.world.tenant, &policy).await.unwrap();
-        tx.commit().await.unwrap();
+        in_tx!(h, |tx| tx.put_review_policy(h.world.tenant, &policy).await.unwrap());
         assert_eq!(h.read().await.review_policy(h.world.tenant).await.unwrap(), policy);
     }
     assert_eq!(h.read().await.review_policy(h.other.tenant).await.unwrap(), ReviewPolicy::default(), "another environment");
@@ -535,9 +529,7 @@ pub(crate) async fn links_are_found_and_clicks_are_counted(h: &Harness) {
     tx.put_broadcast_links(tenant, id, &[link(1, "https://a.example")]).await.unwrap();
     tx.commit().await.unwrap();
     for (recipient, key) in [(7, 2), (7, 2), (-8, 2), (7, 1)] {
-        let mut tx = h.begin().await;
-        tx.count_broadcast_click(tenant, id, key, recipient, START).await.unwrap();
-        tx.commit().await.unwrap();
+        in_tx!(h, |tx| tx.count_broadcast_click(tenant, id, key, recipient, START).await.unwrap());
     }
     let mut tx = h.read().await;
     assert_eq!(tx.find_broadcast_link(tenant, 2).await.unwrap(), Some((id, "https://b.example".to_owned())));

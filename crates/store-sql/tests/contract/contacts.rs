@@ -7,7 +7,7 @@ use nuncio_domain::message::{Direction, FailureCode, Status};
 use nuncio_domain::{AddressId, AddressKind, Channel, Recipient};
 use nuncio_store::{MetricDelta, NewInbound, Suppression, SuppressionReason};
 
-use crate::harness::{Harness, NODE, START};
+use crate::harness::{Harness, NODE, START, in_tx};
 use crate::make::{DAY, failure, mark, new, phone, settle, start};
 
 pub(crate) async fn metrics_add_up(h: &Harness) {
@@ -51,10 +51,7 @@ pub(crate) fn inbound(h: &Harness, from: &Recipient, provider: &str) -> NewInbou
 }
 
 async fn receive(h: &Harness, inbound: &NewInbound) -> bool {
-    let mut tx = h.begin().await;
-    let fresh = tx.insert_inbound(inbound).await.unwrap();
-    tx.commit().await.unwrap();
-    fresh
+    in_tx!(h, |tx| tx.insert_inbound(inbound).await.unwrap())
 }
 
 pub(crate) async fn an_inbound_message_is_received_once(h: &Harness) {

@@ -383,3 +383,14 @@ impl Harness {
         }
     }
 }
+
+/// Does something in one transaction.
+macro_rules! in_tx {
+    ($harness:expr, |$tx:ident| $act:expr) => {{
+        let mut $tx = $harness.begin().await;
+        let done = $act;
+        $tx.commit().await.unwrap();
+        done
+    }};
+}
+pub(crate) use in_tx;

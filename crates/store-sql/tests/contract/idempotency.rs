@@ -5,7 +5,7 @@ use nuncio_domain::limits;
 use nuncio_domain::message::Message;
 use nuncio_store::{Accept, Idempotency, IdempotentOperation, KeyClaim};
 
-use crate::harness::{Harness, START};
+use crate::harness::{Harness, START, in_tx};
 use crate::make::{duplicate, new, phone, with_key};
 
 pub(crate) async fn a_key_used_again_names_the_original(h: &Harness) {
@@ -68,12 +68,7 @@ pub(crate) async fn keys_are_forgotten_a_while_after_the_end(h: &Harness) {
     h.steps_at_once(ends.into()).await;
     let after = |at: nuncio_domain::Timestamp| at.plus(limits::IDEMPOTENCY_RETENTION);
     let horizon = after(early.max(late));
-    let purge = async |limit| {
-        let mut tx = h.begin().await;
-        let gone = tx.purge_idempotency_keys(horizon, limit).await.unwrap();
-        tx.commit().await.unwrap();
-        gone
-    };
+    let purge = async |limit| in_tx!(h, |tx| tx.purge_idempotency_keys(horizon, limit).await.unwrap());
     let mut tx = h.begin().await;
     assert_eq!(tx.purge_idempotency_keys(after(early.min(late)).minus(std::time::Duration::from_millis(1)), 9).await.unwrap(), 0);
     drop(tx);

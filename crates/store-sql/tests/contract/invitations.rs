@@ -4,7 +4,7 @@ use nuncio_domain::invitation::{Invitation, InvitationProgress, InvitationStatus
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressKind, Recipient, Redacted};
 
-use crate::harness::{Harness, START};
+use crate::harness::{Harness, START, in_tx};
 use crate::make::DAY;
 
 const ALL: PageRequest = PageRequest::newest(100);
@@ -34,9 +34,7 @@ fn invitation(h: &Harness, byte: u8) -> Invitation {
 pub(crate) async fn an_invitation_comes_back_as_it_was(h: &Harness) {
     let tenant = h.world.tenant;
     let plain = invitation(h, 1);
-    let mut tx = h.begin().await;
-    tx.insert_invitation(tenant, &plain).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.insert_invitation(tenant, &plain).await.unwrap());
     let mut tx = h.begin().await;
     assert_eq!(tx.lock_invitation(tenant, plain.id).await.unwrap(), Some(plain.clone()));
     assert_eq!(tx.lock_invitation(h.other.tenant, plain.id).await.unwrap(), None);

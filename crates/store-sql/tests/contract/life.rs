@@ -10,7 +10,7 @@ use nuncio_domain::message::{FailureCode, HeldReason};
 use nuncio_domain::{MessageId, Timestamp};
 use nuncio_store::{Accepted, Position, RawReceipt, Store, Transition, Transitioned};
 
-use crate::harness::{Backend, Harness, NODE, START};
+use crate::harness::{Backend, Harness, NODE, START, in_tx};
 use crate::make::{MINUTE, failure, phone, settle, start};
 
 /// Messages in total.
@@ -70,9 +70,7 @@ impl Chance {
 pub(crate) async fn a_random_life_leaves_everything_guarded(h: &Harness) {
     h.leaves_broken_rows(); // the log loses its beginning; this case checks it itself
     let tenant = h.world.tenant;
-    let mut tx = h.begin().await;
-    tx.insert_node(OTHER, START).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.insert_node(OTHER, START).await.unwrap());
     let mut chance = Chance(7);
     let mut nodes = open(h).await;
     let mut living: HashMap<MessageId, State> = HashMap::new();
@@ -110,9 +108,7 @@ pub(crate) async fn a_random_life_leaves_everything_guarded(h: &Harness) {
                 *known = *state;
             }
             if erases {
-                let mut tx = h.begin().await;
-                tx.erase_messages(tenant, &[id]).await.unwrap();
-                tx.commit().await.unwrap();
+                in_tx!(h, |tx| tx.erase_messages(tenant, &[id]).await.unwrap());
             }
         }
         if round % RESTART == 0 {

@@ -12,7 +12,7 @@ use nuncio_domain::{Channel, MessageId, Timestamp, limits};
 use nuncio_store::{ContactFilter, DueMessage, MessageFilter, NewInbound};
 use serde_json::{Map, Value, json};
 
-use crate::harness::{Backend, Harness, NODE, World};
+use crate::harness::{Backend, Harness, NODE, World, in_tx};
 use crate::make::{mark, phone, receipt, settle, start, taken, with_key};
 
 async fn list_in(h: &Harness, world: &World, filter: &MessageFilter) -> Vec<MessageId> {
@@ -537,12 +537,7 @@ pub(crate) async fn an_agenda_row_goes_with_its_last_message(h: &Harness) {
         Backend::Postgres => format!("uuid_send({id}::uuid)"),
     };
     h.sql(&format!("INSERT INTO agenda (tenant_id, id, shard, due_at, expires_at, ids) VALUES ({tenant}, 7, 0, 5, 9, {ids})")).await;
-    let prune = async |at: i64| {
-        let mut tx = h.begin().await;
-        let gone = tx.prune_agenda(Timestamp::from_millis(at), 9).await.unwrap();
-        tx.commit().await.unwrap();
-        gone
-    };
+    let prune = async |at: i64| in_tx!(h, |tx| tx.prune_agenda(Timestamp::from_millis(at), 9).await.unwrap());
     let due = message.state.due_at().unwrap().millis();
     assert_eq!((prune(4).await, prune(5).await, prune(due).await, rows().await), (0, 1, 0, 1), "what guards a message stays");
 }

@@ -13,7 +13,7 @@ use nuncio_store_sql::{Target, open_unmigrated};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::{Harness, NODE, START};
+use crate::harness::{Harness, NODE, START, in_tx};
 use crate::make::{duplicate, failure, found, new, phone, receipt, settle, start, started, taken, with_key};
 
 pub(crate) async fn two_nodes_change_the_same_messages(h: &Harness) {
@@ -197,9 +197,7 @@ async fn pump(mut client: TcpStream, mut server: TcpStream, cut: Cut, countdown:
 
 pub(crate) async fn a_commit_without_an_answer_is_read_back(h: &Harness) {
     let entry = Suppression { id: h.id(), recipient: phone(9), sender: None, reason: SuppressionReason::Manual, source: String::new() };
-    let mut tx = h.begin().await;
-    tx.insert_suppression(h.world.tenant, &entry, START).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.insert_suppression(h.world.tenant, &entry, START).await.unwrap());
     let original = h.accept(with_key(h.item(&phone(1)), "used", 1)).await;
     for (round, cut) in [Cut::Answer, Cut::Request].into_iter().enumerate() {
         let proxy = Proxy::start(h, cut).await;

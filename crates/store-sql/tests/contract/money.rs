@@ -13,7 +13,7 @@ use nuncio_store::{Accept, Accepted, CountryMetrics, MetricDelta, Shortage, Supp
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
-use crate::harness::{Harness, NODE, START};
+use crate::harness::{Harness, NODE, START, in_tx};
 use crate::make::{duplicate, failure, new, phone, receipt, settle, start, taken, with_key};
 
 fn quote(channel: Channel, total: i64) -> Quote {
@@ -169,9 +169,7 @@ pub(crate) async fn a_message_sets_aside_pays_and_gives_back(h: &Harness) {
     assert_eq!((state.detail.cost, h.accounts().await), (None, (900, 0, 100)));
 
     // Prepaid: paid from another reservation.
-    let mut tx = h.begin().await;
-    tx.transfer(h.world.tenant, &transfer(Purpose::Reserve, 7, 100), h.tick()).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.transfer(h.world.tenant, &transfer(Purpose::Reserve, 7, 100), h.tick()).await.unwrap());
     let mut item = priced(h.claimed(&phone(1)), 100);
     item.message.state.detail.money.as_mut().unwrap().prepaid = true;
     let third = h.accept(item).await;
@@ -211,9 +209,7 @@ pub(crate) async fn a_message_that_cannot_be_paid_writes_nothing(h: &Harness) {
     assert_eq!(h.accounts().await, (0, 250, 0));
     // A message to a suppressed recipient is free.
     let entry = Suppression { id: h.id(), recipient: phone(9), sender: None, reason: SuppressionReason::Manual, source: String::new() };
-    let mut tx = h.begin().await;
-    tx.insert_suppression(h.world.tenant, &entry, START).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.insert_suppression(h.world.tenant, &entry, START).await.unwrap());
     let suppressed = h.accept(priced(h.claimed(&phone(9)), 100)).await;
     assert_eq!((suppressed.state.detail.money, suppressed.state.detail.cost), (None, None));
     // A cancelled message releases its reservation.

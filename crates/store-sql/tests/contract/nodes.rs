@@ -8,7 +8,7 @@ use nuncio_domain::{MessageId, Redacted};
 use nuncio_store::{Accept, Claim, Node, StoreError};
 use nuncio_store_sql::{Target, open_unmigrated};
 
-use crate::harness::{Backend, Harness, NODE, START};
+use crate::harness::{Backend, Harness, NODE, START, in_tx};
 use crate::make::{MINUTE, new, phone};
 
 pub(crate) async fn a_node_lives_while_its_counter_moves(h: &Harness) {
@@ -30,14 +30,10 @@ pub(crate) async fn a_node_lives_while_its_counter_moves(h: &Harness) {
 
 pub(crate) async fn a_node_that_owns_something_is_not_forgotten(h: &Harness) {
     let node = NodeId(7);
-    let mut tx = h.begin().await;
-    tx.insert_node(node, START).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.insert_node(node, START).await.unwrap());
     let message = h.accept(Accept { claim: Some(Claim { node }), ..h.item(&phone(1)) }).await;
     let forget = async || {
-        let mut tx = h.begin().await;
-        tx.delete_node(node).await.unwrap();
-        tx.commit().await.unwrap();
+        in_tx!(h, |tx| tx.delete_node(node).await.unwrap());
         h.read().await.list_nodes().await.unwrap().iter().all(|n| n.id != node)
     };
     assert!(!forget().await);
@@ -69,12 +65,7 @@ pub(crate) async fn chunks_that_no_message_uses_are_swept(h: &Harness) {
     }
     tx.insert_spool_chunk(h.other.tenant, used.id, 0, &[], early).await.unwrap();
     tx.commit().await.unwrap();
-    let sweep = async |since, before, limit| {
-        let mut tx = h.begin().await;
-        let gone = tx.purge_orphaned_spool(since, before, limit).await.unwrap();
-        tx.commit().await.unwrap();
-        gone
-    };
+    let sweep = async |since, before, limit| in_tx!(h, |tx| tx.purge_orphaned_spool(since, before, limit).await.unwrap());
     assert_eq!(sweep(START, early, 9).await, 0, "only what was written before");
     assert_eq!(sweep(late, late, 9).await, 0, "and since");
     assert_eq!((sweep(early, late, 2).await, sweep(early, late, 9).await, sweep(early, late, 9).await), (2, 1, 0));

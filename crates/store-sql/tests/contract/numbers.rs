@@ -4,7 +4,7 @@ use nuncio_domain::number::{Capabilities, Capability, InventoryNumber, NumberPri
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Micros, SenderId, Timestamp};
 
-use crate::harness::{Harness, START};
+use crate::harness::{Harness, START, in_tx};
 use crate::make::DAY;
 
 const ALL: PageRequest = PageRequest::newest(100);
@@ -43,10 +43,7 @@ async fn stock(h: &Harness, entries: &[InventoryNumber]) {
 }
 
 async fn acquire(h: &Harness, number: &PhoneNumber) -> bool {
-    let mut tx = h.begin().await;
-    let acquired = tx.acquire_number(h.world.tenant, number).await.unwrap();
-    tx.commit().await.unwrap();
-    acquired
+    in_tx!(h, |tx| tx.acquire_number(h.world.tenant, number).await.unwrap())
 }
 
 pub(crate) async fn the_inventory_is_searched(h: &Harness) {

@@ -5,7 +5,7 @@ use nuncio_domain::lifecycle::Step;
 use nuncio_store::{Accept, Accepted, Erasure, Storage};
 
 use crate::contacts::inbound;
-use crate::harness::Harness;
+use crate::harness::{Harness, in_tx};
 use crate::make::{phone, with_key};
 
 /// Returns the bytes according to the rows.
@@ -20,9 +20,7 @@ async fn storage(h: &Harness) -> Option<Storage> {
 }
 
 async fn limit(h: &Harness, max_bytes: Option<i64>) {
-    let mut tx = h.begin().await;
-    tx.limit_storage(h.world.tenant, max_bytes).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.limit_storage(h.world.tenant, max_bytes).await.unwrap());
 }
 
 /// Checks the counted bytes against the rows and the quota; returns them.
@@ -72,9 +70,7 @@ pub(crate) async fn a_quota_counts_what_is_stored_and_refuses_the_rest(h: &Harne
     assert_eq!(ids.len(), 3);
     tx.commit().await.unwrap();
     h.step(first.id, Step::Erase).await;
-    let mut tx = h.begin().await;
-    tx.erase_messages(h.world.tenant, &ids).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.erase_messages(h.world.tenant, &ids).await.unwrap());
     check(h).await;
     h.accept(keyed(free)).await;
     check(h).await;

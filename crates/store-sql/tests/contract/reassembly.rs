@@ -6,7 +6,7 @@ use nuncio_domain::Channel;
 use nuncio_domain::sms::Alphabet;
 use nuncio_store::{Piece, Reassembly, ReassemblyState};
 
-use crate::harness::Harness;
+use crate::harness::{Harness, in_tx};
 
 fn begun(h: &Harness, reference: &str, seconds: u64) -> Reassembly {
     let since = h.tick();
@@ -49,9 +49,7 @@ pub(crate) async fn a_message_in_parts_is_kept_under_its_key(h: &Harness) {
     tx.commit().await.unwrap();
     assert_eq!(due(second.due_at).await, std::slice::from_ref(&second));
     assert_eq!(h.read().await.due_reassemblies(second.due_at, 0).await.unwrap(), []);
-    let mut tx = h.begin().await;
-    tx.delete_reassembly(&second).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.delete_reassembly(&second).await.unwrap());
     assert_eq!(due(second.due_at).await, []);
 }
 

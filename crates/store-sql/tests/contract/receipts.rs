@@ -5,7 +5,7 @@ use nuncio_domain::message::{FailureCode, Status};
 use nuncio_domain::{ConnectionId, MessageId, TenantId};
 use nuncio_store::{RawReceipt, StrayReceipt, Transition, Transitioned, next_lookup};
 
-use crate::harness::{Backend, Harness};
+use crate::harness::{Backend, Harness, in_tx};
 use crate::make::{failure, settle};
 
 fn raw(h: &Harness, connection: ConnectionId, reference: &str) -> RawReceipt {
@@ -107,9 +107,7 @@ pub(crate) async fn a_stray_receipt_waits_and_is_given_up(h: &Harness) {
     assert_eq!(h.read().await.due_strays(second, 10).await.unwrap(), [StrayReceipt { tries: 1, ..late.clone() }]);
     let shown = h.read().await.list_strays(tenant).await.unwrap();
     assert!(shown.contains(&StrayReceipt { tries: 1, ..early }), "{shown:?}");
-    let mut tx = h.begin().await;
-    tx.delete_stray(tenant, late.receipt.id).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.delete_stray(tenant, late.receipt.id).await.unwrap());
     assert_eq!(h.read().await.due_strays(second, 10).await.unwrap(), []);
     // One that cannot be read does not block the others.
     let mut tx = h.begin().await;

@@ -9,7 +9,7 @@ use nuncio_domain::{BroadcastId, limits};
 use nuncio_store::{Accepted, NewBroadcastContact, Transition};
 
 use crate::broadcasts::{ALL, claimed, find, item, standing, with_contacts};
-use crate::harness::{Harness, NODE, START};
+use crate::harness::{Harness, NODE, START, in_tx};
 use crate::make::{DAY, failure, phone, receipt, settle, start, taken};
 
 const EVERY: [ContactStatus; 6] = [Pending, Queued, Sending, Delivered, Failed, Skipped];
@@ -127,16 +127,12 @@ pub(crate) async fn the_few_are_found_among_many(h: &Harness) {
 /// If a message is rejected after its recipient was claimed, the recipient stays pending.
 pub(crate) async fn what_is_refused_leaves_its_recipient_pending(h: &Harness) {
     let (id, contacts) = with_contacts(h, 2, Status::Sending).await;
-    let mut tx = h.begin().await;
-    tx.limit_storage(h.world.tenant, Some(1)).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.limit_storage(h.world.tenant, Some(1)).await.unwrap());
     let refused = h.store.accept(item(h, id, &contacts[0])).await;
     assert!(matches!(refused, Ok(Accepted::Full { .. })), "{refused:?}");
     assert_eq!(standing(h, id).await, [Pending, Pending]);
     assert_eq!(find(h, id).await.counts, Counts::default());
-    let mut tx = h.begin().await;
-    tx.limit_storage(h.world.tenant, None).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.limit_storage(h.world.tenant, None).await.unwrap());
     h.accept(item(h, id, &contacts[0])).await;
     assert_eq!(standing(h, id).await, [Queued, Pending]);
 }

@@ -10,7 +10,7 @@ use nuncio_domain::message::{FailureCode, Message};
 use nuncio_store::{DeliveryLog, NewEvent, Position, RawReceipt, StrayReceipt, Transition};
 use uuid::Uuid;
 
-use crate::harness::{Harness, START};
+use crate::harness::{Harness, START, in_tx};
 use crate::make::{failure, phone, settle};
 
 /// Returns a time after everything created so far, and not after what is created next.
@@ -31,17 +31,12 @@ async fn delivered(h: &Harness, reference: &str) -> Message {
 }
 
 async fn forget_messages(h: &Harness, before: Timestamp, limit: u32) -> u64 {
-    let mut tx = h.begin().await;
-    let gone = tx.forget_messages(h.world.tenant, before, limit).await.unwrap();
-    tx.commit().await.unwrap();
-    gone
+    in_tx!(h, |tx| tx.forget_messages(h.world.tenant, before, limit).await.unwrap())
 }
 
 pub(crate) async fn finished_messages_leave_with_all_that_is_theirs(h: &Harness) {
     let tenant = h.world.tenant;
-    let mut tx = h.begin().await;
-    tx.limit_storage(tenant, Some(1_000_000_000)).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.limit_storage(tenant, Some(1_000_000_000)).await.unwrap());
     let first = delivered(h, "1").await;
     let failed = h.sending(1).await;
     h.step(failed.id, settle(0, 1, Outcome::Rejected { failure: failure(FailureCode::Undeliverable) })).await;
@@ -87,17 +82,10 @@ pub(crate) async fn the_log_leaves_but_for_what_webhooks_wait_for(h: &Harness) {
     for n in 0..10_u64 {
         let event = NewEvent { kind: ResourceKind::Contact, resource: Uuid::from_u128(7), sequence: n as i64 + 1, occurrences: Vec::new() };
         for world in [tenant, h.other.tenant] {
-            let mut tx = h.begin().await;
-            tx.insert_event(world, &event, at(n)).await.unwrap();
-            tx.commit().await.unwrap();
+            in_tx!(h, |tx| tx.insert_event(world, &event, at(n)).await.unwrap());
         }
     }
-    let forget = async |before, limit| {
-        let mut tx = h.begin().await;
-        let gone = tx.forget_log(tenant, before, limit).await.unwrap();
-        tx.commit().await.unwrap();
-        gone
-    };
+    let forget = async |before, limit| in_tx!(h, |tx| tx.forget_log(tenant, before, limit).await.unwrap());
     let sequences = async |of| {
         let entries = h.read().await.read_log(of, Position::default(), 100).await.unwrap();
         entries.into_iter().map(|entry| entry.sequence).collect::<Vec<_>>()
@@ -110,22 +98,16 @@ pub(crate) async fn the_log_leaves_but_for_what_webhooks_wait_for(h: &Harness) {
     assert_eq!(h.number(&format!("SELECT COUNT(*) FROM resource_log WHERE tenant_id = {}", tenant.0)).await, 8);
 
     // A webhook has read four of them.
-    let mut tx = h.begin().await;
-    tx.open_log(tenant, Position { commit: 6, entry: 0 }).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.open_log(tenant, Position { commit: 6, entry: 0 }).await.unwrap());
     assert_eq!(forget(at(9), 100).await, 3, "it is in the middle of the last of these");
-    let mut tx = h.begin().await;
-    let fence = tx.claim_log(tenant, 0, None).await.unwrap().unwrap();
-    tx.commit().await.unwrap();
+    let fence = in_tx!(h, |tx| tx.claim_log(tenant, 0, None).await.unwrap().unwrap());
     let read = Some(Position { commit: 10, entry: 0 });
     assert!(h.store.log_deliveries(DeliveryLog { tenant, deliveries: Vec::new(), read, fence }).await.unwrap());
     assert_eq!(forget(at(9), 100).await, 4);
     assert_eq!(sequences(tenant).await, [10]);
     assert_eq!(sequences(h.other.tenant).await.len(), 10, "others keep theirs");
     let event = NewEvent { kind: ResourceKind::Contact, resource: Uuid::from_u128(7), sequence: 11, occurrences: Vec::new() };
-    let mut tx = h.begin().await;
-    tx.insert_event(tenant, &event, at(10)).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.insert_event(tenant, &event, at(10)).await.unwrap());
     assert_eq!(h.read().await.log_end(tenant).await.unwrap().commit, 11, "positions go on");
 }
 

@@ -8,16 +8,14 @@ use nuncio_domain::lifecycle::{Applied, NodeId, Outcome, ReceiptKind, Resolution
 use nuncio_domain::message::{AttemptStatus, FailureCode, HeldReason, Status};
 use nuncio_store::{StoreError, Suppression, SuppressionReason, Transitioned};
 
-use crate::harness::{Harness, NODE, START};
+use crate::harness::{Harness, NODE, START, in_tx};
 use crate::make::{DAY, MINUTE, failure, found, phone, receipt, settle, start, started, taken};
 
 /// A second live node.
 const RIVAL: NodeId = NodeId(2);
 
 async fn rival(h: &Harness) {
-    let mut tx = h.begin().await;
-    tx.insert_node(RIVAL, START).await.unwrap();
-    tx.commit().await.unwrap();
+    in_tx!(h, |tx| tx.insert_node(RIVAL, START).await.unwrap());
 }
 
 pub(crate) async fn of_two_starters_one_wins(h: &Harness) {
@@ -189,9 +187,7 @@ pub(crate) async fn a_recipient_suppressed_meanwhile_is_not_sent_to(h: &Harness)
     for (to, sender) in [(1, None), (2, Some(h.id()))] {
         let recipient = phone(to);
         let entry = Suppression { id: h.id(), recipient, sender, reason: SuppressionReason::Complaint, source: String::new() };
-        let mut tx = h.begin().await;
-        tx.insert_suppression(h.world.tenant, &entry, START).await.unwrap();
-        tx.commit().await.unwrap();
+        in_tx!(h, |tx| tx.insert_suppression(h.world.tenant, &entry, START).await.unwrap());
     }
     match h.store.transition(h.transition(first.id, start(NODE, 0))).await {
         Ok(Transitioned::Found { applied: Applied::Yes, state, message: None, .. }) => {

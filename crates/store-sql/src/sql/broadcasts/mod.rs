@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::query::{Condition, List};
 use super::{Db, SqlTx};
-use crate::SqlxResult as _;
+
 use crate::row::{corrupt, json};
 
 const TABLE: &str = "broadcasts";
@@ -125,24 +125,25 @@ impl BroadcastRow {
 #[async_trait]
 impl BroadcastRepo for SqlTx {
     async fn insert_broadcast(&mut self, broadcast: &Broadcast) -> Result<()> {
-        sqlx::query(
-            "INSERT INTO broadcasts (tenant_id, id, status, channel, message_type, sender_id, version, fence, due_at, total, html, body, updated_at) \
+        self.run(sql!(
+            "INSERT INTO broadcasts (tenant_id, id, status, channel, message_type, sender_id, version, fence, due_at, \
+             total, html, body, updated_at) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, 0, $9, $10, $11)",
-        )
-        .bind(broadcast.tenant.0)
-        .bind(broadcast.id.uuid())
-        .bind(broadcast.status.number())
-        .bind(broadcast.channel.number())
-        .bind(broadcast.message_type.number())
-        .bind(broadcast.sender.uuid())
-        .bind(broadcast.version)
-        .bind(broadcast.due_at.map(Timestamp::millis))
-        .bind(&broadcast.html)
-        .bind(json(&broadcast.body)?)
-        .bind(broadcast.updated_at.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [
+                broadcast.tenant.0,
+                broadcast.id.uuid(),
+                broadcast.status.number(),
+                broadcast.channel.number(),
+                broadcast.message_type.number(),
+                broadcast.sender.uuid(),
+                broadcast.version,
+                broadcast.due_at.map(Timestamp::millis),
+                &broadcast.html,
+                json(&broadcast.body)?,
+                broadcast.updated_at.millis()
+            ]
+        ))
+        .await?;
         Ok(())
     }
 
@@ -154,7 +155,7 @@ impl BroadcastRepo for SqlTx {
             .push_bind(tenant.0)
             .push(" AND b.id = ")
             .push_bind(id.uuid());
-        let row: Option<BroadcastRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        let row: Option<BroadcastRow> = self.optional(query.build()).await?;
         row.map(BroadcastRow::decode).transpose()
     }
 
@@ -169,69 +170,53 @@ impl BroadcastRepo for SqlTx {
     }
 
     async fn update_broadcast(&mut self, broadcast: &Broadcast, seen: i64) -> Result<bool> {
-        let done = sqlx::query(
+        self.changes(sql!(
             "UPDATE broadcasts SET status = $3, version = $4, fence = fence + 1, due_at = $5, html = $6, body = $7, updated_at = $8 \
-             WHERE tenant_id = $1 AND id = $2 AND version = $9",
-        )
-        .bind(broadcast.tenant.0)
-        .bind(broadcast.id.uuid())
-        .bind(broadcast.status.number())
-        .bind(broadcast.version)
-        .bind(broadcast.due_at.map(Timestamp::millis))
-        .bind(&broadcast.html)
-        .bind(json(&broadcast.body)?)
-        .bind(broadcast.updated_at.millis())
-        .bind(seen)
-        .execute(self.conn())
+                 WHERE tenant_id = $1 AND id = $2 AND version = $9",
+            [
+                broadcast.tenant.0,
+                broadcast.id.uuid(),
+                broadcast.status.number(),
+                broadcast.version,
+                broadcast.due_at.map(Timestamp::millis),
+                &broadcast.html,
+                json(&broadcast.body)?,
+                broadcast.updated_at.millis(),
+                seen
+            ]
+        ))
         .await
-        .or_end(self)?;
-        Ok(done.rows_affected() == 1)
     }
 
     async fn delete_draft_broadcast(&mut self, tenant: TenantId, id: BroadcastId, limit: u32) -> Result<Option<bool>> {
         if !self.grow_draft(tenant, id, 0).await? {
             return Ok(None);
         }
-        let done = sqlx::query(
-            "DELETE FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id IN \
-             (SELECT id FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 LIMIT $3)",
-        )
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .bind(i64::from(limit))
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        if done.rows_affected() == u64::from(limit) {
+        let changed = self
+            .run(sql!(
+                "DELETE FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id IN \
+                 (SELECT id FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 LIMIT $3)",
+                [tenant.0, id.uuid(), i64::from(limit)]
+            ))
+            .await?;
+        if changed == u64::from(limit) {
             self.grow_draft(tenant, id, -i64::from(limit)).await?;
             return Ok(Some(false));
         }
-        sqlx::query("DELETE FROM broadcast_imports WHERE tenant_id = $1 AND broadcast_id = $2")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        sqlx::query("DELETE FROM broadcasts WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        self.run(sql!("DELETE FROM broadcast_imports WHERE tenant_id = $1 AND broadcast_id = $2", [tenant.0, id.uuid()])).await?;
+        self.run(sql!("DELETE FROM broadcasts WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await?;
         Ok(Some(true))
     }
 
     async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>> {
-        let rows: Vec<(i64, Uuid, i64, i64, Option<Uuid>)> = sqlx::query_as(
-            "SELECT tenant_id, id, fence, due_at, cursor_id FROM broadcasts
+        let rows: Vec<(i64, Uuid, i64, i64, Option<Uuid>)> = self
+            .all(sql!(
+                "SELECT tenant_id, id, fence, due_at, cursor_id FROM broadcasts
              WHERE due_at IS NOT NULL AND due_at <= $1
              ORDER BY due_at LIMIT $2",
-        )
-        .bind(now.millis())
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [now.millis(), i64::from(limit)]
+            ))
+            .await?;
         let due = |(tenant, id, fence, due_at, cursor): (_, _, _, _, Option<Uuid>)| DueBroadcast {
             tenant: TenantId(tenant),
             id: BroadcastId::from_uuid(id),
@@ -244,30 +229,18 @@ impl BroadcastRepo for SqlTx {
 
     async fn claim_broadcast(&mut self, due: &DueBroadcast, due_at: Option<Timestamp>) -> Result<bool> {
         let claim = "UPDATE broadcasts SET fence = fence + 1, due_at = $4, cursor_id = $5 WHERE tenant_id = $1 AND id = $2 AND fence = $3";
-        let done = sqlx::query(claim)
-            .bind(due.tenant.0)
-            .bind(due.id.uuid())
-            .bind(due.fence)
-            .bind(due_at.map(Timestamp::millis))
-            .bind(due.cursor.map(|id| id.uuid()))
-            .execute(self.conn())
+        self.changes(sql!(claim, [due.tenant.0, due.id.uuid(), due.fence, due_at.map(Timestamp::millis), due.cursor.map(|id| id.uuid())]))
             .await
-            .or_end(self)?;
-        Ok(done.rows_affected() == 1)
     }
 }
 
 impl SqlTx {
     /// Changes the number of recipients of a draft; `false` when it is none.
     async fn grow_draft(&mut self, tenant: TenantId, id: BroadcastId, by: i64) -> Result<bool> {
-        let done = sqlx::query("UPDATE broadcasts SET total = total + $3 WHERE tenant_id = $1 AND id = $2 AND status = $4")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .bind(by)
-            .bind(Status::Draft.number())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        Ok(done.rows_affected() == 1)
+        self.changes(sql!(
+            "UPDATE broadcasts SET total = total + $3 WHERE tenant_id = $1 AND id = $2 AND status = $4",
+            [tenant.0, id.uuid(), by, Status::Draft.number()]
+        ))
+        .await
     }
 }

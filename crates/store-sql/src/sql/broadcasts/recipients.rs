@@ -15,7 +15,7 @@ use super::super::query::List;
 use super::super::{Db, SqlTx, dialect};
 use super::recipient_row::{ContactRow, any_status, recipient, variables};
 use super::{by_status, number, numbers};
-use crate::SqlxResult as _;
+
 use crate::row::json;
 
 /// Rows that are looked at once a search finds less than it asked for.
@@ -50,22 +50,20 @@ impl BroadcastRecipientRepo for SqlTx {
                 Ok((contact.id.uuid(), kind.number(), identifier.clone(), variables))
             });
             let mut query = dialect::insert_contacts(tenant.0, id.uuid(), rows.collect::<Result<_>>()?);
-            added += query.build().execute(self.conn()).await.or_end(self)?.rows_affected();
+            added += self.run(query.build()).await?;
         }
         self.grow_draft(tenant, id, added as i64).await?;
         Ok(Some(added))
     }
 
     async fn find_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str) -> Result<Option<ImportProgress>> {
-        let row: Option<(i64, i64, i64, i64)> = sqlx::query_as(
-            "SELECT read_rows, added, duplicates, invalid FROM broadcast_imports WHERE tenant_id = $1 AND broadcast_id = $2 AND name = $3",
-        )
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .bind(name)
-        .fetch_optional(self.conn())
-        .await
-        .or_end(self)?;
+        let row: Option<(i64, i64, i64, i64)> = self
+            .optional(sql!(
+                "SELECT read_rows, added, duplicates, invalid FROM broadcast_imports \
+                 WHERE tenant_id = $1 AND broadcast_id = $2 AND name = $3",
+                [tenant.0, id.uuid(), name]
+            ))
+            .await?;
         Ok(row.map(|(rows, added, duplicates, invalid)| ImportProgress {
             rows: rows as u64,
             added: added as u64,
@@ -75,39 +73,27 @@ impl BroadcastRecipientRepo for SqlTx {
     }
 
     async fn put_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str, progress: &ImportProgress) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             "INSERT INTO broadcast_imports (tenant_id, broadcast_id, name, read_rows, added, duplicates, invalid)
              VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT (tenant_id, broadcast_id, name) DO UPDATE
              SET read_rows = excluded.read_rows, added = excluded.added, duplicates = excluded.duplicates, invalid = excluded.invalid",
-        )
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .bind(name)
-        .bind(progress.rows as i64)
-        .bind(progress.added as i64)
-        .bind(progress.duplicates as i64)
-        .bind(progress.invalid as i64)
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [tenant.0, id.uuid(), name, progress.rows as i64, progress.added as i64, progress.duplicates as i64, progress.invalid as i64]
+        ))
+        .await?;
         Ok(())
     }
 
     async fn count_suppressed_contacts(&mut self, tenant: TenantId, id: BroadcastId, sender: SenderId) -> Result<u64> {
-        let (count,): (i64,) = sqlx::query_as(
-            "SELECT COUNT(DISTINCT c.id)
+        let (count,): (i64,) = self
+            .one(sql!(
+                "SELECT COUNT(DISTINCT c.id)
              FROM suppressions s
              JOIN broadcast_contacts c ON c.tenant_id = s.tenant_id AND c.kind = s.kind AND c.recipient = s.identifier
              WHERE s.tenant_id = $1 AND s.sender_id IN ($2, $3) AND c.broadcast_id = $4",
-        )
-        .bind(tenant.0)
-        .bind(sender.uuid())
-        .bind(Uuid::nil())
-        .bind(id.uuid())
-        .fetch_one(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, sender.uuid(), Uuid::nil(), id.uuid()]
+            ))
+            .await?;
         Ok(count as u64)
     }
 
@@ -119,21 +105,16 @@ impl BroadcastRecipientRepo for SqlTx {
         since: Timestamp,
     ) -> Result<Vec<(SuppressionReason, u64)>> {
         // Ids begin with their time: those since then are a range of the key.
-        let rows: Vec<(i16, i64)> = sqlx::query_as(
-            "SELECT s.reason, COUNT(DISTINCT c.id)
+        let rows: Vec<(i16, i64)> = self
+            .all(sql!(
+                "SELECT s.reason, COUNT(DISTINCT c.id)
              FROM suppressions s
              JOIN broadcast_contacts c ON c.tenant_id = s.tenant_id AND c.kind = s.kind AND c.recipient = s.identifier
              WHERE s.tenant_id = $1 AND s.id >= $5 AND s.sender_id IN ($2, $3) AND c.broadcast_id = $4
              GROUP BY s.reason",
-        )
-        .bind(tenant.0)
-        .bind(sender.uuid())
-        .bind(Uuid::nil())
-        .bind(id.uuid())
-        .bind(uuid_floor(since))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0, sender.uuid(), Uuid::nil(), id.uuid(), uuid_floor(since)]
+            ))
+            .await?;
         rows.into_iter()
             .map(|(reason, count)| Ok((number(SuppressionReason::from_number(reason), "suppressions", "reason", reason)?, count as u64)))
             .collect()
@@ -166,15 +147,14 @@ impl BroadcastRecipientRepo for SqlTx {
         if !self.grow_draft(tenant, id, 0).await? {
             return Ok(None);
         }
-        let done = sqlx::query("DELETE FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .bind(contact.uuid())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        self.grow_draft(tenant, id, -(done.rows_affected() as i64)).await?;
-        Ok(Some(done.rows_affected() == 1))
+        let changed = self
+            .run(sql!(
+                "DELETE FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
+                [tenant.0, id.uuid(), contact.uuid()]
+            ))
+            .await?;
+        self.grow_draft(tenant, id, -(changed as i64)).await?;
+        Ok(Some(changed == 1))
     }
 
     async fn find_broadcast_contact(
@@ -183,15 +163,12 @@ impl BroadcastRecipientRepo for SqlTx {
         id: BroadcastId,
         contact: BroadcastContactId,
     ) -> Result<Option<NewBroadcastContact>> {
-        let row: Option<AddedRow> = sqlx::query_as(
-            "SELECT id, kind, recipient, variables FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
-        )
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .bind(contact.uuid())
-        .fetch_optional(self.conn())
-        .await
-        .or_end(self)?;
+        let row: Option<AddedRow> = self
+            .optional(sql!(
+                "SELECT id, kind, recipient, variables FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
+                [tenant.0, id.uuid(), contact.uuid()]
+            ))
+            .await?;
         row.map(added).transpose()
     }
 
@@ -204,17 +181,13 @@ impl BroadcastRecipientRepo for SqlTx {
     ) -> Result<RecipientScan<NewBroadcastContact>> {
         let (mut found, mut after, mut looked_at, mut rows) = (Vec::new(), after, 0, limit);
         while looked_at < limits::SCAN_ROWS {
-            let scanned: Vec<ScannedRow> = sqlx::query_as(
-                "SELECT id, kind, recipient, variables, message_id, outcome FROM broadcast_contacts \
-                 WHERE tenant_id = $1 AND broadcast_id = $2 AND id > $3 ORDER BY id LIMIT $4",
-            )
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .bind(after.map_or(Uuid::nil(), |id| id.uuid()))
-            .bind(i64::from(rows))
-            .fetch_all(self.conn())
-            .await
-            .or_end(self)?;
+            let scanned: Vec<ScannedRow> = self
+                .all(sql!(
+                    "SELECT id, kind, recipient, variables, message_id, outcome FROM broadcast_contacts \
+                     WHERE tenant_id = $1 AND broadcast_id = $2 AND id > $3 ORDER BY id LIMIT $4",
+                    [tenant.0, id.uuid(), after.map_or(Uuid::nil(), |id| id.uuid()), i64::from(rows)]
+                ))
+                .await?;
             let through = scanned.len() < rows as usize;
             for (contact, kind, identifier, values, message, outcome) in scanned {
                 after = Some(BroadcastContactId::from_uuid(contact));
@@ -243,34 +216,21 @@ impl BroadcastRecipientRepo for SqlTx {
         now: Timestamp,
     ) -> Result<bool> {
         // Locked, so that the status cannot change before this transaction ends.
-        let sending: Option<(i64,)> = sqlx::query_as(dialect::LOCK_SENDING)
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .bind(Status::Sending.number())
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
+        let sending: Option<(i64,)> = self.optional(sql!(dialect::LOCK_SENDING, [tenant.0, id.uuid(), Status::Sending.number()])).await?;
         if sending.is_none() {
             return Ok(false);
         }
-        let done = sqlx::query(
-            "UPDATE broadcast_contacts SET outcome = $4, failure = $5, processed_at = $6 \
-             WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND outcome = 0 AND message_id = $7",
-        )
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .bind(contact.uuid())
-        .bind(ContactStatus::Failed.number())
-        .bind(json(failure)?)
-        .bind(now.millis())
-        .bind(Uuid::nil())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        if done.rows_affected() == 0 {
+        let changed = self
+            .run(sql!(
+                "UPDATE broadcast_contacts SET outcome = $4, failure = $5, processed_at = $6 \
+                 WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND outcome = 0 AND message_id = $7",
+                [tenant.0, id.uuid(), contact.uuid(), ContactStatus::Failed.number(), json(failure)?, now.millis(), Uuid::nil()]
+            ))
+            .await?;
+        if changed == 0 {
             return Ok(false);
         }
-        sqlx::query(dialect::COUNT_ENDED).bind(tenant.0).bind(id.uuid()).bind(1_i64).bind(0_i64).execute(self.conn()).await.or_end(self)?;
+        self.run(sql!(dialect::COUNT_ENDED, [tenant.0, id.uuid(), 1_i64, 0_i64])).await?;
         Ok(true)
     }
 
@@ -281,19 +241,15 @@ impl BroadcastRecipientRepo for SqlTx {
         after: Option<BroadcastContactId>,
         limit: u32,
     ) -> Result<RecipientScan<MessageId>> {
-        let rows: Vec<(Uuid, Option<Uuid>)> = sqlx::query_as(
-            "SELECT c.id, s.id FROM broadcast_contacts c \
-             LEFT JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id AND s.wait IN (1, 4) AND s.status IN (1, 2, 3) \
-             WHERE c.tenant_id = $1 AND c.broadcast_id = $2 AND c.id > $3 \
-             ORDER BY c.id LIMIT $4",
-        )
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .bind(after.map_or(Uuid::nil(), |id| id.uuid()))
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+        let rows: Vec<(Uuid, Option<Uuid>)> = self
+            .all(sql!(
+                "SELECT c.id, s.id FROM broadcast_contacts c \
+                 LEFT JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id AND s.wait IN (1, 4) AND s.status IN (1, 2, 3) \
+                 WHERE c.tenant_id = $1 AND c.broadcast_id = $2 AND c.id > $3 \
+                 ORDER BY c.id LIMIT $4",
+                [tenant.0, id.uuid(), after.map_or(Uuid::nil(), |id| id.uuid()), i64::from(limit)]
+            ))
+            .await?;
         let next = rows.last().filter(|_| rows.len() == limit as usize).map(|(contact, _)| BroadcastContactId::from_uuid(*contact));
         Ok(RecipientScan { found: rows.into_iter().filter_map(|(_, message)| message.map(MessageId::from_uuid)).collect(), next })
     }

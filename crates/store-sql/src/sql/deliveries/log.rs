@@ -6,7 +6,7 @@ use nuncio_store::{LogEntry, Position, Result};
 use uuid::Uuid;
 
 use super::super::SqlTx;
-use crate::SqlxResult as _;
+
 use crate::event_log;
 
 /// Rows of the log that are read at once; each holds the entries of a whole batch.
@@ -15,20 +15,17 @@ const LOG_ROWS: i64 = 8;
 pub(super) async fn read(tx: &mut SqlTx, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>> {
     let (mut found, mut from) = (Vec::new(), after.commit);
     while found.len() < limit as usize {
-        let rows: Vec<(i64, String)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i64, String)> = tx
+            .all(sql!(
+                r"
                 SELECT position, entries
                 FROM log
                 WHERE tenant_id = $1 AND position >= $2
                 ORDER BY position
                 LIMIT $3",
-        )
-        .bind(tenant.0)
-        .bind(from)
-        .bind(LOG_ROWS)
-        .fetch_all(tx.conn())
-        .await
-        .or_end(tx)?;
+                [tenant.0, from, LOG_ROWS]
+            ))
+            .await?;
         let Some((last, _)) = rows.last() else { break };
         from = last + 1;
         for (position, text) in &rows {
@@ -59,32 +56,29 @@ pub(super) async fn list(
 }
 
 pub(super) async fn place(tx: &mut SqlTx, tenant: TenantId, at: Timestamp) -> Result<Position> {
-    let (first, last): (Option<i64>, Option<i64>) = sqlx::query_as(
-        r"
+    let (first, last): (Option<i64>, Option<i64>) = tx
+        .one(sql!(
+            r"
             SELECT
                 (SELECT MIN(position) FROM log WHERE tenant_id = $1),
                 (SELECT MAX(position) FROM log WHERE tenant_id = $1)",
-    )
-    .bind(tenant.0)
-    .fetch_one(tx.conn())
-    .await
-    .or_end(tx)?;
+            [tenant.0]
+        ))
+        .await?;
     let (mut low, mut high) = (first.unwrap_or_default(), last.map_or(0, |last| last + 1));
     while low < high {
         let middle = low + (high - low) / 2;
-        let row: Option<(i64, i64)> = sqlx::query_as(
-            r"
+        let row: Option<(i64, i64)> = tx
+            .optional(sql!(
+                r"
                 SELECT position, recorded_at
                 FROM log
                 WHERE tenant_id = $1 AND position >= $2
                 ORDER BY position
                 LIMIT 1",
-        )
-        .bind(tenant.0)
-        .bind(middle)
-        .fetch_optional(tx.conn())
-        .await
-        .or_end(tx)?;
+                [tenant.0, middle]
+            ))
+            .await?;
         match row {
             Some((position, recorded_at)) if recorded_at < at.millis() => low = position + 1,
             _ => high = middle,
@@ -102,8 +96,7 @@ pub(super) async fn find(tx: &mut SqlTx, tenant: TenantId, kind: ResourceKind, r
 }
 
 pub(super) async fn end(tx: &mut SqlTx, tenant: TenantId) -> Result<Position> {
-    let row: Option<(i64,)> =
-        sqlx::query_as("SELECT position FROM log_heads WHERE tenant_id = $1").bind(tenant.0).fetch_optional(tx.conn()).await.or_end(tx)?;
+    let row: Option<(i64,)> = tx.optional(sql!("SELECT position FROM log_heads WHERE tenant_id = $1", [tenant.0])).await?;
     Ok(Position { commit: row.map_or(0, |(position,)| position), entry: i64::MAX })
 }
 
@@ -111,20 +104,17 @@ pub(super) async fn end(tx: &mut SqlTx, tenant: TenantId) -> Result<Position> {
 async fn entries_before(tx: &mut SqlTx, tenant: TenantId, before: Position, limit: u32) -> Result<Vec<LogEntry>> {
     let (mut found, mut to) = (Vec::new(), before.commit);
     while found.len() < limit as usize {
-        let rows: Vec<(i64, String)> = sqlx::query_as(
-            r"
+        let rows: Vec<(i64, String)> = tx
+            .all(sql!(
+                r"
                 SELECT position, entries
                 FROM log
                 WHERE tenant_id = $1 AND position <= $2
                 ORDER BY position DESC
                 LIMIT $3",
-        )
-        .bind(tenant.0)
-        .bind(to)
-        .bind(LOG_ROWS)
-        .fetch_all(tx.conn())
-        .await
-        .or_end(tx)?;
+                [tenant.0, to, LOG_ROWS]
+            ))
+            .await?;
         let Some((last, _)) = rows.last() else { break };
         to = last - 1;
         for (position, text) in &rows {

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::query::{Condition, List, all, any_of, is, of_tenant};
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::row::corrupt;
 
 const COLUMNS: &str = r"
@@ -115,8 +115,9 @@ impl DeliveryRepo for SqlTx {
 
     async fn waiting_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Option<SenderId>>> {
         // Each webhook is one look into the index, however many deliveries wait.
-        let rows: Vec<(Uuid,)> = sqlx::query_as(
-            r"
+        let rows: Vec<(Uuid,)> = self
+            .all(sql!(
+                r"
                 SELECT sender_id
                 FROM webhooks w
                 WHERE tenant_id = $1
@@ -127,11 +128,9 @@ impl DeliveryRepo for SqlTx {
                         AND d.sender_id = w.sender_id
                         AND d.due_at IS NOT NULL
                   )",
-        )
-        .bind(tenant.0)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                [tenant.0]
+            ))
+            .await?;
         Ok(rows.into_iter().map(|(id,)| of(id)).collect())
     }
 
@@ -158,7 +157,7 @@ impl DeliveryRepo for SqlTx {
                       AND e.tries < ",
         );
         query.push_bind(patience).push(") ORDER BY due_at, id LIMIT ").push_bind(i64::from(limit));
-        let rows: Vec<DeliveryRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<DeliveryRow> = self.all(query.build()).await?;
         rows.into_iter().map(DeliveryRow::decode).collect()
     }
 
@@ -169,7 +168,7 @@ impl DeliveryRepo for SqlTx {
         let mut query = QueryBuilder::<Db>::new("SELECT DISTINCT resource_id FROM deliveries WHERE tenant_id = ");
         query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(key(sender)).push(" AND due_at IS NOT NULL");
         dialect::push_in(&mut query, "resource_id", resources.iter().copied());
-        let rows: Vec<(Uuid,)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<(Uuid,)> = self.all(query.build()).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 
@@ -180,14 +179,14 @@ impl DeliveryRepo for SqlTx {
         let mut query = QueryBuilder::<Db>::new("SELECT id FROM deliveries WHERE tenant_id = ");
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "id", deliveries.iter().map(|id| id.uuid()));
-        let rows: Vec<(Uuid,)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<(Uuid,)> = self.all(query.build()).await?;
         Ok(rows.into_iter().map(|(id,)| DeliveryId::from_uuid(id)).collect())
     }
 
     async fn find_delivery(&mut self, tenant: TenantId, id: DeliveryId) -> Result<Option<Delivery>> {
         let mut query = deliveries();
         query.push_bind(tenant.0).push(" AND id = ").push_bind(id.uuid());
-        let row: Option<DeliveryRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        let row: Option<DeliveryRow> = self.optional(query.build()).await?;
         row.map(DeliveryRow::decode).transpose()
     }
 
@@ -223,24 +222,20 @@ impl DeliveryRepo for SqlTx {
     }
 
     async fn replay_delivery(&mut self, tenant: TenantId, id: DeliveryId, now: Timestamp) -> Result<bool> {
-        let done = sqlx::query(
+        self.changes(sql!(
             r"
                 UPDATE deliveries
                 SET status = 1, tries = 0, due_at = $3, updated_at = $3
                 WHERE tenant_id = $1 AND id = $2",
-        )
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .bind(now.millis())
-        .execute(self.conn())
+            [tenant.0, id.uuid(), now.millis()]
+        ))
         .await
-        .or_end(self)?;
-        Ok(done.rows_affected() == 1)
     }
 
     async fn drop_deliveries(&mut self, tenant: TenantId, sender: Option<SenderId>, now: Timestamp, limit: u32) -> Result<u64> {
-        let done = sqlx::query(
-            r"
+        let changed = self
+            .run(sql!(
+                r"
                 UPDATE deliveries
                 SET status = 4, due_at = NULL, updated_at = $3
                 WHERE tenant_id = $1
@@ -251,14 +246,9 @@ impl DeliveryRepo for SqlTx {
                       ORDER BY due_at
                       LIMIT $4
                   )",
-        )
-        .bind(tenant.0)
-        .bind(key(sender))
-        .bind(now.millis())
-        .bind(i64::from(limit))
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        Ok(done.rows_affected())
+                [tenant.0, key(sender), now.millis(), i64::from(limit)]
+            ))
+            .await?;
+        Ok(changed)
     }
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::super::query::readable;
 use super::super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::row::{corrupt, json};
 
 /// Begins a query for [`ConnectionRow`]s.
@@ -59,7 +59,7 @@ impl ConnectionRow {
 pub(super) async fn all(tx: &mut SqlTx, tenant: TenantId) -> Result<Vec<Arc<Connection>>> {
     let mut query = QueryBuilder::<Db>::new(SELECT);
     query.push("tenant_id = ").push_bind(tenant.0).push(" ORDER BY id");
-    let rows: Vec<ConnectionRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<ConnectionRow> = tx.all(query.build()).await?;
     rows.into_iter().map(|row| row.decode().map(Arc::new)).collect()
 }
 
@@ -71,14 +71,14 @@ pub(super) async fn of_senders(tx: &mut SqlTx, tenant: TenantId, senders: &[Send
     query.push("tenant_id = ").push_bind(tenant.0);
     dialect::push_in(&mut query, "sender_id", senders.iter().map(|id| id.uuid()));
     query.push(" ORDER BY id");
-    let rows: Vec<ConnectionRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<ConnectionRow> = tx.all(query.build()).await?;
     rows.into_iter().map(ConnectionRow::decode).collect()
 }
 
 pub(super) async fn find(tx: &mut SqlTx, id: ConnectionId) -> Result<Option<(TenantId, Connection)>> {
     let mut query = QueryBuilder::<Db>::new(SELECT);
     query.push("id = ").push_bind(id.uuid());
-    let row: Option<ConnectionRow> = query.build_query_as().fetch_optional(tx.conn()).await.or_end(tx)?;
+    let row: Option<ConnectionRow> = tx.optional(query.build()).await?;
     row.map(ConnectionRow::placed).transpose()
 }
 
@@ -87,7 +87,7 @@ pub(super) async fn of_kinds(tx: &mut SqlTx, kinds: &[&str]) -> Result<Vec<(Tena
     for kind in kinds {
         let mut query = QueryBuilder::<Db>::new(SELECT);
         query.push("kind = ").push_bind((*kind).to_owned()).push(" ORDER BY tenant_id, id");
-        let rows: Vec<ConnectionRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+        let rows: Vec<ConnectionRow> = tx.all(query.build()).await?;
         found.extend(readable(rows.into_iter().map(ConnectionRow::placed)));
     }
     Ok(found)
@@ -95,7 +95,7 @@ pub(super) async fn of_kinds(tx: &mut SqlTx, kinds: &[&str]) -> Result<Vec<(Tena
 
 pub(super) async fn put(tx: &mut SqlTx, tenant: TenantId, connection: &Connection) -> Result<()> {
     let settings = json(&connection.settings)?;
-    sqlx::query(
+    tx.run(sql!(
         r"
             INSERT INTO connections (tenant_id, id, sender_id, channel, kind, settings, sealed, trusted,
                 throttle, updated_at)
@@ -107,31 +107,30 @@ pub(super) async fn put(tx: &mut SqlTx, tenant: TenantId, connection: &Connectio
                 trusted = excluded.trusted,
                 throttle = excluded.throttle,
                 updated_at = excluded.updated_at",
-    )
-    .bind(tenant.0)
-    .bind(connection.id.uuid())
-    .bind(connection.sender.uuid())
-    .bind(connection.channel.number())
-    .bind(&connection.kind)
-    .bind(settings)
-    .bind(connection.sealed.expose().as_slice())
-    .bind(i16::from(connection.trusted))
-    .bind(connection.throttle.as_ref().map(json).transpose()?)
-    .bind(connection.updated_at.millis())
-    .execute(tx.conn())
-    .await
-    .or_end(tx)?;
+        [
+            tenant.0,
+            connection.id.uuid(),
+            connection.sender.uuid(),
+            connection.channel.number(),
+            &connection.kind,
+            settings,
+            connection.sealed.expose().as_slice(),
+            i16::from(connection.trusted),
+            connection.throttle.as_ref().map(json).transpose()?,
+            connection.updated_at.millis()
+        ]
+    ))
+    .await?;
     tx.raise_epoch(tenant).await
 }
 
 pub(super) async fn delete(tx: &mut SqlTx, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<bool> {
-    let done = sqlx::query("DELETE FROM connections WHERE tenant_id = $1 AND sender_id = $2 AND channel = $3")
-        .bind(tenant.0)
-        .bind(sender.uuid())
-        .bind(channel.number())
-        .execute(tx.conn())
-        .await
-        .or_end(tx)?;
+    let changed = tx
+        .run(sql!(
+            "DELETE FROM connections WHERE tenant_id = $1 AND sender_id = $2 AND channel = $3",
+            [tenant.0, sender.uuid(), channel.number()]
+        ))
+        .await?;
     tx.raise_epoch(tenant).await?;
-    Ok(done.rows_affected() == 1)
+    Ok(changed == 1)
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::super::SqlTx;
 use super::environment;
-use crate::SqlxResult as _;
+
 use crate::row::{corrupt, json};
 
 type KeyRow = (i64, Uuid, String, Vec<u8>, String, Option<i64>);
@@ -30,36 +30,35 @@ fn key((tenant, id, name, hash, permissions, revoked_at): KeyRow) -> Result<ApiK
 }
 
 pub(super) async fn insert(tx: &mut SqlTx, key: &ApiKey, now: Timestamp) -> Result<()> {
-    sqlx::query(
+    tx.run(sql!(
         r"
             INSERT INTO api_keys (tenant_id, id, name, hash, permissions, created_at, revoked_at)
             VALUES ($1, $2, $3, $4, $5, $6, $7)",
-    )
-    .bind(key.tenant.0)
-    .bind(key.id.uuid())
-    .bind(&key.name)
-    .bind(key.hash.as_slice())
-    .bind(json(&key.permissions)?)
-    .bind(now.millis())
-    .bind(key.revoked_at.map(Timestamp::millis))
-    .execute(tx.conn())
-    .await
-    .or_end(tx)?;
+        [
+            key.tenant.0,
+            key.id.uuid(),
+            &key.name,
+            key.hash.as_slice(),
+            json(&key.permissions)?,
+            now.millis(),
+            key.revoked_at.map(Timestamp::millis)
+        ]
+    ))
+    .await?;
     Ok(())
 }
 
 pub(super) async fn find(tx: &mut SqlTx, hash: &KeyHash) -> Result<Option<(ApiKey, Environment)>> {
-    let row: Option<KeyAndEnvironment> = sqlx::query_as(
-        r"
+    let row: Option<KeyAndEnvironment> = tx
+        .optional(sql!(
+            r"
             SELECT k.tenant_id, k.id, k.name, k.hash, k.permissions, k.revoked_at, w.environment
             FROM api_keys k
             JOIN worlds w ON w.tenant_id = k.tenant_id
             WHERE k.hash = $1",
-    )
-    .bind(hash.as_slice())
-    .fetch_optional(tx.conn())
-    .await
-    .or_end(tx)?;
+            [hash.as_slice()]
+        ))
+        .await?;
     row.map(|(tenant, id, name, hash, permissions, revoked_at, text)| {
         Ok((key((tenant, id, name, hash, permissions, revoked_at))?, environment(&text)?))
     })
@@ -67,32 +66,26 @@ pub(super) async fn find(tx: &mut SqlTx, hash: &KeyHash) -> Result<Option<(ApiKe
 }
 
 pub(super) async fn list(tx: &mut SqlTx, tenant: TenantId) -> Result<Vec<ApiKey>> {
-    let rows: Vec<KeyRow> = sqlx::query_as(
-        r"
+    let rows: Vec<KeyRow> = tx
+        .all(sql!(
+            r"
             SELECT tenant_id, id, name, hash, permissions, revoked_at
             FROM api_keys
             WHERE tenant_id = $1
             ORDER BY id",
-    )
-    .bind(tenant.0)
-    .fetch_all(tx.conn())
-    .await
-    .or_end(tx)?;
+            [tenant.0]
+        ))
+        .await?;
     rows.into_iter().map(key).collect()
 }
 
 pub(super) async fn revoke(tx: &mut SqlTx, tenant: TenantId, id: KeyId, now: Timestamp) -> Result<bool> {
-    let done = sqlx::query(
+    tx.changes(sql!(
         r"
             UPDATE api_keys
             SET revoked_at = $3
             WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
-    )
-    .bind(tenant.0)
-    .bind(id.uuid())
-    .bind(now.millis())
-    .execute(tx.conn())
+        [tenant.0, id.uuid(), now.millis()]
+    ))
     .await
-    .or_end(tx)?;
-    Ok(done.rows_affected() == 1)
 }

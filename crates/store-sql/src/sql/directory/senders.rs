@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::super::query::{List, of_tenant};
 use super::super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::row::{corrupt, json};
 
 macro_rules! columns {
@@ -53,7 +53,7 @@ impl SenderRow {
 pub(super) async fn all(tx: &mut SqlTx, tenant: TenantId) -> Result<Vec<Sender>> {
     let mut query = QueryBuilder::<Db>::new(SELECT);
     query.push_bind(tenant.0).push(" ORDER BY id");
-    let rows: Vec<SenderRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<SenderRow> = tx.all(query.build()).await?;
     rows.into_iter().map(SenderRow::decode).collect()
 }
 
@@ -83,14 +83,14 @@ fn bind(query: Query, tenant: TenantId, sender: &Sender) -> Result<Query> {
 }
 
 pub(super) async fn insert(tx: &mut SqlTx, tenant: TenantId, sender: &Sender, now: Timestamp) -> Result<()> {
-    bind(sqlx::query(INSERT), tenant, sender)?.bind(now.millis()).bind(sender.updated_at.millis()).execute(tx.conn()).await.or_end(tx)?;
+    tx.run(bind(sqlx::query(INSERT), tenant, sender)?.bind(now.millis()).bind(sender.updated_at.millis())).await?;
     clear_other_defaults(tx, tenant, sender).await?;
     tx.raise_epoch(tenant).await
 }
 
 pub(super) async fn update(tx: &mut SqlTx, tenant: TenantId, sender: &Sender) -> Result<bool> {
-    let done = bind(sqlx::query(UPDATE), tenant, sender)?.bind(sender.updated_at.millis()).execute(tx.conn()).await.or_end(tx)?;
-    if done.rows_affected() == 0 {
+    let changed = tx.run(bind(sqlx::query(UPDATE), tenant, sender)?.bind(sender.updated_at.millis())).await?;
+    if changed == 0 {
         return Ok(false);
     }
     clear_other_defaults(tx, tenant, sender).await?;
@@ -105,7 +105,7 @@ pub(super) async fn find(tx: &mut SqlTx, tenant: TenantId, ids: &[SenderId]) -> 
     let mut query = QueryBuilder::<Db>::new(SELECT);
     query.push_bind(tenant.0);
     dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
-    let rows: Vec<SenderRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<SenderRow> = tx.all(query.build()).await?;
     rows.into_iter().map(SenderRow::decode).collect()
 }
 
@@ -117,31 +117,17 @@ pub(super) async fn list(tx: &mut SqlTx, tenant: TenantId, page: PageRequest) ->
 }
 
 pub(super) async fn delete(tx: &mut SqlTx, tenant: TenantId, id: SenderId) -> Result<bool> {
-    sqlx::query("DELETE FROM connections WHERE tenant_id = $1 AND sender_id = $2")
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .execute(tx.conn())
-        .await
-        .or_end(tx)?;
-    let done = sqlx::query("DELETE FROM senders WHERE tenant_id = $1 AND id = $2")
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .execute(tx.conn())
-        .await
-        .or_end(tx)?;
+    tx.run(sql!("DELETE FROM connections WHERE tenant_id = $1 AND sender_id = $2", [tenant.0, id.uuid()])).await?;
+    let changed = tx.run(sql!("DELETE FROM senders WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await?;
     tx.raise_epoch(tenant).await?;
-    Ok(done.rows_affected() == 1)
+    Ok(changed == 1)
 }
 
 async fn clear_other_defaults(tx: &mut SqlTx, tenant: TenantId, sender: &Sender) -> Result<()> {
     if !sender.is_default {
         return Ok(());
     }
-    sqlx::query("UPDATE senders SET is_default = 0 WHERE tenant_id = $1 AND is_default <> 0 AND id <> $2")
-        .bind(tenant.0)
-        .bind(sender.id.uuid())
-        .execute(tx.conn())
-        .await
-        .or_end(tx)?;
+    tx.run(sql!("UPDATE senders SET is_default = 0 WHERE tenant_id = $1 AND is_default <> 0 AND id <> $2", [tenant.0, sender.id.uuid()]))
+        .await?;
     Ok(())
 }

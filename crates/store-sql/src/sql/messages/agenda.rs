@@ -10,7 +10,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::agenda::members;
 use crate::row::{DueRow, select_due};
 
@@ -74,7 +74,7 @@ pub(super) async fn due_messages(
             query.push(" AND (due_at, tenant_id, id) > (").push_bind(due).push(", ").push_bind(tenant).push(", ").push_bind(id).push(")");
         }
         query.push(" ORDER BY due_at, tenant_id, id LIMIT ").push_bind(AGENDA_ROWS as i64);
-        let rows: Vec<AgendaRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+        let rows: Vec<AgendaRow> = tx.all(query.build()).await?;
         let Some(last) = rows.last() else { break };
         after = Some((last.due_at.unwrap_or_default(), last.tenant_id, last.id));
         seen += rows.len();
@@ -98,7 +98,7 @@ pub(super) async fn overdue_messages(tx: &mut SqlTx, tenant: TenantId, before: T
     dialect::push_shards(&mut query, &SHARDS);
     query.push(" AND connection_id IS NOT NULL AND tenant_id = ").push_bind(tenant.0);
     query.push(" ORDER BY due_at, id LIMIT ").push_bind(i64::from(limit));
-    let rows: Vec<AgendaRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<AgendaRow> = tx.all(query.build()).await?;
     let mut found = Vec::new();
     for part in rows.chunks(AGENDA_ROWS) {
         let live = guarded_by(tx, part).await?;
@@ -115,19 +115,17 @@ pub(super) async fn overdue_messages(tx: &mut SqlTx, tenant: TenantId, before: T
 pub(super) async fn messages_owned_by(tx: &mut SqlTx, node: NodeId, limit: u32) -> Result<Vec<DueMessage>> {
     let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN));
     while found.len() < limit as usize {
-        let rows: Vec<AgendaRow> = sqlx::query_as(select!(
-            r"
+        let rows: Vec<AgendaRow> = tx
+            .all(sql!(
+                select!(
+                    r"
             WHERE owner = $1 AND (tenant_id, id) > ($2, $3)
             ORDER BY tenant_id, id
             LIMIT $4"
-        ))
-        .bind(node.0)
-        .bind(after.0)
-        .bind(after.1)
-        .bind(AGENDA_ROWS as i64)
-        .fetch_all(tx.conn())
-        .await
-        .or_end(tx)?;
+                ),
+                [node.0, after.0, after.1, AGENDA_ROWS as i64]
+            ))
+            .await?;
         let Some(last) = rows.last() else { break };
         after = (last.tenant_id, last.id);
         found.extend(guarded_by(tx, &rows).await?);
@@ -139,23 +137,20 @@ pub(super) async fn messages_owned_by(tx: &mut SqlTx, node: NodeId, limit: u32) 
 pub(super) async fn waiting_messages(tx: &mut SqlTx, shard: i16, limit: u32) -> Result<Vec<DueMessage>> {
     let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN, i64::MIN));
     while found.len() < limit as usize {
-        let rows: Vec<AgendaRow> = sqlx::query_as(select!(
-            r"
+        let rows: Vec<AgendaRow> = tx
+            .all(sql!(
+                select!(
+                    r"
             WHERE shard = $1
               AND due_at IS NOT NULL
               AND connection_id IS NOT NULL
               AND (due_at, tenant_id, id) > ($2, $3, $4)
             ORDER BY due_at, tenant_id, id
             LIMIT $5"
-        ))
-        .bind(shard)
-        .bind(after.0)
-        .bind(after.1)
-        .bind(after.2)
-        .bind(AGENDA_ROWS as i64)
-        .fetch_all(tx.conn())
-        .await
-        .or_end(tx)?;
+                ),
+                [shard, after.0, after.1, after.2, AGENDA_ROWS as i64]
+            ))
+            .await?;
         let Some(last) = rows.last() else { break };
         after = (last.due_at.unwrap_or_default(), last.tenant_id, last.id);
         found.extend(guarded_by(tx, &rows).await?.into_iter().filter(|row| row.wait == 1));
@@ -171,8 +166,10 @@ pub(super) async fn messages_awaiting_receipts(
     before: Option<AgendaPlace>,
 ) -> Result<Option<AwaitingReceipts>> {
     let before = before.unwrap_or(AgendaPlace { due_at: Timestamp::from_millis(i64::MAX), tenant: TenantId(i64::MAX), row: i64::MAX });
-    let rows: Vec<AgendaRow> = sqlx::query_as(select!(
-        r"
+    let rows: Vec<AgendaRow> = tx
+        .all(sql!(
+            select!(
+                r"
         WHERE shard = $1
           AND due_at IS NOT NULL
           AND connection_id IS NULL
@@ -180,15 +177,10 @@ pub(super) async fn messages_awaiting_receipts(
           AND (due_at, tenant_id, id) < ($2, $3, $4)
         ORDER BY due_at DESC, tenant_id DESC, id DESC
         LIMIT $5"
-    ))
-    .bind(shard)
-    .bind(before.due_at.millis())
-    .bind(before.tenant.0)
-    .bind(before.row)
-    .bind(AGENDA_ROWS as i64)
-    .fetch_all(tx.conn())
-    .await
-    .or_end(tx)?;
+            ),
+            [shard, before.due_at.millis(), before.tenant.0, before.row, AGENDA_ROWS as i64]
+        ))
+        .await?;
     let Some(last) = rows.last() else { return Ok(None) };
     let next =
         AgendaPlace { due_at: Timestamp::from_millis(last.due_at.unwrap_or_default()), tenant: TenantId(last.tenant_id), row: last.id };
@@ -202,25 +194,26 @@ pub(super) async fn messages_awaiting_receipts(
 }
 
 pub(super) async fn prune_agenda(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<u64> {
-    let rows: Vec<AgendaRow> = sqlx::query_as(select!(
-        r"
+    let rows: Vec<AgendaRow> = tx
+        .all(sql!(
+            select!(
+                r"
         WHERE due_at IS NOT NULL AND due_at <= $1
         ORDER BY due_at, tenant_id, id
         LIMIT $2"
-    ))
-    .bind(now.millis())
-    .bind(i64::from(limit))
-    .fetch_all(tx.conn())
-    .await
-    .or_end(tx)?;
+            ),
+            [now.millis(), i64::from(limit)]
+        ))
+        .await?;
     delete_stale(tx, &rows).await
 }
 
 pub(super) async fn has_queued_messages(tx: &mut SqlTx, tenant: TenantId, sender: SenderId, since: Option<Timestamp>) -> Result<bool> {
     if let Some(since) = since {
         // A span of the key.
-        let found: (i64,) = sqlx::query_as(
-            r"
+        let found: (i64,) = tx
+            .one(sql!(
+                r"
                 SELECT CAST(COUNT(*) AS BIGINT)
                 FROM (
                     SELECT 1
@@ -232,29 +225,24 @@ pub(super) async fn has_queued_messages(tx: &mut SqlTx, tenant: TenantId, sender
                       AND s.wait IN (1, 2, 4)
                     LIMIT 1
                 ) q",
-        )
-        .bind(tenant.0)
-        .bind(sender.uuid())
-        .bind(uuid_floor(since))
-        .fetch_one(tx.conn())
-        .await
-        .or_end(tx)?;
+                [tenant.0, sender.uuid(), uuid_floor(since)]
+            ))
+            .await?;
         return Ok(found.0 > 0);
     }
     let mut after = i64::MIN;
     loop {
-        let rows: Vec<AgendaRow> = sqlx::query_as(select!(
-            r"
+        let rows: Vec<AgendaRow> = tx
+            .all(sql!(
+                select!(
+                    r"
             WHERE tenant_id = $1 AND id > $2
             ORDER BY id
             LIMIT $3"
-        ))
-        .bind(tenant.0)
-        .bind(after)
-        .bind(AGENDA_ROWS as i64)
-        .fetch_all(tx.conn())
-        .await
-        .or_end(tx)?;
+                ),
+                [tenant.0, after, AGENDA_ROWS as i64]
+            ))
+            .await?;
         let Some(last) = rows.last() else { return Ok(false) };
         after = last.id;
         let live = guarded_by(tx, &rows).await?;
@@ -265,7 +253,7 @@ pub(super) async fn has_queued_messages(tx: &mut SqlTx, tenant: TenantId, sender
         let mut query = QueryBuilder::<Db>::new("SELECT CAST(COUNT(*) AS BIGINT) FROM messages WHERE tenant_id = ");
         query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(sender.uuid());
         dialect::push_in(&mut query, "id", waiting);
-        let (found,): (i64,) = query.build_query_as().fetch_one(tx.conn()).await.or_end(tx)?;
+        let (found,): (i64,) = tx.one(query.build()).await?;
         if found > 0 {
             return Ok(true);
         }
@@ -292,7 +280,7 @@ async fn guarded_by(tx: &mut SqlTx, rows: &[AgendaRow]) -> Result<Vec<DueRow>> {
                 list.push_bind(*row);
             }
             query.push(")");
-            let rows: Vec<DueRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+            let rows: Vec<DueRow> = tx.all(query.build()).await?;
             found.extend(rows);
         }
     }
@@ -304,13 +292,8 @@ async fn delete_stale(tx: &mut SqlTx, rows: &[AgendaRow]) -> Result<u64> {
     let live: BTreeSet<(i64, Option<i64>)> = guarded_by(tx, rows).await?.into_iter().map(|row| (row.tenant_id, row.agenda)).collect();
     let mut deleted = 0;
     for row in rows.iter().filter(|row| !live.contains(&(row.tenant_id, Some(row.id)))) {
-        let done = sqlx::query("DELETE FROM agenda WHERE tenant_id = $1 AND id = $2")
-            .bind(row.tenant_id)
-            .bind(row.id)
-            .execute(tx.conn())
-            .await
-            .or_end(tx)?;
-        deleted += done.rows_affected();
+        let changed = tx.run(sql!("DELETE FROM agenda WHERE tenant_id = $1 AND id = $2", [row.tenant_id, row.id])).await?;
+        deleted += changed;
     }
     Ok(deleted)
 }
@@ -318,15 +301,16 @@ async fn delete_stale(tx: &mut SqlTx, rows: &[AgendaRow]) -> Result<u64> {
 impl SqlTx {
     /// Deletes the stale agenda rows of an owner.
     pub(in super::super) async fn prune_agenda_of(&mut self, node: NodeId) -> Result<()> {
-        let rows: Vec<AgendaRow> = sqlx::query_as(select!(
-            r"
+        let rows: Vec<AgendaRow> = self
+            .all(sql!(
+                select!(
+                    r"
             WHERE owner = $1
             ORDER BY tenant_id, id"
-        ))
-        .bind(node.0)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                ),
+                [node.0]
+            ))
+            .await?;
         for part in rows.chunks(AGENDA_ROWS) {
             delete_stale(self, part).await?;
         }

@@ -24,8 +24,9 @@ pub(super) async fn count_unguarded_messages(tx: &mut SqlTx) -> Result<i64> {
 }
 
 async fn count(tx: &mut SqlTx) -> Result<i64> {
-    let faulty: Vec<(i64, Uuid)> = sqlx::query_as(
-        r"
+    let faulty: Vec<(i64, Uuid)> = tx
+        .all(sql!(
+            r"
             SELECT tenant_id, id
             FROM states s
             WHERE NOT (
@@ -43,20 +44,17 @@ async fn count(tx: &mut SqlTx) -> Result<i64> {
                     AND due_at IS NULL
                     AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = s.owner AND n.dead = 0)
                 )
-            )",
-    )
-    .fetch_all(tx.conn())
-    .await
-    .or_end(tx)?;
+            )"
+        ))
+        .await?;
     let mut unguarded: BTreeSet<(i64, Uuid)> = faulty.into_iter().collect();
     // What the agenda says of each: the owner of its row, or the moment at which the row is looked at.
     let mut agenda: HashMap<(i64, i64, Uuid), Guard> = HashMap::new();
-    let rows: Vec<AgendaRow> =
-        sqlx::query_as("SELECT tenant_id, id, owner, due_at, ids FROM agenda").fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<AgendaRow> = tx.all(sql!("SELECT tenant_id, id, owner, due_at, ids FROM agenda")).await?;
     for (tenant, id, owner, due_at, ids) in rows {
         agenda.extend(members(&ids)?.into_iter().map(|member| ((tenant, id, member), (owner, due_at))));
     }
-    let unfinished: Vec<DueRow> = sqlx::query_as(concat!(select_due!(), " WHERE s.wait <> 0")).fetch_all(tx.conn()).await.or_end(tx)?;
+    let unfinished: Vec<DueRow> = tx.all(sql!(concat!(select_due!(), " WHERE s.wait <> 0"))).await?;
     for row in unfinished {
         let guard = row.agenda.and_then(|id| agenda.get(&(row.tenant_id, id, row.id)));
         let comes = |(owner, due): &Guard| *owner == row.owner && due.is_some() == row.due_at.is_some() && *due <= row.due_at;

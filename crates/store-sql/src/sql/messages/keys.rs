@@ -7,21 +7,17 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::super::{Db, SqlTx};
-use crate::SqlxResult as _;
 
 pub(super) async fn find_message(tx: &mut SqlTx, tenant: TenantId, operation: IdempotentOperation, key: &str) -> Result<Option<MessageId>> {
-    let row: Option<(Uuid,)> = sqlx::query_as(
-        r"
+    let row: Option<(Uuid,)> = tx
+        .optional(sql!(
+            r"
             SELECT resource_id
             FROM idempotency_keys
             WHERE tenant_id = $1 AND operation = $2 AND key = $3",
-    )
-    .bind(tenant.0)
-    .bind(operation.number())
-    .bind(key)
-    .fetch_optional(tx.conn())
-    .await
-    .or_end(tx)?;
+            [tenant.0, operation.number(), key]
+        ))
+        .await?;
     Ok(row.map(|(id,)| MessageId::from_uuid(id)))
 }
 
@@ -29,8 +25,9 @@ pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<
     let retention = limits::IDEMPOTENCY_RETENTION.as_millis() as i64;
     let [send, react] = IdempotentOperation::OF_MESSAGES.map(IdempotentOperation::number);
     // Keys of messages that are unfinished, or ended lately, are looked at again when their time may be over.
-    let kept: Vec<(i64, i16, String, i64)> = sqlx::query_as(
-        r"
+    let kept: Vec<(i64, i16, String, i64)> = tx
+        .all(sql!(
+            r"
             SELECT k.tenant_id, k.operation, k.key, CASE WHEN s.wait = 0 THEN s.updated_at ELSE $1 END
             FROM idempotency_keys k
             JOIN states s ON s.tenant_id = k.tenant_id AND s.id = k.resource_id
@@ -38,32 +35,22 @@ pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<
               AND k.operation IN ($4, $5)
               AND (s.wait <> 0 OR s.updated_at + $3 > $1)
             LIMIT $2",
-    )
-    .bind(now.millis())
-    .bind(i64::from(limit))
-    .bind(retention)
-    .bind(send)
-    .bind(react)
-    .fetch_all(tx.conn())
-    .await
-    .or_end(tx)?;
+            [now.millis(), i64::from(limit), retention, send, react]
+        ))
+        .await?;
     for (tenant, operation, key, since) in kept {
-        sqlx::query(
+        tx.run(sql!(
             r"
                 UPDATE idempotency_keys
                 SET check_at = $4
                 WHERE tenant_id = $1 AND operation = $2 AND key = $3",
-        )
-        .bind(tenant)
-        .bind(operation)
-        .bind(key)
-        .bind(since + retention)
-        .execute(tx.conn())
-        .await
-        .or_end(tx)?;
+            [tenant, operation, key, since + retention]
+        ))
+        .await?;
     }
-    let mut over: Vec<(i64, i16, String)> = sqlx::query_as(
-        r"
+    let mut over: Vec<(i64, i16, String)> = tx
+        .all(sql!(
+            r"
             SELECT k.tenant_id, k.operation, k.key
             FROM idempotency_keys k
             WHERE k.check_at <= $1
@@ -78,15 +65,9 @@ pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<
                   )
               )
             LIMIT $2",
-    )
-    .bind(now.millis())
-    .bind(i64::from(limit))
-    .bind(send)
-    .bind(react)
-    .bind(retention)
-    .fetch_all(tx.conn())
-    .await
-    .or_end(tx)?;
+            [now.millis(), i64::from(limit), send, react, retention]
+        ))
+        .await?;
     over.sort_unstable();
     for keys in over.chunk_by(|(tenant, operation, _), (other, another, _)| (tenant, operation) == (other, another)) {
         let Some((tenant, operation, _)) = keys.first() else { continue };
@@ -97,7 +78,7 @@ pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<
         for (.., key) in keys {
             list.push_bind(key);
         }
-        query.push(")").build().persistent(false).execute(tx.conn()).await.or_end(tx)?;
+        tx.run(query.push(")").build().persistent(false)).await?;
     }
     Ok(over.len() as u64)
 }

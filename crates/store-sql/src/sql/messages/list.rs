@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::super::query::{Condition, List, all, any_of, is};
 use super::super::{Db, SqlTx, dialect};
 use super::{COLUMNS, MESSAGES, outline};
-use crate::SqlxResult as _;
+
 use crate::row::{MessageRow, of_contact};
 
 /// Failed or held messages.
@@ -78,13 +78,12 @@ async fn message_streams(tx: &mut SqlTx, tenant: TenantId, filter: &MessageFilte
     };
     let streams = match (filter.contact, &filter.to) {
         (Some(contact), _) => {
-            let addresses: Vec<(Uuid,)> =
-                sqlx::query_as(concat!("SELECT id FROM addresses WHERE tenant_id = $1 AND ", of_contact!(), " ORDER BY id"))
-                    .bind(tenant.0)
-                    .bind(contact.uuid())
-                    .fetch_all(tx.conn())
-                    .await
-                    .or_end(tx)?;
+            let addresses: Vec<(Uuid,)> = tx
+                .all(sql!(
+                    concat!("SELECT id FROM addresses WHERE tenant_id = $1 AND ", of_contact!(), " ORDER BY id"),
+                    [tenant.0, contact.uuid()]
+                ))
+                .await?;
             addresses.into_iter().map(|(address,)| with_address(all, address, None)).collect()
         }
         (None, Some(to)) if !by_key(filter) => streams_to(tx, tenant, to, all).await?,
@@ -100,18 +99,16 @@ async fn streams_to(
     to: &str,
     all: impl Fn(&mut QueryBuilder<Db>) + Clone + Send + Sync + 'static,
 ) -> Result<Vec<Condition>> {
-    let addresses: Vec<(Uuid,)> = sqlx::query_as(
-        r"
+    let addresses: Vec<(Uuid,)> = tx
+        .all(sql!(
+            r"
             SELECT id
             FROM addresses
             WHERE tenant_id = $1 AND kind IN (1, 2, 3, 4) AND identifier = $2
             ORDER BY id",
-    )
-    .bind(tenant.0)
-    .bind(to)
-    .fetch_all(tx.conn())
-    .await
-    .or_end(tx)?;
+            [tenant.0, to]
+        ))
+        .await?;
     let sent = addresses.into_iter().map(|(address,)| with_address(all.clone(), address, Some(to.to_owned())));
     let (of, to) = (all.clone(), to.to_owned());
     let received: Condition = Box::new(move |query| {

@@ -19,7 +19,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::row::{DueRow, MessageRow, select_due};
 
 /// Every column of a [`MessageRow`].
@@ -36,8 +36,7 @@ impl MessageRepo for SqlTx {
     async fn lookup_message(&mut self, tenant: TenantId, id: MessageId) -> Result<Option<Message>> {
         let mut query = QueryBuilder::<Db>::new("SELECT ");
         query.push(COLUMNS).push(" FROM ").push(MESSAGES).push(" WHERE m.tenant_id = ").push_bind(tenant.0);
-        let row: Option<MessageRow> =
-            query.push(" AND m.id = ").push_bind(id.uuid()).build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        let row: Option<MessageRow> = self.optional(query.push(" AND m.id = ").push_bind(id.uuid()).build()).await?;
         let Some(mut row) = row else { return Ok(None) };
         spool::load(self, &mut row.fixed).await?;
         row.decode().map(Some)
@@ -50,7 +49,7 @@ impl MessageRepo for SqlTx {
         let mut query = QueryBuilder::<Db>::new("SELECT ");
         query.push(COLUMNS).push(" FROM ").push(MESSAGES).push(" WHERE m.tenant_id = ").push_bind(tenant.0);
         dialect::push_in(&mut query, "m.id", ids.iter().map(|id| id.uuid()));
-        let rows: Vec<MessageRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<MessageRow> = self.all(query.build()).await?;
         rows.into_iter().map(outline).collect()
     }
 
@@ -70,7 +69,7 @@ impl MessageRepo for SqlTx {
     async fn contacts_of_messages(&mut self, messages: &[Message]) -> Result<Vec<Option<ContactId>>> {
         let Some(first) = messages.first() else { return Ok(Vec::new()) };
         let mut query = dialect::contacts_of(first.tenant.0, messages.iter().map(|message| message.address.uuid()));
-        let rows: Vec<(Uuid, Uuid)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<(Uuid, Uuid)> = self.all(query.build()).await?;
         let contacts: HashMap<Uuid, Uuid> = rows.into_iter().collect();
         Ok(messages.iter().map(|m| contacts.get(&m.address.uuid()).map(|id| ContactId::from_uuid(*id))).collect())
     }
@@ -88,8 +87,7 @@ impl MessageRepo for SqlTx {
     }
 
     async fn owners(&mut self) -> Result<Vec<NodeId>> {
-        let rows: Vec<(i64,)> =
-            sqlx::query_as("SELECT DISTINCT owner FROM agenda WHERE owner IS NOT NULL").fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<(i64,)> = self.all(sql!("SELECT DISTINCT owner FROM agenda WHERE owner IS NOT NULL")).await?;
         Ok(rows.into_iter().map(|(id,)| NodeId(id)).collect())
     }
 
@@ -102,17 +100,18 @@ impl MessageRepo for SqlTx {
     }
 
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>> {
-        let rows: Vec<DueRow> = sqlx::query_as(concat!(
-            select_due!(),
-            r"
+        let rows: Vec<DueRow> = self
+            .all(sql!(
+                concat!(
+                    select_due!(),
+                    r"
                 JOIN flagged f ON f.tenant_id = s.tenant_id AND f.id = s.id AND f.kind = 2
                 ORDER BY s.tenant_id, s.id
                 LIMIT $1"
-        ))
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+                ),
+                [i64::from(limit)]
+            ))
+            .await?;
         Ok(rows.into_iter().map(DueRow::decode).collect())
     }
 

@@ -6,48 +6,40 @@ use nuncio_store::Result;
 use uuid::Uuid;
 
 use super::super::SqlTx;
-use crate::SqlxResult as _;
+
 use crate::message_batch::unspool;
 use crate::row::FixedRow;
 
 pub(super) async fn insert_chunk(tx: &mut SqlTx, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()> {
-    sqlx::query(
+    tx.run(sql!(
         r"
             INSERT INTO spool_chunks (tenant_id, message_id, chunk, created_at, data)
             VALUES ($1, $2, $3, $4, $5)",
-    )
-    .bind(tenant.0)
-    .bind(id.uuid())
-    .bind(index)
-    .bind(now.millis())
-    .bind(data)
-    .execute(tx.conn())
-    .await
-    .or_end(tx)?;
+        [tenant.0, id.uuid(), index, now.millis(), data]
+    ))
+    .await?;
     Ok(())
 }
 
 pub(super) async fn delete(tx: &mut SqlTx, tenant: TenantId, id: MessageId) -> Result<()> {
-    sqlx::query(
+    tx.run(sql!(
         r"
             DELETE FROM spool_chunks
             WHERE tenant_id = $1
               AND message_id = $2
               AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $2)",
-    )
-    .bind(tenant.0)
-    .bind(id.uuid())
-    .execute(tx.conn())
-    .await
-    .or_end(tx)?;
+        [tenant.0, id.uuid()]
+    ))
+    .await?;
     Ok(())
 }
 
 // This sweep and the next find their rows first, for all tenants, and then delete them by key: a cluster takes no limit in a statement
 // that writes.
 pub(super) async fn purge_orphans(tx: &mut SqlTx, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
-    let rows: Vec<(i64, Uuid, i32)> = sqlx::query_as(
-        r"
+    let rows: Vec<(i64, Uuid, i32)> = tx
+        .all(sql!(
+            r"
             SELECT s.tenant_id, s.message_id, s.chunk
             FROM spool_chunks s
             WHERE s.created_at >= $1
@@ -58,21 +50,11 @@ pub(super) async fn purge_orphans(tx: &mut SqlTx, since: Timestamp, before: Time
                   WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id
               )
             LIMIT $3",
-    )
-    .bind(since.millis())
-    .bind(before.millis())
-    .bind(i64::from(limit))
-    .fetch_all(tx.conn())
-    .await
-    .or_end(tx)?;
+            [since.millis(), before.millis(), i64::from(limit)]
+        ))
+        .await?;
     for (tenant, message, chunk) in &rows {
-        sqlx::query("DELETE FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 AND chunk = $3")
-            .bind(tenant)
-            .bind(message)
-            .bind(chunk)
-            .execute(tx.conn())
-            .await
-            .or_end(tx)?;
+        tx.run(sql!("DELETE FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 AND chunk = $3", [tenant, message, chunk])).await?;
     }
     Ok(rows.len() as u64)
 }
@@ -82,11 +64,8 @@ pub(super) async fn load(tx: &mut SqlTx, fixed: &mut FixedRow) -> Result<()> {
     if fixed.spooled == 0 {
         return Ok(());
     }
-    let chunks: Vec<(Vec<u8>,)> = sqlx::query_as("SELECT data FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 ORDER BY chunk")
-        .bind(fixed.tenant_id)
-        .bind(fixed.id)
-        .fetch_all(tx.conn())
-        .await
-        .or_end(tx)?;
+    let chunks: Vec<(Vec<u8>,)> = tx
+        .all(sql!("SELECT data FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 ORDER BY chunk", [fixed.tenant_id, fixed.id]))
+        .await?;
     unspool(fixed, chunks.into_iter().map(|(data,)| data).collect())
 }

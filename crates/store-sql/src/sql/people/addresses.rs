@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::super::contacts::MetricsRow;
 use super::super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::row::{corrupt, json};
 
 #[derive(sqlx::FromRow)]
@@ -83,7 +83,7 @@ pub(super) async fn of_contacts(tx: &mut SqlTx, tenant: TenantId, ids: &[Contact
     query.push(" UNION ALL ").push(ADDRESSES).push_bind(tenant.0).push(" AND contact_id <> id");
     dialect::push_in(&mut query, "contact_id", ids.iter().map(|id| id.uuid()));
     query.push(" ORDER BY id");
-    let rows: Vec<AddressRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<AddressRow> = tx.all(query.build()).await?;
     let mut addresses = rows.into_iter().map(AddressRow::decode).collect::<Result<Vec<_>>>()?;
     let known: Vec<Uuid> = addresses.iter().map(|a| a.id.uuid()).collect();
     let mut entries = entries(tx, tenant, &known).await?;
@@ -111,7 +111,7 @@ async fn entries(tx: &mut SqlTx, tenant: TenantId, addresses: &[Uuid]) -> Result
     query.push_bind(tenant.0);
     dialect::push_in(&mut query, "address_id", addresses.iter().copied());
     query.push(" ORDER BY address_id, channel");
-    let rows: Vec<EntryRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<EntryRow> = tx.all(query.build()).await?;
     for row in rows {
         let (address, entry) = row.decode()?;
         found.entry(address).or_default().push(entry);
@@ -134,7 +134,7 @@ async fn metrics(tx: &mut SqlTx, tenant: TenantId, addresses: &[Uuid]) -> Result
     query.push_bind(tenant.0);
     dialect::push_in(&mut query, "address_id", addresses.iter().copied());
     query.push(" ORDER BY address_id, channel");
-    let rows: Vec<MetricsRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<MetricsRow> = tx.all(query.build()).await?;
     for row in rows {
         found.entry(row.address_id).or_default().push(row.decode()?);
     }
@@ -162,7 +162,7 @@ async fn find_newest(tx: &mut SqlTx, tenant: TenantId, addresses: &mut [Address]
     );
     query.push_bind(tenant.0);
     dialect::push_in(&mut query, "a.id", addresses.iter().filter(|a| silent(a)).map(|a| a.id.uuid()));
-    let rows: Vec<(Uuid, Option<i16>)> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<(Uuid, Option<i16>)> = tx.all(query.build()).await?;
     let newest: HashMap<Uuid, Option<i16>> = rows.into_iter().collect();
     for address in addresses {
         address.newest = newest.get(&address.id.uuid()).copied().flatten().and_then(Channel::from_number);
@@ -180,57 +180,40 @@ pub(super) async fn owners(
         return Ok(HashMap::new());
     }
     let mut query = dialect::contacts_by_identifier(tenant.0, kind.number(), identifiers);
-    let rows: Vec<(String, Uuid)> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<(String, Uuid)> = tx.all(query.build()).await?;
     Ok(rows.into_iter().map(|(identifier, id)| (identifier, ContactId::from_uuid(id))).collect())
 }
 
 pub(super) async fn insert(tx: &mut SqlTx, tenant: TenantId, address: &Address) -> Result<bool> {
-    let done = sqlx::query(
+    tx.changes(sql!(
         r"
             INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
             VALUES ($1, $2, $3, $4, $5, $6)
             ON CONFLICT (tenant_id, kind, identifier) DO NOTHING",
-    )
-    .bind(tenant.0)
-    .bind(address.id.uuid())
-    .bind(address.recipient.kind.number())
-    .bind(&address.recipient.identifier)
-    .bind(address.contact.uuid())
-    .bind(address.created_at.millis())
-    .execute(tx.conn())
+        [
+            tenant.0,
+            address.id.uuid(),
+            address.recipient.kind.number(),
+            &address.recipient.identifier,
+            address.contact.uuid(),
+            address.created_at.millis()
+        ]
+    ))
     .await
-    .or_end(tx)?;
-    Ok(done.rows_affected() == 1)
 }
 
 pub(super) async fn delete(tx: &mut SqlTx, tenant: TenantId, id: AddressId) -> Result<bool> {
-    sqlx::query("DELETE FROM contact_channels WHERE tenant_id = $1 AND address_id = $2")
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .execute(tx.conn())
-        .await
-        .or_end(tx)?;
-    let done = sqlx::query("DELETE FROM addresses WHERE tenant_id = $1 AND id = $2")
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .execute(tx.conn())
-        .await
-        .or_end(tx)?;
-    Ok(done.rows_affected() == 1)
+    tx.run(sql!("DELETE FROM contact_channels WHERE tenant_id = $1 AND address_id = $2", [tenant.0, id.uuid()])).await?;
+    tx.changes(sql!("DELETE FROM addresses WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await
 }
 
 pub(super) async fn delete_metrics(tx: &mut SqlTx, tenant: TenantId, id: AddressId) -> Result<()> {
-    sqlx::query("DELETE FROM channel_metrics WHERE tenant_id = $1 AND address_id = $2")
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .execute(tx.conn())
-        .await
-        .or_end(tx)?;
+    tx.run(sql!("DELETE FROM channel_metrics WHERE tenant_id = $1 AND address_id = $2", [tenant.0, id.uuid()])).await?;
     Ok(())
 }
 
 pub(super) async fn put_channel(tx: &mut SqlTx, tenant: TenantId, address: AddressId, entry: &ChannelEntry) -> Result<()> {
-    sqlx::query(
+    tx.run(sql!(
         r"
             INSERT INTO contact_channels (tenant_id, address_id, channel, hidden, verified, label,
                 country, metadata, created_at, updated_at)
@@ -243,19 +226,19 @@ pub(super) async fn put_channel(tx: &mut SqlTx, tenant: TenantId, address: Addre
                 metadata = excluded.metadata,
                 created_at = excluded.created_at,
                 updated_at = excluded.updated_at",
-    )
-    .bind(tenant.0)
-    .bind(address.uuid())
-    .bind(entry.channel.number())
-    .bind(i16::from(entry.hidden))
-    .bind(entry.verified.map(i16::from))
-    .bind(&entry.label)
-    .bind(&entry.country)
-    .bind(entry.metadata.as_ref().map(json).transpose()?)
-    .bind(entry.created_at.millis())
-    .bind(entry.updated_at.millis())
-    .execute(tx.conn())
-    .await
-    .or_end(tx)?;
+        [
+            tenant.0,
+            address.uuid(),
+            entry.channel.number(),
+            i16::from(entry.hidden),
+            entry.verified.map(i16::from),
+            &entry.label,
+            &entry.country,
+            entry.metadata.as_ref().map(json).transpose()?,
+            entry.created_at.millis(),
+            entry.updated_at.millis()
+        ]
+    ))
+    .await?;
     Ok(())
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::query::{Condition, List, all, is, of_tenant};
 use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+
 use crate::row::{corrupt, json, of_contact};
 
 macro_rules! columns {
@@ -54,7 +54,7 @@ impl ContactRow {
 #[async_trait]
 impl ContactRepo for SqlTx {
     async fn find_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<Contact>> {
-        let row: Option<ContactRow> = sqlx::query_as(FIND).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.or_end(self)?;
+        let row: Option<ContactRow> = self.optional(sql!(FIND, [tenant.0, id.uuid()])).await?;
         row.map(ContactRow::decode).transpose()
     }
 
@@ -86,49 +86,48 @@ impl ContactRepo for SqlTx {
         query.push(columns!()).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0);
         dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
         query.push(" ORDER BY id").push(dialect::LOCK);
-        let rows: Vec<ContactRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let rows: Vec<ContactRow> = self.all(query.build()).await?;
         rows.into_iter().map(ContactRow::decode).collect()
     }
 
     async fn insert_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO contacts (tenant_id, id, country, version, name_key, detail, created_at,
                     updated_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        )
-        .bind(tenant.0)
-        .bind(contact.id.uuid())
-        .bind(&contact.country)
-        .bind(contact.version)
-        .bind(contact.detail.name_key())
-        .bind(json(&contact.detail)?)
-        .bind(contact.created_at.millis())
-        .bind(contact.updated_at.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [
+                tenant.0,
+                contact.id.uuid(),
+                &contact.country,
+                contact.version,
+                contact.detail.name_key(),
+                json(&contact.detail)?,
+                contact.created_at.millis(),
+                contact.updated_at.millis()
+            ]
+        ))
+        .await?;
         Ok(())
     }
 
     async fn update_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<bool> {
-        let done = sqlx::query(
+        self.changes(sql!(
             r"
                 UPDATE contacts
                 SET country = $3, version = $4, name_key = $5, detail = $6, updated_at = $7
                 WHERE tenant_id = $1 AND id = $2",
-        )
-        .bind(tenant.0)
-        .bind(contact.id.uuid())
-        .bind(&contact.country)
-        .bind(contact.version)
-        .bind(contact.detail.name_key())
-        .bind(json(&contact.detail)?)
-        .bind(contact.updated_at.millis())
-        .execute(self.conn())
+            [
+                tenant.0,
+                contact.id.uuid(),
+                &contact.country,
+                contact.version,
+                contact.detail.name_key(),
+                json(&contact.detail)?,
+                contact.updated_at.millis()
+            ]
+        ))
         .await
-        .or_end(self)?;
-        Ok(done.rows_affected() == 1)
     }
 
     async fn delete_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<bool> {
@@ -144,15 +143,9 @@ impl ContactRepo for SqlTx {
             concat!("DELETE FROM addresses WHERE tenant_id = $1 AND ", of_contact!()),
             "DELETE FROM merged_contacts WHERE tenant_id = $1 AND target_id = $2",
         ] {
-            sqlx::query(statement).bind(tenant.0).bind(id.uuid()).execute(self.conn()).await.or_end(self)?;
+            self.run(sql!(statement, [tenant.0, id.uuid()])).await?;
         }
-        let done = sqlx::query("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        Ok(done.rows_affected() == 1)
+        self.changes(sql!("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await
     }
 
     async fn addresses_of_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Address>> {
@@ -170,7 +163,7 @@ impl ContactRepo for SqlTx {
             return Ok(found);
         }
         let mut query = dialect::contacts_named(tenant.0, name_keys, limit);
-        let mut rows: Vec<(String, Uuid)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let mut rows: Vec<(String, Uuid)> = self.all(query.build()).await?;
         rows.sort_unstable_by_key(|(_, id)| *id);
         for (key, id) in rows {
             found.entry(key).or_default().push(ContactId::from_uuid(id));
