@@ -20,8 +20,7 @@ use utoipa::{PartialSchema as _, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::error_schemas::{Code, ErrorBody};
-use crate::operations::{Operations, operation_id, permission, with_body};
-use crate::state::App;
+use crate::operations::{operation_id, permission, with_body};
 use crate::v1;
 use crate::{error_schemas, event_schemas, examples, named_objects};
 
@@ -63,17 +62,8 @@ pub(crate) const PUBLISHED: &str = include_str!("../../../docs/openapi.json");
 
 /// Returns the OpenAPI 3.1 document of the API.
 pub fn openapi() -> OpenApi {
-    completed(documented().1)
-}
-
-/// Returns the routes and their operations.
-pub(crate) fn build() -> (axum::Router<App>, Operations) {
-    let (routes, document) = documented();
-    (routes, Operations::of(&document))
-}
-
-fn documented() -> (axum::Router<App>, OpenApi) {
-    OpenApiRouter::with_openapi(base()).merge(v1::routes()).split_for_parts()
+    let documented = v1::routes().documented.into_iter();
+    completed(documented.fold(OpenApiRouter::with_openapi(base()), |router, of_path| router.routes(of_path())).into_openapi())
 }
 
 fn completed(mut document: OpenApi) -> OpenApi {

@@ -21,6 +21,7 @@ mod providers;
 mod reads;
 mod refusals;
 mod reply;
+mod routes;
 mod shell;
 mod state;
 mod streams;
@@ -39,9 +40,9 @@ pub use wire::Pace;
 /// Serve it with `ConnectInfo<SocketAddr>`, so that failed authentications are counted per client address; otherwise all clients share one
 /// limit.
 pub fn router(state: ApiState, pages: axum::Router) -> axum::Router {
-    let (routes, operations) = document::build();
-    let app = state::App::new(state, operations);
-    routes
+    let routes::Routes { router, routes, .. } = v1::routes();
+    let app = state::App::new(state, operations::Operations::of(routes));
+    router
         .merge(node::routes())
         .merge(providers::routes())
         .fallback(node::not_found)

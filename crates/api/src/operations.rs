@@ -1,13 +1,16 @@
 //! Properties of operations that the shell needs.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use axum::extract::MatchedPath;
 use axum::http::{Method, Request};
 use nuncio_core::UseCase;
 use nuncio_domain::Permission;
+use utoipa::openapi::RefOr;
 use utoipa::openapi::path::{Operation as Documented, ParameterIn, PathItem};
-use utoipa::openapi::{OpenApi, RefOr};
+
+use crate::routes::Route;
 
 /// Derives an operation's id from its handler's name: `sendMessage` from `send_message`.
 pub fn operation_id(handler: &str) -> String {
@@ -59,21 +62,27 @@ pub(crate) struct Operation {
 
 /// Operations by path template and method.
 #[derive(Debug)]
-pub(crate) struct Operations(HashMap<String, Vec<(Method, Operation)>>);
+pub(crate) struct Operations(HashMap<String, Vec<(Method, Known)>>);
+
+#[derive(Debug)]
+struct Known {
+    operation: Operation,
+    documented: fn() -> Documented,
+    has_query: OnceLock<bool>,
+}
 
 impl Operations {
-    /// Reads the operations of a document that names each by its handler.
-    pub(crate) fn of(document: &OpenApi) -> Self {
-        let of_path = |item: &PathItem| {
-            by_method(item)
-                .into_iter()
-                .filter_map(|(method, documented)| {
-                    let operation = known(&method, documented)?;
-                    Some((method, operation))
-                })
-                .collect()
-        };
-        Self(document.paths.paths.iter().map(|(path, item)| (path.clone(), of_path(item))).collect())
+    pub(crate) fn of(routes: Vec<Route>) -> Self {
+        let mut operations: HashMap<String, Vec<(Method, Known)>> = HashMap::new();
+        for route in routes {
+            let Some((id, permission)) = handlers().find(|(handler, _)| *handler == route.handler) else { continue };
+            let reads_database = route.method == Method::GET && !READ_FROM_PROVIDERS.contains(&id);
+            let is_audited = route.method != Method::GET && !NOT_AUDITED.contains(&id);
+            let operation = Operation { id, permission, has_query: false, reads_database, is_audited };
+            let known = Known { operation, documented: route.documented, has_query: OnceLock::new() };
+            operations.entry(route.path).or_default().push((route.method, known));
+        }
+        Self(operations)
     }
 
     /// Returns the operation of a routed request.
@@ -81,23 +90,14 @@ impl Operations {
         let path = request.extensions().get::<MatchedPath>()?;
         // Axum serves HEAD with the handler of GET.
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-        self.0.get(path.as_str())?.iter().find(|(m, _)| m == method).map(|(_, operation)| *operation)
+        let (_, known) = self.0.get(path.as_str())?.iter().find(|(m, _)| m == method)?;
+        let has_query = *known.has_query.get_or_init(|| has_query(&(known.documented)()));
+        Some(Operation { has_query, ..known.operation })
     }
 }
 
-fn known(method: &Method, documented: &Documented) -> Option<Operation> {
-    let id = documented.operation_id.as_deref()?;
-    let (id, permission) = handlers().find(|(handler, _)| *handler == id)?;
-    let has_query = documented.parameters.iter().flatten().any(|p| matches!(p, RefOr::T(p) if p.parameter_in == ParameterIn::Query));
-    let reads_database = method == Method::GET && !READ_FROM_PROVIDERS.contains(&id);
-    let is_audited = method != Method::GET && !NOT_AUDITED.contains(&id);
-    Some(Operation { id, permission, has_query, reads_database, is_audited })
-}
-
-fn by_method(item: &PathItem) -> Vec<(Method, &Documented)> {
-    let PathItem { get, post, put, patch, delete, .. } = item;
-    let all = [(Method::GET, get), (Method::POST, post), (Method::PUT, put), (Method::PATCH, patch), (Method::DELETE, delete)];
-    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_ref()?))).collect()
+fn has_query(documented: &Documented) -> bool {
+    documented.parameters.iter().flatten().any(|p| matches!(p, RefOr::T(p) if p.parameter_in == ParameterIn::Query))
 }
 
 /// Returns the operations of a path, each with whether it reads a body.

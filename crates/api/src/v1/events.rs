@@ -11,11 +11,10 @@ use axum::response::{IntoResponse as _, Response};
 use futures::stream;
 use nuncio_core::events::{EventFilter, EventView, ListEvents, Seen};
 use nuncio_core::{Caller, Core};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::extract::{Auth, LastEventId, Query};
 use crate::reply::{Reply, Result, page};
+use crate::routes::{Routes, routes};
 use crate::state::App;
 use crate::streams::Place;
 
@@ -24,8 +23,8 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Log rows per read.
 const ROWS: u32 = 128;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().routes(routes!(list_events))
+pub(crate) fn routes() -> Routes {
+    Routes::default().routes(routes!(list_events))
 }
 
 page! {

@@ -18,13 +18,10 @@ mod templates;
 mod webhook;
 mod webhooks;
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use crate::routes::{Routes, routes};
 
-use crate::state::App;
-
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default()
+pub(crate) fn routes() -> Routes {
+    Routes::default()
         .merge(messages::routes())
         .merge(contacts::routes())
         .merge(suppressions::routes())

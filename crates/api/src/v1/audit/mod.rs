@@ -1,10 +1,7 @@
 mod list;
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use crate::routes::{Routes, routes};
 
-use crate::state::App;
-
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().routes(routes!(list::list_audit_entries))
+pub(crate) fn routes() -> Routes {
+    Routes::default().routes(routes!(list::list_audit_entries))
 }

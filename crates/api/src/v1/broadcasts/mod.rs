@@ -12,13 +12,10 @@ mod schedule;
 mod send;
 mod update;
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use crate::routes::{Routes, routes};
 
-use crate::state::App;
-
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default()
+pub(crate) fn routes() -> Routes {
+    Routes::default()
         .routes(routes!(create::create_broadcast, list::list_broadcasts))
         .routes(routes!(get::get_broadcast, update::update_broadcast, delete::delete_broadcast))
         .routes(routes!(contacts::add_broadcast_contacts, contacts::list_broadcast_contacts))

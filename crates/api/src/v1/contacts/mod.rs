@@ -9,13 +9,10 @@ mod merge;
 mod messages;
 mod update;
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use crate::routes::{Routes, routes};
 
-use crate::state::App;
-
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default()
+pub(crate) fn routes() -> Routes {
+    Routes::default()
         .routes(routes!(create::create_contact, list::list_contacts))
         .routes(routes!(get::get_contact, update::update_contact, delete::delete_contact))
         .routes(routes!(by_phone::get_contact_by_phone))

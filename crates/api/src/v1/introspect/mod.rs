@@ -3,11 +3,8 @@
 mod email;
 mod phone;
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use crate::routes::{Routes, routes};
 
-use crate::state::App;
-
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().routes(routes!(phone::introspect_phone)).routes(routes!(email::introspect_email))
+pub(crate) fn routes() -> Routes {
+    Routes::default().routes(routes!(phone::introspect_phone)).routes(routes!(email::introspect_email))
 }

@@ -12,13 +12,11 @@ pub(crate) use attachments::download;
 pub(crate) use get::MessageBody;
 pub(crate) use list::MessagePage;
 pub(crate) use send::MessageConflict;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
-use crate::state::App;
+use crate::routes::{Routes, routes};
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default()
+pub(crate) fn routes() -> Routes {
+    Routes::default()
         .routes(routes!(send::send_message, list::list_messages))
         .routes(routes!(batch::send_messages))
         .routes(routes!(get::get_message))

@@ -5,13 +5,10 @@ mod list;
 mod release;
 mod update;
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use crate::routes::{Routes, routes};
 
-use crate::state::App;
-
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default()
+pub(crate) fn routes() -> Routes {
+    Routes::default()
         .routes(routes!(acquire::acquire_phone_number, list::list_phone_numbers))
         .routes(routes!(available::list_available_phone_numbers))
         .routes(routes!(get::get_phone_number, update::update_phone_number, release::release_phone_number))

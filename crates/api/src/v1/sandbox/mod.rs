@@ -2,11 +2,8 @@
 
 mod inbound;
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use crate::routes::{Routes, routes};
 
-use crate::state::App;
-
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().routes(routes!(inbound::play_inbound))
+pub(crate) fn routes() -> Routes {
+    Routes::default().routes(routes!(inbound::play_inbound))
 }

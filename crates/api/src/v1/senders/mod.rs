@@ -7,13 +7,10 @@ mod profile;
 mod update;
 mod webhook;
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use crate::routes::{Routes, routes};
 
-use crate::state::App;
-
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default()
+pub(crate) fn routes() -> Routes {
+    Routes::default()
         .routes(routes!(list::list_senders, create::create_sender))
         .routes(routes!(get::get_sender, update::update_sender, delete::delete_sender))
         .routes(routes!(channels::get_sender_channel, channels::put_sender_channel, channels::delete_sender_channel))

@@ -4,13 +4,11 @@ mod config;
 mod secret;
 
 pub(crate) use secret::{RotateSecret, SecretBody};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
-use crate::state::App;
+use crate::routes::{Routes, routes};
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default()
+pub(crate) fn routes() -> Routes {
+    Routes::default()
         .routes(routes!(config::get_webhook, config::put_webhook, config::delete_webhook))
         .routes(routes!(secret::rotate_webhook_secret))
 }

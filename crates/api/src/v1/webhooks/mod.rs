@@ -5,13 +5,10 @@ mod list;
 mod replay;
 mod test;
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use crate::routes::{Routes, routes};
 
-use crate::state::App;
-
-pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default()
+pub(crate) fn routes() -> Routes {
+    Routes::default()
         .routes(routes!(list::list_webhook_deliveries))
         .routes(routes!(get::get_webhook_delivery))
         .routes(routes!(replay::replay_webhook_delivery))
