@@ -9,7 +9,6 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-
 use crate::message_batch::{EncodedMessage, StateWrite};
 use crate::row::{corrupt, of_contact};
 

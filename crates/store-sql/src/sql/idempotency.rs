@@ -6,7 +6,6 @@ use nuncio_store::{Idempotency, IdempotencyRepo, KeyClaim, Result};
 use uuid::Uuid;
 
 use super::SqlTx;
-
 use crate::row::corrupt;
 
 #[async_trait]

@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use super::query::{Condition, List, any_of, of_tenant};
 use super::{Db, SqlTx};
-
 use crate::row::{corrupt, json};
 
 const TABLE: &str = "invitations";

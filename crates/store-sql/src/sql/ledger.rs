@@ -8,7 +8,6 @@ use nuncio_store::{LedgerRepo, Result, Transferred};
 use uuid::Uuid;
 
 use super::SqlTx;
-
 use crate::row::corrupt;
 
 const INSERT: &str = r"

@@ -9,7 +9,6 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-
 use crate::row::corrupt;
 
 const MAILBOXES: &str = "SELECT address, tenant_id, connection_id, proof FROM mailboxes WHERE ";

@@ -10,7 +10,6 @@ use uuid::Uuid;
 
 use super::SqlTx;
 use super::query::{List, any_of, of_tenant};
-
 use crate::row::corrupt;
 
 const TABLE: &str = "phone_numbers";

@@ -9,7 +9,6 @@ use nuncio_store::{PriceRepo, Result};
 use uuid::Uuid;
 
 use super::SqlTx;
-
 use crate::row::corrupt;
 
 #[async_trait]

@@ -9,7 +9,6 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-
 use crate::row::{corrupt, json};
 
 #[async_trait]

@@ -8,7 +8,6 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-
 use crate::row::{corrupt, json};
 
 #[derive(sqlx::FromRow)]

@@ -7,7 +7,6 @@ use nuncio_store::{RawReceipt, ReceiptRecord, ReceiptRepo, Result, StrayReceipt}
 use uuid::Uuid;
 
 use super::SqlTx;
-
 use crate::row::{corrupt, json};
 
 /// Most receipts shown at once.

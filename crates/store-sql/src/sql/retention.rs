@@ -8,7 +8,6 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-
 use crate::event_log;
 
 /// What is kept of a message beside its row, with the column that names it.

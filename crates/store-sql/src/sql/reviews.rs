@@ -6,7 +6,6 @@ use nuncio_domain::broadcast::ReviewPolicy;
 use nuncio_store::{Result, ReviewRepo};
 
 use super::SqlTx;
-
 use crate::row::{corrupt, json};
 
 #[async_trait]

@@ -11,7 +11,6 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-
 use crate::row::corrupt;
 
 /// When a country has so many attempts, the old ones are halved: what was long ago says less and less.

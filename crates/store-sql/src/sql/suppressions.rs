@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use super::query::{List, of_tenant};
 use super::{Db, SqlTx};
-
 use crate::row::corrupt;
 
 const COLUMNS: &str = "id, kind, identifier, sender_id, reason, source";

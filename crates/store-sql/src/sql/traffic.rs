@@ -5,7 +5,6 @@ use nuncio_domain::{Channel, TenantId, Timestamp};
 use nuncio_store::{HOUR, HourlyTraffic, Result, Traffic, TrafficRepo};
 
 use super::SqlTx;
-
 use crate::row::corrupt;
 
 #[async_trait]

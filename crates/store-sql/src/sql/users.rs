@@ -9,7 +9,6 @@ use uuid::Uuid;
 
 use super::SqlTx;
 use super::directory::environment;
-
 use crate::row::corrupt;
 
 type UserRow = (Uuid, Uuid, String, i16, String, Option<Vec<u8>>, i64);

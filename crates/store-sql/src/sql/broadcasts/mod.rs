@@ -15,7 +15,6 @@ use uuid::Uuid;
 
 use super::query::{Condition, List};
 use super::{Db, SqlTx};
-
 use crate::row::{corrupt, json};
 
 const TABLE: &str = "broadcasts";

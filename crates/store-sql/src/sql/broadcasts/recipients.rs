@@ -15,7 +15,6 @@ use super::super::query::List;
 use super::super::{Db, SqlTx, dialect};
 use super::recipient_row::{ContactRow, any_status, recipient, variables};
 use super::{by_status, number, numbers};
-
 use crate::row::json;
 
 /// Rows that are looked at once a search finds less than it asked for.

@@ -6,7 +6,6 @@ use nuncio_store::{LogEntry, Position, Result};
 use uuid::Uuid;
 
 use super::super::SqlTx;
-
 use crate::event_log;
 
 /// Rows of the log that are read at once; each holds the entries of a whole batch.

@@ -16,7 +16,6 @@ use uuid::Uuid;
 
 use super::query::{Condition, List, all, any_of, is, of_tenant};
 use super::{Db, SqlTx, dialect};
-
 use crate::row::corrupt;
 
 const COLUMNS: &str = r"

@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use super::super::query::readable;
 use super::super::{Db, SqlTx, dialect};
-
 use crate::row::{corrupt, json};
 
 /// Begins a query for [`ConnectionRow`]s.

@@ -10,7 +10,6 @@ use uuid::Uuid;
 
 use super::super::SqlTx;
 use super::environment;
-
 use crate::row::{corrupt, json};
 
 type KeyRow = (i64, Uuid, String, Vec<u8>, String, Option<i64>);

@@ -10,7 +10,6 @@ use uuid::Uuid;
 
 use super::super::query::{List, of_tenant};
 use super::super::{Db, SqlTx, dialect};
-
 use crate::row::{corrupt, json};
 
 macro_rules! columns {

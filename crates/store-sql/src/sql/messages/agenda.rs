@@ -10,7 +10,6 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::super::{Db, SqlTx, dialect};
-
 use crate::agenda::members;
 use crate::row::{DueRow, select_due};
 

@@ -11,7 +11,6 @@ use uuid::Uuid;
 use super::super::query::{Condition, List, all, any_of, is};
 use super::super::{Db, SqlTx, dialect};
 use super::{COLUMNS, MESSAGES, outline};
-
 use crate::row::{MessageRow, of_contact};
 
 /// Failed or held messages.

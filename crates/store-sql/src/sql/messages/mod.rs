@@ -19,7 +19,6 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-
 use crate::row::{DueRow, MessageRow, select_due};
 
 /// Every column of a [`MessageRow`].

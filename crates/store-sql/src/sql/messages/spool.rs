@@ -6,7 +6,6 @@ use nuncio_store::Result;
 use uuid::Uuid;
 
 use super::super::SqlTx;
-
 use crate::message_batch::unspool;
 use crate::row::FixedRow;
 

@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use super::super::contacts::MetricsRow;
 use super::super::{Db, SqlTx, dialect};
-
 use crate::row::{corrupt, json};
 
 #[derive(sqlx::FromRow)]

@@ -6,7 +6,6 @@ use nuncio_store::Result;
 use uuid::Uuid;
 
 use super::super::SqlTx;
-
 use crate::row::of_contact;
 
 pub(super) async fn merge(tx: &mut SqlTx, tenant: TenantId, source: ContactId, target: ContactId, now: Timestamp) -> Result<()> {

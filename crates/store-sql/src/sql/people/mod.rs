@@ -16,7 +16,6 @@ use uuid::Uuid;
 
 use super::query::{Condition, List, all, is, of_tenant};
 use super::{Db, SqlTx, dialect};
-
 use crate::row::{corrupt, json, of_contact};
 
 macro_rules! columns {
