@@ -74,6 +74,9 @@ pub(crate) async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
         ("synchronous_commit", "on"),
         // A plan that is kept was made for tables as small as they were then.
         ("plan_cache_mode", "force_custom_plan"),
+        // Joins find their rows by key. Before there are statistics, the planner would rather read a table as a whole.
+        ("enable_hashjoin", "off"),
+        ("enable_mergejoin", "off"),
         ("client_min_messages", "warning"),
         ("lock_timeout", "1s"),
         ("statement_timeout", "5s"),
