@@ -1,7 +1,7 @@
 //! Properties of operations that the shell needs.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use axum::extract::MatchedPath;
 use axum::http::{Method, Request};
@@ -60,27 +60,19 @@ pub(crate) struct Operation {
     pub(crate) is_audited: bool,
 }
 
-/// Operations by path template and method.
+/// Operations by path template and method. Each is read when it is first asked for; a route whose handler is not known has none.
 #[derive(Debug)]
-pub(crate) struct Operations(HashMap<String, Vec<(Method, Known)>>);
+pub(crate) struct Operations(HashMap<String, Vec<(Method, Lazy)>>);
 
-#[derive(Debug)]
-struct Known {
-    operation: Operation,
-    documented: fn() -> Documented,
-    has_query: OnceLock<bool>,
-}
+type Lazy = LazyLock<Option<Operation>, Box<dyn FnOnce() -> Option<Operation> + Send>>;
 
 impl Operations {
     pub(crate) fn of(routes: Vec<Route>) -> Self {
-        let mut operations: HashMap<String, Vec<(Method, Known)>> = HashMap::new();
-        for route in routes {
-            let Some((id, permission)) = handlers().find(|(handler, _)| *handler == route.handler) else { continue };
-            let reads_database = route.method == Method::GET && !READ_FROM_PROVIDERS.contains(&id);
-            let is_audited = route.method != Method::GET && !NOT_AUDITED.contains(&id);
-            let operation = Operation { id, permission, has_query: false, reads_database, is_audited };
-            let known = Known { operation, documented: route.documented, has_query: OnceLock::new() };
-            operations.entry(route.path).or_default().push((route.method, known));
+        let mut operations: HashMap<String, Vec<(Method, Lazy)>> = HashMap::new();
+        for Route { path, method, handler, documented } in routes {
+            let of_handler = method.clone();
+            let lazy = LazyLock::new(Box::new(move || known(handler, &of_handler, &documented())) as Box<_>);
+            operations.entry(path).or_default().push((method, lazy));
         }
         Self(operations)
     }
@@ -90,14 +82,16 @@ impl Operations {
         let path = request.extensions().get::<MatchedPath>()?;
         // Axum serves HEAD with the handler of GET.
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-        let (_, known) = self.0.get(path.as_str())?.iter().find(|(m, _)| m == method)?;
-        let has_query = *known.has_query.get_or_init(|| has_query(&(known.documented)()));
-        Some(Operation { has_query, ..known.operation })
+        self.0.get(path.as_str())?.iter().find(|(m, _)| m == method).and_then(|(_, operation)| **operation)
     }
 }
 
-fn has_query(documented: &Documented) -> bool {
-    documented.parameters.iter().flatten().any(|p| matches!(p, RefOr::T(p) if p.parameter_in == ParameterIn::Query))
+fn known(handler: &str, method: &Method, documented: &Documented) -> Option<Operation> {
+    let (id, permission) = handlers().find(|(known, _)| *known == handler)?;
+    let has_query = documented.parameters.iter().flatten().any(|p| matches!(p, RefOr::T(p) if p.parameter_in == ParameterIn::Query));
+    let reads_database = method == Method::GET && !READ_FROM_PROVIDERS.contains(&id);
+    let is_audited = method != Method::GET && !NOT_AUDITED.contains(&id);
+    Some(Operation { id, permission, has_query, reads_database, is_audited })
 }
 
 /// Returns the operations of a path, each with whether it reads a body.

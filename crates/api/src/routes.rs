@@ -1,4 +1,4 @@
-//! Routes of the API. What they document is made when it is asked for: together it takes megabytes, which a server would never need.
+//! Routes of the API. Their documentation is built on request: that of all operations takes megabytes, which a server does not need.
 
 use axum::handler::Handler;
 use axum::http::Method;
@@ -41,10 +41,10 @@ impl PathRoutes {
         documented: fn() -> Operation,
         handler: impl Handler<T, App>,
     ) -> Self {
-        let handler_name = name.rsplit("::").next().unwrap_or(name).trim();
+        let name = name.rsplit("::").next().unwrap_or(name).trim();
         for method in methods {
             self.router = self.router.on(method.to_method_filter(), handler.clone());
-            self.routes.push(Route { path: path.clone(), method: named(&method), handler: handler_name, documented });
+            self.routes.push(Route { path: path.clone(), method: named(&method), handler: name, documented });
         }
         self
     }
@@ -63,7 +63,7 @@ fn named(method: &HttpMethod) -> Method {
     }
 }
 
-/// Routes, and what documents them.
+/// Routes and their documentation.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     pub(crate) router: axum::Router<App>,

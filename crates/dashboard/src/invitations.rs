@@ -1,6 +1,6 @@
 //! `/invitations`: links with which clients connect their own numbers.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -12,7 +12,7 @@ use crate::App;
 use crate::components::{Faults, Field, ask_first, empty, head, icon, pager, qr, state, time, value, words};
 use crate::form::Form;
 use crate::shell::{form_key, framed};
-use crate::signed::{Asked, Signed, form, lead_to, refuse};
+use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/invitations";
 
@@ -130,11 +130,7 @@ fn command(form: &Form) -> Result<CreateInvitation> {
     })
 }
 
-pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: Asked, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: Asked, Posted(form): Posted) -> Response {
     let made = async { app.core.invitations().create(&who.caller, command(&form)?, None).await };
     match made.await {
         Ok(made) => page(&app, &who, &asked, StatusCode::CREATED, &Form::default(), &Faults::default(), Some(&made)).await,
@@ -145,10 +141,7 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: A
     }
 }
 
-pub(crate) async fn cancel(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
-    if let Err(refused) = form(&app, request).await {
-        return refused;
-    }
+pub(crate) async fn cancel(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, _: Posted) -> Response {
     match app.core.invitations().cancel(&who.caller, &id).await {
         Ok(_) => lead_to(PLACE),
         Err(error) => refuse(&who, PLACE, &error),

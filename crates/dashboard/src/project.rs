@@ -1,6 +1,6 @@
 //! `/settings/project`: the project's name, and the colour of its invitation pages. Owners change them.
 
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -15,7 +15,7 @@ use crate::brand::SHEETS;
 use crate::components::{Faults, Field, head, icon, words};
 use crate::form::Form;
 use crate::shell::{form_key, framed};
-use crate::signed::{Signed, form, lead_to, refuse};
+use crate::signed::{Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/settings/project";
 /// The colour that is offered to a project without one.
@@ -48,11 +48,7 @@ pub(crate) async fn show(Signed(who): Signed) -> Response {
 }
 
 /// Previews or changes the project.
-pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
-    let form = match form(&app, request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     if who.user.role != Role::Owner {
         return refuse(&who, PLACE, &Error::new(ErrorCode::Forbidden, "only owners can change the project"));
     }

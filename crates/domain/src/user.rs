@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_viewer_reads_and_changes_nothing() {
         for permission in Permission::ALL {
-            // The audit log tells what colleagues did.
+            // Viewers do not see what their colleagues changed.
             let reads = permission.as_str().ends_with(":read") && *permission != Permission::AuditRead;
             assert_eq!(Role::Viewer.permissions().allows(*permission), reads, "{}", permission.as_str());
             assert!(Role::Operator.permissions().allows(*permission));

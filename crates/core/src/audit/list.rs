@@ -3,14 +3,15 @@
 use nuncio_domain::audit::{Actor, ActorKind, Entry, Filter};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{AuditEntryId, Result, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::Audit;
 use crate::base::{Caller, UseCase, list, list::Listed};
 
 /// A change.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AuditEntry)]
@@ -20,7 +21,6 @@ pub struct AuditEntryView {
     /// Who made the change.
     pub actor: AuditActorView,
     /// Network address that the request came from; absent for the command line.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// What was done, such as `update`.
     #[schema(example = "update")]
@@ -31,11 +31,9 @@ pub struct AuditEntryView {
     /// Id of the changed resource, or its name if it has no id.
     pub resource_id: String,
     /// Members that changed or were removed, as they were before. Secrets, content and personal data are left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub before: Option<Value>,
     /// Members that changed or were added, as they are since then.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub after: Option<Value>,
     /// When the change was made.
@@ -43,6 +41,7 @@ pub struct AuditEntryView {
 }
 
 /// Who made a change.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = AuditActor)]
 pub struct AuditActorView {
@@ -53,7 +52,6 @@ pub struct AuditActorView {
     /// Email address of a person, id of an API key, id of the invitation of a guest, or `command line`.
     pub id: String,
     /// Name of an API key at the time of the change; absent for other actors.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
@@ -83,31 +81,19 @@ fn given(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Query of `GET /v1/audit-log`.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(default, rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
-pub struct ListAuditEntries {
-    /// By this actor: the `id` of `actor`.
-    #[param(min_length = 1, max_length = 200, example = "ada@example.org")]
-    pub actor: Option<String>,
-    /// Of resources of this type.
-    #[param(min_length = 1, max_length = 200, example = "sender")]
-    pub resource_type: Option<String>,
-    /// Of this resource.
-    #[param(min_length = 1, max_length = 200)]
-    pub resource_id: Option<String>,
-    /// Made at or after this time.
-    #[param(format = DateTime)]
-    pub since: Option<String>,
-    /// Made before this time.
-    #[param(format = DateTime)]
-    pub until: Option<String>,
-    /// Page size; 50 when absent.
-    #[param(minimum = 1, maximum = 100)]
-    pub limit: Option<u32>,
-    /// The `nextCursor` of the previous page, with the same filters.
-    pub cursor: Option<String>,
+list::list_query! {
+    /// Query of `GET /v1/audit-log`.
+    ListAuditEntries {
+        /// By this actor: the `id` of `actor`.
+        #[param(min_length = 1, max_length = 200, example = "ada@example.org")]
+        pub actor: Option<String>,
+        /// Of resources of this type.
+        #[param(min_length = 1, max_length = 200, example = "sender")]
+        pub resource_type: Option<String>,
+        /// Of this resource.
+        #[param(min_length = 1, max_length = 200)]
+        pub resource_id: Option<String>,
+    }
 }
 
 impl Audit<'_> {

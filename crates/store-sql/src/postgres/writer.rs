@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 
+use super::batch_error::BatchError;
 use super::message_batch::{self, Session};
-use super::session::failed;
 use crate::batch::{BATCH, answer, closed, may_be_one_item};
 use crate::cache::Cache;
 use crate::message_batch::{AcceptOp, AcceptOutcome, Batched, Op, Prepared, TransitionOp, copy_error};
@@ -21,6 +21,7 @@ use crate::queue::{Limits, Queue};
 const RETRIES: u32 = 5;
 /// How long to wait before a lost server is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Constant: a commit is sent together with the last statements, so what either took is not known.
 const LIMITS: Limits = Limits { items: BATCH, short: 32 };
 
 #[derive(Debug)]
@@ -154,33 +155,6 @@ impl ReadBack for Transition {
             address: message.address,
             message: Some(Box::new(message)),
         }))
-    }
-}
-
-/// Why a batch failed.
-#[derive(Debug)]
-pub(super) enum BatchError {
-    /// It was not written.
-    Refused(StoreError),
-    /// It may have been written.
-    LostCommit(tokio_postgres::Error),
-}
-
-impl From<StoreError> for BatchError {
-    fn from(error: StoreError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl BatchError {
-    /// The error of a statement that was sent with the commit. A server that answers with an error has not committed.
-    pub(super) fn of_commit(error: tokio_postgres::Error) -> Self {
-        if error.as_db_error().is_some() { Self::Refused(failed(error)) } else { Self::LostCommit(error) }
-    }
-
-    /// A row that exists already, after a commit got no answer, is the row that it wrote after all.
-    fn may_be_written(&self, lost: bool) -> bool {
-        matches!(self, Self::LostCommit(_)) || lost && matches!(self, Self::Refused(StoreError::Conflict(_)))
     }
 }
 

@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use super::SqlTx;
 use super::query::{Condition, List, all, is, of_tenant};
-use crate::SqlxResult as _;
 use crate::row::corrupt;
 
 const COLUMNS: &str = "id, tenant_id, actor_kind, actor, actor_label, origin, kind, verb, resource, before, after";
@@ -58,25 +57,25 @@ impl EntryRow {
 #[async_trait]
 impl AuditRepo for SqlTx {
     async fn insert_audit_entry(&mut self, entry: &Entry) -> Result<()> {
-        sqlx::query(
+        self.run(sql!(
             r"
                 INSERT INTO audit_log (tenant_id, id, actor_kind, actor, actor_label, origin, kind, verb, resource, before, after)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-        )
-        .bind(entry.tenant.0)
-        .bind(entry.id.uuid())
-        .bind(entry.actor.kind.number())
-        .bind(&entry.actor.name)
-        .bind(&entry.actor.label)
-        .bind(&entry.from)
-        .bind(&entry.kind)
-        .bind(&entry.verb)
-        .bind(&entry.resource)
-        .bind(entry.before.as_ref().map(Value::to_string))
-        .bind(entry.after.as_ref().map(Value::to_string))
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
+            [
+                entry.tenant.0,
+                entry.id.uuid(),
+                entry.actor.kind.number(),
+                &entry.actor.name,
+                &entry.actor.label,
+                &entry.from,
+                &entry.kind,
+                &entry.verb,
+                &entry.resource,
+                entry.before.as_ref().map(Value::to_string),
+                entry.after.as_ref().map(Value::to_string)
+            ]
+        ))
+        .await?;
         Ok(())
     }
 

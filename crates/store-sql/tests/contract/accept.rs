@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use nuncio_domain::broadcast;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{NodeId, Step, Wait};
 use nuncio_domain::message::{Attachment, AttachmentSource, AttemptStatus, Cost, FailureCode, Status};
@@ -9,6 +10,7 @@ use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressKind, MessageId, Micros, Recipient, TenantId, Timestamp};
 use nuncio_store::{Accept, Accepted, Claim, MessageFilter, StoreError, Suppression, SuppressionReason};
 
+use crate::broadcasts::{claimed, with_contacts};
 use crate::harness::{Backend, Harness, NODE, START};
 use crate::make::{Boxed, failure, found, new, phone, settle, start, started, taken, with_key};
 
@@ -83,6 +85,21 @@ pub(crate) async fn a_new_message_passes_the_steps_that_wait(h: &Harness) {
     assert_eq!(log.len(), STEPS as usize + 1);
     let place = log.iter().position(|entry| entry.resource == id.uuid()).unwrap();
     assert!(place < 64, "it was written after {place} steps");
+}
+
+pub(crate) async fn a_new_message_passes_a_broadcast(h: &Harness) {
+    const RECIPIENTS: u32 = 600;
+    let (of, contacts) = with_contacts(h, RECIPIENTS, broadcast::Status::Sending).await;
+    let begin = h.read().await.log_end(h.world.tenant).await.unwrap();
+    let item = h.item(&phone(1));
+    let id = item.message.id;
+    let mut items: Vec<_> = contacts.iter().map(|contact| claimed(h, of, contact)).collect();
+    items.push(item);
+    assert!(h.accept_at_once(items).await.iter().all(|answer| matches!(answer, Ok(Accepted::New { .. }))));
+    let log = h.read().await.read_log(h.world.tenant, begin, 1000).await.unwrap();
+    assert_eq!(log.len(), RECIPIENTS as usize + 1);
+    let place = log.iter().position(|entry| entry.resource == id.uuid()).unwrap();
+    assert!(place < 64, "it was written after {place} messages of a broadcast");
 }
 
 pub(crate) async fn a_suppressed_recipient_gets_nothing(h: &Harness) {

@@ -6,8 +6,8 @@ use nuncio_domain::ContactId;
 use nuncio_domain::id::Id as _;
 use nuncio_store::{Accepted, Result};
 
+use super::super::batch_error::BatchError;
 use super::super::session::failed;
-use super::super::writer::BatchError;
 use super::recipients::{self, Found};
 use super::tenants::Tenants;
 use super::{Session, broadcasts, keys, ledger, load};

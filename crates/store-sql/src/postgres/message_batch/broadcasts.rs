@@ -8,8 +8,8 @@ use nuncio_store::{Accepted, Result};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::super::batch_error::BatchError;
 use super::super::session::{Params, failed};
-use super::super::writer::BatchError;
 use super::{PgResult, Session, column, for_each};
 use crate::message_batch::{Prepared, RecipientUpdate, RecipientUpdates};
 

@@ -7,8 +7,8 @@ use nuncio_domain::{MessageId, limits};
 use nuncio_store::{Accepted, Idempotency, Result};
 use uuid::Uuid;
 
+use super::super::batch_error::BatchError;
 use super::super::session::{Params, failed};
-use super::super::writer::BatchError;
 use super::{Session, column};
 use crate::message_batch::Prepared;
 

@@ -6,8 +6,8 @@ use nuncio_domain::ledger::Balance;
 use nuncio_domain::{Micros, TenantId};
 use nuncio_store::{Result, StoreError};
 
+use super::super::batch_error::BatchError;
 use super::super::session::{Params, failed};
-use super::super::writer::BatchError;
 use super::{Session, column};
 use crate::ledger_batch::{LedgerBatch, reserved_amount};
 use crate::message_batch::Prepared;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use nuncio_store::{Result, Transitioned};
 use uuid::Uuid;
 
+use super::super::batch_error::BatchError;
 use super::super::session::failed;
-use super::super::writer::BatchError;
 use super::transition::{self, AppliedTransitions};
 use super::{Session, accept, agenda, broadcasts, flags, ledger, log, messages, quotas, receipts, recipients, references, tenants};
 use crate::agenda::{AgendaKey, AgendaRow};

@@ -9,7 +9,6 @@ use uuid::Uuid;
 
 use super::super::{Db, SqlTx};
 use super::{connections, environment, senders};
-use crate::SqlxResult as _;
 use crate::row::corrupt;
 
 type ProjectRow = (Uuid, String, Option<String>, Uuid, String, i64, i64);
@@ -34,30 +33,30 @@ fn project((id, name, colour, team, team_name, live, test): ProjectRow) -> Resul
 }
 
 pub(super) async fn insert(tx: &mut SqlTx, project: Project, now: Timestamp) -> Result<Project> {
-    sqlx::query("INSERT INTO projects (id, name, colour, team_id, team_name, created_at) VALUES ($1, $2, $3, $4, $5, $6)")
-        .bind(project.id.uuid())
-        .bind(&project.name)
-        .bind(project.colour.map(|colour| colour.to_string()))
-        .bind(project.team.uuid())
-        .bind(&project.team_name)
-        .bind(now.millis())
-        .execute(tx.conn())
-        .await
-        .or_end(tx)?;
+    tx.run(sql!(
+        "INSERT INTO projects (id, name, colour, team_id, team_name, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+        [
+            project.id.uuid(),
+            &project.name,
+            project.colour.map(|colour| colour.to_string()),
+            project.team.uuid(),
+            &project.team_name,
+            now.millis()
+        ]
+    ))
+    .await?;
     let mut tenants = [TenantId(0); 2];
     for (slot, environment) in tenants.iter_mut().zip([Environment::Live, Environment::Test]) {
-        let (tenant,): (i64,) = sqlx::query_as(
-            r"
+        let (tenant,): (i64,) = tx
+            .one(sql!(
+                r"
                 INSERT INTO worlds (tenant_id, project_id, environment, epoch)
                 SELECT COALESCE(MAX(tenant_id), 0) + 1, $1, $2, 1
                 FROM worlds
                 RETURNING tenant_id",
-        )
-        .bind(project.id.uuid())
-        .bind(environment.as_str())
-        .fetch_one(tx.conn())
-        .await
-        .or_end(tx)?;
+                [project.id.uuid(), environment.as_str()]
+            ))
+            .await?;
         *slot = TenantId(tenant);
     }
     let [live, test] = tenants;
@@ -65,40 +64,29 @@ pub(super) async fn insert(tx: &mut SqlTx, project: Project, now: Timestamp) -> 
 }
 
 pub(super) async fn update(tx: &mut SqlTx, project: &Project) -> Result<bool> {
-    let done = sqlx::query("UPDATE projects SET name = $2, colour = $3 WHERE id = $1")
-        .bind(project.id.uuid())
-        .bind(&project.name)
-        .bind(project.colour.map(|colour| colour.to_string()))
-        .execute(tx.conn())
-        .await
-        .or_end(tx)?;
-    Ok(done.rows_affected() == 1)
+    tx.changes(sql!(
+        "UPDATE projects SET name = $2, colour = $3 WHERE id = $1",
+        [project.id.uuid(), &project.name, project.colour.map(|colour| colour.to_string())]
+    ))
+    .await
 }
 
 pub(super) async fn list(tx: &mut SqlTx) -> Result<Vec<Project>> {
     let mut query = QueryBuilder::<Db>::new(PROJECTS);
     query.push(" ORDER BY p.created_at, p.id");
-    let rows: Vec<ProjectRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<ProjectRow> = tx.all(query.build()).await?;
     rows.into_iter().map(project).collect()
 }
 
 pub(super) async fn load_tenant(tx: &mut SqlTx, tenant: TenantId) -> Result<Option<TenantConfig>> {
     // The epoch is read first: if the rest is newer, the accept finds the epoch stale and plans again.
-    let head: Option<(String, i64, Uuid)> = sqlx::query_as(
-        r"
-            SELECT environment, epoch, project_id
-            FROM worlds
-            WHERE tenant_id = $1",
-    )
-    .bind(tenant.0)
-    .fetch_optional(tx.conn())
-    .await
-    .or_end(tx)?;
+    let head: Option<(String, i64, Uuid)> =
+        tx.optional(sql!("SELECT environment, epoch, project_id FROM worlds WHERE tenant_id = $1", [tenant.0])).await?;
     let Some((text, epoch, project_id)) = head else { return Ok(None) };
     let environment = environment(&text)?;
     let mut query = QueryBuilder::<Db>::new(PROJECTS);
     query.push(" WHERE p.id = ").push_bind(project_id);
-    let found: Option<ProjectRow> = query.build_query_as().fetch_optional(tx.conn()).await.or_end(tx)?;
+    let found: Option<ProjectRow> = tx.optional(query.build()).await?;
     let project = found.map(project).transpose()?.ok_or_else(|| corrupt("worlds", "a world without its project"))?;
     let senders = senders::all(tx, tenant).await?;
     let connections = connections::all(tx, tenant).await?;
@@ -106,7 +94,7 @@ pub(super) async fn load_tenant(tx: &mut SqlTx, tenant: TenantId) -> Result<Opti
 }
 
 pub(super) async fn raise_epoch(tx: &mut SqlTx, tenant: TenantId) -> Result<()> {
-    sqlx::query("UPDATE worlds SET epoch = epoch + 1 WHERE tenant_id = $1").bind(tenant.0).execute(tx.conn()).await.or_end(tx)?;
+    tx.run(sql!("UPDATE worlds SET epoch = epoch + 1 WHERE tenant_id = $1", [tenant.0])).await?;
     Ok(())
 }
 
@@ -120,16 +108,12 @@ pub(super) async fn epochs(tx: &mut SqlTx, tenants: &[TenantId]) -> Result<Vec<(
         list.push_bind(tenant.0);
     }
     query.push(")");
-    let rows: Vec<(i64, i64)> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let rows: Vec<(i64, i64)> = tx.all(query.build()).await?;
     Ok(rows.into_iter().map(|(tenant, epoch)| (TenantId(tenant), epoch)).collect())
 }
 
 pub(super) async fn check_key(tx: &mut SqlTx, check: &[u8]) -> Result<bool> {
-    sqlx::query("UPDATE worlds SET key_check = $1 WHERE key_check IS NULL").bind(check).execute(tx.conn()).await.or_end(tx)?;
-    let (others,): (i64,) = sqlx::query_as("SELECT CAST(COUNT(*) AS BIGINT) FROM worlds WHERE key_check <> $1")
-        .bind(check)
-        .fetch_one(tx.conn())
-        .await
-        .or_end(tx)?;
+    tx.run(sql!("UPDATE worlds SET key_check = $1 WHERE key_check IS NULL", [check])).await?;
+    let (others,): (i64,) = tx.one(sql!("SELECT CAST(COUNT(*) AS BIGINT) FROM worlds WHERE key_check <> $1", [check])).await?;
     Ok(others == 0)
 }
