@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nuncio_domain::config::TenantConfig;
+use nuncio_domain::config::{Project, TenantConfig};
 use nuncio_domain::price::PriceBook;
 use nuncio_domain::{Error, Recipient, Result, TenantId};
 use nuncio_store::{CountryMetrics, Tx};
@@ -92,6 +92,20 @@ impl Core {
     pub(crate) async fn commit_change(&self, tenant: TenantId, tx: Box<dyn Tx>) -> Result<()> {
         tx.commit().await?;
         self.forget_config(tenant);
+        Ok(())
+    }
+
+    /// Begins a change of a project, which is part of the configuration of both environments.
+    pub(crate) async fn change_project(&self, project: &Project) -> Result<Box<dyn Tx>> {
+        let mut tx = self.change_config(project.live).await?;
+        tx.raise_epoch(project.test).await?;
+        Ok(tx)
+    }
+
+    /// Commits a change begun with [`Self::change_project`].
+    pub(crate) async fn commit_project(&self, project: &Project, tx: Box<dyn Tx>) -> Result<()> {
+        self.commit_change(project.live, tx).await?;
+        self.forget_config(project.test);
         Ok(())
     }
 }

@@ -34,15 +34,13 @@ impl Projects<'_> {
 
     /// Changes name and colour. Every node shows them within a second.
     pub async fn update(&self, project: &Project, command: UpdateProject) -> Result<Project> {
-        let mut tx = self.change_config(project.live).await?;
-        tx.raise_epoch(project.test).await?;
+        let mut tx = self.change_project(project).await?;
         let before = tx.list_projects().await?.into_iter().find(|stored| stored.id == project.id);
         let before = before.ok_or_else(|| Error::not_found("project"))?;
         let after = changed(&before, command)?;
         tx.update_project(&after).await?;
         Change::new("project", "update", project.id).from(&shown(&before)).to(&shown(&after)).record_of(&mut *tx, project).await?;
-        self.commit_change(project.live, tx).await?;
-        self.forget_config(project.test);
+        self.commit_project(project, tx).await?;
         Ok(after)
     }
 

@@ -45,14 +45,14 @@ impl Users<'_> {
         let oldest = self.projects().list().await?.into_iter().next().ok_or_else(|| Error::not_found("project"))?;
         let named = line::check("project", project, 1, limits::PROJECT_NAME);
         let user = self.checked(oldest.id, Role::Owner, new, named).await?;
-        let mut tx = self.inner.store.begin().await?;
+        let mut tx = self.change_project(&oldest).await?;
         if tx.has_users().await? {
             return Err(Error::not_found("link"));
         }
         tx.insert_user(&user, self.ids().clock.now()).await?;
         tx.update_project(&Project { name: project.to_owned(), ..oldest.clone() }).await?;
         Change::new("person", "create", &user.email).to(&shown(&user)).by(&user.email).record_of(&mut *tx, &oldest).await?;
-        tx.commit().await?;
+        self.commit_project(&oldest, tx).await?;
         self.open_session(&user).await
     }
 

@@ -88,6 +88,7 @@ async fn the_first_person_begins_by_a_link_that_works_once() {
         let mut browser = Browser::new(&app);
         assert_eq!(browser.get("/").await.expect(303).header("location"), "/sign-in?to=%2F");
         assert!(browser.page("/sign-in").await.contains("This server has no owner yet"));
+        assert_ne!(app.get("/v1/me").await.expect(200).json()["project"]["name"], "Acme");
         let token = app.node.core.users().first_run_token().await.expect("a look").expect("nobody yet");
         let link = format!("/begin/{token}");
         browser.get("/begin/nonsense").await.expect(404);
@@ -98,6 +99,7 @@ async fn the_first_person_begins_by_a_link_that_works_once() {
         let begun = browser.send(&link, &[("name", "Acme"), ("email", "ada@example.net"), ("password", PASSWORD)]).await.expect(303);
         browser.remember(&begun);
         assert!(browser.page("/").await.contains("Getting started"));
+        assert_eq!(app.get("/v1/me").await.expect(200).json()["project"]["name"], "Acme");
         assert!(browser.page("/settings/people").await.contains("ada@example.net"));
         browser.get(&link).await.expect(404);
         let again = browser.send(&link, &[("name", "x"), ("email", "eve@example.net"), ("password", PASSWORD)]).await;
