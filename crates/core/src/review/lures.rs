@@ -515,6 +515,25 @@ const SEND_MONEY: &[&str] = &[
     "transfer",
     "transferir",
 ];
+const FORTUNE: &[&str] = &[
+    "million dollar",
+    "million dollars",
+    "milion dollar",
+    "million usd",
+    "million pounds",
+    "million euros",
+    "million euro",
+    "millones de dolares",
+    "millones de euros",
+    "millions d'euros",
+    "millions de dollars",
+    "millionen euro",
+    "millionen dollar",
+    "milioni di euro",
+    "milioni di dollari",
+    "milhoes de dolares",
+    "milhoes de euros",
+];
 const SEX: &[&str] = &[
     "naked",
     "horny",
@@ -599,6 +618,7 @@ const LURES: &[Lure] = &[
     lure(&[CARDS, SEND_CODES]),
     lure(&[SEEDS]),
     lure(&[LOVE, SEND_MONEY]),
+    lure(&[FORTUNE, SEND_MONEY]),
     of(Category::Forbidden, &[DRUGS, DEAL]),
     of(Category::Forbidden, &[PILLS, NO_DOCTOR]),
     of(Category::Adult, &[SEX, MEET]),

@@ -22,7 +22,7 @@ pub use reviewer::Reviewer;
 pub(crate) use reviewer::note;
 
 /// Incremented by each change of rules or weights.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Categories with the weight of one finding.
 const CATEGORIES: &[(Category, &str, f64)] = &[
@@ -189,6 +189,7 @@ mod tests {
             ("Your account is locked, log in: http://paypa1-secure.com/login", "phishing", "http://paypa1-secure.com/login"),
             ("Verify at https://paypal.com.verify-id.net/x", "phishing", "https://paypal.com.verify-id.net/x"),
             ("Log in at http://185.220.101.4/bank", "phishing", "http://185.220.101.4/bank"),
+            ("See your order today!http:/185.220.101.4:81/a", "phishing", "http:/185.220.101.4:81/a"),
             ("Please reply with your password and PIN.", "credential_request", "Please reply with your password and PIN."),
             ("Confirme su contraseña aquí", "credential_request", "Confirme su contraseña aquí"),
             (
