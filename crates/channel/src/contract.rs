@@ -15,7 +15,7 @@ use nuncio_domain::message::{Direction, FailureCode, Message, Request, Status};
 use nuncio_domain::{AddressId, Channel, FieldError, MessageId, MessageType, Redacted, RequestedChannel, SenderId, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::{Account, Adapter, AdapterFactory, Scope, SendRequest, Services, Sessions, Verdict};
+use crate::{Account, Adapter, AdapterFactory, Outcome, Scope, SendRequest, Services, Sessions};
 
 pub mod arbitrary;
 
@@ -25,23 +25,23 @@ const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 /// Behaviour of a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Accepts everything. Requires [`Verdict::Accepted`].
+    /// Accepts everything. Requires [`Outcome::Accepted`].
     Accepts,
-    /// Refuses the message permanently. Requires [`Verdict::Rejected`].
+    /// Refuses the message permanently. Requires [`Outcome::Rejected`].
     RejectsPermanently,
-    /// Throttles. Requires [`Verdict::Deferred`] with `rate_limited` and the peer's own delay.
+    /// Throttles. Requires [`Outcome::Deferred`] with `rate_limited` and the peer's own delay.
     Throttles,
-    /// Reports an internal error before it accepts the message. Requires [`Verdict::Deferred`].
+    /// Reports an internal error before it accepts the message. Requires [`Outcome::Deferred`].
     FailsTemporarily,
-    /// Stops responding before the message is written. Requires [`Verdict::Deferred`].
+    /// Stops responding before the message is written. Requires [`Outcome::Deferred`].
     AnswersNever,
-    /// Stops responding or hangs up after the whole message is written. Requires [`Verdict::Unknown`].
+    /// Stops responding or hangs up after the whole message is written. Requires [`Outcome::Unknown`].
     LosesAnswer,
-    /// Responds to the whole message with garbage. Requires [`Verdict::Unknown`].
+    /// Responds to the whole message with garbage. Requires [`Outcome::Unknown`].
     Garbage,
-    /// Cannot be connected to. Requires [`Verdict::Deferred`] for the whole connection.
+    /// Cannot be connected to. Requires [`Outcome::Deferred`] for the whole connection.
     Unreachable,
-    /// Rejects the credentials. Requires [`Verdict::Deferred`] for the whole connection, with `credentials_invalid`.
+    /// Rejects the credentials. Requires [`Outcome::Deferred`] for the whole connection, with `credentials_invalid`.
     BadCredentials,
 }
 
@@ -112,7 +112,7 @@ pub async fn run_all(harness: &dyn Harness) -> Report {
     let name = format!("contract {}/{}", harness.factory().kind(), harness.account().channel);
     let mut missing = Vec::new();
     for mode in Mode::ALL {
-        if verdict(harness, mode).await {
+        if outcome(harness, mode).await {
             println!("{name}: {mode:?} held");
         } else {
             println!("{name}: {mode:?} NOT COVERED, the provider has no such mode");
@@ -130,15 +130,15 @@ pub async fn run_all(harness: &dyn Harness) -> Report {
     Report { missing }
 }
 
-/// Checks that an attempt in `mode` has the required verdict, sends at most once, and shows no secret. Returns false if the provider has no
+/// Checks that an attempt in `mode` has the required outcome, sends at most once, and shows no secret. Returns false if the provider has no
 /// such mode.
-pub async fn verdict(harness: &dyn Harness, mode: Mode) -> bool {
+pub async fn outcome(harness: &dyn Harness, mode: Mode) -> bool {
     let Some(rig) = harness.rig(mode).await else { return false };
     let message = message(&harness.account(), &rig.to, 0);
-    let verdict = rig.adapter.send(&request(&message)).await;
-    judge(mode, &verdict, rig.retry_after).unwrap_or_else(|fault| panic!("{mode:?}: {fault}; the verdict was {verdict:?}"));
-    judge_taken(&verdict, &rig.peer.taken()).unwrap_or_else(|fault| panic!("{mode:?}: {fault}; the verdict was {verdict:?}"));
-    hides_secrets(harness, mode, &format!("{:?} {verdict:?}", rig.adapter));
+    let outcome = rig.adapter.send(&request(&message)).await;
+    judge(mode, &outcome, rig.retry_after).unwrap_or_else(|fault| panic!("{mode:?}: {fault}; the outcome was {outcome:?}"));
+    judge_taken(&outcome, &rig.peer.taken()).unwrap_or_else(|fault| panic!("{mode:?}: {fault}; the outcome was {outcome:?}"));
+    hides_secrets(harness, mode, &format!("{:?} {outcome:?}", rig.adapter));
     true
 }
 
@@ -265,25 +265,25 @@ async fn accepting(harness: &dyn Harness) -> Rig {
     harness.rig(Mode::Accepts).await.unwrap_or_else(|| panic!("every provider can accept"))
 }
 
-fn judge(mode: Mode, verdict: &Verdict, asked: Option<Duration>) -> Result<(), String> {
-    let failure = match verdict {
-        Verdict::Accepted { .. } => return if mode == Mode::Accepts { Ok(()) } else { Err("must not be accepted".to_owned()) },
-        Verdict::Deferred { failure, .. } | Verdict::Rejected { failure } | Verdict::Unknown { failure, .. } => failure,
+fn judge(mode: Mode, outcome: &Outcome, asked: Option<Duration>) -> Result<(), String> {
+    let failure = match outcome {
+        Outcome::Accepted { .. } => return if mode == Mode::Accepts { Ok(()) } else { Err("must not be accepted".to_owned()) },
+        Outcome::Deferred { failure, .. } | Outcome::Rejected { failure } | Outcome::Unknown { failure, .. } => failure,
     };
     if failure.message.trim().is_empty() {
         return Err("the failure says nothing".to_owned());
     }
     let code = failure.code;
-    let right = match (mode, verdict) {
-        (Mode::RejectsPermanently, Verdict::Rejected { .. }) => code != FailureCode::CredentialsInvalid,
-        (Mode::Throttles, Verdict::Deferred { retry_after, .. }) => code == FailureCode::RateLimited && *retry_after == asked,
-        (Mode::FailsTemporarily | Mode::AnswersNever, Verdict::Deferred { .. }) => trouble(code),
-        (Mode::LosesAnswer | Mode::Garbage, Verdict::Unknown { .. }) => code == FailureCode::UnknownOutcome,
-        (Mode::Unreachable, Verdict::Deferred { scope: Scope::Connection, .. }) => trouble(code),
-        (Mode::BadCredentials, Verdict::Deferred { scope: Scope::Connection, .. }) => code == FailureCode::CredentialsInvalid,
+    let right = match (mode, outcome) {
+        (Mode::RejectsPermanently, Outcome::Rejected { .. }) => code != FailureCode::CredentialsInvalid,
+        (Mode::Throttles, Outcome::Deferred { retry_after, .. }) => code == FailureCode::RateLimited && *retry_after == asked,
+        (Mode::FailsTemporarily | Mode::AnswersNever, Outcome::Deferred { .. }) => trouble(code),
+        (Mode::LosesAnswer | Mode::Garbage, Outcome::Unknown { .. }) => code == FailureCode::UnknownOutcome,
+        (Mode::Unreachable, Outcome::Deferred { scope: Scope::Connection, .. }) => trouble(code),
+        (Mode::BadCredentials, Outcome::Deferred { scope: Scope::Connection, .. }) => code == FailureCode::CredentialsInvalid,
         _ => false,
     };
-    if right { Ok(()) } else { Err("wrong kind of verdict, scope, code or delay (the mode says what it wants)".to_owned()) }
+    if right { Ok(()) } else { Err("wrong kind of outcome, scope, code or delay (the mode says what it wants)".to_owned()) }
 }
 
 /// Returns whether `code` fits an error that is neither about the account nor a throttle: those two have consequences of their own.
@@ -292,11 +292,11 @@ const fn trouble(code: FailureCode) -> bool {
 }
 
 /// Checks that an adapter never sends twice by itself, and that a message it reports as not sent was not sent.
-fn judge_taken(verdict: &Verdict, taken: &[String]) -> Result<(), String> {
-    let right = match verdict {
-        Verdict::Accepted { .. } => taken.len() == 1,
-        Verdict::Deferred { .. } | Verdict::Rejected { .. } => taken.is_empty(),
-        Verdict::Unknown { .. } => taken.len() <= 1,
+fn judge_taken(outcome: &Outcome, taken: &[String]) -> Result<(), String> {
+    let right = match outcome {
+        Outcome::Accepted { .. } => taken.len() == 1,
+        Outcome::Deferred { .. } | Outcome::Rejected { .. } => taken.is_empty(),
+        Outcome::Unknown { .. } => taken.len() <= 1,
     };
     if right { Ok(()) } else { Err(format!("one attempt was made, the peer took {taken:?}")) }
 }

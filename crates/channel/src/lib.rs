@@ -1,18 +1,17 @@
 //! The contract between nuncio and its providers.
 //!
 //! An [`Adapter`] drives one provider account (a *connection*). It translates a [`SendRequest`], makes the call and returns a
-//! [`Verdict`]. It never retries, sleeps, logs the outcome of a message, or touches the store: retries, throttles, fallback,
+//! [`Outcome`]. It never retries, sleeps, logs the outcome of a message, or touches the store: retries, throttles, fallback,
 //! attempts and metrics belong to dispatch. Later events of a provider (receipts, inbound messages) go to the [`EventSink`].
 //!
 //! A new provider is one crate with an [`AdapterFactory`], and one line where the server builds its [`Registry`].
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_domain::config::Connection;
-use nuncio_domain::message::{Cost, Failure, FailureCode, Message};
+use nuncio_domain::message::{Failure, FailureCode, Message};
 use nuncio_domain::template::{Decision, Template};
 use nuncio_domain::{Channel, ConnectionId, FieldError, Ids, MessageType, Redacted, TenantId, Timestamp};
 use serde_json::{Map, Value};
@@ -32,7 +31,7 @@ pub mod sms;
 pub mod testing;
 mod tokens;
 
-pub use nuncio_domain::lifecycle::Receipts;
+pub use nuncio_domain::lifecycle::{Outcome, Receipts, Scope};
 
 pub use callback::{CallError, CallbackReply, CallbackRequest, ParsedCallback};
 pub use event::{EventSink, Inbound, InboundPart, Media, OptedOut, Origin, ProviderEvent, ReceiptTarget, Unrecorded};
@@ -66,44 +65,6 @@ pub struct ResolvedAttachment {
     pub bytes: Vec<u8>,
 }
 
-/// Result of an attempt, as far as the provider's response determines it.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Verdict {
-    /// The provider accepted it.
-    Accepted {
-        /// The provider's ids that receipts refer to: one for each part, in order.
-        refs: Vec<String>,
-        /// Cost, if the response has it.
-        cost: Option<Cost>,
-    },
-    /// Not now. The same route can work later.
-    Deferred {
-        /// Delay requested by the provider; `None` lets dispatch choose.
-        retry_after: Option<Duration>,
-        failure: Failure,
-        /// Scope of the problem.
-        scope: Scope,
-    },
-    /// Permanently refused on this route.
-    Rejected { failure: Failure },
-    /// The message may have been sent: the connection broke after the request was written, or there was no response in time.
-    Unknown {
-        /// Why the outcome is unknown.
-        failure: Failure,
-        /// The provider's ids of the parts it did accept, in order.
-        refs: Vec<String>,
-    },
-}
-
-/// Scope of a deferral.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scope {
-    /// This message only.
-    Message,
-    /// The whole connection is unreachable, rejects our credentials or is throttled. Other messages need not try.
-    Connection,
-}
-
 /// Capabilities of an adapter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capabilities {
@@ -120,8 +81,8 @@ pub struct Capabilities {
 pub trait Adapter: Debug + Send + Sync {
     fn capabilities(&self) -> &Capabilities;
 
-    /// Makes one attempt. Returns within the adapter's own timeout; every outcome is a [`Verdict`].
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict;
+    /// Makes one attempt. Returns within the adapter's own timeout; every outcome is a [`Outcome`].
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome;
 
     /// Connects to the provider and logs in without sending anything. The text is what was found, or what is wrong and how to fix it.
     async fn check(&self) -> Result<String, String>;

@@ -1,4 +1,4 @@
-//! Shared test code of adapters: accounts, services and short forms of verdicts. Panics on errors.
+//! Shared test code of adapters: accounts, services and short forms of outcomes. Panics on errors.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use nuncio_domain::message::{Content, FailureCode, Message};
 use nuncio_domain::{Channel, Clock, ConnectionId, Entropy, FieldError, Ids, MessageType, Redacted, TenantId, Timestamp};
 use serde_json::{Map, Value};
 
-use crate::{Account, EventSink, ProviderEvent, Scope, Services, Unrecorded, Verdict, contract};
+use crate::{Account, EventSink, Outcome, ProviderEvent, Scope, Services, Unrecorded, contract};
 
 /// Public URL of the tests' server.
 pub const PUBLIC_URL: &str = "https://nuncio.example";
@@ -52,14 +52,14 @@ pub fn paths(errors: Vec<FieldError>, secret: &str) -> Vec<String> {
     paths
 }
 
-/// Returns the kind of a verdict (for a deferral, its scope) and its failure code.
-pub fn outcome(verdict: &Verdict) -> (&'static str, FailureCode) {
-    match verdict {
-        Verdict::Deferred { failure, scope: Scope::Message, .. } => ("message", failure.code),
-        Verdict::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure.code),
-        Verdict::Rejected { failure } => ("rejected", failure.code),
-        Verdict::Unknown { failure, .. } => ("unknown", failure.code),
-        Verdict::Accepted { .. } => panic!("{verdict:?}"),
+/// Returns the kind of an outcome (for a deferral, its scope) and its failure code.
+pub fn kind_and_code(outcome: &Outcome) -> (&'static str, FailureCode) {
+    match outcome {
+        Outcome::Deferred { failure, scope: Scope::Message, .. } => ("message", failure.code),
+        Outcome::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure.code),
+        Outcome::Rejected { failure } => ("rejected", failure.code),
+        Outcome::Unknown { failure, .. } => ("unknown", failure.code),
+        Outcome::Accepted { .. } => panic!("{outcome:?}"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nuncio_channel::{ResolvedAttachment, Scope, Verdict};
+use nuncio_channel::{Outcome, ResolvedAttachment, Scope};
 use nuncio_domain::limits;
 use nuncio_domain::message::{Attachment, AttachmentSource, Failure, FailureCode, Message};
 use nuncio_net::{FetchError, FetchLimits, Opened};
@@ -24,7 +24,7 @@ enum Found {
 impl Shared {
     /// Decodes and fetches attachments, once memory is reserved for what is fetched; the attempt then holds it. A missing attachment fails
     /// the attempt: permanently, unless the server may recover.
-    pub(crate) async fn resolve_attachments(&self, message: &mut Message) -> Result<(Vec<ResolvedAttachment>, Option<Held>), Verdict> {
+    pub(crate) async fn resolve_attachments(&self, message: &mut Message) -> Result<(Vec<ResolvedAttachment>, Option<Held>), Outcome> {
         let mut found = Vec::with_capacity(message.request.attachments.len());
         for place in 0..message.request.attachments.len() {
             found.push(self.find_attachment(&message.request.attachments[place]).await?);
@@ -65,7 +65,7 @@ impl Shared {
         Ok((resolved, held))
     }
 
-    async fn find_attachment(&self, attachment: &Attachment) -> Result<Found, Verdict> {
+    async fn find_attachment(&self, attachment: &Attachment) -> Result<Found, Outcome> {
         match &attachment.source {
             AttachmentSource::Base64(text) => {
                 STANDARD.decode(text.as_bytes()).map(Found::Here).map_err(|e| unavailable(attachment, &e.to_string()))
@@ -86,18 +86,18 @@ fn announced(found: &[Found], most: usize) -> Option<usize> {
     Some(sum.map_or(most, |sum| usize::try_from(sum).unwrap_or(most).min(most)))
 }
 
-fn failed(attachment: &Attachment, error: &FetchError) -> Verdict {
+fn failed(attachment: &Attachment, error: &FetchError) -> Outcome {
     match error {
         error if error.is_transient() => {
-            Verdict::Deferred { retry_after: None, failure: failure(attachment, &error.to_string()), scope: Scope::Message }
+            Outcome::Deferred { retry_after: None, failure: failure(attachment, &error.to_string()), scope: Scope::Message }
         }
         FetchError::TooLarge { .. } => unavailable(attachment, "all attachments together would exceed 40 MB"),
         error => unavailable(attachment, &error.to_string()),
     }
 }
 
-fn unavailable(attachment: &Attachment, why: &str) -> Verdict {
-    Verdict::Rejected { failure: failure(attachment, why) }
+fn unavailable(attachment: &Attachment, why: &str) -> Outcome {
+    Outcome::Rejected { failure: failure(attachment, why) }
 }
 
 fn failure(attachment: &Attachment, why: &str) -> Failure {

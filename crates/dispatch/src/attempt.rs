@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use nuncio_channel::{Receipts, Scope, SendRequest, Verdict};
+use nuncio_channel::SendRequest;
 use nuncio_domain::MessageType;
-use nuncio_domain::lifecycle::{Outcome, Step, Wait};
+use nuncio_domain::lifecycle::{Outcome, Scope, Step, Wait};
 use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message};
 use nuncio_store::{StoreError, Transition, Transitioned};
 
@@ -47,21 +47,22 @@ impl Shared {
     pub(crate) async fn run_attempt(self: &Arc<Self>, slot: Slot, mut message: Box<Message>) {
         let attempt = message.state.detail.attempts.len().saturating_sub(1);
         let bytes = message.request.spooled_bytes();
-        let verdict = self.call(&slot, &mut message, attempt).await;
-        let asked = match &verdict {
-            Verdict::Deferred { retry_after, .. } => retry_after.map(|asked| asked.min(retry::ASKED_MAX)),
+        let outcome = self.call(&slot, &mut message, attempt).await;
+        let asked = match &outcome {
+            Outcome::Deferred { retry_after, .. } => retry_after.map(|asked| asked.min(retry::ASKED_MAX)),
             _ => None,
         };
-        match &verdict {
-            Verdict::Deferred { scope: Scope::Connection, failure, .. } => slot.lane.failed(self, asked, failure),
-            verdict if has_responded(verdict) => slot.lane.answered(),
+        match &outcome {
+            Outcome::Deferred { scope: Scope::Connection, failure, .. } => slot.lane.failed(self, asked, failure),
+            outcome if has_responded(outcome) => slot.lane.answered(),
             // A local failure or an unknown outcome says nothing about the connection.
             _ => {}
         }
         let step = Step::Settle {
             attempt,
             fence: message.state.fence,
-            outcome: outcome(verdict, slot.lane.receipts()),
+            outcome,
+            receipts: slot.lane.receipts(),
             retry_in: retry::after(attempt, asked, &*self.ids.entropy),
             receipt_wait: self.config.receipt_wait,
         };
@@ -93,12 +94,12 @@ impl Shared {
         }
     }
 
-    async fn call(&self, slot: &Slot, message: &mut Message, attempt: usize) -> Verdict {
+    async fn call(&self, slot: &Slot, message: &mut Message, attempt: usize) -> Outcome {
         let adapter = match &slot.lane.adapter {
             Ok(adapter) => adapter,
             Err(why) => {
                 let failure = Failure::own(FailureCode::CredentialsInvalid, why.clone());
-                return Verdict::Deferred { retry_after: None, failure, scope: Scope::Connection };
+                return Outcome::Deferred { retry_after: None, failure, scope: Scope::Connection };
             }
         };
         // Boxed, here and below, so that rarely used code does not enlarge the future of every attempt.
@@ -107,7 +108,7 @@ impl Shared {
         } else {
             match Box::pin(self.resolve_attachments(message)).await {
                 Ok(resolved) => resolved,
-                Err(verdict) => return verdict,
+                Err(outcome) => return outcome,
             }
         };
         let message = &*message;
@@ -115,7 +116,7 @@ impl Shared {
         let reaction = match message.message_type {
             MessageType::Reaction => match Box::pin(self.name_for_provider(message)).await {
                 Ok(reaction) => Some(reaction),
-                Err(verdict) => return verdict,
+                Err(outcome) => return outcome,
             },
             _ => None,
         };
@@ -125,10 +126,10 @@ impl Shared {
     }
 
     /// Returns a copy of a reaction that names the message reacted to by the provider's id instead of ours.
-    async fn name_for_provider(&self, message: &Message) -> Result<Box<Message>, Verdict> {
+    async fn name_for_provider(&self, message: &Message) -> Result<Box<Message>, Outcome> {
         let later = |error: StoreError| {
             let failure = Failure::own(FailureCode::Undeliverable, format!("the message reacted to could not be read: {error}"));
-            Verdict::Deferred { retry_after: None, failure, scope: Scope::Message }
+            Outcome::Deferred { retry_after: None, failure, scope: Scope::Message }
         };
         let mut named = Box::new(message.clone());
         let reacted_to = named.request_mut().content.as_mut().and_then(|content| content.react_to_message_id.as_mut());
@@ -142,7 +143,7 @@ impl Shared {
             (Some(reacted_to), Some(reference)) => reference.clone_into(reacted_to),
             _ => {
                 let what = "the provider has no id for the message reacted to";
-                return Err(Verdict::Rejected { failure: Failure::own(FailureCode::ContentRejected, what) });
+                return Err(Outcome::Rejected { failure: Failure::own(FailureCode::ContentRejected, what) });
             }
         }
         Ok(named)
@@ -179,19 +180,10 @@ impl Shared {
 }
 
 /// Returns whether the provider responded.
-const fn has_responded(verdict: &Verdict) -> bool {
-    match verdict {
-        Verdict::Accepted { .. } => true,
-        Verdict::Deferred { failure, .. } | Verdict::Rejected { failure } => failure.provider_code.is_some(),
-        Verdict::Unknown { .. } => false,
-    }
-}
-
-fn outcome(verdict: Verdict, receipts: Receipts) -> Outcome {
-    match verdict {
-        Verdict::Accepted { refs, cost } => Outcome::Accepted { refs, cost, receipts },
-        Verdict::Deferred { failure, .. } => Outcome::Deferred { failure },
-        Verdict::Rejected { failure } => Outcome::Rejected { failure },
-        Verdict::Unknown { failure, refs } => Outcome::Unknown { failure, refs },
+const fn has_responded(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Accepted { .. } => true,
+        Outcome::Deferred { failure, .. } | Outcome::Rejected { failure } => failure.provider_code.is_some(),
+        Outcome::Unknown { .. } => false,
     }
 }

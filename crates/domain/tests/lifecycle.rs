@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use nuncio_domain::broadcast::{Counts, Halt, Membership};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Applied, Change, Detail, NodeId, Outcome, ReceiptKind, Receipts, Resolution, Route, State, Step, Wait};
+use nuncio_domain::lifecycle::{
+    Applied, Change, Detail, NodeId, Outcome, ReceiptKind, Receipts, Resolution, Route, Scope, State, Step, Wait,
+};
 use nuncio_domain::message::{Attempt, AttemptStatus, Cost, Failure, FailureCode, HeldReason, Money, OnUnknown, Quote, QuoteState, Status};
 use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, ConnectionId, Micros, Timestamp};
 use proptest::prelude::*;
@@ -50,7 +52,7 @@ fn failure(code: FailureCode) -> Failure {
 }
 
 fn accepted() -> Outcome {
-    Outcome::Accepted { refs: vec!["p-1".to_owned()], cost: None, receipts: Receipts::ByAttempt }
+    Outcome::Accepted { refs: vec!["p-1".to_owned()], cost: None }
 }
 
 fn unknown() -> Outcome {
@@ -61,7 +63,7 @@ fn unknown() -> Outcome {
 #[derive(Clone, Debug)]
 enum Act {
     Start { fresh: bool, suppressed: bool },
-    Settle { attempt: usize, outcome: Outcome },
+    Settle { attempt: usize, outcome: Outcome, receipts: Receipts },
     Receipt { attempt: Option<usize>, part: u8, kind: ReceiptKind, ago: u64 },
     Disconnected { fresh: bool },
     Deadline { fresh: bool },
@@ -78,9 +80,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         (any::<i64>(), any::<i64>()).prop_map(|(fee, provider)| Cost { fee: Micros(fee), provider: Micros(provider) }),
     );
     prop_oneof![
-        3 => (proptest::collection::vec("[a-z]{3}", 0..4), cost, receipts())
-            .prop_map(|(refs, cost, receipts)| Outcome::Accepted { refs, cost, receipts }),
-        2 => Just(Outcome::Deferred { failure: failure(FailureCode::RateLimited) }),
+        3 => (proptest::collection::vec("[a-z]{3}", 0..4), cost)
+            .prop_map(|(refs, cost)| Outcome::Accepted { refs, cost }),
+        2 => Just(Outcome::Deferred { retry_after: None, failure: failure(FailureCode::RateLimited), scope: Scope::Message }),
         2 => Just(Outcome::Rejected { failure: failure(FailureCode::ProviderRejected) }),
         2 => Just(unknown()),
     ]
@@ -102,7 +104,7 @@ fn kind() -> impl Strategy<Value = ReceiptKind> {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         6 => (proptest::bool::weighted(0.9), proptest::bool::weighted(0.1)).prop_map(|(fresh, suppressed)| Act::Start { fresh, suppressed }),
-        6 => (0_usize..4, outcome()).prop_map(|(attempt, outcome)| Act::Settle { attempt, outcome }),
+        6 => (0_usize..4, outcome(), receipts()).prop_map(|(attempt, outcome, receipts)| Act::Settle { attempt, outcome, receipts }),
         4 => (proptest::option::of(0_usize..4), 0_u8..4, kind(), 0_u64..100_000_000)
             .prop_map(|(attempt, part, kind, ago)| Act::Receipt { attempt, part, kind, ago }),
         1 => proptest::bool::weighted(0.9).prop_map(|fresh| Act::Disconnected { fresh }),
@@ -179,8 +181,12 @@ impl Life {
     }
 
     fn settle(&mut self, attempt: usize, outcome: Outcome) -> Applied {
+        self.settle_by(Receipts::ByAttempt, attempt, outcome)
+    }
+
+    fn settle_by(&mut self, receipts: Receipts, attempt: usize, outcome: Outcome) -> Applied {
         let fence = self.fences.get(attempt).copied().unwrap_or(-1);
-        self.apply(&Step::Settle { attempt, fence, outcome, retry_in: HOUR, receipt_wait: DAY })
+        self.apply(&Step::Settle { attempt, fence, outcome, receipts, retry_in: HOUR, receipt_wait: DAY })
     }
 
     fn receipt(&mut self, attempt: usize, kind: ReceiptKind) -> Applied {
@@ -193,7 +199,7 @@ impl Life {
             Act::Start { fresh, suppressed } => {
                 self.apply(&Step::Start { node: Self::NODE, fence: fence(*fresh), suppressed: *suppressed })
             }
-            Act::Settle { attempt, outcome } => self.settle(*attempt, outcome.clone()),
+            Act::Settle { attempt, outcome, receipts } => self.settle_by(*receipts, *attempt, outcome.clone()),
             Act::Receipt { attempt, part, kind, ago } => {
                 let at = self.now.minus(Duration::from_millis(*ago));
                 self.apply(&Step::Receipt { attempt: *attempt, part: *part, kind: kind.clone(), at })
@@ -352,7 +358,7 @@ fn after(told: &[ReceiptKind], answer_at: usize, receipts: Receipts) -> State {
     life.start();
     for (n, kind) in told.iter().map(Some).chain([None]).enumerate() {
         if n == answer_at {
-            life.settle(0, Outcome::Accepted { refs: vec!["p".to_owned()], cost: None, receipts });
+            life.settle_by(receipts, 0, Outcome::Accepted { refs: vec!["p".to_owned()], cost: None });
         }
         if let Some(kind) = kind {
             life.receipt(0, kind.clone());
@@ -487,7 +493,7 @@ fn a_fallback_is_retried_although_the_first_route_took_the_message() {
     assert_eq!(life.apply(&Step::Deadline { fence: life.state.fence }), Applied::Yes);
     assert_eq!(life.state.route, route(Channel::Sms));
     life.start();
-    life.settle(1, Outcome::Deferred { failure: failure(FailureCode::RateLimited) });
+    life.settle(1, Outcome::Deferred { retry_after: None, failure: failure(FailureCode::RateLimited), scope: Scope::Message });
     assert_eq!(life.state.wait, Wait::Attempt { due_at: life.now.plus(HOUR) });
     life.now = life.now.plus(HOUR);
     life.start();
@@ -515,7 +521,7 @@ fn the_moments_after_which_nothing_is_sent() {
     let mut deferred = Life::new(queued());
     deferred.now = BIRTH.plus(DAY - HOUR);
     deferred.start();
-    deferred.settle(0, Outcome::Deferred { failure: failure(FailureCode::RateLimited) });
+    deferred.settle(0, Outcome::Deferred { retry_after: None, failure: failure(FailureCode::RateLimited), scope: Scope::Message });
     assert_eq!(deferred.state.detail.failure.as_ref().map(|f| f.code), Some(FailureCode::RateLimited), "retried when it is over");
 }
 
@@ -525,7 +531,7 @@ fn a_long_message_has_arrived_when_all_its_parts_have() {
     let sent = || {
         let mut life = Life::new(queued());
         life.start();
-        life.settle(0, Outcome::Accepted { refs: refs(), cost: None, receipts: Receipts::ByReference });
+        life.settle_by(Receipts::ByReference, 0, Outcome::Accepted { refs: refs(), cost: None });
         life
     };
     let tell = |life: &mut Life, part, kind| life.apply(&Step::Receipt { attempt: Some(0), part, kind, at: life.now });

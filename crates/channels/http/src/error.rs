@@ -1,9 +1,9 @@
-//! Maps failed requests to verdicts.
+//! Maps failed requests to outcomes.
 
 use std::fmt;
 use std::time::Duration;
 
-use nuncio_channel::{Scope, Verdict};
+use nuncio_channel::{Outcome, Scope};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::{FetchError, Response};
 
@@ -121,10 +121,10 @@ impl<E> RequestError<E> {
         }
     }
 
-    /// The verdict on a message that consists of this request. `classify` knows the provider's codes; what it returns `None` for goes by
+    /// The outcome on a message that consists of this request. `classify` knows the provider's codes; what it returns `None` for goes by
     /// the HTTP status.
-    pub fn verdict(&self, classify: impl FnOnce(&Refusal<E>) -> Option<Disposition>) -> Verdict {
-        self.verdict_of(match self {
+    pub fn outcome(&self, classify: impl FnOnce(&Refusal<E>) -> Option<Disposition>) -> Outcome {
+        self.outcome_of(match self {
             Self::Unreachable(_) => Disposition::Defer(Scope::Connection, FailureCode::Undeliverable),
             Self::NoResponse(_) => Disposition::Unknown,
             Self::Unreadable { status, .. } => Disposition::of_status(*status),
@@ -132,19 +132,19 @@ impl<E> RequestError<E> {
         })
     }
 
-    /// The verdict that a disposition stands for, with this error as the failure.
-    pub fn verdict_of(&self, disposition: Disposition) -> Verdict {
+    /// The outcome that a disposition stands for, with this error as the failure.
+    pub fn outcome_of(&self, disposition: Disposition) -> Outcome {
         match disposition {
-            Disposition::Defer(scope, code) => Verdict::Deferred { retry_after: self.retry_after(), failure: self.failure(code), scope },
-            Disposition::Reject(code) => Verdict::Rejected { failure: self.failure(code) },
-            Disposition::Unknown => Verdict::Unknown { failure: self.failure(FailureCode::UnknownOutcome), refs: Vec::new() },
+            Disposition::Defer(scope, code) => Outcome::Deferred { retry_after: self.retry_after(), failure: self.failure(code), scope },
+            Disposition::Reject(code) => Outcome::Rejected { failure: self.failure(code) },
+            Disposition::Unknown => Outcome::Unknown { failure: self.failure(FailureCode::UnknownOutcome), refs: Vec::new() },
         }
     }
 
-    /// The verdict on a message of `total` requests, of which this one failed after those in `refs`: nothing can be taken back.
-    pub fn partly_sent(&self, refs: Vec<String>, total: usize) -> Verdict {
+    /// The outcome on a message of `total` requests, of which this one failed after those in `refs`: nothing can be taken back.
+    pub fn partly_sent(&self, refs: Vec<String>, total: usize) -> Outcome {
         let message = format!("{} of {total} parts were sent; then: {self}", refs.len());
-        Verdict::Unknown { failure: Failure { message, ..self.failure(FailureCode::UnknownOutcome) }, refs }
+        Outcome::Unknown { failure: Failure { message, ..self.failure(FailureCode::UnknownOutcome) }, refs }
     }
 
     fn failure(&self, code: FailureCode) -> Failure {
@@ -173,7 +173,7 @@ impl<E> RequestError<E> {
 
 #[cfg(test)]
 mod tests {
-    use nuncio_channel::testing::outcome;
+    use nuncio_channel::testing::kind_and_code;
 
     use super::*;
 
@@ -200,9 +200,9 @@ mod tests {
             (503, "connection", Undeliverable),
             (504, "unknown", UnknownOutcome),
         ] {
-            assert_eq!(outcome(&refused(status).verdict(|_| None)), (kind, code), "{status}");
+            assert_eq!(kind_and_code(&refused(status).outcome(|_| None)), (kind, code), "{status}");
             let unreadable: RequestError = RequestError::Unreadable { status, retry_after: None };
-            assert_eq!(outcome(&unreadable.verdict(|_| unreachable!("it has no code"))), (kind, code), "{status}");
+            assert_eq!(kind_and_code(&unreadable.outcome(|_| unreachable!("it has no code"))), (kind, code), "{status}");
         }
     }
 
@@ -213,7 +213,7 @@ mod tests {
             (FetchError::Timeout, "unknown", FailureCode::UnknownOutcome),
             (FetchError::Network("x: closed".into()), "unknown", FailureCode::UnknownOutcome),
         ] {
-            assert_eq!(outcome(&RequestError::<()>::from(error.clone()).verdict(|_| None)), (kind, code), "{error:?}");
+            assert_eq!(kind_and_code(&RequestError::<()>::from(error.clone()).outcome(|_| None)), (kind, code), "{error:?}");
         }
     }
 
@@ -222,14 +222,14 @@ mod tests {
         let retry_after = Some(Duration::from_secs(17));
         let refusal = Refusal { status: 400, code: "20429".into(), text: "slow down".into(), retry_after, details: () };
         let failure = Failure { code: FailureCode::RateLimited, provider_code: Some("20429".into()), message: "slow down".into() };
-        let wanted = Verdict::Deferred { retry_after, failure, scope: Scope::Connection };
-        assert_eq!(RequestError::Refused(refusal).verdict(|_| Some(Disposition::RATE_LIMITED)), wanted);
+        let wanted = Outcome::Deferred { retry_after, failure, scope: Scope::Connection };
+        assert_eq!(RequestError::Refused(refusal).outcome(|_| Some(Disposition::RATE_LIMITED)), wanted);
     }
 
     #[test]
     fn a_message_sent_in_part_is_unknown() {
         for error in [refused(400), RequestError::NoResponse("x".into()), RequestError::Unreachable("x".into())] {
-            let Verdict::Unknown { failure, refs } = error.partly_sent(vec!["a".into()], 2) else { panic!("{error:?}") };
+            let Outcome::Unknown { failure, refs } = error.partly_sent(vec!["a".into()], 2) else { panic!("{error:?}") };
             assert_eq!((failure.code, refs), (FailureCode::UnknownOutcome, vec!["a".to_owned()]));
             assert!(failure.message.starts_with("1 of 2 parts were sent; then: "), "{}", failure.message);
             assert_eq!(failure.provider_code.as_deref(), error.refusal().map(|_| "7"));

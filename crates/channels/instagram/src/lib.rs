@@ -1,7 +1,7 @@
 //! Instagram through Meta's messaging API for professional accounts.
 //!
 //! A message is `accepted` when the API returned an id for each of its requests. Callbacks report by that id that it was read; delivery is
-//! not reported. The API does not detect duplicates: a request without a response is [`Verdict::Unknown`], and so is a message of which
+//! not reported. The API does not detect duplicates: a request without a response is [`Outcome::Unknown`], and so is a message of which
 //! only some parts were sent.
 //!
 //! Source: <https://developers.facebook.com/docs/instagram-platform/instagram-api-with-instagram-login/messaging-api>
@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, CallError, CallbackRequest, Capabilities, ParsedCallback, Receipts, ResolvedAttachment, SendRequest, Services,
-    Verdict,
+    Account, Adapter, CallError, CallbackRequest, Capabilities, Outcome, ParsedCallback, Receipts, ResolvedAttachment, SendRequest,
+    Services,
 };
 use nuncio_channel_http::{HttpFactory, fetch};
 use nuncio_channel_meta::RequestError;
@@ -56,10 +56,10 @@ impl Adapter for Instagram {
         &self.capabilities
     }
 
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
         let calls = match wire::calls(request) {
             Ok(calls) => calls,
-            Err(failure) => return Verdict::Rejected { failure },
+            Err(failure) => return Outcome::Rejected { failure },
         };
         let (mut refs, parts) = (Vec::new(), calls.len());
         for call in calls {
@@ -74,7 +74,7 @@ impl Adapter for Instagram {
                 None => return map::stopped(&RequestError::Unreadable { status: 200, retry_after: None }, refs, parts),
             }
         }
-        Verdict::Accepted { refs, cost: None }
+        Outcome::Accepted { refs, cost: None }
     }
 
     async fn check(&self) -> Result<String, String> {

@@ -1,8 +1,8 @@
-//! Maps responses of the Graph API to verdicts. Pure.
+//! Maps responses of the Graph API to outcomes. Pure.
 //!
 //! Codes: <https://developers.facebook.com/docs/messenger-platform/error-codes>
 
-use nuncio_channel::{Scope, Verdict};
+use nuncio_channel::{Outcome, Scope};
 use nuncio_channel_http::Disposition;
 use nuncio_channel_meta::{GraphError, RequestError};
 use nuncio_domain::message::FailureCode;
@@ -29,9 +29,9 @@ pub(crate) fn reference(answer: &Value) -> Option<&str> {
     answer.get("message_id").and_then(Value::as_str).filter(|id| !id.is_empty())
 }
 
-/// The verdict on a message of `total` requests, of which one failed after those in `refs`.
-pub(crate) fn stopped(error: &RequestError, refs: Vec<String>, total: usize) -> Verdict {
-    if refs.is_empty() { nuncio_channel_meta::verdict(error, class) } else { error.partly_sent(refs, total) }
+/// The outcome on a message of `total` requests, of which one failed after those in `refs`.
+pub(crate) fn stopped(error: &RequestError, refs: Vec<String>, total: usize) -> Outcome {
+    if refs.is_empty() { nuncio_channel_meta::outcome(error, class) } else { error.partly_sent(refs, total) }
 }
 
 /// A failed check, with advice for the operator.
@@ -46,7 +46,7 @@ pub(crate) fn advice(error: &RequestError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nuncio_channel::testing::outcome;
+    use nuncio_channel::testing::kind_and_code;
     use serde_json::json;
 
     use super::*;
@@ -85,13 +85,13 @@ mod tests {
             (1_200, None, "message", Undeliverable),
             (999_999, None, "rejected", ProviderRejected),
         ] {
-            assert_eq!(outcome(&stopped(&refused(code, subcode), Vec::new(), 1)), (kind, failure), "{code}/{subcode:?}");
+            assert_eq!(kind_and_code(&stopped(&refused(code, subcode), Vec::new(), 1)), (kind, failure), "{code}/{subcode:?}");
         }
     }
 
     #[test]
     fn a_message_sent_in_part_is_unknown() {
-        let Verdict::Unknown { failure, refs } = stopped(&refused(190, None), vec!["a".into()], 2) else { panic!() };
+        let Outcome::Unknown { failure, refs } = stopped(&refused(190, None), vec!["a".into()], 2) else { panic!() };
         assert_eq!((failure.code, refs), (FailureCode::UnknownOutcome, vec!["a".to_owned()]));
         assert!(failure.message.starts_with("1 of 2 parts were sent; then: "), "{}", failure.message);
     }

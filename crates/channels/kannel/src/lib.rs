@@ -2,7 +2,7 @@
 //!
 //! A message is one request to `sendsms`; the gateway splits it into segments. Its response has no id: the receipt URL in the request
 //! names our attempt and carries a MAC, so that only the gateway can send receipts for it. The gateway does not detect duplicates: a
-//! request without a response is [`Verdict::Unknown`].
+//! request without a response is [`Outcome::Unknown`].
 //!
 //! Source: Kannel 1.4.5 User's Guide, chapters 6 and 7, <https://www.kannel.org/userguide.shtml>
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, CallError, CallbackRequest, Capabilities, ParsedCallback, Receipts, SendRequest, Services, Verdict, sms,
+    Account, Adapter, CallError, CallbackRequest, Capabilities, Outcome, ParsedCallback, Receipts, SendRequest, Services, sms,
 };
 use nuncio_channel_http::{HttpFactory, Refusal, RequestError};
 use nuncio_domain::{Channel, FieldError};
@@ -52,14 +52,14 @@ impl Adapter for Kannel {
         &self.capabilities
     }
 
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
         let text = match sms::text(request) {
             Ok(text) => text,
-            Err(failure) => return Verdict::Rejected { failure },
+            Err(failure) => return Outcome::Rejected { failure },
         };
         match self.call(wire::message(&self.config, request, &text)).await {
-            Ok(()) => Verdict::Accepted { refs: Vec::new(), cost: None },
-            Err(error) => map::verdict(&error),
+            Ok(()) => Outcome::Accepted { refs: Vec::new(), cost: None },
+            Err(error) => map::outcome(&error),
         }
     }
 

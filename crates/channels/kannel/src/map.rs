@@ -2,7 +2,7 @@
 //!
 //! Source: Kannel 1.4.5 User's Guide, table "Status codes of HTTP responses", and the texts of its smsbox.
 
-use nuncio_channel::{Scope, Verdict};
+use nuncio_channel::{Outcome, Scope};
 use nuncio_channel_http::{Disposition, Refusal, RequestError, plain, retry_after};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
@@ -27,9 +27,9 @@ pub(crate) fn read(response: &Response, password: &str) -> Result<(), RequestErr
     }
 }
 
-/// The verdict on a message that was not accepted.
-pub(crate) fn verdict(error: &RequestError) -> Verdict {
-    error.verdict(|refusal| {
+/// The outcome on a message that was not accepted.
+pub(crate) fn outcome(error: &RequestError) -> Outcome {
+    error.outcome(|refusal| {
         let text = refusal.text.to_ascii_lowercase();
         Some(match refusal.status {
             // Besides a wrong login, the only 403: no connection of the gateway can reach the recipient.
@@ -82,7 +82,7 @@ pub(crate) fn receipt(kind: &str, answer: &str) -> Option<ReceiptKind> {
 
 #[cfg(test)]
 mod tests {
-    use nuncio_channel::testing::outcome;
+    use nuncio_channel::testing::kind_and_code;
     use nuncio_net::StatusCode;
     use nuncio_net::header::HeaderMap;
 
@@ -133,7 +133,7 @@ mod tests {
             (200, "<html>", "unknown", UnknownOutcome),
         ] {
             let error = answered(status, body).unwrap_err();
-            assert_eq!(outcome(&verdict(&error)), (kind, code), "{status} {body}");
+            assert_eq!(kind_and_code(&outcome(&error)), (kind, code), "{status} {body}");
             assert!(advice(&error).contains("What to do"));
         }
         let error = answered(400, "password foobar\nis bad").unwrap_err();

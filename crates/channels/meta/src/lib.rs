@@ -15,4 +15,4 @@ pub mod scripted;
 pub use access::{Secrets, api_version, app_secret, digits, verify_token};
 pub use callback::proved;
 pub use graph::{Body, ErrorData, Graph, GraphError, RequestError};
-pub use map::{Classify, advice, failed, failure, repeatable, verdict};
+pub use map::{Classify, advice, failed, failure, outcome, repeatable};

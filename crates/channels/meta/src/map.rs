@@ -1,9 +1,9 @@
-//! Maps errors of the Graph API to verdicts and failures, as far as all channels share them. Pure.
+//! Maps errors of the Graph API to outcomes and failures, as far as all channels share them. Pure.
 //!
 //! Codes: <https://developers.facebook.com/docs/graph-api/guides/error-handling>,
 //! <https://developers.facebook.com/docs/graph-api/overview/rate-limiting>
 
-use nuncio_channel::{Scope, Verdict};
+use nuncio_channel::{Outcome, Scope};
 use nuncio_channel_http::{Disposition, Refusal};
 use nuncio_domain::message::{Failure, FailureCode};
 
@@ -37,19 +37,19 @@ fn classify(status: u16, error: &GraphError, own: Classify) -> Disposition {
     }
 }
 
-/// The verdict on a message whose request failed.
-pub fn verdict(error: &RequestError, own: Classify) -> Verdict {
-    error.verdict(|refusal| Some(classify(refusal.status, &refusal.details, own)))
+/// The outcome on a message whose request failed.
+pub fn outcome(error: &RequestError, own: Classify) -> Outcome {
+    error.outcome(|refusal| Some(classify(refusal.status, &refusal.details, own)))
 }
 
 /// The same for a request that can be repeated because nobody sees its effect, such as an upload: no outcome is unknown.
-pub fn repeatable(error: &RequestError, own: Classify) -> Verdict {
-    match verdict(error, own) {
-        Verdict::Unknown { failure, .. } => {
+pub fn repeatable(error: &RequestError, own: Classify) -> Outcome {
+    match outcome(error, own) {
+        Outcome::Unknown { failure, .. } => {
             let failure = Failure { code: FailureCode::Undeliverable, ..failure };
-            Verdict::Deferred { retry_after: error.retry_after(), failure, scope: Scope::Message }
+            Outcome::Deferred { retry_after: error.retry_after(), failure, scope: Scope::Message }
         }
-        verdict => verdict,
+        outcome => outcome,
     }
 }
 
@@ -68,7 +68,7 @@ pub fn advice(error: &RequestError, refused: fn(i64) -> &'static str) -> String 
 /// Why a request that is not a message failed.
 pub fn failure(error: &RequestError, own: Classify) -> Failure {
     match repeatable(error, own) {
-        Verdict::Deferred { failure, .. } | Verdict::Rejected { failure } | Verdict::Unknown { failure, .. } => failure,
-        Verdict::Accepted { .. } => Failure::own(FailureCode::Internal, error.to_string()),
+        Outcome::Deferred { failure, .. } | Outcome::Rejected { failure } | Outcome::Unknown { failure, .. } => failure,
+        Outcome::Accepted { .. } => Failure::own(FailureCode::Internal, error.to_string()),
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, EventSink, Field, FieldKind, Inbound, ProfileApi, ProviderEvent, ReceiptTarget,
-    Receipts, Scope, SendRequest, Services, Settings, TemplateApi, Verdict,
+    Account, Adapter, AdapterFactory, Capabilities, EventSink, Field, FieldKind, Inbound, Outcome, ProfileApi, ProviderEvent,
+    ReceiptTarget, Receipts, Scope, SendRequest, Services, Settings, TemplateApi,
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::ReceiptKind;
@@ -94,9 +94,9 @@ impl Adapter for Sim {
         &CAPABILITIES
     }
 
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
         if let Some(failure) = self.outage.clone() {
-            return Verdict::Deferred { retry_after: None, failure, scope: Scope::Connection };
+            return Outcome::Deferred { retry_after: None, failure, scope: Scope::Connection };
         }
         let first = request.attempt == 0;
         let by_mail = request.channel == Channel::Email;
@@ -123,7 +123,7 @@ impl Adapter for Sim {
             }
             Behaviour::UnknownOnce if first => {
                 let failure = failure(FailureCode::UnknownOutcome, "the connection broke before the response");
-                Verdict::Unknown { failure, refs: Vec::new() }
+                Outcome::Unknown { failure, refs: Vec::new() }
             }
             Behaviour::Silent => accepted(request),
             Behaviour::Late => self.accept(request, ReceiptKind::Delivered, LATE_BY),
@@ -143,9 +143,9 @@ impl Adapter for Sim {
                 self.accept(request, ReceiptKind::Read, REPLY_AFTER)
             }
             Behaviour::Complains => {
-                let verdict = self.accept(request, ReceiptKind::Delivered, Duration::ZERO);
+                let outcome = self.accept(request, ReceiptKind::Delivered, Duration::ZERO);
                 self.events.push(ProviderEvent::Complaint { tenant: self.tenant, message: request.message.id }, REPLY_AFTER);
-                verdict
+                outcome
             }
             Behaviour::Plain
             | Behaviour::Undeliverable
@@ -206,7 +206,7 @@ fn decide(template: &Template) -> Decision {
 
 impl Sim {
     /// Accepts the message and sends a receipt of `kind` later.
-    fn accept(&self, request: &SendRequest<'_>, kind: ReceiptKind, after: Duration) -> Verdict {
+    fn accept(&self, request: &SendRequest<'_>, kind: ReceiptKind, after: Duration) -> Outcome {
         let target = ReceiptTarget::Attempt {
             tenant: self.tenant,
             message: request.message.id,
@@ -219,10 +219,10 @@ impl Sim {
 
     /// Delivers the message; its recipient then sends each of these texts after its delay. Automatic replies get none, to avoid an endless
     /// exchange.
-    fn accept_and_reply(&self, request: &SendRequest<'_>, replies: &[(&str, Duration)]) -> Verdict {
-        let verdict = self.accept(request, ReceiptKind::Delivered, Duration::ZERO);
+    fn accept_and_reply(&self, request: &SendRequest<'_>, replies: &[(&str, Duration)]) -> Outcome {
+        let outcome = self.accept(request, ReceiptKind::Delivered, Duration::ZERO);
         if request.message.state.detail.compliance {
-            return verdict;
+            return outcome;
         }
         for (number, (text, after)) in replies.iter().enumerate() {
             let mut id = provider_message_id(request);
@@ -235,7 +235,7 @@ impl Sim {
             let inbound = Inbound::text(place, id, request.message.to.clone(), (*text).to_owned(), request.now.plus(*after));
             self.events.push(ProviderEvent::Inbound(inbound), *after);
         }
-        verdict
+        outcome
     }
 }
 
@@ -262,16 +262,16 @@ fn provider_message_id(request: &SendRequest<'_>) -> String {
     id
 }
 
-fn accepted(request: &SendRequest<'_>) -> Verdict {
-    Verdict::Accepted { refs: vec![provider_message_id(request)], cost: None }
+fn accepted(request: &SendRequest<'_>) -> Outcome {
+    Outcome::Accepted { refs: vec![provider_message_id(request)], cost: None }
 }
 
-fn rejected(failure: Failure) -> Verdict {
-    Verdict::Rejected { failure }
+fn rejected(failure: Failure) -> Outcome {
+    Outcome::Rejected { failure }
 }
 
-fn deferred(retry_after: Option<Duration>, failure: Failure) -> Verdict {
-    Verdict::Deferred { retry_after, failure, scope: Scope::Message }
+fn deferred(retry_after: Option<Duration>, failure: Failure) -> Outcome {
+    Outcome::Deferred { retry_after, failure, scope: Scope::Message }
 }
 
 fn outage(fails: &str) -> Failure {

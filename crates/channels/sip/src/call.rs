@@ -1,6 +1,6 @@
 //! One call, from ringing to hanging up.
 
-use nuncio_channel::{SendRequest, Verdict};
+use nuncio_channel::{Outcome, SendRequest};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::FailureCode;
 use tokio::net::UdpSocket;
@@ -45,7 +45,7 @@ impl Ear<'_> {
 
 impl SipAdapter {
     /// Calls the recipient and plays `sound`.
-    pub(crate) async fn call(&self, trunk: &Trunk, request: &SendRequest<'_>, sound: &[i16]) -> Verdict {
+    pub(crate) async fn call(&self, trunk: &Trunk, request: &SendRequest<'_>, sound: &[i16]) -> Outcome {
         let config = &self.config;
         let ear = match self.ear(trunk).await {
             Ok(ear) => ear,
@@ -114,8 +114,8 @@ impl SipAdapter {
         }
     }
 
-    /// Returns the verdict on a refusal. Trunks use "forbidden" for wrong passwords too: only the login itself can tell.
-    async fn refused(&self, trunk: &Trunk, refusal: &Refusal) -> Verdict {
+    /// Returns the outcome on a refusal. Trunks use "forbidden" for wrong passwords too: only the login itself can tell.
+    async fn refused(&self, trunk: &Trunk, refusal: &Refusal) -> Outcome {
         let login_refused = refusal.status == 403 && self.log_in(trunk).await == Login::Wrong;
         map::refused(refusal, login_refused)
     }
@@ -134,21 +134,21 @@ impl SipAdapter {
         Ok(media.talk(script, call, deadline).await)
     }
 
-    async fn heard(&self, request: &SendRequest<'_>, script: &Script, call_id: String) -> Verdict {
+    async fn heard(&self, request: &SendRequest<'_>, script: &Script, call_id: String) -> Outcome {
         self.report_delivered(request).await;
         if script.is_opted_out() {
             self.report_opted_out(request).await;
         }
-        Verdict::Accepted { refs: vec![call_id], cost: None }
+        Outcome::Accepted { refs: vec![call_id], cost: None }
     }
 }
 
-/// Returns the verdict on an answered call without sound.
-fn deaf(why: &str) -> Verdict {
+/// Returns the outcome on an answered call without sound.
+fn deaf(why: &str) -> Outcome {
     map::rejected(FailureCode::ProviderRejected, format!("the call was answered, but no sound can be sent: {why}"))
 }
 
-fn in_vain(cancelled: Cancelled, seconds: u64) -> Verdict {
+fn in_vain(cancelled: Cancelled, seconds: u64) -> Outcome {
     match cancelled {
         // If the call was answered at that moment, nothing was heard.
         Cancelled::InTime | Cancelled::TooLate => map::rang_out(seconds),
@@ -156,15 +156,15 @@ fn in_vain(cancelled: Cancelled, seconds: u64) -> Verdict {
     }
 }
 
-fn stopped(cancelled: Cancelled) -> Verdict {
+fn stopped(cancelled: Cancelled) -> Outcome {
     match cancelled {
         Cancelled::InTime | Cancelled::TooLate => map::stopped(),
         Cancelled::Silence => map::unknown("the session ended, and the trunk did not confirm the cancellation"),
     }
 }
 
-/// The verdict on a message of which the recipient heard a part at most.
-fn unheard(end: End, script: &Script, samples: usize) -> Verdict {
+/// The outcome on a message of which the recipient heard a part at most.
+fn unheard(end: End, script: &Script, samples: usize) -> Outcome {
     let (tenths, all) = (script.tenths(), samples / 800);
     match end {
         // Not called again: they know that we called, and did not want it.

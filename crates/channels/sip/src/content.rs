@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::{Scope, SendRequest, Verdict};
+use nuncio_channel::{Outcome, Scope, SendRequest};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{MessageType, speech};
 use nuncio_net::FetchLimits;
@@ -20,7 +20,7 @@ const FETCH: Duration = Duration::from_secs(60);
 
 impl SipAdapter {
     /// The message as samples of the line, short enough for a call.
-    pub(crate) async fn sound(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Verdict> {
+    pub(crate) async fn sound(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Outcome> {
         let sound = match request.message.message_type {
             MessageType::Audio => self.recording(request).await?,
             MessageType::Text | MessageType::Template | MessageType::Location => self.spoken(request).await?,
@@ -36,7 +36,7 @@ impl SipAdapter {
         fits.map(|()| sound).map_err(|why| map::rejected(FailureCode::ContentRejected, why))
     }
 
-    async fn spoken(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Verdict> {
+    async fn spoken(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Outcome> {
         let message = request.message;
         let text = speech::words(message.message_type, message.request.text.as_deref(), message.request.content.as_deref());
         if text.trim().is_empty() {
@@ -56,7 +56,7 @@ impl SipAdapter {
     }
 
     /// Returns the attached or linked recording. Waits for its turn: a recording takes much memory and some CPU time.
-    async fn recording(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Verdict> {
+    async fn recording(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Outcome> {
         let turn = Arc::clone(&self.recordings).acquire_owned().await;
         let (content_type, bytes) = match request.attachments.first() {
             Some(attached) => (attached.content_type.clone(), attached.bytes.clone()),
@@ -74,7 +74,7 @@ impl SipAdapter {
     }
 
     /// Returns the MIME type and the content behind the message's link.
-    async fn fetch(&self, request: &SendRequest<'_>) -> Result<(String, Vec<u8>), Verdict> {
+    async fn fetch(&self, request: &SendRequest<'_>) -> Result<(String, Vec<u8>), Outcome> {
         let url = request.message.request.content.as_ref().and_then(|content| content.media_url.as_deref());
         let Some(url) = url else {
             return Err(map::rejected(FailureCode::AttachmentUnavailable, "the message has no recording"));
@@ -85,9 +85,9 @@ impl SipAdapter {
             Err(error) => {
                 let failure = Failure::own(FailureCode::AttachmentUnavailable, format!("the recording: {error}"));
                 Err(if error.is_transient() {
-                    Verdict::Deferred { retry_after: None, failure, scope: Scope::Message }
+                    Outcome::Deferred { retry_after: None, failure, scope: Scope::Message }
                 } else {
-                    Verdict::Rejected { failure }
+                    Outcome::Rejected { failure }
                 })
             }
         }

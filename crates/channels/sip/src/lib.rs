@@ -3,7 +3,7 @@
 //! An attempt lasts as long as its call: [`Adapter::send`] returns when the call is over, so that the connection's window limits concurrent
 //! calls. A message is accepted, and delivered, when the call was answered (possibly by voicemail) and the message was played to its end.
 //! Before the INVITE is sent, failures are deferrals; a final response of the trunk proves that nobody was reached; without one, the
-//! outcome is [`Verdict::Unknown`]. When the session is asked to end, no new calls start and ringing is cancelled, but answered calls play
+//! outcome is [`Outcome::Unknown`]. When the session is asked to end, no new calls start and ringing is cancelled, but answered calls play
 //! to their end: called again, people would hear the message twice.
 
 use std::fmt;
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, Field, OptedOut, ProviderEvent, ReceiptTarget, Receipts, SendRequest, Services,
-    Sessions, Stop, Verdict,
+    Account, Adapter, AdapterFactory, Capabilities, Field, OptedOut, Outcome, ProviderEvent, ReceiptTarget, Receipts, SendRequest,
+    Services, Sessions, Stop,
 };
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::{Channel, ConnectionId, FieldError, MessageType, TenantId};
@@ -135,11 +135,11 @@ impl Adapter for SipAdapter {
         &self.capabilities
     }
 
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
         match self.stop.1.clone().or(self.prepare(request)).await {
             // Checked while holding the line: closing the lines waits for calls that start here.
             Some(Ok((sound, _line, trunk))) if !*self.stop.0.borrow() => self.call(&trunk, request, &sound).await,
-            Some(Err(verdict)) => verdict,
+            Some(Err(outcome)) => outcome,
             Some(Ok(_)) | None => map::stopped(),
         }
     }
@@ -204,7 +204,7 @@ enum Login {
 
 impl SipAdapter {
     /// Prepares a call: sound, a line, and a reachable trunk.
-    async fn prepare(&self, request: &SendRequest<'_>) -> Result<(Arc<[i16]>, Option<SemaphorePermit<'_>>, Arc<Trunk>), Verdict> {
+    async fn prepare(&self, request: &SendRequest<'_>) -> Result<(Arc<[i16]>, Option<SemaphorePermit<'_>>, Arc<Trunk>), Outcome> {
         let sound = self.sound(request).await?;
         // The window keeps it from waiting, unless the lines are being closed.
         let line = self.lines.acquire().await.ok();

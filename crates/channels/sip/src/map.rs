@@ -1,10 +1,10 @@
-//! From the outcome of a call to a verdict. Pure.
+//! From the outcome of a call to an outcome. Pure.
 //!
 //! Sources: RFC 3261 §21 (status codes), RFC 8197 and RFC 8688 (607, 608), RFC 3326 with ITU-T Q.850 (causes).
 
 use std::time::Duration;
 
-use nuncio_channel::{Scope, Verdict};
+use nuncio_channel::{Outcome, Scope};
 use nuncio_domain::message::{Failure, FailureCode};
 
 /// Delay before calling a busy line again.
@@ -72,22 +72,22 @@ const fn by_status(status: u16) -> Class {
     }
 }
 
-/// The verdict on a call that the trunk did not put through. 401, 407 and, if `login_refused`, 403 concern the login.
-pub(crate) fn refused(refusal: &Refusal, login_refused: bool) -> Verdict {
+/// The outcome on a call that the trunk did not put through. 401, 407 and, if `login_refused`, 403 concern the login.
+pub(crate) fn refused(refusal: &Refusal, login_refused: bool) -> Outcome {
     let Refusal { status, cause, retry_after } = refusal;
     let failure = |code, text: String| {
         let provider_code = cause.map_or_else(|| status.to_string(), |cause| format!("{status} Q.850 {cause}"));
         Failure { code, provider_code: Some(provider_code), message: text }
     };
-    let later = |code, text: &str, wait: Option<Duration>, scope| Verdict::Deferred {
+    let later = |code, text: &str, wait: Option<Duration>, scope| Outcome::Deferred {
         retry_after: retry_after.or(wait),
         failure: failure(code, text.to_owned()),
         scope,
     };
-    let never = |code, text: String| Verdict::Rejected { failure: failure(code, text) };
+    let never = |code, text: String| Outcome::Rejected { failure: failure(code, text) };
     if matches!(status, 401 | 407) || (*status == 403 && login_refused) {
         let text = "the trunk refuses the login: correct username and password, or have this server's address allowed";
-        return Verdict::Deferred {
+        return Outcome::Deferred {
             retry_after: None,
             failure: failure(FailureCode::CredentialsInvalid, text.to_owned()),
             scope: Scope::Connection,
@@ -113,45 +113,45 @@ pub(crate) fn refused(refusal: &Refusal, login_refused: bool) -> Verdict {
     }
 }
 
-/// Returns the verdict on a call that was not answered in time.
-pub(crate) fn rang_out(seconds: u64) -> Verdict {
-    Verdict::Deferred {
+/// Returns the outcome on a call that was not answered in time.
+pub(crate) fn rang_out(seconds: u64) -> Outcome {
+    Outcome::Deferred {
         retry_after: Some(NO_ANSWER),
         failure: Failure::own(FailureCode::Undeliverable, format!("the call was not answered within {seconds} seconds")),
         scope: Scope::Message,
     }
 }
 
-/// Returns the verdict on an unanswered call at the end of the session: the server stops, or the connection changed.
-pub(crate) fn stopped() -> Verdict {
+/// Returns the outcome on an unanswered call at the end of the session: the server stops, or the connection changed.
+pub(crate) fn stopped() -> Outcome {
     let failure = Failure::own(FailureCode::Undeliverable, "the session ended before the call was answered");
-    Verdict::Deferred { retry_after: None, failure, scope: Scope::Message }
+    Outcome::Deferred { retry_after: None, failure, scope: Scope::Message }
 }
 
-/// Returns the verdict on a call that may have been answered.
-pub(crate) fn unknown(why: &str) -> Verdict {
-    Verdict::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, why), refs: Vec::new() }
+/// Returns the outcome on a call that may have been answered.
+pub(crate) fn unknown(why: &str) -> Outcome {
+    Outcome::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, why), refs: Vec::new() }
 }
 
-/// The verdict on a call that was not begun, for a reason that concerns all calls.
-pub(crate) fn unreachable(why: impl Into<String>) -> Verdict {
-    Verdict::Deferred { retry_after: None, failure: Failure::own(FailureCode::Undeliverable, why), scope: Scope::Connection }
+/// The outcome on a call that was not begun, for a reason that concerns all calls.
+pub(crate) fn unreachable(why: impl Into<String>) -> Outcome {
+    Outcome::Deferred { retry_after: None, failure: Failure::own(FailureCode::Undeliverable, why), scope: Scope::Connection }
 }
 
-/// The verdict on a message that this channel or recipient will never get.
-pub(crate) fn rejected(code: FailureCode, why: impl Into<String>) -> Verdict {
-    Verdict::Rejected { failure: Failure::own(code, why) }
+/// The outcome on a message that this channel or recipient will never get.
+pub(crate) fn rejected(code: FailureCode, why: impl Into<String>) -> Outcome {
+    Outcome::Rejected { failure: Failure::own(code, why) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn short(verdict: &Verdict) -> (&'static str, &str, Option<u64>, Option<&str>) {
-        let (kind, wait, failure) = match verdict {
-            Verdict::Deferred { retry_after, failure, scope: Scope::Message } => ("later", retry_after, failure),
-            Verdict::Deferred { retry_after, failure, scope: Scope::Connection } => ("all later", retry_after, failure),
-            Verdict::Rejected { failure } => ("never", &None, failure),
+    fn short(outcome: &Outcome) -> (&'static str, &str, Option<u64>, Option<&str>) {
+        let (kind, wait, failure) = match outcome {
+            Outcome::Deferred { retry_after, failure, scope: Scope::Message } => ("later", retry_after, failure),
+            Outcome::Deferred { retry_after, failure, scope: Scope::Connection } => ("all later", retry_after, failure),
+            Outcome::Rejected { failure } => ("never", &None, failure),
             other => panic!("{other:?}"),
         };
         (kind, failure.code.as_str(), wait.map(|w| w.as_secs()), failure.provider_code.as_deref())

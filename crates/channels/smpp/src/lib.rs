@@ -2,7 +2,7 @@
 //!
 //! A message is `accepted` when the SMSC returned an id for each of its segments. What was not written to the session is deferred, and
 //! what the SMSC refused is deferred or rejected. A lost response, or a message of which only some segments were accepted, is
-//! [`Verdict::Unknown`]. The segments of a message have the same reference in every attempt, so that a phone that gets some of them twice
+//! [`Outcome::Unknown`]. The segments of a message have the same reference in every attempt, so that a phone that gets some of them twice
 //! still assembles one message.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, Field, Receipts, Scope, SendRequest, Services, Sessions, Stop, Verdict, sms,
+    Account, Adapter, AdapterFactory, Capabilities, Field, Outcome, Receipts, Scope, SendRequest, Services, Sessions, Stop, sms,
 };
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, FieldError};
@@ -93,26 +93,26 @@ impl Adapter for SmppAdapter {
         &self.capabilities
     }
 
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
         let draft = match Draft::new(request, &self.link.config) {
             Ok(draft) => draft,
-            Err(failure) => return Verdict::Rejected { failure },
+            Err(failure) => return Outcome::Rejected { failure },
         };
         let session = match self.link.session().await {
             Ok(session) => session,
-            Err(verdict) => return verdict,
+            Err(outcome) => return outcome,
         };
         let permit = match timeout(self.link.config.timeout, session.window.acquire()).await {
             Ok(Ok(permit)) => permit,
             Ok(Err(_)) => return self.broke("the session with the SMSC ended"),
             Err(_) => {
                 let failure = Failure::own(FailureCode::RateLimited, "the SMSC has not responded to earlier messages");
-                return Verdict::Deferred { retry_after: None, failure, scope: Scope::Message };
+                return Outcome::Deferred { retry_after: None, failure, scope: Scope::Message };
             }
         };
-        let verdict = self.submit(&session, &draft).await;
+        let outcome = self.submit(&session, &draft).await;
         drop(permit);
-        verdict
+        outcome
     }
 
     async fn check(&self) -> Result<String, String> {
@@ -146,26 +146,26 @@ impl Adapter for SmppAdapter {
 }
 
 impl SmppAdapter {
-    /// The verdict on a message that was not sent because its session ended.
-    fn broke(&self, why: &str) -> Verdict {
+    /// The outcome on a message that was not sent because its session ended.
+    fn broke(&self, why: &str) -> Outcome {
         let scope = if self.link.up().is_some() { Scope::Message } else { Scope::Connection };
-        Verdict::Deferred { retry_after: None, failure: Failure::own(FailureCode::Undeliverable, why), scope }
+        Outcome::Deferred { retry_after: None, failure: Failure::own(FailureCode::Undeliverable, why), scope }
     }
 
     /// Sends the segments in order: if the first is refused, which is the usual case, nothing has been sent.
-    async fn submit(&self, session: &Session, draft: &Draft<'_>) -> Verdict {
+    async fn submit(&self, session: &Session, draft: &Draft<'_>) -> Outcome {
         let ids = self.link.config.ids;
         let mut refs = Vec::with_capacity(draft.bodies.len());
         for (number, body) in draft.bodies.iter().enumerate() {
             let reply = session.request(|out, sequence| wire::submit(out, sequence, &draft.envelope(), body)).await;
             match submit::judge(reply) {
                 Taken::Yes(id) => refs.extend(id.map(|id| ids.of_answer(&id))),
-                Taken::No(verdict) if number == 0 => return verdict,
+                Taken::No(outcome) if number == 0 => return outcome,
                 Taken::NotSent(why) if number == 0 => return self.broke(&why),
                 Taken::Unclear(why) if number == 0 => return submit::unknown(why, refs),
                 stopped => return submit::partial(number, draft.bodies.len(), &stopped, refs),
             }
         }
-        Verdict::Accepted { refs, cost: None }
+        Outcome::Accepted { refs, cost: None }
     }
 }

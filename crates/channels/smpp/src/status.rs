@@ -1,6 +1,6 @@
 //! Maps the SMSCs' `command_status` (SMPP 3.4 §5.1.3; from 0x100 on: SMPP 5.0, 4.7.6). Pure.
 
-use nuncio_channel::{Scope, Verdict};
+use nuncio_channel::{Outcome, Scope};
 use nuncio_domain::message::{Failure, FailureCode};
 
 /// It worked.
@@ -91,13 +91,13 @@ pub(crate) fn refuses_login(status: u32) -> bool {
     matches!(look_up(status).1, Later(Credentials, _))
 }
 
-/// Returns the verdict on a message refused with `status`, which is not [`OK`].
-pub(crate) fn verdict(status: u32) -> Verdict {
+/// Returns the outcome on a message refused with `status`, which is not [`OK`].
+pub(crate) fn outcome(status: u32) -> Outcome {
     let failure =
         |code| Failure { code, provider_code: Some(code_text(status)), message: format!("the SMSC refused it: {}", explain(status)) };
     match look_up(status).1 {
-        Later(code, scope) => Verdict::Deferred { retry_after: None, failure: failure(code), scope },
-        Never(code) => Verdict::Rejected { failure: failure(code) },
+        Later(code, scope) => Outcome::Deferred { retry_after: None, failure: failure(code), scope },
+        Never(code) => Outcome::Rejected { failure: failure(code) },
     }
 }
 
@@ -111,10 +111,10 @@ mod tests {
     use super::*;
 
     fn short(status: u32) -> (&'static str, FailureCode) {
-        match verdict(status) {
-            Verdict::Deferred { failure, scope: Scope::Connection, retry_after: None } => ("connection", failure.code),
-            Verdict::Deferred { failure, .. } => ("deferred", failure.code),
-            Verdict::Rejected { failure } => ("rejected", failure.code),
+        match outcome(status) {
+            Outcome::Deferred { failure, scope: Scope::Connection, retry_after: None } => ("connection", failure.code),
+            Outcome::Deferred { failure, .. } => ("deferred", failure.code),
+            Outcome::Rejected { failure } => ("rejected", failure.code),
             other => panic!("{other:?}"),
         }
     }

@@ -1,9 +1,9 @@
-//! Builds submissions from messages, and verdicts from responses. Pure.
+//! Builds submissions from messages, and outcomes from responses. Pure.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use nuncio_channel::{SendRequest, Verdict, sms};
+use nuncio_channel::{Outcome, SendRequest, sms};
 use nuncio_domain::Timestamp;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Failure, FailureCode};
@@ -92,7 +92,7 @@ pub(crate) enum Taken {
     /// The SMSC has it, under this id.
     Yes(Option<String>),
     /// It refused it.
-    No(Verdict),
+    No(Outcome),
     /// It never left.
     NotSent(String),
     /// Unknown outcome.
@@ -103,23 +103,23 @@ pub(crate) enum Taken {
 pub(crate) fn judge(reply: Result<Reply, RequestError>) -> Taken {
     match reply {
         Ok(Reply { id, status: status::OK, message_id }) if id == id::SUBMIT_SM | id::ANSWER => Taken::Yes(message_id),
-        Ok(Reply { id: id::GENERIC_NACK, status, .. }) if status != status::OK => Taken::No(status::verdict(status)),
-        Ok(Reply { id, status, .. }) if id == id::SUBMIT_SM | id::ANSWER => Taken::No(status::verdict(status)),
+        Ok(Reply { id: id::GENERIC_NACK, status, .. }) if status != status::OK => Taken::No(status::outcome(status)),
+        Ok(Reply { id, status, .. }) if id == id::SUBMIT_SM | id::ANSWER => Taken::No(status::outcome(status)),
         Ok(_) => Taken::Unclear("the SMSC answered something else".to_owned()),
         Err(RequestError::NotSent(why)) => Taken::NotSent(why),
         Err(RequestError::NoResponse(why)) => Taken::Unclear(why),
     }
 }
 
-/// Returns the verdict on a message that may have been sent.
-pub(crate) fn unknown(why: String, refs: Vec<String>) -> Verdict {
-    Verdict::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, why), refs }
+/// Returns the outcome on a message that may have been sent.
+pub(crate) fn unknown(why: String, refs: Vec<String>) -> Outcome {
+    Outcome::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, why), refs }
 }
 
-/// Returns the verdict on a message of which `taken` of `total` segments were accepted before one was `stopped`.
-pub(crate) fn partial(taken: usize, total: usize, stopped: &Taken, refs: Vec<String>) -> Verdict {
+/// Returns the outcome on a message of which `taken` of `total` segments were accepted before one was `stopped`.
+pub(crate) fn partial(taken: usize, total: usize, stopped: &Taken, refs: Vec<String>) -> Outcome {
     let why = match stopped {
-        Taken::No(Verdict::Deferred { failure, .. } | Verdict::Rejected { failure }) => &failure.message,
+        Taken::No(Outcome::Deferred { failure, .. } | Outcome::Rejected { failure }) => &failure.message,
         Taken::NotSent(why) | Taken::Unclear(why) => why,
         Taken::No(_) | Taken::Yes(_) => "it was stopped",
     };
@@ -154,8 +154,8 @@ mod tests {
         let resp = id::SUBMIT_SM | id::ANSWER;
         assert_eq!(reply(resp, 0, Some("7")), Taken::Yes(Some("7".into())));
         assert_eq!(reply(resp, 0, None), Taken::Yes(None));
-        assert_eq!(reply(resp, 0x0B, Some("7")), Taken::No(status::verdict(0x0B)));
-        assert_eq!(reply(id::GENERIC_NACK, 0x02, None), Taken::No(status::verdict(0x02)));
+        assert_eq!(reply(resp, 0x0B, Some("7")), Taken::No(status::outcome(0x0B)));
+        assert_eq!(reply(id::GENERIC_NACK, 0x02, None), Taken::No(status::outcome(0x02)));
         for strange in
             [reply(id::GENERIC_NACK, 0, None), reply(id::DELIVER_SM | id::ANSWER, 0, None), reply(id::DELIVER_SM | id::ANSWER, 8, None)]
         {
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn a_message_that_is_half_out_says_so() {
-        let verdict = partial(2, 3, &Taken::No(status::verdict(0x58)), vec!["a".into(), "b".into()]);
-        let Verdict::Unknown { failure, refs } = verdict else { panic!("{verdict:?}") };
+        let outcome = partial(2, 3, &Taken::No(status::outcome(0x58)), vec!["a".into(), "b".into()]);
+        let Outcome::Unknown { failure, refs } = outcome else { panic!("{outcome:?}") };
         assert_eq!(refs, ["a", "b"]);
         assert!(
             failure.message.starts_with("the SMSC took 2 of 3 parts; then: the SMSC refused it: the account sends faster"),

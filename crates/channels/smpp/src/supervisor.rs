@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::{Scope, Stop, Verdict};
+use nuncio_channel::{Outcome, Scope, Stop};
 use nuncio_domain::Ids;
 use nuncio_domain::message::{Failure, FailureCode};
 use tokio::net::TcpStream;
@@ -69,9 +69,9 @@ impl SessionDown {
         Self { code: FailureCode::Undeliverable, text: text.into() }
     }
 
-    /// The verdict on a message that finds no session.
-    fn verdict(&self) -> Verdict {
-        Verdict::Deferred { retry_after: None, failure: Failure::own(self.code, self.text.clone()), scope: Scope::Connection }
+    /// The outcome on a message that finds no session.
+    fn outcome(&self) -> Outcome {
+        Outcome::Deferred { retry_after: None, failure: Failure::own(self.code, self.text.clone()), scope: Scope::Connection }
     }
 }
 
@@ -142,7 +142,7 @@ impl Link {
     }
 
     /// Returns a session for sending, or a deferral. Waits for the first result of all sessions, within the response timeout.
-    pub(crate) async fn session(&self) -> Result<Arc<Session>, Verdict> {
+    pub(crate) async fn session(&self) -> Result<Arc<Session>, Outcome> {
         if let Some(session) = self.up() {
             return Ok(session);
         }
@@ -150,8 +150,8 @@ impl Link {
         // In any case, the state after the wait counts.
         timeout(self.config.timeout, board.wait_for(Board::is_settled)).await.ok();
         let board = board.borrow();
-        let trouble = || board.troubles().find(|(slot, _)| slot.sends()).map(|(_, trouble)| trouble.verdict());
-        board.roomiest().ok_or_else(|| trouble().unwrap_or_else(|| SessionDown::new("no session sends").verdict()))
+        let trouble = || board.troubles().find(|(slot, _)| slot.sends()).map(|(_, trouble)| trouble.outcome());
+        board.roomiest().ok_or_else(|| trouble().unwrap_or_else(|| SessionDown::new("no session sends").outcome()))
     }
 
     /// The session with the most room, if one is up.

@@ -1,14 +1,14 @@
 //! Email over SMTP through a relay (smarthost), or the next one while it fails, with STARTTLS or TLS, AUTH and DKIM.
 //!
 //! An email is `accepted` when the relay responds to its content with 2xx. A failure before the final dot is written is a deferral or a
-//! rejection; a lost response after it is [`Verdict::Unknown`]. Every attempt of a message has the same `Message-ID`, by which mailboxes
+//! rejection; a lost response after it is [`Outcome::Unknown`]. Every attempt of a message has the same `Message-ID`, by which mailboxes
 //! recognise duplicates.
 
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Receipts, Scope, SendRequest, Services, Tokens, Verdict};
+use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Outcome, Receipts, Scope, SendRequest, Services, Tokens};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, ConnectionId, FieldError, MessageType, TenantId};
 use nuncio_net::Network;
@@ -126,17 +126,17 @@ impl Adapter for SmtpAdapter {
         &self.capabilities
     }
 
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
         let letter = match self.letter(request) {
             Ok(letter) => letter,
-            Err(failure) => return Verdict::Rejected { failure },
+            Err(failure) => return Outcome::Rejected { failure },
         };
         let Ok(_permit) = timeout(self.config.timeout, self.permits.acquire()).await else {
             let failure = Failure::own(
                 FailureCode::RateLimited,
                 format!("all {} connections to {} are busy", self.config.connections, self.config.relays[0]),
             );
-            return Verdict::Deferred { retry_after: None, failure, scope: Scope::Message };
+            return Outcome::Deferred { retry_after: None, failure, scope: Scope::Message };
         };
         let return_path = self.return_path(request);
         let from = return_path.as_deref().unwrap_or(&self.config.from.address);

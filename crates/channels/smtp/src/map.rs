@@ -1,9 +1,9 @@
-//! Maps responses of relays to verdicts (RFC 5321 §4.2, RFC 3463, RFC 4954). Pure.
+//! Maps responses of relays to outcomes (RFC 5321 §4.2, RFC 3463, RFC 4954). Pure.
 
 use std::io;
 use std::time::Duration;
 
-use nuncio_channel::{Scope, Verdict};
+use nuncio_channel::{Outcome, Scope};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::FetchError;
 
@@ -81,7 +81,7 @@ impl Failed {
 
     /// Returns whether another relay may accept the email: this one cannot have it, and the problem is not the email.
     pub(crate) fn is_of_relay(&self) -> bool {
-        self.stage < Stage::Content && matches!(verdict(self, ""), Verdict::Deferred { scope: Scope::Connection, .. })
+        self.stage < Stage::Content && matches!(outcome(self, ""), Outcome::Deferred { scope: Scope::Connection, .. })
     }
 
     /// Returns whether the connection can be reused.
@@ -154,31 +154,31 @@ fn enhanced(line: &str) -> Option<([u16; 3], &str)> {
     (numbers.next().is_none() && matches!(status[0], 2 | 4 | 5)).then_some((status, rest))
 }
 
-/// Returns the verdict on an accepted email, with the reference from `reply`, or `message_id`.
-pub(crate) fn accepted(reply: &Reply, message_id: &str) -> Verdict {
-    Verdict::Accepted { refs: vec![reply.queue_id().unwrap_or_else(|| message_id.to_owned())], cost: None }
+/// Returns the outcome on an accepted email, with the reference from `reply`, or `message_id`.
+pub(crate) fn accepted(reply: &Reply, message_id: &str) -> Outcome {
+    Outcome::Accepted { refs: vec![reply.queue_id().unwrap_or_else(|| message_id.to_owned())], cost: None }
 }
 
-/// Returns the verdict on an email that failed. `relay` is its host and port, for people.
-pub(crate) fn verdict(failed: &Failed, relay: &str) -> Verdict {
+/// Returns the outcome on an email that failed. `relay` is its host and port, for people.
+pub(crate) fn outcome(failed: &Failed, relay: &str) -> Outcome {
     let own = |code| Failure::own(code, explain(failed, relay));
     match &failed.fault {
         SessionError::Refused(reply) => refused(failed.stage, reply),
-        SessionError::TooLarge { .. } => Verdict::Rejected { failure: own(FailureCode::ContentRejected) },
-        SessionError::NoUtf8 => Verdict::Rejected { failure: own(FailureCode::InvalidRecipient) },
+        SessionError::TooLarge { .. } => Outcome::Rejected { failure: own(FailureCode::ContentRejected) },
+        SessionError::NoUtf8 => Outcome::Rejected { failure: own(FailureCode::InvalidRecipient) },
         SessionError::NoAuth => deferred(Scope::Connection, own(FailureCode::CredentialsInvalid)),
-        _ if failed.stage == Stage::Answer => Verdict::Unknown { failure: own(FailureCode::UnknownOutcome), refs: Vec::new() },
+        _ if failed.stage == Stage::Answer => Outcome::Unknown { failure: own(FailureCode::UnknownOutcome), refs: Vec::new() },
         // The relay worked a moment ago: the cause may be this email, such as its size. If not, the next one will show.
         _ if failed.stage == Stage::Content => deferred(Scope::Message, own(FailureCode::Undeliverable)),
         _ => deferred(Scope::Connection, own(FailureCode::Undeliverable)),
     }
 }
 
-fn deferred(scope: Scope, failure: Failure) -> Verdict {
-    Verdict::Deferred { retry_after: None, failure, scope }
+fn deferred(scope: Scope, failure: Failure) -> Outcome {
+    Outcome::Deferred { retry_after: None, failure, scope }
 }
 
-fn refused(stage: Stage, reply: &Reply) -> Verdict {
+fn refused(stage: Stage, reply: &Reply) -> Outcome {
     let failure = |code| Failure { code, provider_code: Some(reply.provider_code()), message: reply.text() };
     let temporary = reply.code < 500;
     match reply.code {
@@ -190,7 +190,7 @@ fn refused(stage: Stage, reply: &Reply) -> Verdict {
         _ if stage <= Stage::Login => deferred(Scope::Connection, failure(FailureCode::ProviderRejected)),
         _ if temporary && matches!(reply.status(), Some([4, 7, _])) => deferred(Scope::Message, failure(FailureCode::RateLimited)),
         _ if temporary => deferred(Scope::Message, failure(FailureCode::Undeliverable)),
-        _ => Verdict::Rejected { failure: failure(permanent(stage, reply)) },
+        _ => Outcome::Rejected { failure: failure(permanent(stage, reply)) },
     }
 }
 
@@ -266,13 +266,13 @@ mod tests {
         Reply { code: line[..3].parse().unwrap(), lines: line[4..].split('|').map(str::to_owned).collect() }
     }
 
-    fn short(verdict: &Verdict) -> (&'static str, FailureCode) {
-        match verdict {
-            Verdict::Deferred { failure, scope: Scope::Message, .. } => ("message", failure.code),
-            Verdict::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure.code),
-            Verdict::Rejected { failure } => ("rejected", failure.code),
-            Verdict::Unknown { failure, .. } => ("unknown", failure.code),
-            Verdict::Accepted { .. } => panic!("accepted"),
+    fn short(outcome: &Outcome) -> (&'static str, FailureCode) {
+        match outcome {
+            Outcome::Deferred { failure, scope: Scope::Message, .. } => ("message", failure.code),
+            Outcome::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure.code),
+            Outcome::Rejected { failure } => ("rejected", failure.code),
+            Outcome::Unknown { failure, .. } => ("unknown", failure.code),
+            Outcome::Accepted { .. } => panic!("accepted"),
         }
     }
 
@@ -314,8 +314,8 @@ mod tests {
             (Stage::Answer, "451 4.3.0 try later", "message", Undeliverable),
             (Stage::Answer, "421 4.3.0 closing", "connection", RateLimited),
         ] {
-            let verdict = verdict(&Failed { stage, fault: SessionError::Refused(reply(line)) }, "relay:25");
-            assert_eq!(short(&verdict), (what, code), "{stage:?} {line}");
+            let outcome = outcome(&Failed { stage, fault: SessionError::Refused(reply(line)) }, "relay:25");
+            assert_eq!(short(&outcome), (what, code), "{stage:?} {line}");
         }
     }
 
@@ -347,7 +347,7 @@ mod tests {
             (Stage::Answer, SessionError::Refused(reply("421 bye")), "connection", FailureCode::RateLimited, false),
         ] {
             let failed = Failed { stage, fault };
-            assert_eq!(short(&verdict(&failed, "relay:25")), (what, code), "{failed:?}");
+            assert_eq!(short(&outcome(&failed, "relay:25")), (what, code), "{failed:?}");
             assert_eq!(failed.was_stale(), stale, "{failed:?}");
             assert_eq!(failed.is_of_relay(), what == "connection" && failed.stage < Stage::Content, "{failed:?}");
         }
@@ -355,12 +355,12 @@ mod tests {
 
     #[test]
     fn what_the_relay_said_is_kept() {
-        let Verdict::Rejected { failure } = refused(Stage::Rcpt, &reply("550 5.1.1 No such user|5.1.1 here\x07")) else { panic!() };
+        let Outcome::Rejected { failure } = refused(Stage::Rcpt, &reply("550 5.1.1 No such user|5.1.1 here\x07")) else { panic!() };
         assert_eq!(
             failure,
             Failure { code: FailureCode::InvalidRecipient, provider_code: Some("550 5.1.1".into()), message: "No such user here ".into() }
         );
-        let Verdict::Rejected { failure } = refused(Stage::Rcpt, &reply(&format!("550 {}", "é".repeat(900)))) else { panic!() };
+        let Outcome::Rejected { failure } = refused(Stage::Rcpt, &reply(&format!("550 {}", "é".repeat(900)))) else { panic!() };
         assert_eq!((failure.provider_code.as_deref(), failure.message.chars().count()), (Some("550"), 500));
     }
 
@@ -380,6 +380,6 @@ mod tests {
         ] {
             assert_eq!(reply(line).queue_id().as_deref(), id, "{line}");
         }
-        assert_eq!(accepted(&reply("250 OK"), "<a@b>"), Verdict::Accepted { refs: vec!["<a@b>".into()], cost: None });
+        assert_eq!(accepted(&reply("250 OK"), "<a@b>"), Outcome::Accepted { refs: vec!["<a@b>".into()], cost: None });
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::Verdict;
+use nuncio_channel::Outcome;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -43,17 +43,17 @@ impl Relays {
 
     /// Sends an email through the first relay that can accept it. Another one is tried only while the email cannot have been accepted:
     /// before its content is written, and if the failure is not about the email. If all fail, returns the first failure.
-    pub(crate) async fn deliver(&self, config: &Config, post: &Post<'_>) -> Verdict {
+    pub(crate) async fn deliver(&self, config: &Config, post: &Post<'_>) -> Outcome {
         let mut failure = None;
         for way in self.in_turn() {
             let outcome = way.deliver(config, post).await;
             let fails = outcome.as_ref().is_err_and(Failed::is_of_relay);
             *way.rests_until.lock() = fails.then(|| Instant::now() + REST);
-            let verdict = outcome.unwrap_or_else(|failed| map::verdict(&failed, &way.relay.to_string()));
+            let outcome = outcome.unwrap_or_else(|failed| map::outcome(&failed, &way.relay.to_string()));
             if !fails {
-                return verdict;
+                return outcome;
             }
-            failure.get_or_insert(verdict);
+            failure.get_or_insert(outcome);
         }
         failure.unwrap_or_else(|| unreachable!("a connection has at least one relay"))
     }
@@ -82,7 +82,7 @@ impl Relays {
 
 impl RelayState {
     /// Sends over a waiting connection; over a fresh one if there is none, or if the relay had closed it meanwhile.
-    async fn deliver(&self, config: &Config, post: &Post<'_>) -> Result<Verdict, Failed> {
+    async fn deliver(&self, config: &Config, post: &Post<'_>) -> Result<Outcome, Failed> {
         if let Some(connection) = self.pool.take() {
             match self.deliver_over(connection, config, post).await {
                 Err(failed) if failed.was_stale() => {}
@@ -92,7 +92,7 @@ impl RelayState {
         self.deliver_over(Connection::open(config, &self.relay).await?, config, post).await
     }
 
-    async fn deliver_over(&self, mut connection: Connection, config: &Config, post: &Post<'_>) -> Result<Verdict, Failed> {
+    async fn deliver_over(&self, mut connection: Connection, config: &Config, post: &Post<'_>) -> Result<Outcome, Failed> {
         let outcome = connection.deliver(post.from, post.letter, config.timeout).await;
         if outcome.as_ref().map_or_else(Failed::keeps_connection, |_| true) {
             self.pool.put(connection);

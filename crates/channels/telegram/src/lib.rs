@@ -1,15 +1,15 @@
 //! Telegram bots: <https://core.telegram.org/bots/api>.
 //!
 //! A message is `accepted` when the Bot API returned its id; there are no receipts. What the Bot API refuses was not sent. A call without
-//! a response is [`Verdict::Unknown`]: the API has no idempotency key. Messages to the bot are received by polling or by a webhook.
+//! a response is [`Outcome::Unknown`]: the API has no idempotency key. Messages to the bot are received by polling or by a webhook.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, CallError, CallbackRequest, Capabilities, EventSink, Origin, ParsedCallback, Receipts, ResolvedAttachment,
-    SendRequest, Services, Sessions, Stop, Verdict,
+    Account, Adapter, CallError, CallbackRequest, Capabilities, EventSink, Origin, Outcome, ParsedCallback, Receipts, ResolvedAttachment,
+    SendRequest, Services, Sessions, Stop,
 };
 use nuncio_channel_http::{HttpFactory, attachment, unavailable};
 use nuncio_domain::message::Failure;
@@ -84,10 +84,10 @@ impl Adapter for Telegram {
         &CAPABILITIES
     }
 
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
         let calls = match outbound::calls(request) {
             Ok(calls) => calls,
-            Err(failure) => return Verdict::Rejected { failure },
+            Err(failure) => return Outcome::Rejected { failure },
         };
         let chat = &request.message.to;
         let (mut refs, total) = (Vec::new(), calls.len());
@@ -102,12 +102,12 @@ impl Adapter for Telegram {
                     Some(id) => refs.push(outbound::reference(chat, id)),
                     // A reaction is not a message and has no id.
                     None if result == Value::Bool(true) => {}
-                    None => return map::verdict(&RequestError::Unreadable { status: 200, retry_after: None }, chat, refs, total),
+                    None => return map::outcome(&RequestError::Unreadable { status: 200, retry_after: None }, chat, refs, total),
                 },
-                Err(error) => return map::verdict(&error, chat, refs, total),
+                Err(error) => return map::outcome(&error, chat, refs, total),
             }
         }
-        Verdict::Accepted { refs, cost: None }
+        Outcome::Accepted { refs, cost: None }
     }
 
     async fn check(&self) -> Result<String, String> {

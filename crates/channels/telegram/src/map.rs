@@ -1,4 +1,4 @@
-//! Maps the Bot API's errors to verdicts. Pure.
+//! Maps the Bot API's errors to outcomes. Pure.
 //!
 //! Telegram documents no list of errors; the texts are those of its open server,
 //! <https://github.com/tdlib/telegram-bot-api/blob/master/telegram-bot-api/Client.cpp>, and of the API behind it,
@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use nuncio_channel::{Scope, Verdict};
+use nuncio_channel::{Outcome, Scope};
 use nuncio_channel_http::{Disposition, Refusal, plain};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::FetchError;
@@ -21,37 +21,37 @@ pub(crate) fn refusal(code: u16, description: &str, retry_after: Option<Duration
     Refusal { status: code, code: code.to_string(), text, retry_after, details: disposition }
 }
 
-/// The verdict on a message to `chat` of `total` requests, of which one failed after those in `refs`.
-pub(crate) fn verdict(error: &RequestError, chat: &str, refs: Vec<String>, total: usize) -> Verdict {
+/// The outcome on a message to `chat` of `total` requests, of which one failed after those in `refs`.
+pub(crate) fn outcome(error: &RequestError, chat: &str, refs: Vec<String>, total: usize) -> Outcome {
     if !refs.is_empty() {
         return error.partly_sent(refs, total);
     }
     match error {
         // It is not a Bot API, and it did not accept the request.
         RequestError::Unreadable { status: 400..=499, .. } => {
-            error.verdict_of(Disposition::Defer(Scope::Connection, FailureCode::ProviderRejected))
+            error.outcome_of(Disposition::Defer(Scope::Connection, FailureCode::ProviderRejected))
         }
-        RequestError::Unreadable { .. } => error.verdict_of(Disposition::Unknown),
+        RequestError::Unreadable { .. } => error.outcome_of(Disposition::Unknown),
         // Each group has its own limit; the bot's limit concerns all chats.
         RequestError::Refused(refusal) if refusal.details == Disposition::RATE_LIMITED && chat.starts_with('-') => {
-            error.verdict_of(Disposition::Defer(Scope::Message, FailureCode::RateLimited))
+            error.outcome_of(Disposition::Defer(Scope::Message, FailureCode::RateLimited))
         }
-        _ => error.verdict(|refusal| Some(refusal.details)),
+        _ => error.outcome(|refusal| Some(refusal.details)),
     }
 }
 
 /// The same for a file to be sent that could not be fetched.
-pub(crate) fn no_file(error: &FetchError, refs: Vec<String>, total: usize) -> Verdict {
+pub(crate) fn no_file(error: &FetchError, refs: Vec<String>, total: usize) -> Outcome {
     let message = format!("the file could not be fetched: {error}");
     if !refs.is_empty() {
         let message = format!("{} of {total} parts were sent; then: {message}", refs.len());
-        return Verdict::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, message), refs };
+        return Outcome::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, message), refs };
     }
     let failure = Failure::own(FailureCode::AttachmentUnavailable, message);
     if error.is_transient() {
-        return Verdict::Deferred { retry_after: None, failure, scope: Scope::Message };
+        return Outcome::Deferred { retry_after: None, failure, scope: Scope::Message };
     }
-    Verdict::Rejected { failure }
+    Outcome::Rejected { failure }
 }
 
 fn classify(code: u16, description: &str, moved_to: Option<i64>) -> Disposition {
@@ -120,7 +120,7 @@ pub(crate) fn explain(error: &RequestError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nuncio_channel::testing::outcome;
+    use nuncio_channel::testing::kind_and_code;
 
     use super::*;
 
@@ -164,7 +164,7 @@ mod tests {
             (504, "Gateway Timeout", "unknown", FailureCode::UnknownOutcome),
             (418, "I'm a teapot", "rejected", ProviderRejected),
         ] {
-            assert_eq!(outcome(&verdict(&refused(code, text), "5", Vec::new(), 1)), (what, failure), "{code} {text}");
+            assert_eq!(kind_and_code(&outcome(&refused(code, text), "5", Vec::new(), 1)), (what, failure), "{code} {text}");
         }
     }
 
@@ -178,11 +178,11 @@ mod tests {
             (unreadable(504), "unknown", FailureCode::UnknownOutcome),
             (unreadable(404), "connection", FailureCode::ProviderRejected),
         ] {
-            assert_eq!(outcome(&verdict(&error, "5", Vec::new(), 1)), (what, code), "{error:?}");
+            assert_eq!(kind_and_code(&outcome(&error, "5", Vec::new(), 1)), (what, code), "{error:?}");
         }
         for (error, what) in [(FetchError::Timeout, "message"), (FetchError::Status(404), "rejected")] {
-            assert_eq!(outcome(&no_file(&error, Vec::new(), 1)), (what, FailureCode::AttachmentUnavailable));
-            assert_eq!(outcome(&no_file(&error, vec!["5:1".into()], 2)), ("unknown", FailureCode::UnknownOutcome));
+            assert_eq!(kind_and_code(&no_file(&error, Vec::new(), 1)), (what, FailureCode::AttachmentUnavailable));
+            assert_eq!(kind_and_code(&no_file(&error, vec!["5:1".into()], 2)), ("unknown", FailureCode::UnknownOutcome));
         }
     }
 
@@ -191,7 +191,7 @@ mod tests {
         let error = refusal(429, "Too Many Requests: retry after 31", Some(Duration::from_secs(31)), None);
         let error = RequestError::Refused(error);
         for (chat, wanted) in [("5", Scope::Connection), ("-1005", Scope::Message)] {
-            let Verdict::Deferred { retry_after, scope, .. } = verdict(&error, chat, Vec::new(), 1) else { panic!() };
+            let Outcome::Deferred { retry_after, scope, .. } = outcome(&error, chat, Vec::new(), 1) else { panic!() };
             assert_eq!((retry_after, scope), (Some(Duration::from_secs(31)), wanted));
         }
     }
@@ -199,8 +199,8 @@ mod tests {
     #[test]
     fn a_message_sent_in_part_is_unknown() {
         let sent = vec!["5:1".to_owned()];
-        let verdict = verdict(&refused(403, "Forbidden: bot was blocked by the user"), "5", sent.clone(), 3);
-        let Verdict::Unknown { failure, refs } = verdict else { panic!("{verdict:?}") };
+        let outcome = outcome(&refused(403, "Forbidden: bot was blocked by the user"), "5", sent.clone(), 3);
+        let Outcome::Unknown { failure, refs } = outcome else { panic!("{outcome:?}") };
         assert_eq!((failure.code, failure.provider_code.as_deref(), refs), (FailureCode::UnknownOutcome, Some("403"), sent));
         assert_eq!(failure.message, "1 of 3 parts were sent; then: the provider returned code 403: Forbidden: bot was blocked by the user");
     }

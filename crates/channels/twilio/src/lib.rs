@@ -2,7 +2,7 @@
 //!
 //! A message or a call is one request. The provider has accepted it when it responds with a SID; statuses then come to the URL sent with
 //! the request, which names our attempt and which the provider signs. The API does not detect duplicates: a request without a response is
-//! [`Verdict::Unknown`].
+//! [`Outcome::Unknown`].
 //!
 //! Sources: <https://www.twilio.com/docs/messaging/api/message-resource>, <https://www.twilio.com/docs/voice/api/call-resource>
 
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, CallError, CallbackRequest, Capabilities, EventSink, ParsedCallback, Receipts, ResolvedAttachment, SendRequest,
-    Services, Verdict, sms,
+    Account, Adapter, CallError, CallbackRequest, Capabilities, EventSink, Outcome, ParsedCallback, Receipts, ResolvedAttachment,
+    SendRequest, Services, sms,
 };
 use nuncio_channel_http::{HttpFactory, attachment, basic, fetch, unavailable};
 use nuncio_domain::message::{Failure, FailureCode};
@@ -71,16 +71,16 @@ impl Adapter for Twilio {
         &self.capabilities
     }
 
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
         let (resource, form) = match wire::form(&self.config, request) {
             Ok(ready) => ready,
-            Err(failure) => return Verdict::Rejected { failure },
+            Err(failure) => return Outcome::Rejected { failure },
         };
-        let verdict = map::sent(self.call(Method::POST, &self.config.url(resource), form).await);
-        if let Verdict::Rejected { failure: Failure { code: FailureCode::RecipientSuppressed, .. } } = &verdict {
+        let outcome = map::sent(self.call(Method::POST, &self.config.url(resource), form).await);
+        if let Outcome::Rejected { failure: Failure { code: FailureCode::RecipientSuppressed, .. } } = &outcome {
             self.events.push(self.config.endpoint.origin.opted_out(request.message.to.clone()), Duration::ZERO);
         }
-        verdict
+        outcome
     }
 
     async fn check(&self) -> Result<String, String> {

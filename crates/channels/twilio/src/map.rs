@@ -1,8 +1,8 @@
-//! Maps the provider's responses and reports to verdicts and receipts. Pure.
+//! Maps the provider's responses and reports to outcomes and receipts. Pure.
 //!
 //! Codes: <https://www.twilio.com/docs/api/errors>
 
-use nuncio_channel::{Scope, Verdict};
+use nuncio_channel::{Outcome, Scope};
 use nuncio_channel_http::{Disposition, Refusal, plain, retry_after};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
@@ -89,16 +89,16 @@ fn classify(refusal: &Refusal<u32>) -> Option<Disposition> {
     known(refusal.details).map(|(disposition, _)| disposition)
 }
 
-/// The verdict on a message, by the response to it.
-pub(crate) fn sent(response: Result<Value, RequestError>) -> Verdict {
+/// The outcome on a message, by the response to it.
+pub(crate) fn sent(response: Result<Value, RequestError>) -> Outcome {
     let error = match response {
         Ok(message) => match message.get("sid").and_then(Value::as_str).filter(|sid| !sid.is_empty()) {
-            Some(sid) => return Verdict::Accepted { refs: vec![sid.to_owned()], cost: None },
+            Some(sid) => return Outcome::Accepted { refs: vec![sid.to_owned()], cost: None },
             None => RequestError::Unreadable { status: 201, retry_after: None },
         },
         Err(error) => error,
     };
-    error.verdict(classify)
+    error.outcome(classify)
 }
 
 /// A failed check, with advice for the operator.

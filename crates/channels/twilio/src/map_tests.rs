@@ -1,4 +1,4 @@
-use nuncio_channel::testing::outcome;
+use nuncio_channel::testing::kind_and_code;
 use nuncio_net::StatusCode;
 use nuncio_net::header::HeaderMap;
 use serde_json::json;
@@ -35,7 +35,7 @@ fn every_code_has_its_class() {
     ];
     for (kind, code, numbers) in table {
         for number in *numbers {
-            assert_eq!(outcome(&sent(refused(400, *number))), (*kind, *code), "{number}");
+            assert_eq!(kind_and_code(&sent(refused(400, *number))), (*kind, *code), "{number}");
         }
     }
 }
@@ -44,14 +44,14 @@ fn every_code_has_its_class() {
 fn an_unknown_code_goes_by_the_status() {
     for status in [302, 400, 401, 403, 404, 408, 429, 500, 503, 504] {
         let wanted = sent(Err(RequestError::Unreadable { status, retry_after: None }));
-        assert_eq!(outcome(&sent(refused(status, 1))), outcome(&wanted), "{status}");
-        assert_eq!(outcome(&sent(response(status, "<html>"))), outcome(&wanted), "{status}");
+        assert_eq!(kind_and_code(&sent(refused(status, 1))), kind_and_code(&wanted), "{status}");
+        assert_eq!(kind_and_code(&sent(response(status, "<html>"))), kind_and_code(&wanted), "{status}");
     }
     for body in ["<html>", "[]", "{}", "{\"sid\": null}", "{\"sid\": \"\"}", ""] {
-        assert_eq!(outcome(&sent(response(201, body))), ("unknown", FailureCode::UnknownOutcome), "{body}");
+        assert_eq!(kind_and_code(&sent(response(201, body))), ("unknown", FailureCode::UnknownOutcome), "{body}");
     }
     let taken = response(201, r#"{"sid": "SM1", "status": "queued", "price": null, "num_segments": "1"}"#);
-    assert_eq!(sent(taken), Verdict::Accepted { refs: vec!["SM1".into()], cost: None });
+    assert_eq!(sent(taken), Outcome::Accepted { refs: vec!["SM1".into()], cost: None });
 }
 
 #[test]

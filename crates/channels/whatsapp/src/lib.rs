@@ -1,7 +1,7 @@
 //! WhatsApp through Meta's Cloud API.
 //!
 //! A message is one request. Meta has accepted it when the response has an id; statuses then return our name of the attempt
-//! (`biz_opaque_callback_data`). The Cloud API does not detect duplicates: a request without a response is [`Verdict::Unknown`].
+//! (`biz_opaque_callback_data`). The Cloud API does not detect duplicates: a request without a response is [`Outcome::Unknown`].
 //!
 //! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api>
 
@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, CallError, CallbackRequest, Capabilities, ParsedCallback, ProfileApi, Receipts, ResolvedAttachment, SendRequest,
-    Services, Sessions, Stop, TemplateApi, Verdict,
+    Account, Adapter, CallError, CallbackRequest, Capabilities, Outcome, ParsedCallback, ProfileApi, Receipts, ResolvedAttachment,
+    SendRequest, Services, Sessions, Stop, TemplateApi,
 };
 use nuncio_channel_http::HttpFactory;
 use nuncio_domain::message::{Failure, FailureCode};
@@ -67,9 +67,9 @@ impl Adapter for Whatsapp {
         &self.capabilities
     }
 
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
         let uploaded = match to_upload(request) {
-            Err(failure) => return Verdict::Rejected { failure },
+            Err(failure) => return Outcome::Rejected { failure },
             Ok(None) => None,
             Ok(Some(file)) => match self.cloud.upload_media(file).await {
                 Ok(id) => Some(id),
@@ -78,7 +78,7 @@ impl Adapter for Whatsapp {
         };
         match wire::message(request, uploaded.as_deref()) {
             Ok(body) => map::sent(self.cloud.graph.post(&self.messages_path(), body).await),
-            Err(failure) => Verdict::Rejected { failure },
+            Err(failure) => Outcome::Rejected { failure },
         }
     }
 

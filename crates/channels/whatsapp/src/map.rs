@@ -1,10 +1,10 @@
-//! Maps responses of the Graph API to verdicts and failures. Pure.
+//! Maps responses of the Graph API to outcomes and failures. Pure.
 //!
 //! Codes: <https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes>
 
 use std::time::Duration;
 
-use nuncio_channel::{ProfileError, Scope, Verdict};
+use nuncio_channel::{Outcome, ProfileError, Scope};
 use nuncio_channel_http::{Disposition, Refusal};
 use nuncio_channel_meta::{GraphError, RequestError};
 use nuncio_domain::message::{Failure, FailureCode};
@@ -37,30 +37,30 @@ const fn class(error: &GraphError) -> Option<Disposition> {
     })
 }
 
-/// The verdict on a message, by the response to it.
-pub(crate) fn sent(response: Result<Value, RequestError>) -> Verdict {
+/// The outcome on a message, by the response to it.
+pub(crate) fn sent(response: Result<Value, RequestError>) -> Outcome {
     let error = match response {
         Ok(body) => match body.pointer("/messages/0/id").and_then(Value::as_str) {
-            Some(id) => return Verdict::Accepted { refs: vec![id.to_owned()], cost: None },
+            Some(id) => return Outcome::Accepted { refs: vec![id.to_owned()], cost: None },
             None => NO_ID,
         },
         Err(error) => error,
     };
-    paused(nuncio_channel_meta::verdict(&error, class), &error)
+    paused(nuncio_channel_meta::outcome(&error, class), &error)
 }
 
-/// The verdict on a message whose media could not be uploaded: the message itself was not sent.
-pub(crate) fn not_uploaded(error: &RequestError) -> Verdict {
+/// The outcome on a message whose media could not be uploaded: the message itself was not sent.
+pub(crate) fn not_uploaded(error: &RequestError) -> Outcome {
     paused(nuncio_channel_meta::repeatable(error, class), error)
 }
 
-fn paused(mut verdict: Verdict, error: &RequestError) -> Verdict {
-    if let (Verdict::Deferred { retry_after, .. }, RequestError::Refused(Refusal { details, .. })) = (&mut verdict, error)
+fn paused(mut outcome: Outcome, error: &RequestError) -> Outcome {
+    if let (Outcome::Deferred { retry_after, .. }, RequestError::Refused(Refusal { details, .. })) = (&mut outcome, error)
         && details.code == 131_056
     {
         retry_after.get_or_insert(PAIR_PAUSE);
     }
-    verdict
+    outcome
 }
 
 /// Why a status reports a message as failed.
@@ -76,7 +76,7 @@ pub(crate) fn failure(error: &RequestError) -> Failure {
 /// Why a request about the profile failed.
 pub(crate) fn profile_error(error: &RequestError) -> ProfileError {
     match nuncio_channel_meta::repeatable(error, class) {
-        Verdict::Rejected { failure } => ProfileError::Refused(failure.message),
+        Outcome::Rejected { failure } => ProfileError::Refused(failure.message),
         _ => ProfileError::Unavailable(error.to_string()),
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn advice(error: &RequestError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nuncio_channel::testing::outcome;
+    use nuncio_channel::testing::kind_and_code;
     use serde_json::json;
 
     use super::*;
@@ -133,24 +133,24 @@ mod tests {
         for (kind, code, numbers) in table {
             for number in *numbers {
                 let error = refused(400, json!({"code": number, "message": "m"}));
-                let verdict = sent(Err(error));
-                assert_eq!(outcome(&verdict), (*kind, *code), "{number}");
+                let outcome = sent(Err(error));
+                assert_eq!(kind_and_code(&outcome), (*kind, *code), "{number}");
             }
         }
-        assert_eq!(outcome(&sent(Err(refused(400, json!({"code": 100, "error_subcode": 33}))))), ("connection", CredentialsInvalid));
-        assert_eq!(outcome(&sent(Err(refused(400, json!({"code": 100, "is_transient": true}))))), ("message", Undeliverable));
-        assert_eq!(outcome(&sent(Err(refused(500, json!({"code": 7}))))), ("message", Undeliverable));
-        assert_eq!(outcome(&sent(Err(refused(401, json!({"code": 7}))))), ("connection", CredentialsInvalid));
-        assert_eq!(outcome(&sent(Err(refused(429, json!({"code": 7}))))), ("connection", RateLimited));
+        assert_eq!(kind_and_code(&sent(Err(refused(400, json!({"code": 100, "error_subcode": 33}))))), ("connection", CredentialsInvalid));
+        assert_eq!(kind_and_code(&sent(Err(refused(400, json!({"code": 100, "is_transient": true}))))), ("message", Undeliverable));
+        assert_eq!(kind_and_code(&sent(Err(refused(500, json!({"code": 7}))))), ("message", Undeliverable));
+        assert_eq!(kind_and_code(&sent(Err(refused(401, json!({"code": 7}))))), ("connection", CredentialsInvalid));
+        assert_eq!(kind_and_code(&sent(Err(refused(429, json!({"code": 7}))))), ("connection", RateLimited));
     }
 
     #[test]
     fn requests_without_a_result() {
         use FailureCode::{Undeliverable, UnknownOutcome};
-        assert_eq!(outcome(&sent(Ok(json!({"messages": []})))), ("unknown", UnknownOutcome), "no id");
+        assert_eq!(kind_and_code(&sent(Ok(json!({"messages": []})))), ("unknown", UnknownOutcome), "no id");
         for error in [RequestError::NoResponse("x".into()), RequestError::Unreadable { status: 502, retry_after: None }] {
-            assert_eq!(outcome(&sent(Err(error.clone()))), ("unknown", UnknownOutcome));
-            assert_eq!(outcome(&not_uploaded(&error)), ("message", Undeliverable), "an upload sends nothing");
+            assert_eq!(kind_and_code(&sent(Err(error.clone()))), ("unknown", UnknownOutcome));
+            assert_eq!(kind_and_code(&not_uploaded(&error)), ("message", Undeliverable), "an upload sends nothing");
         }
     }
 
@@ -158,12 +158,12 @@ mod tests {
     fn ids_pauses_and_words() {
         let answer = json!({"messaging_product": "whatsapp", "contacts": [{"input": "1", "wa_id": "1"}],
             "messages": [{"id": "wamid.A", "message_status": "held_for_quality_assessment"}]});
-        assert_eq!(sent(Ok(answer)), Verdict::Accepted { refs: vec!["wamid.A".into()], cost: None });
-        let Verdict::Deferred { retry_after, .. } = sent(Err(refused(400, json!({"code": 131_056})))) else { panic!() };
+        assert_eq!(sent(Ok(answer)), Outcome::Accepted { refs: vec!["wamid.A".into()], cost: None });
+        let Outcome::Deferred { retry_after, .. } = sent(Err(refused(400, json!({"code": 131_056})))) else { panic!() };
         assert_eq!(retry_after, Some(PAIR_PAUSE));
         let error =
             json!({"code": 131_026, "message": "(#131026) Message undeliverable", "error_data": {"details": "Message\nUndeliverable."}});
-        let Verdict::Rejected { failure } = sent(Err(refused(400, error))) else { panic!() };
+        let Outcome::Rejected { failure } = sent(Err(refused(400, error))) else { panic!() };
         assert_eq!(failure.provider_code.as_deref(), Some("131026"));
         assert_eq!(failure.message, "(#131026) Message undeliverable: Message Undeliverable.");
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::{Account, SendRequest, Verdict};
+use nuncio_channel::{Account, Outcome, SendRequest};
 use nuncio_domain::config::Connection;
 use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
 use nuncio_domain::mailbox::{Proof, Status as Inbound};
@@ -168,7 +168,7 @@ impl Senders<'_> {
         let now = self.ids().clock.now();
         let request = SendRequest { message: &message, attempt: 0, channel: Channel::Email, attachments: &[], now };
         match adapter.send(&request).await {
-            Verdict::Accepted { .. } => {
+            Outcome::Accepted { .. } => {
                 tracing::info!(address = to, connection = %connection.id, "emailed a code to an inbound address");
                 Ok(())
             }

@@ -8,9 +8,10 @@ use crate::limits;
 use crate::message::{AttemptStatus, Failure, FailureCode, HeldReason, OnUnknown, Status};
 use crate::time::Timestamp;
 
-/// Waiting times that apply to a result that is not final.
+/// What applies to a result that is not final.
 #[derive(Clone, Copy)]
 pub(super) struct Policy {
+    pub(super) receipts: Receipts,
     pub(super) retry_in: Duration,
     pub(super) receipt_wait: Duration,
 }
@@ -54,19 +55,19 @@ impl State {
             attempt.finished_at = Some(now);
             (attempt.status, attempt.error) = match outcome {
                 Outcome::Accepted { .. } => (AttemptStatus::Accepted, None),
-                Outcome::Deferred { failure } | Outcome::Rejected { failure } => (AttemptStatus::Failed, Some(failure.clone())),
+                Outcome::Deferred { failure, .. } | Outcome::Rejected { failure } => (AttemptStatus::Failed, Some(failure.clone())),
                 Outcome::Unknown { failure, .. } => (AttemptStatus::Unknown, Some(failure.clone())),
             };
         }
         // Also if a receipt arrived before the response: the ids are still new.
-        outcome.note(attempt);
-        let Outcome::Accepted { cost, receipts, .. } = outcome else {
+        outcome.note(policy.receipts, attempt);
+        let Outcome::Accepted { cost, .. } = outcome else {
             if decides {
                 self.decide(outcome, policy, now, changes);
             }
             return Applied::Yes;
         };
-        let has_receipts = *receipts != Receipts::Never;
+        let has_receipts = policy.receipts != Receipts::Never;
         if let Some(part) = &mut self.detail.broadcast {
             part.no_receipts = !has_receipts;
         }
@@ -101,7 +102,7 @@ impl State {
             // The receipt arrived before the response.
             _ if matches!(self.status, Status::Delivered | Status::Read) => self.wait = Wait::Nothing,
             Outcome::Accepted { .. } | Outcome::Unknown { .. } if self.newest_failed() => self.next_route_or_fail(now, changes),
-            Outcome::Accepted { receipts: Receipts::Never, .. } => self.wait = Wait::Nothing,
+            Outcome::Accepted { .. } if policy.receipts == Receipts::Never => self.wait = Wait::Nothing,
             // This route accepted an earlier attempt, or, by a receipt, this one: another attempt would be a duplicate.
             Outcome::Deferred { .. } | Outcome::Rejected { .. } | Outcome::Unknown { .. } if self.accepted_by_route() => {
                 self.wait = Wait::Receipt { deadline: now.plus(policy.receipt_wait) };

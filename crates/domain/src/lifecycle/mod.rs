@@ -25,7 +25,7 @@ mod step;
 use attempt::Policy;
 pub use change::Change;
 pub use detail::Detail;
-pub use step::{Outcome, ReceiptKind, Receipts, Resolution, Step};
+pub use step::{Outcome, ReceiptKind, Receipts, Resolution, Scope, Step};
 
 /// Identifies one server process, from its start to its end. A restart gets a new id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -127,8 +127,8 @@ impl State {
         let seen = changes.len();
         let applied = match step {
             Step::Start { node, fence, suppressed } => self.start(*node, *fence, *suppressed, now, changes),
-            Step::Settle { attempt, fence, outcome, retry_in, receipt_wait } => {
-                let policy = Policy { retry_in: *retry_in, receipt_wait: *receipt_wait };
+            Step::Settle { attempt, fence, outcome, receipts, retry_in, receipt_wait } => {
+                let policy = Policy { receipts: *receipts, retry_in: *retry_in, receipt_wait: *receipt_wait };
                 self.settle(*attempt, *fence, outcome, policy, now, changes)
             }
             Step::Receipt { attempt, part, kind, at } => self.receipt((*attempt, *part), kind, *at, now, changes),

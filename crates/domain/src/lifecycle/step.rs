@@ -28,6 +28,8 @@ pub enum Step {
         /// The fence returned by its start.
         fence: i64,
         outcome: Outcome,
+        /// How the provider will report delivery.
+        receipts: Receipts,
         /// Time until the next attempt, if there is one.
         retry_in: Duration,
         /// How long to wait for a receipt.
@@ -86,29 +88,42 @@ pub enum Receipts {
     ByReference,
 }
 
-/// Result of a provider call.
+/// Result of an attempt, as far as the provider's response determines it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
-    /// The provider accepted the message.
+    /// The provider accepted it.
     Accepted {
-        /// The provider's ids, one for each part.
+        /// The provider's ids that receipts refer to: one for each part, in order.
         refs: Vec<String>,
         /// Cost, if the response has it.
         cost: Option<Cost>,
-        /// How delivery will be reported.
-        receipts: Receipts,
     },
-    /// Try again after the given time.
-    Deferred { failure: Failure },
+    /// Not now. The same route can work later.
+    Deferred {
+        /// Delay requested by the provider; `None` lets dispatch choose.
+        retry_after: Option<Duration>,
+        failure: Failure,
+        /// Scope of the problem.
+        scope: Scope,
+    },
     /// Permanently refused on this route.
     Rejected { failure: Failure },
-    /// The message may have been sent.
+    /// The message may have been sent: the connection broke after the request was written, or there was no response in time.
     Unknown {
         /// Why the outcome is unknown.
         failure: Failure,
-        /// The provider's ids of the parts it did accept.
+        /// The provider's ids of the parts it did accept, in order.
         refs: Vec<String>,
     },
+}
+
+/// Scope of a deferral.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// This message only.
+    Message,
+    /// The whole connection is unreachable, rejects our credentials or is throttled. Other messages need not try.
+    Connection,
 }
 
 /// Maximum number of parts of an attempt whose receipts are tracked separately.
@@ -116,16 +131,17 @@ const PARTS: usize = 32;
 
 impl Outcome {
     /// Returns the provider's ids that receipts can refer to.
-    pub fn references(&self) -> &[String] {
+    pub fn references(&self, receipts: Receipts) -> &[String] {
         let refs = match self {
-            Self::Accepted { refs, receipts: Receipts::ByReference, .. } | Self::Unknown { refs, .. } => refs.as_slice(),
+            Self::Accepted { refs, .. } if receipts == Receipts::ByReference => refs.as_slice(),
+            Self::Unknown { refs, .. } => refs.as_slice(),
             Self::Accepted { .. } | Self::Deferred { .. } | Self::Rejected { .. } => &[],
         };
         &refs[..refs.len().min(PARTS)]
     }
 
     /// Records on the attempt what the provider accepted.
-    pub(super) fn note(&self, attempt: &mut Attempt) {
+    pub(super) fn note(&self, receipts: Receipts, attempt: &mut Attempt) {
         let (refs, missing) = match self {
             Self::Accepted { refs, .. } => (refs, 0),
             Self::Unknown { refs, .. } => (refs, 1), // at least one part may not have been accepted
@@ -134,7 +150,7 @@ impl Outcome {
         if let Some(first) = refs.first() {
             attempt.provider_message_id = Some(first.clone());
         }
-        let parts = self.references().len() + missing;
+        let parts = self.references(receipts).len() + missing;
         if parts > 1 {
             attempt.parts = parts as u8;
         }

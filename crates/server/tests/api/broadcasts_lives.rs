@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_channel::{Adapter, Capabilities, Receipts, Registry, Scope, SendRequest, Verdict};
+use nuncio_channel::{Adapter, Capabilities, Outcome, Receipts, Registry, Scope, SendRequest};
 use nuncio_channel_sim::SimFactory;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, Environment, MessageType, Micros};
@@ -38,25 +38,25 @@ impl Adapter for Carrier {
         &CAPABILITIES
     }
 
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
         let to = &request.message.to;
         let number: u64 = to.trim_start_matches('+').parse().expect("a phone number");
         // So that a kill comes before, while or after the provider has the message.
         pauses(number % 4).await;
         if number.is_multiple_of(11) {
-            return Verdict::Rejected { failure: Failure::own(FailureCode::Undeliverable, "no such subscriber") };
+            return Outcome::Rejected { failure: Failure::own(FailureCode::Undeliverable, "no such subscriber") };
         }
         if number.is_multiple_of(5) && request.attempt == 0 {
             let failure = Failure::own(FailureCode::RateLimited, "busy");
-            return Verdict::Deferred { retry_after: Some(Duration::from_secs(1)), failure, scope: Scope::Message };
+            return Outcome::Deferred { retry_after: Some(Duration::from_secs(1)), failure, scope: Scope::Message };
         }
         *self.0.lock().expect("no panic").entry(to.clone()).or_default() += 1;
         pauses(number % 3).await;
         if number.is_multiple_of(13) {
             let failure = Failure::own(FailureCode::UnknownOutcome, "the connection broke before the answer came");
-            return Verdict::Unknown { failure, refs: Vec::new() };
+            return Outcome::Unknown { failure, refs: Vec::new() };
         }
-        Verdict::Accepted { refs: vec![format!("{}-{}", request.message.id, request.attempt)], cost: None }
+        Outcome::Accepted { refs: vec![format!("{}-{}", request.message.id, request.attempt)], cost: None }
     }
 
     async fn check(&self) -> Result<String, String> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nuncio_channel::{Adapter, Capabilities, Receipts, Registry, SendRequest, Verdict};
+use nuncio_channel::{Adapter, Capabilities, Outcome, Receipts, Registry, SendRequest};
 use nuncio_domain::{Channel, MessageType};
 use nuncio_testkit::{Backend, Options, Provider, TestApp};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ impl Adapter for Scale {
         &CAPABILITIES
     }
 
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
         let bytes: usize = request.attachments.iter().map(|attachment| attachment.bytes.len()).sum();
         let held = self.0.held.fetch_add(bytes, Ordering::SeqCst) + bytes;
         self.0.most.fetch_max(held, Ordering::SeqCst);
@@ -63,7 +63,7 @@ impl Adapter for Scale {
         }
         self.0.held.fetch_sub(bytes, Ordering::SeqCst);
         self.0.taken.lock().expect("no panic").push(request.message.request.subject.clone().unwrap_or_default());
-        Verdict::Accepted { refs: Vec::new(), cost: None }
+        Outcome::Accepted { refs: Vec::new(), cost: None }
     }
 
     async fn check(&self) -> Result<String, String> {

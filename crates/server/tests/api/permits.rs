@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_channel::{Adapter, Capabilities, Receipts, Registry, SendRequest, Verdict};
+use nuncio_channel::{Adapter, Capabilities, Outcome, Receipts, Registry, SendRequest};
 use nuncio_domain::{Channel, MessageType};
 use nuncio_testkit::{Backend, Options, Provider, TestApp};
 use serde_json::json;
@@ -40,10 +40,10 @@ impl Adapter for Gate {
         &CAPABILITIES
     }
 
-    async fn send(&self, _: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, _: &SendRequest<'_>) -> Outcome {
         self.0.begun.add_permits(1);
         drop(self.0.opened.acquire().await);
-        Verdict::Accepted { refs: Vec::new(), cost: None }
+        Outcome::Accepted { refs: Vec::new(), cost: None }
     }
 
     async fn check(&self) -> Result<String, String> {

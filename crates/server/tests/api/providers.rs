@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, CallError, CallbackReply, CallbackRequest, Capabilities, Field, Inbound, InboundPart, Media,
+    Account, Adapter, AdapterFactory, CallError, CallbackReply, CallbackRequest, Capabilities, Field, Inbound, InboundPart, Media, Outcome,
     ParsedCallback, ProviderEvent, ReceiptTarget, Receipts, Registry, ResolvedAttachment, SendRequest, Services, Sessions, Settings, Stop,
-    Verdict,
 };
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::Failure;
@@ -66,9 +65,9 @@ impl Adapter for Account1 {
         &CAPABILITIES
     }
 
-    async fn send(&self, _: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, _: &SendRequest<'_>) -> Outcome {
         let n = self.line.0.taken.fetch_add(1, Ordering::SeqCst);
-        Verdict::Accepted { refs: vec![format!("p{n}a"), format!("p{n}b")], cost: None }
+        Outcome::Accepted { refs: vec![format!("p{n}a"), format!("p{n}b")], cost: None }
     }
 
     async fn check(&self) -> Result<String, String> {

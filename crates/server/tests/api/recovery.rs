@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Registry, Scope, SendRequest, Services, TemplateApi, Verdict};
+use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Outcome, Registry, Scope, SendRequest, Services, TemplateApi};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::{Decision, Template};
 use nuncio_domain::{Channel, FieldError, MessageType};
@@ -110,25 +110,25 @@ impl Adapter for Provider {
         &CAPABILITIES
     }
 
-    async fn send(&self, _request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, _request: &SendRequest<'_>) -> Outcome {
         self.called.add_permits(1);
         self.gate.acquire().await.expect("open").forget();
         let answer = self.answers.lock().expect("no panic").pop_front();
         let unasked = Failure::own(FailureCode::ContentRejected, "the adapter says so");
         let hundred_years = Some(Duration::from_secs(100 * 365 * 86_400));
         let (code, why) = match answer {
-            None => return Verdict::Accepted { refs: Vec::new(), cost: None },
+            None => return Outcome::Accepted { refs: Vec::new(), cost: None },
             Some(Answer::Panics) => panic!("a test wants it so"),
-            Some(Answer::Unfit) => return Verdict::Rejected { failure: unasked },
+            Some(Answer::Unfit) => return Outcome::Rejected { failure: unasked },
             Some(Answer::Forever) => {
                 let failure = Failure::own(FailureCode::RateLimited, "later");
-                return Verdict::Deferred { retry_after: hundred_years, failure, scope: Scope::Connection };
+                return Outcome::Deferred { retry_after: hundred_years, failure, scope: Scope::Connection };
             }
             Some(Answer::Down) => (FailureCode::Undeliverable, "nobody answers"),
             Some(Answer::Refuses) => (FailureCode::CredentialsInvalid, "the key is unknown"),
             Some(Answer::Slower) => (FailureCode::RateLimited, "too many at once"),
         };
-        Verdict::Deferred { retry_after: None, failure: Failure::own(code, why), scope: Scope::Connection }
+        Outcome::Deferred { retry_after: None, failure: Failure::own(code, why), scope: Scope::Connection }
     }
 
     async fn check(&self) -> Result<String, String> {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Registry, SendRequest, Services, TemplateApi, Verdict};
+use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Outcome, Registry, SendRequest, Services, TemplateApi};
 use nuncio_channel_sim::SimFactory;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::{Decision, Template};
@@ -77,9 +77,9 @@ impl Adapter for Scripted {
         &CAPABILITIES
     }
 
-    async fn send(&self, _: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, _: &SendRequest<'_>) -> Outcome {
         let failure = Failure::own(FailureCode::UnknownOutcome, "the connection broke before the answer came");
-        Verdict::Unknown { failure, refs: Vec::new() }
+        Outcome::Unknown { failure, refs: Vec::new() }
     }
 
     async fn check(&self) -> Result<String, String> {

@@ -109,11 +109,11 @@ impl TransitionBatch {
     pub(crate) fn references<'a>(&self, items: &'a [ResolvedTransition<'_>]) -> Vec<Reference<'a>> {
         let mut references = BTreeMap::new();
         for item in items.iter().map(|item| &**item) {
-            let Step::Settle { attempt, outcome, .. } = &item.step else { continue };
+            let Step::Settle { attempt, outcome, receipts, .. } = &item.step else { continue };
             let Some(loaded) = self.loaded.get(&Self::key(item)) else { continue };
             let Some(made) = loaded.row.state.detail.attempts.get(*attempt) else { continue };
             let (tenant, message) = Self::key(item);
-            for (reference, part) in outcome.references().iter().zip(0_i16..) {
+            for (reference, part) in outcome.references(*receipts).iter().zip(0_i16..) {
                 let connection = made.connection.uuid();
                 let new = Reference { tenant, connection, reference, message, attempt: *attempt as i16, part };
                 let known = references.entry((tenant, connection, reference)).or_insert(new);

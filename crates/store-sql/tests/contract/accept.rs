@@ -224,11 +224,7 @@ pub(crate) async fn every_value_comes_back_as_it_was(h: &Harness) {
     assert_eq!(stored.map(|(address, _)| address), Some(accepted.address));
 
     let cost = Some(Cost { fee: Micros(i64::MAX), provider: Micros(i64::MIN) });
-    let outcome = nuncio_domain::lifecycle::Outcome::Accepted {
-        refs: vec![odd.to_owned()],
-        cost,
-        receipts: nuncio_domain::lifecycle::Receipts::ByAttempt,
-    };
+    let outcome = nuncio_domain::lifecycle::Outcome::Accepted { refs: vec![odd.to_owned()], cost };
     let (_, state) = h.step(accepted.id, settle(0, accepted.state.fence, outcome)).await;
     assert_eq!((state.detail.cost, state.detail.attempts[0].provider_message_id.as_deref()), (cost, Some(odd)));
     assert_eq!(h.lookup(accepted.id).await.state, state);

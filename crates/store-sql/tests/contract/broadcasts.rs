@@ -7,7 +7,7 @@ use nuncio_domain::broadcast::{
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
-use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Step};
+use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Scope, Step};
 
 use nuncio_domain::message::{Cost, Failure, FailureCode, Money, Quote, QuoteState};
 use nuncio_domain::page::PageRequest;
@@ -332,8 +332,16 @@ pub(crate) async fn what_is_cancelled_does_not_start(h: &Harness) {
     let broadcast = tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap();
     assert!(tx.update_broadcast(&Broadcast { status: Status::Cancelled, version: 2, ..broadcast }, 1).await.unwrap());
     tx.commit().await.unwrap();
-    let (_, state) =
-        h.step(under_way.id, settle(0, under_way.state.fence, Outcome::Deferred { failure: failure(FailureCode::RateLimited) })).await;
+    let (_, state) = h
+        .step(
+            under_way.id,
+            settle(
+                0,
+                under_way.state.fence,
+                Outcome::Deferred { retry_after: None, failure: failure(FailureCode::RateLimited), scope: Scope::Message },
+            ),
+        )
+        .await;
     assert_eq!(unsent(None).await, [waiting.id, under_way.id]);
     for (message, fence) in [(waiting.id, 0), (under_way.id, state.fence)] {
         let (applied, state) = h.step(message, start(NODE, fence)).await;

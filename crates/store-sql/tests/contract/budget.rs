@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nuncio_domain::lifecycle::{Outcome, ReceiptKind};
+use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Scope};
 use nuncio_domain::message::{self, FailureCode, Money, Quote, QuoteState};
 use nuncio_domain::{Channel, Micros};
 use nuncio_store::Accept;
@@ -94,7 +94,7 @@ pub(crate) async fn a_message_costs_few_rows(h: &Harness) {
     assert_eq!(measure(h, &schema, accept(h.claimed(&phone(1)))).await, cost(&born, 7), "accept and start in one");
     let step = async |step| drop(h.step(id, step).await);
     assert_eq!(measure(h, &schema, step(start(NODE, 0))).await, cost(&changed, 4), "start: no index entry of the state moves");
-    let deferred = Outcome::Deferred { failure: failure(FailureCode::RateLimited) };
+    let deferred = Outcome::Deferred { retry_after: None, failure: failure(FailureCode::RateLimited), scope: Scope::Message };
     let quiet = cost(&[("update states", 1), ("insert agenda", 1), LEFT], 2);
     assert_eq!(measure(h, &schema, step(settle(0, 1, deferred))).await, quiet, "put off: nothing is logged");
     step(start(NODE, 2)).await;

@@ -2,7 +2,7 @@
 
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Step};
+use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Scope, Step};
 use nuncio_domain::message::{FailureCode, Status};
 use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_store::{Delivery, DeliveryLog, DeliveryTry, Erasure, NewEvent, Occurrence, RawReceipt, Transition};
@@ -119,7 +119,8 @@ pub(crate) async fn an_attempt_under_way_ends_without_words_and_without_another(
     h.step(message.id, Step::Erase).await;
     let mut words = failure(FailureCode::RateLimited);
     words.message = SECRET.to_owned();
-    let (_, state) = h.step(message.id, settle(0, fence, Outcome::Deferred { failure: words })).await;
+    let (_, state) =
+        h.step(message.id, settle(0, fence, Outcome::Deferred { retry_after: None, failure: words, scope: Scope::Message })).await;
     assert_eq!(state.status, Status::Cancelled);
     assert!(state.is_final());
     assert_eq!(holders(h, SECRET).await, [""; 0]);

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{NodeId, Outcome, ReceiptKind, Receipts, Resolution, State, Step};
+use nuncio_domain::lifecycle::{NodeId, Outcome, ReceiptKind, Receipts, Resolution, Scope, State, Step};
 use nuncio_domain::message::{FailureCode, HeldReason};
 use nuncio_domain::{MessageId, Timestamp};
 use nuncio_store::{Accepted, Position, RawReceipt, Store, Transition, Transitioned};
 
 use crate::harness::{Backend, Harness, NODE, START, in_tx};
-use crate::make::{MINUTE, failure, phone, settle, start};
+use crate::make::{MINUTE, failure, phone, settle_by, start};
 
 /// Messages in total.
 const MESSAGES: usize = 10_000;
@@ -40,10 +40,10 @@ impl Chance {
     fn outcome(&mut self) -> Outcome {
         let reference = format!("p{}", self.below(5_000));
         match self.below(6) {
-            0 => Outcome::Deferred { failure: failure(FailureCode::RateLimited) },
+            0 => Outcome::Deferred { retry_after: None, failure: failure(FailureCode::RateLimited), scope: Scope::Message },
             1 => Outcome::Rejected { failure: failure(FailureCode::Undeliverable) },
             2 => Outcome::Unknown { failure: failure(FailureCode::UnknownOutcome), refs: vec![reference] },
-            _ => Outcome::Accepted { refs: vec![reference], cost: None, receipts: Receipts::ByReference },
+            _ => Outcome::Accepted { refs: vec![reference], cost: None },
         }
     }
 
@@ -53,7 +53,7 @@ impl Chance {
         let attempt = state.detail.attempts.len().saturating_sub(1);
         match self.below(20) {
             0..6 => start(node, fence),
-            6..12 => settle(attempt, fence, self.outcome()),
+            6..12 => settle_by(Receipts::ByReference, attempt, fence, self.outcome()),
             12 => Step::Receipt { attempt: None, part: 0, kind: ReceiptKind::Sent, at: h.tick() },
             13 => Step::Receipt { attempt: None, part: 0, kind: ReceiptKind::Read, at: h.tick() },
             14 => Step::Deadline { fence },

@@ -31,11 +31,15 @@ pub(crate) fn failure(code: FailureCode) -> Failure {
 }
 
 pub(crate) fn taken(id: &str) -> Outcome {
-    Outcome::Accepted { refs: vec![id.to_owned()], cost: None, receipts: Receipts::ByAttempt }
+    Outcome::Accepted { refs: vec![id.to_owned()], cost: None }
 }
 
 pub(crate) fn settle(attempt: usize, fence: i64, outcome: Outcome) -> Step {
-    Step::Settle { attempt, fence, outcome, retry_in: MINUTE, receipt_wait: DAY }
+    settle_by(Receipts::ByAttempt, attempt, fence, outcome)
+}
+
+pub(crate) fn settle_by(receipts: Receipts, attempt: usize, fence: i64, outcome: Outcome) -> Step {
+    Step::Settle { attempt, fence, outcome, receipts, retry_in: MINUTE, receipt_wait: DAY }
 }
 
 pub(crate) fn receipt(kind: ReceiptKind, at: Timestamp) -> Step {

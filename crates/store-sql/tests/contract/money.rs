@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures::future::join;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Balance, Purpose, Transfer};
-use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Route, Step};
+use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Receipts, Route, Step};
 use nuncio_domain::message::{Cost, FailureCode, Message, Money, Quote, QuoteState};
 use nuncio_domain::price::{Price, Unit};
 use nuncio_domain::{AddressId, AddressKind, Channel, Micros, SenderId, Timestamp};
@@ -14,7 +14,7 @@ use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use crate::harness::{Harness, NODE, START, in_tx};
-use crate::make::{duplicate, failure, new, phone, receipt, settle, start, taken, with_key};
+use crate::make::{duplicate, failure, new, phone, receipt, settle, settle_by, start, taken, with_key};
 
 fn quote(channel: Channel, total: i64) -> Quote {
     Quote { channel, cost: Cost { fee: Micros(1), provider: Micros(total - 1) }, state: QuoteState::Open }
@@ -174,8 +174,7 @@ pub(crate) async fn a_message_sets_aside_pays_and_gives_back(h: &Harness) {
     item.message.state.detail.money.as_mut().unwrap().prepaid = true;
     let third = h.accept(item).await;
     assert_eq!(h.accounts().await, (800, 100, 100));
-    let Outcome::Accepted { refs, cost, .. } = taken("p") else { unreachable!() };
-    h.step(third.id, settle(0, 1, Outcome::Accepted { refs, cost, receipts: nuncio_domain::lifecycle::Receipts::Never })).await;
+    h.step(third.id, settle_by(Receipts::Never, 0, 1, taken("p"))).await;
     assert_eq!(h.accounts().await, (800, 0, 200), "without receipts it is paid when it is taken");
     assert_eq!(h.transfers(&third).await, [(Purpose::Settle, 100)]);
 }

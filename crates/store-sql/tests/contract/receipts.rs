@@ -6,7 +6,7 @@ use nuncio_domain::{ConnectionId, MessageId, TenantId};
 use nuncio_store::{RawReceipt, StrayReceipt, Transition, Transitioned, next_lookup};
 
 use crate::harness::{Backend, Harness, in_tx};
-use crate::make::{failure, settle};
+use crate::make::{failure, settle, settle_by};
 
 fn raw(h: &Harness, connection: ConnectionId, reference: &str) -> RawReceipt {
     RawReceipt { id: h.id(), connection, reference: reference.to_owned(), raw: format!("id:{reference} stat:DELIVRD \u{1F4E8}") }
@@ -24,9 +24,9 @@ pub(crate) async fn references_come_with_the_answer_and_receipts_are_kept(h: &Ha
     let (tenant, connection) = (h.world.tenant, h.world.connection);
     let message = h.sending(1).await;
     let refs = ["7F", "80"].map(str::to_owned).to_vec();
-    let outcome = Outcome::Accepted { refs, cost: None, receipts: Receipts::ByReference };
+    let outcome = Outcome::Accepted { refs, cost: None };
     let other = h.sending(2).await;
-    let taken = h.transition(message.id, settle(0, 1, outcome.clone()));
+    let taken = h.transition(message.id, settle_by(Receipts::ByReference, 0, 1, outcome.clone()));
     let twin = Outcome::Unknown { failure: failure(FailureCode::UnknownOutcome), refs: vec!["79".to_owned(), "81".to_owned()] };
     h.store.transition(taken).await.unwrap();
     h.step(other.id, settle(0, 1, twin)).await;
@@ -51,8 +51,8 @@ pub(crate) async fn references_come_with_the_answer_and_receipts_are_kept(h: &Ha
     assert_eq!(h.read().await.list_receipts(h.other.tenant, message.id).await.unwrap(), []);
     // If a provider reuses an id, it belongs to the newer message, whichever gets a receipt first.
     let newer = h.sending(3).await;
-    let outcome = Outcome::Accepted { refs: vec!["80".to_owned()], cost: None, receipts: Receipts::ByReference };
-    h.step(newer.id, settle(0, 1, outcome)).await;
+    let outcome = Outcome::Accepted { refs: vec!["80".to_owned()], cost: None };
+    h.step(newer.id, settle_by(Receipts::ByReference, 0, 1, outcome)).await;
     assert_eq!(tell(h, tenant, raw(h, connection, "80")).await, Some(Status::Delivered));
     assert_eq!(h.read().await.list_receipts(tenant, newer.id).await.unwrap().len(), 1);
     // For an unknown message, nothing is stored.
@@ -70,7 +70,7 @@ pub(crate) async fn an_id_that_another_node_was_given_again_is_the_newer_message
     }
     let (tenant, connection) = (h.world.tenant, h.world.connection);
     let another = h.another().await;
-    let taken = || settle(0, 1, Outcome::Accepted { refs: vec!["90".to_owned()], cost: None, receipts: Receipts::ByReference });
+    let taken = || settle_by(Receipts::ByReference, 0, 1, Outcome::Accepted { refs: vec!["90".to_owned()], cost: None });
     let (older, newer) = (h.sending(1).await, h.sending(2).await);
     h.step(older.id, taken()).await;
     another.transition(h.transition(newer.id, taken())).await.unwrap();

@@ -10,7 +10,7 @@ use nuncio_store::{Accepted, NewBroadcastContact, Transition};
 
 use crate::broadcasts::{ALL, claimed, find, item, standing, with_contacts};
 use crate::harness::{Harness, NODE, START, in_tx};
-use crate::make::{DAY, failure, phone, receipt, settle, start, taken};
+use crate::make::{DAY, failure, phone, receipt, settle, settle_by, start, taken};
 
 const EVERY: [ContactStatus; 6] = [Pending, Queued, Sending, Delivered, Failed, Skipped];
 
@@ -35,8 +35,8 @@ async fn of_every_kind(h: &Harness) -> (BroadcastId, Vec<NewBroadcastContact>) {
         }
         async move {
             let message = h.accept(new).await;
-            let outcome = Outcome::Accepted { refs: vec![format!("p{n}")], cost: None, receipts };
-            let (_, state) = h.step(message.id, settle(0, message.state.fence, outcome)).await;
+            let outcome = Outcome::Accepted { refs: vec![format!("p{n}")], cost: None };
+            let (_, state) = h.step(message.id, settle_by(receipts, 0, message.state.fence, outcome)).await;
             (message, state)
         }
     };

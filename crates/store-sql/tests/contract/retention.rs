@@ -11,7 +11,7 @@ use nuncio_store::{DeliveryLog, NewEvent, Position, RawReceipt, StrayReceipt, Tr
 use uuid::Uuid;
 
 use crate::harness::{Harness, START, in_tx};
-use crate::make::{failure, phone, settle};
+use crate::make::{failure, phone, settle, settle_by};
 
 /// Returns a time after everything created so far, and not after what is created next.
 fn later(h: &Harness) -> Timestamp {
@@ -22,8 +22,8 @@ fn later(h: &Harness) -> Timestamp {
 /// Creates a delivered message with a provider reference and a receipt.
 async fn delivered(h: &Harness, reference: &str) -> Message {
     let message = h.sending(1).await;
-    let outcome = Outcome::Accepted { refs: vec![reference.to_owned()], cost: None, receipts: Receipts::ByReference };
-    h.step(message.id, settle(0, message.state.fence, outcome)).await;
+    let outcome = Outcome::Accepted { refs: vec![reference.to_owned()], cost: None };
+    h.step(message.id, settle_by(Receipts::ByReference, 0, message.state.fence, outcome)).await;
     let raw = RawReceipt { id: h.id(), connection: h.world.connection, reference: reference.to_owned(), raw: "DELIVRD".to_owned() };
     let step = Step::Receipt { attempt: Some(0), part: 0, kind: ReceiptKind::Delivered, at: h.tick() };
     h.store.transition(Transition { raw: Some(Box::new(raw)), ..h.transition(message.id, step) }).await.unwrap();

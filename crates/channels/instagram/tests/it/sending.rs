@@ -1,7 +1,7 @@
 //! What is sent for each message, and what is made of the answers.
 
 use nuncio_channel::contract::request;
-use nuncio_channel::{ResolvedAttachment, Scope, SendRequest, Verdict};
+use nuncio_channel::{Outcome, ResolvedAttachment, Scope, SendRequest};
 use nuncio_channel_meta::scripted::{Api, Reply, Seen, TOKEN, refusal};
 use nuncio_domain::MessageType;
 use nuncio_domain::message::{FailureCode, Message};
@@ -39,8 +39,8 @@ fn choice(title: &str, id: &str) -> Value {
 /// Sends, and returns what was posted. Every call has an id but reactions.
 async fn posted(message: &Message) -> Vec<Value> {
     let api = start(takes).await;
-    let verdict = send(&open(&api), message).await;
-    let Verdict::Accepted { refs, cost: None } = verdict else { panic!("{verdict:?}") };
+    let outcome = send(&open(&api), message).await;
+    let Outcome::Accepted { refs, cost: None } = outcome else { panic!("{outcome:?}") };
     let bodies: Vec<Value> = api.seen().iter().map(Seen::json).collect();
     let ids: Vec<_> = bodies.iter().filter(|body| body.get("message").is_some()).map(id_of).collect();
     assert_eq!(refs, ids);
@@ -134,8 +134,8 @@ async fn what_is_too_long_for_one_message_goes_in_several() {
 async fn what_cannot_be_sent_is_refused_before_anything_goes_out() {
     let adapter = offline();
     let rejected = async |message: &Message| match send(&adapter, message).await {
-        Verdict::Rejected { failure } => failure.code,
-        verdict => panic!("{verdict:?}"),
+        Outcome::Rejected { failure } => failure.code,
+        outcome => panic!("{outcome:?}"),
     };
     assert_eq!(rejected(&message(MessageType::Image, None, json!({}))).await, FailureCode::ContentRejected);
     assert_eq!(rejected(&message(MessageType::Template, Some(""), json!({}))).await, FailureCode::ContentRejected);
@@ -148,8 +148,8 @@ async fn what_cannot_be_sent_is_refused_before_anything_goes_out() {
     }
     let file = ResolvedAttachment { filename: "a".into(), content_type: "image/png".into(), content_id: None, bytes: vec![1] };
     let message = message(MessageType::Image, None, json!({}));
-    let verdict = adapter.send(&SendRequest { attachments: &[file], ..request(&message) }).await;
-    assert!(matches!(verdict, Verdict::Rejected { .. }), "{verdict:?}");
+    let outcome = adapter.send(&SendRequest { attachments: &[file], ..request(&message) }).await;
+    assert!(matches!(outcome, Outcome::Rejected { .. }), "{outcome:?}");
 }
 
 /// An API that takes so many calls of a message and then does something else.
@@ -166,13 +166,13 @@ async fn breaks_after(count: usize, then: Reply) -> Api {
 async fn a_caption_that_does_not_follow_its_media_leaves_the_outcome_open() {
     for then in [Reply::HangUp, refusal(400, 100, "(#100) Invalid parameter"), refusal(429, 613, "Too many"), taken("")] {
         let api = breaks_after(1, then.clone()).await;
-        let verdict = send(&open(&api), &message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a"}))).await;
-        let Verdict::Unknown { failure, refs } = verdict else { panic!("{then:?}: {verdict:?}") };
+        let outcome = send(&open(&api), &message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a"}))).await;
+        let Outcome::Unknown { failure, refs } = outcome else { panic!("{then:?}: {outcome:?}") };
         assert_eq!((refs, failure.code), (vec![id_of(&api.seen()[0].json())], FailureCode::UnknownOutcome));
         assert!(failure.message.starts_with("1 of 2 parts were sent; then: "), "{}", failure.message);
         let none = breaks_after(0, then.clone()).await;
-        let verdict = send(&open(&none), &message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a"}))).await;
-        assert_eq!(none.seen().len(), 1, "nothing follows what did not go out: {verdict:?}");
+        let outcome = send(&open(&none), &message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a"}))).await;
+        assert_eq!(none.seen().len(), 1, "nothing follows what did not go out: {outcome:?}");
     }
 }
 
@@ -180,12 +180,12 @@ async fn a_caption_that_does_not_follow_its_media_leaves_the_outcome_open() {
 async fn errors_that_only_instagram_has() {
     let error = |code: i64, subcode: i64| Reply::json(400, &json!({"error": {"message": "No", "code": code, "error_subcode": subcode}}));
     let api = start(move |_| error(10, 2_534_022)).await;
-    let verdict = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
-    assert!(matches!(&verdict, Verdict::Rejected { failure } if failure.code == FailureCode::WindowClosed), "{verdict:?}");
+    let outcome = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
+    assert!(matches!(&outcome, Outcome::Rejected { failure } if failure.code == FailureCode::WindowClosed), "{outcome:?}");
     let api = start(move |_| error(10, 1)).await;
-    let verdict = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
-    assert!(matches!(&verdict, Verdict::Deferred { scope: Scope::Message, .. }), "it may be this person's alone: {verdict:?}");
+    let outcome = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
+    assert!(matches!(&outcome, Outcome::Deferred { scope: Scope::Message, .. }), "it may be this person's alone: {outcome:?}");
     let api = start(|_| refusal(400, 10, "No")).await;
-    let verdict = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
-    assert!(matches!(&verdict, Verdict::Deferred { scope: Scope::Connection, .. }), "{verdict:?}");
+    let outcome = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
+    assert!(matches!(&outcome, Outcome::Deferred { scope: Scope::Connection, .. }), "{outcome:?}");
 }

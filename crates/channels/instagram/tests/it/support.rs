@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nuncio_channel::contract::request;
 use nuncio_channel::testing;
-use nuncio_channel::{Account, Adapter, AdapterFactory as _, Verdict};
+use nuncio_channel::{Account, Adapter, AdapterFactory as _, Outcome};
 use nuncio_channel_http::HttpFactory;
 use nuncio_channel_meta::scripted::{Api, NOWHERE, Reply, SECRET, Seen, TOKEN, WORD, network, services};
 use nuncio_domain::message::Message;
@@ -46,7 +46,7 @@ pub(crate) fn message(message_type: MessageType, text: Option<&str>, content: Va
     testing::message(&account(NOWHERE, json!({})), ADA, message_type, text, content)
 }
 
-pub(crate) async fn send(adapter: &Arc<dyn Adapter>, message: &Message) -> Verdict {
+pub(crate) async fn send(adapter: &Arc<dyn Adapter>, message: &Message) -> Outcome {
     adapter.send(&request(message)).await
 }
 

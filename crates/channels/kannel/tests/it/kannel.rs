@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
 use nuncio_channel::testing::object;
-use nuncio_channel::{Account, Adapter, AdapterFactory as _, CallbackRequest, Inbound, ProviderEvent, ReceiptTarget, Scope, Verdict};
+use nuncio_channel::{Account, Adapter, AdapterFactory as _, CallbackRequest, Inbound, Outcome, ProviderEvent, ReceiptTarget, Scope};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{FailureCode, Message};
@@ -235,8 +235,8 @@ fn to(number: &str, text: &str, tail: u8) -> Message {
 }
 
 async fn accepted(adapter: &Arc<dyn Adapter>, message: &Message) {
-    let verdict = adapter.send(&request(message)).await;
-    assert_eq!(verdict, Verdict::Accepted { refs: Vec::new(), cost: None });
+    let outcome = adapter.send(&request(message)).await;
+    assert_eq!(outcome, Outcome::Accepted { refs: Vec::new(), cost: None });
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,8 +250,8 @@ async fn heavy_through_kannel_and_back() {
     assert!(found.contains("accepts the login of tester"), "{found}");
     let wrong = house.stranger.check().await.unwrap_err();
     assert!(wrong.contains("Authorization failed") && wrong.contains("check username and password"), "{wrong}");
-    let verdict = house.stranger.send(&request(&draft("x"))).await;
-    let Verdict::Deferred { failure, scope: Scope::Connection, .. } = verdict else { panic!("{verdict:?}") };
+    let outcome = house.stranger.send(&request(&draft("x"))).await;
+    let Outcome::Deferred { failure, scope: Scope::Connection, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.code, FailureCode::CredentialsInvalid);
 
     let hello = house.inbound().await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
-use nuncio_channel::{SendRequest, Verdict};
+use nuncio_channel::{Outcome, SendRequest};
 use nuncio_domain::MessageType;
 use nuncio_domain::message::{Content, FailureCode, Message};
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ use crate::support::{PASSWORD, draft, identity, open, query, variable};
 
 async fn sent(message: &Message, settings: Value) -> Seen {
     let gateway = Scripted::start(|_| Reply::text(202, "0: Accepted for delivery")).await;
-    let verdict = open(&gateway, settings).send(&request(message)).await;
-    assert_eq!(verdict, Verdict::Accepted { refs: Vec::new(), cost: None });
+    let outcome = open(&gateway, settings).send(&request(message)).await;
+    assert_eq!(outcome, Outcome::Accepted { refs: Vec::new(), cost: None });
     gateway.seen().remove(0)
 }
 
@@ -100,8 +100,8 @@ async fn other_types_go_in_words_or_not_at_all() {
     for refused in [MessageType::Sticker, MessageType::Reaction] {
         let gateway = Scripted::start(|_| Reply::text(202, "")).await;
         message.message_type = refused;
-        let verdict = open(&gateway, json!({})).send(&request(&message)).await;
-        let Verdict::Rejected { failure } = verdict else { panic!("{verdict:?}") };
+        let outcome = open(&gateway, json!({})).send(&request(&message)).await;
+        let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
         assert_eq!(failure.code, FailureCode::ContentRejected);
         assert_eq!(gateway.seen(), []);
     }
@@ -112,8 +112,8 @@ async fn silence_is_an_unknown_outcome() {
     let gateway = Scripted::start(|_| Reply::Silence).await;
     let adapter = open(&gateway, json!({"timeout_seconds": 1}));
     let began = std::time::Instant::now();
-    let verdict = adapter.send(&request(&draft("x"))).await;
-    let Verdict::Unknown { failure, .. } = verdict else { panic!("{verdict:?}") };
+    let outcome = adapter.send(&request(&draft("x"))).await;
+    let Outcome::Unknown { failure, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.code, FailureCode::UnknownOutcome);
     assert!(began.elapsed() < Duration::from_secs(20));
 }

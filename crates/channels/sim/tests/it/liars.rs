@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_channel::contract::{Harness, Mode, Peer, Rig, checks, description, identity, run_all, settings, verdict};
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, FieldKind, Scope, SendRequest, Services, Settings, Verdict};
+use nuncio_channel::contract::{Harness, Mode, Peer, Rig, checks, description, identity, outcome, run_all, settings};
+use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, FieldKind, Outcome, Scope, SendRequest, Services, Settings};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, FieldError, MessageType, Redacted};
 use parking_lot::Mutex;
@@ -27,7 +27,7 @@ static FIELDS: &[Field] = &[
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
     None,
-    /// This mode is answered with the verdict that another one wants.
+    /// This mode is answered with the outcome that another one wants.
     Answers(Mode, Mode),
     /// The delay that the peer asked for is not passed on.
     ForgetsDelay,
@@ -84,9 +84,9 @@ impl Liar {
         Failure::own(code, if self.fault == Fault::LeaksInFailure { format!("AUTH {PASSWORD}") } else { "it did not work".to_owned() })
     }
 
-    fn deferred(&self, code: FailureCode, scope: Scope) -> Verdict {
+    fn deferred(&self, code: FailureCode, scope: Scope) -> Outcome {
         let asked = code == FailureCode::RateLimited && self.fault != Fault::ForgetsDelay;
-        Verdict::Deferred { retry_after: asked.then_some(RETRY_AFTER), failure: self.failure(code), scope }
+        Outcome::Deferred { retry_after: asked.then_some(RETRY_AFTER), failure: self.failure(code), scope }
     }
 }
 
@@ -96,7 +96,7 @@ impl Adapter for Liar {
         &CAPABILITIES
     }
 
-    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
         let mode = match self.fault {
             Fault::Answers(mode, other) if mode == self.mode => other,
             _ => self.mode,
@@ -108,11 +108,11 @@ impl Adapter for Liar {
             self.take(request);
         }
         match mode {
-            Mode::Accepts => Verdict::Accepted { refs: Vec::new(), cost: None },
-            Mode::RejectsPermanently => Verdict::Rejected { failure: self.failure(FailureCode::ProviderRejected) },
+            Mode::Accepts => Outcome::Accepted { refs: Vec::new(), cost: None },
+            Mode::RejectsPermanently => Outcome::Rejected { failure: self.failure(FailureCode::ProviderRejected) },
             Mode::Throttles => self.deferred(FailureCode::RateLimited, Scope::Connection),
             Mode::FailsTemporarily | Mode::AnswersNever => self.deferred(FailureCode::Undeliverable, Scope::Message),
-            Mode::LosesAnswer | Mode::Garbage => Verdict::Unknown { failure: self.failure(FailureCode::UnknownOutcome), refs: Vec::new() },
+            Mode::LosesAnswer | Mode::Garbage => Outcome::Unknown { failure: self.failure(FailureCode::UnknownOutcome), refs: Vec::new() },
             Mode::Unreachable => self.deferred(FailureCode::Undeliverable, Scope::Connection),
             Mode::BadCredentials => self.deferred(FailureCode::CredentialsInvalid, Scope::Connection),
         }
@@ -210,7 +210,7 @@ async fn an_honest_adapter_passes_whole_and_case_by_case() {
     let honest = harness(Fault::None);
     assert_eq!(run_all(&honest).await.missing, []);
     for mode in Mode::ALL {
-        assert!(verdict(&honest, mode).await, "{mode:?}");
+        assert!(outcome(&honest, mode).await, "{mode:?}");
     }
     identity(&honest).await;
     checks(&honest).await;
@@ -219,7 +219,7 @@ async fn an_honest_adapter_passes_whole_and_case_by_case() {
 }
 
 #[tokio::test]
-async fn a_verdict_that_belongs_to_another_mode_is_found() {
+async fn a_outcome_that_belongs_to_another_mode_is_found() {
     // These answer alike, or one is a stricter form of the other.
     let alike = |mode, other| match mode {
         Mode::FailsTemporarily | Mode::AnswersNever => matches!(other, Mode::FailsTemporarily | Mode::AnswersNever | Mode::Unreachable),
@@ -231,7 +231,7 @@ async fn a_verdict_that_belongs_to_another_mode_is_found() {
         for other in Mode::ALL.into_iter().filter(|other| !alike(mode, *other)) {
             let words = caught(Fault::Answers(mode, other)).await;
             let judged =
-                ["wrong kind of verdict", "must not be accepted"].iter().any(|fault| words.starts_with(&format!("{mode:?}: {fault}")));
+                ["wrong kind of outcome", "must not be accepted"].iter().any(|fault| words.starts_with(&format!("{mode:?}: {fault}")));
             assert!(judged, "{mode:?} answered as {other:?}: {words}");
             tried += 1;
         }
@@ -242,7 +242,7 @@ async fn a_verdict_that_belongs_to_another_mode_is_found() {
 #[tokio::test]
 async fn each_other_fault_is_found() {
     for (fault, words) in [
-        (Fault::ForgetsDelay, "Throttles: wrong kind of verdict, scope, code or delay"),
+        (Fault::ForgetsDelay, "Throttles: wrong kind of outcome, scope, code or delay"),
         (Fault::SendsTwice, "LosesAnswer: one attempt was made, the peer took"),
         (Fault::SendsAndDefers, "RejectsPermanently: one attempt was made, the peer took"),
         (Fault::NewIdentity, "the same attempt, made twice, bears two identities"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::contract::{message, request};
-use nuncio_channel::{Account, Adapter, AdapterFactory, ProviderEvent, ReceiptTarget, SendRequest, Verdict};
+use nuncio_channel::{Account, Adapter, AdapterFactory, Outcome, ProviderEvent, ReceiptTarget, SendRequest};
 use nuncio_channel_sim::{RESUME_AFTER, SimFactory};
 use nuncio_domain::lifecycle::{Change, NodeId, ReceiptKind};
 use nuncio_domain::message::Message;
@@ -39,19 +39,19 @@ impl World {
     /// What one attempt comes to, in words. What must hold for every attempt is asserted on the way.
     async fn attempt(&self, message: &Message, channel: Channel, attempt: usize) -> String {
         let request = SendRequest { attempt, channel, ..request(message) };
-        let verdict = self.adapter.send(&request).await;
-        let mut words = match verdict {
-            Verdict::Accepted { refs, cost } => {
+        let outcome = self.adapter.send(&request).await;
+        let mut words = match outcome {
+            Outcome::Accepted { refs, cost } => {
                 let id = message.id.to_string();
                 assert_eq!(refs, [format!("sim_{}_{attempt}", &id["msg_".len()..])]);
                 assert_eq!(cost, None);
                 "accepted".to_owned()
             }
-            Verdict::Deferred { retry_after, failure, scope } => {
+            Outcome::Deferred { retry_after, failure, scope } => {
                 format!("deferred {:?} {:?} {} {:?}", scope, retry_after, failure.code, failure.message)
             }
-            Verdict::Rejected { failure } => format!("rejected {} {:?}", failure.code, failure.message),
-            Verdict::Unknown { failure, .. } => format!("unknown {}", failure.code),
+            Outcome::Rejected { failure } => format!("rejected {} {:?}", failure.code, failure.message),
+            Outcome::Unknown { failure, .. } => format!("unknown {}", failure.code),
         };
         for (event, after) in self.events.drain() {
             words.push_str(&format!("; +{}ms {}", after.as_millis(), self.told(&event, after, &request)));

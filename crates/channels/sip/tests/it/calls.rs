@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use nuncio_channel::{OptedOut, ProviderEvent, ReceiptTarget, ResolvedAttachment, SendRequest, Verdict};
+use nuncio_channel::{OptedOut, Outcome, ProviderEvent, ReceiptTarget, ResolvedAttachment, SendRequest};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::Content;
 use nuncio_domain::{Channel, MessageType};
@@ -34,8 +34,8 @@ fn loud(packets: &[(usize, &[u8])]) -> usize {
 async fn a_message_is_said_and_delivered() {
     let mut carrier = Carrier::start(answering(Talk::listens())).await;
     let mut caller = Caller::new(carrier.port, json!({ "from": "+34910000000" }));
-    let verdict = caller.send().await;
-    let Verdict::Accepted { refs, cost: None } = &verdict else { panic!("{verdict:?}") };
+    let outcome = caller.send().await;
+    let Outcome::Accepted { refs, cost: None } = &outcome else { panic!("{outcome:?}") };
     assert!(is_delivered(caller.told(), &caller));
     assert_eq!(caller.told(), None);
     let bye = carrier.until("BYE").await;
@@ -48,7 +48,7 @@ async fn the_sound_keeps_its_pace_and_its_numbers() {
     let mut carrier = Carrier::start(answering(Talk::listens())).await;
     let caller = Caller::new(carrier.port, json!({ "repeat": 2, "number_format": "digits" }));
     let began = std::time::Instant::now();
-    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
     let lasted = began.elapsed().as_millis();
     let got = carrier.got();
     assert_eq!(methods(&got), ["OPTIONS", "INVITE", "ACK", "INVITE", "ACK", "BYE"], "the first INVITE is asked for the login");
@@ -70,7 +70,7 @@ async fn the_sound_keeps_its_pace_and_its_numbers() {
 async fn a_description_that_comes_before_the_answer_counts() {
     let mut carrier = Carrier::start(answering(Talk { early: true, ..Talk::listens() })).await;
     let caller = Caller::new(carrier.port, json!({}));
-    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
     assert_eq!(loud(&sounds(&carrier.got())), 15);
 }
 
@@ -78,15 +78,15 @@ async fn a_description_that_comes_before_the_answer_counts() {
 async fn who_hangs_up_early_did_not_get_the_message_and_who_does_later_did() {
     let carrier = Carrier::start(answering(Talk::does(32, Deed::HangUp))).await;
     let mut caller = Caller::new(carrier.port, json!({}));
-    let verdict = caller.send().await;
-    let (kind, code, _, text) = short(&verdict);
-    assert_eq!((kind, code), ("rejected", "undeliverable"), "{verdict:?}");
+    let outcome = caller.send().await;
+    let (kind, code, _, text) = short(&outcome);
+    assert_eq!((kind, code), ("rejected", "undeliverable"), "{outcome:?}");
     assert!(text.starts_with("the recipient hung up after 0.") && text.ends_with(" s of 0.3 s"), "{text}");
     assert_eq!(caller.told(), None);
 
     let carrier = Carrier::start(answering(Talk::does(60, Deed::HangUp))).await;
     let mut caller = Caller::new(carrier.port, json!({ "repeat": 3 }));
-    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
     assert!(is_delivered(caller.told(), &caller));
 }
 
@@ -95,21 +95,21 @@ async fn one_says_it_again_and_nine_asks_for_no_more_calls() {
     for deed in [Deed::Press(1), Deed::Info('1')] {
         let mut carrier = Carrier::start(answering(Talk::does(30, deed))).await;
         let caller = Caller::new(carrier.port, json!({}));
-        assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+        assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
         let heard = loud(&sounds(&carrier.got()));
         assert!((19..=24).contains(&heard), "{deed:?}: 5 or so, and then 15; heard {heard}");
     }
     for deed in [Deed::Press(9), Deed::Info('9')] {
         let carrier = Carrier::start(answering(Talk::does(10, deed))).await;
         let mut caller = Caller::new(carrier.port, json!({}));
-        assert!(matches!(caller.send().await, Verdict::Accepted { .. }), "{deed:?}");
+        assert!(matches!(caller.send().await, Outcome::Accepted { .. }), "{deed:?}");
         assert!(is_delivered(caller.told(), &caller));
         let Some(ProviderEvent::OptedOut(OptedOut { channel, from, .. })) = caller.told() else { panic!("{deed:?}") };
         assert_eq!((channel, from.as_str()), (Channel::Voice, TO));
     }
     let carrier = Carrier::start(answering(Talk::does(10, Deed::Press(9)))).await;
     let mut caller = Caller::new(carrier.port, json!({ "keys": false }));
-    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
     assert!(is_delivered(caller.told(), &caller));
     assert_eq!(caller.told(), None);
 }
@@ -118,7 +118,7 @@ async fn one_says_it_again_and_nine_asks_for_no_more_calls() {
 async fn sound_follows_the_call_when_it_is_moved() {
     let mut carrier = Carrier::start(answering(Talk::does(5, Deed::Move))).await;
     let caller = Caller::new(carrier.port, json!({}));
-    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
     let got = carrier.got();
     let moved = sounds(&got).iter().filter(|(at, _)| *at == 1).count();
     assert!((25..=35).contains(&moved), "{moved} of 40 packets came to the second port");
@@ -129,7 +129,7 @@ async fn sound_follows_the_call_when_it_is_moved() {
 async fn sound_goes_back_to_where_the_phone_is_heard_from() {
     let mut carrier = Carrier::start(answering(Talk::does(10, Deed::PressElsewhere(5)))).await;
     let caller = Caller::new(carrier.port, json!({}));
-    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
     let got = carrier.got();
     let moved = sounds(&got).iter().filter(|(at, _)| *at == 1).count();
     assert!((25..=30).contains(&moved), "{moved} of 40 packets came to the second port");
@@ -140,7 +140,7 @@ async fn sound_goes_back_to_where_the_phone_is_heard_from() {
 async fn bystanders_press_no_keys_and_get_no_sound() {
     let mut carrier = Carrier::start(answering(Talk::does(10, Deed::Bystanders(9)))).await;
     let mut caller = Caller::new(carrier.port, json!({}));
-    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
     assert!(is_delivered(caller.told(), &caller));
     assert_eq!(caller.told(), None, "nobody asked for no more calls");
     let got = carrier.got();
@@ -153,8 +153,8 @@ async fn an_answer_without_a_codec_of_ours_ends_the_call() {
     const G729: &str = "v=0\r\nc=IN IP4 127.0.0.1\r\nm=audio PORT RTP/AVP 18\r\n";
     let mut carrier = Carrier::start(answering(Talk { sdp: G729, ..Talk::listens() })).await;
     let caller = Caller::new(carrier.port, json!({}));
-    let verdict = caller.send().await;
-    assert_eq!(short(&verdict).3, "the call was answered, but no sound can be sent: it accepts none of the offered codecs");
+    let outcome = caller.send().await;
+    assert_eq!(short(&outcome).3, "the call was answered, but no sound can be sent: it accepts none of the offered codecs");
     carrier.until("BYE").await;
 }
 
@@ -176,9 +176,9 @@ async fn sound_of_untrusted_accounts_goes_only_where_they_may_lead() {
     let message = recording();
     let attachments = [attachment()];
     let request = SendRequest { message: &message, attempt: 0, channel: Channel::Voice, attachments: &attachments, now: NOW };
-    let verdict = adapter.send(&request).await;
-    let (kind, code, _, text) = short(&verdict);
-    assert_eq!((kind, code), ("rejected", "provider_rejected"), "{verdict:?}");
+    let outcome = adapter.send(&request).await;
+    let (kind, code, _, text) = short(&outcome);
+    assert_eq!((kind, code), ("rejected", "provider_rejected"), "{outcome:?}");
     assert!(text.contains("10.1.2.3"), "{text}");
     carrier.until("BYE").await;
 }
@@ -216,12 +216,12 @@ async fn recordings_are_played() {
     caller.message = recording();
     caller.message.request_mut().content =
         Some(Box::new(Content { media_url: Some(serve("audio/x-wav", tone(200)).await), ..Content::default() }));
-    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
     assert_eq!(loud(&sounds(&carrier.got())), 10);
 
     let attachments = [attachment()];
     let request = SendRequest { message: &caller.message, attempt: 3, channel: Channel::Voice, attachments: &attachments, now: NOW };
-    assert!(matches!(caller.adapter.send(&request).await, Verdict::Accepted { .. }), "an attachment goes before a link");
+    assert!(matches!(caller.adapter.send(&request).await, Outcome::Accepted { .. }), "an attachment goes before a link");
     assert_eq!(loud(&sounds(&carrier.got())), 10);
 }
 
@@ -245,8 +245,8 @@ async fn two_recordings_at_once_are_fetched() {
         }
     };
     let (a, b, c, d, ()) = tokio::join!(caller.send(), caller.send(), caller.send(), caller.send(), serves);
-    for verdict in [a, b, c, d] {
-        assert_eq!(short(&verdict).1, "content_rejected", "{verdict:?}");
+    for outcome in [a, b, c, d] {
+        assert_eq!(short(&outcome).1, "content_rejected", "{outcome:?}");
     }
 }
 
@@ -261,9 +261,9 @@ async fn what_cannot_be_said_is_refused_before_anybody_is_called() {
     ] {
         caller.message = recording();
         caller.message.request_mut().content = link(serve(content_type, body).await);
-        let verdict = caller.send().await;
-        assert_eq!(short(&verdict).1, "content_rejected");
-        assert!(short(&verdict).3.starts_with(text), "{verdict:?}");
+        let outcome = caller.send().await;
+        assert_eq!(short(&outcome).1, "content_rejected");
+        assert!(short(&outcome).3.starts_with(text), "{outcome:?}");
     }
     caller.message.request_mut().content = None;
     assert_eq!(short(&caller.send().await).1, "attachment_unavailable");
@@ -288,14 +288,14 @@ async fn a_session_that_ends_lets_calls_end_by_themselves_and_begins_none() {
     let mut caller = Caller::new(carrier.port, json!({ "repeat": 2, "lines": 1 }));
     let (ask, run) = caller.run();
     carrier.until("OPTIONS").await;
-    let (verdict, ()) = tokio::join!(caller.send(), async {
+    let (outcome, ()) = tokio::join!(caller.send(), async {
         carrier.until_sound().await;
         let (waiting, ()) = tokio::join!(caller.send(), async { ask.send(true).unwrap() });
         assert_eq!(short(&waiting), ("deferred", "undeliverable", None, "the session ended before the call was answered"));
         assert_eq!(short(&caller.send().await).0, "deferred", "nobody is called any more");
         assert!(!run.is_finished() && !methods(&carrier.got()).contains(&"BYE"), "the first call goes on");
     });
-    assert!(matches!(verdict, Verdict::Accepted { .. }), "{verdict:?}");
+    assert!(matches!(outcome, Outcome::Accepted { .. }), "{outcome:?}");
     assert!(is_delivered(caller.told(), &caller));
     timeout(PATIENCE, run).await.expect("the session ends when its calls have").unwrap();
     assert_eq!(short(&caller.send().await).0, "deferred", "nor after the last call");
@@ -307,12 +307,12 @@ async fn a_session_that_ends_cancels_ringing() {
     let mut carrier = Carrier::start(Script::new(Act::Ring)).await;
     let caller = Caller::new(carrier.port, json!({}));
     let (ask, run) = caller.run();
-    let (verdict, ()) = tokio::join!(caller.send(), async {
+    let (outcome, ()) = tokio::join!(caller.send(), async {
         carrier.until("ACK").await;
         carrier.until("INVITE").await;
         ask.send(true).unwrap();
     });
-    assert_eq!(short(&verdict), ("deferred", "undeliverable", None, "the session ended before the call was answered"));
+    assert_eq!(short(&outcome), ("deferred", "undeliverable", None, "the session ended before the call was answered"));
     carrier.until("CANCEL").await;
     timeout(PATIENCE, run).await.expect("the session ends").unwrap();
 }
@@ -322,7 +322,7 @@ async fn what_cannot_be_written_now_is_handed_over() {
     let carrier = Carrier::start(answering(Talk::listens())).await;
     let mut caller = Caller::new(carrier.port, json!({}));
     caller.sink.refuses.store(true, Ordering::SeqCst);
-    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
     assert!(is_delivered(caller.told(), &caller));
 }
 
@@ -333,6 +333,6 @@ async fn an_answer_that_names_no_address_means_the_trunk() {
     const NOWHERE: &str = "v=0\r\nc=IN IP4 0.0.0.0\r\nm=audio PORT RTP/AVP 0\r\n";
     let mut carrier = Carrier::start(answering(Talk { sdp: NOWHERE, ..Talk::listens() })).await;
     let caller = Caller::new(carrier.port, json!({}));
-    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
     assert_eq!(loud(&sounds(&carrier.got())), 15);
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use nuncio_channel::{ProviderEvent, Verdict};
+use nuncio_channel::{Outcome, ProviderEvent};
 use serde_json::{Value, json};
 
 use crate::support::{Caller, short};
@@ -113,8 +113,8 @@ async fn heavy_a_phone_hears_what_espeak_says() {
     for codecs in ["pcmu", "pcma"] {
         let mut phone = Phone::start(codecs, &[]);
         let caller = caller(&phone, json!({ "codecs": codecs }));
-        let verdict = caller.send().await;
-        let Verdict::Accepted { refs, .. } = &verdict else { panic!("{verdict:?}") };
+        let outcome = caller.send().await;
+        let Outcome::Accepted { refs, .. } = &outcome else { panic!("{outcome:?}") };
         let ended = phone.seen();
         assert_eq!((ended["event"].as_str(), ended["call_id"].as_str()), (Some("ended"), Some(&*refs[0])));
         let (heard, said) = (phone.heard(), Speech::of_espeak("es", TEXT));
@@ -129,8 +129,8 @@ async fn heavy_a_phone_hears_what_espeak_says() {
 async fn heavy_a_phone_is_busy_or_declines() {
     for (code, wanted) in [("486", ("deferred", "undeliverable")), ("603", ("rejected", "undeliverable"))] {
         let phone = Phone::start(code, &[code]);
-        let verdict = caller(&phone, json!({})).send().await;
-        assert_eq!((short(&verdict).0, short(&verdict).1), wanted);
+        let outcome = caller(&phone, json!({})).send().await;
+        assert_eq!((short(&outcome).0, short(&outcome).1), wanted);
     }
 }
 
@@ -139,7 +139,7 @@ async fn heavy_a_phone_is_busy_or_declines() {
 async fn heavy_a_phone_presses_a_key() {
     let phone = Phone::start("key", &["200", "9"]);
     let mut caller = caller(&phone, json!({}));
-    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
     assert!(matches!(caller.told(), Some(ProviderEvent::Receipt { .. })));
     assert!(matches!(caller.told(), Some(ProviderEvent::OptedOut(_))));
 }
@@ -148,8 +148,8 @@ async fn heavy_a_phone_presses_a_key() {
 #[ignore = "needs PJSIP and espeak-ng"]
 async fn heavy_a_phone_hangs_up() {
     let phone = Phone::start("hangs-up", &["200", "-", "1.5"]);
-    let verdict = caller(&phone, json!({})).send().await;
-    assert!(short(&verdict).3.starts_with("the recipient hung up after "), "{verdict:?}");
+    let outcome = caller(&phone, json!({})).send().await;
+    assert!(short(&outcome).3.starts_with("the recipient hung up after "), "{outcome:?}");
     let found = caller(&phone, json!({})).adapter.check().await;
     assert!(found.as_ref().is_ok_and(|text| text.contains("responds")), "{found:?}");
 }
@@ -161,11 +161,11 @@ async fn heavy_a_phone_is_called_over_tls() {
     let authority = std::fs::read_to_string(keys.join("ca.pem")).unwrap();
     let mut phone = Phone::start("tls", &["200", "-", "0", keys.to_str().unwrap()]);
     let stranger = caller(&phone, json!({ "host": "localhost", "transport": "tls", "timeout_seconds": 3 }));
-    let verdict = stranger.send().await;
-    assert_eq!(short(&verdict).0, "connection", "a certificate that nobody vouches for: {verdict:?}");
+    let outcome = stranger.send().await;
+    assert_eq!(short(&outcome).0, "connection", "a certificate that nobody vouches for: {outcome:?}");
     let caller = caller(&phone, json!({ "host": "localhost", "transport": "tls", "tls_ca": authority, "timeout_seconds": 3 }));
-    let verdict = caller.send().await;
-    assert!(matches!(verdict, Verdict::Accepted { .. }), "{verdict:?}");
+    let outcome = caller.send().await;
+    assert!(matches!(outcome, Outcome::Accepted { .. }), "{outcome:?}");
     assert_eq!(phone.seen()["event"], "ended");
     assert!(phone.heard().lasts > 3.0);
 }

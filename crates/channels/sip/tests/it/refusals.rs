@@ -11,7 +11,7 @@ use crate::carrier::{Act, Carrier, Script, Talk, header, methods};
 use crate::support::{Caller, PATIENCE, short};
 
 #[tokio::test]
-async fn refusals_have_their_verdicts() {
+async fn refusals_have_their_outcomes() {
     for (status, lines, wanted) in [
         (486, "", ("deferred", "undeliverable", Some(120))),
         (480, "Reason: Q.850;cause=1;text=\"Unallocated\"\r\n", ("rejected", "invalid_recipient", None)),
@@ -22,8 +22,8 @@ async fn refusals_have_their_verdicts() {
     ] {
         let mut carrier = Carrier::start(Script::new(Act::Refuse(status, lines))).await;
         let caller = Caller::new(carrier.port, json!({}));
-        let verdict = caller.send().await;
-        let (kind, code, wait, _) = short(&verdict);
+        let outcome = caller.send().await;
+        let (kind, code, wait, _) = short(&outcome);
         assert_eq!((kind, code, wait), wanted, "{status}");
         carrier.until("ACK").await;
     }
@@ -36,8 +36,8 @@ async fn forbidden_is_the_login_or_the_number() {
         let script = Script { register, ..Script::new(Act::Refuse(403, "")) };
         let mut carrier = Carrier::start(script).await;
         let caller = Caller::new(carrier.port, json!({}));
-        let verdict = caller.send().await;
-        assert_eq!(short(&verdict).0, wanted, "{register}: {verdict:?}");
+        let outcome = caller.send().await;
+        assert_eq!(short(&outcome).0, wanted, "{register}: {outcome:?}");
         let register = carrier.until("REGISTER").await;
         assert_eq!(header(&register, "Contact"), "", "it registers nothing");
     }
@@ -47,8 +47,8 @@ async fn forbidden_is_the_login_or_the_number() {
 async fn nobody_picks_up() {
     let mut carrier = Carrier::start(Script::new(Act::Ring)).await;
     let caller = Caller::new(carrier.port, json!({ "ring_seconds": 5 }));
-    let verdict = caller.send().await;
-    assert_eq!(short(&verdict), ("deferred", "undeliverable", Some(600), "the call was not answered within 5 seconds"));
+    let outcome = caller.send().await;
+    assert_eq!(short(&outcome), ("deferred", "undeliverable", Some(600), "the call was not answered within 5 seconds"));
     let got = carrier.got();
     assert!(methods(&got).contains(&"CANCEL"), "{got:?}");
 }
@@ -134,8 +134,8 @@ async fn a_fixed_port_is_no_hindrance_to_the_check() {
     let carrier = Carrier::start(Script::new(Act::Answer(Talk::listens()))).await;
     let taken = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let caller = Caller::at(taken.local_addr().unwrap().port(), carrier.port, json!({}));
-    let verdict = caller.send().await;
-    assert_eq!((short(&verdict).0, short(&verdict).3.contains("can be opened")), ("connection", true), "{verdict:?}");
+    let outcome = caller.send().await;
+    assert_eq!((short(&outcome).0, short(&outcome).3.contains("can be opened")), ("connection", true), "{outcome:?}");
     let beside = Caller::at(taken.local_addr().unwrap().port(), carrier.port, json!({}));
     beside.adapter.check().await.unwrap();
 }

@@ -96,8 +96,8 @@ async fn heavy_sipp_knows_a_wrong_password() {
     let wrong = crate::support::object(json!({ "password": PASSWORD.replace("horse", "house") }));
     account.secrets = nuncio_domain::Redacted::new(wrong);
     let caller = Caller::of(&account);
-    let verdict = caller.send().await;
-    assert_eq!((short(&verdict).0, short(&verdict).1), ("connection", "credentials_invalid"));
+    let outcome = caller.send().await;
+    assert_eq!((short(&outcome).0, short(&outcome).1), ("connection", "credentials_invalid"));
     assert!(sipp.went_as_written().await);
 }
 
@@ -112,8 +112,8 @@ async fn heavy_sipp_refuses_calls() {
         ("503 Service Unavailable", ("deferred", "undeliverable")),
     ] {
         let sipp = Sipp::start("refuses", status, false);
-        let verdict = caller(sipp.port).send().await;
-        assert_eq!((short(&verdict).0, short(&verdict).1), wanted, "{status}");
+        let outcome = caller(sipp.port).send().await;
+        assert_eq!((short(&outcome).0, short(&outcome).1), wanted, "{status}");
         assert!(sipp.went_as_written().await, "{status}");
     }
 }
@@ -122,7 +122,7 @@ async fn heavy_sipp_refuses_calls() {
 #[ignore = "needs SIPp"]
 async fn heavy_sipp_rings_in_vain() {
     let sipp = Sipp::start("rings", "-", false);
-    let verdict = caller(sipp.port).send().await;
-    assert_eq!(short(&verdict), ("deferred", "undeliverable", Some(600), "the call was not answered within 5 seconds"));
+    let outcome = caller(sipp.port).send().await;
+    assert_eq!(short(&outcome), ("deferred", "undeliverable", Some(600), "the call was not answered within 5 seconds"));
     assert!(sipp.went_as_written().await);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nuncio_channel::contract::message;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory as _, EventSink, ProviderEvent, Scope, SendRequest, Services, Unrecorded, Verdict, stop,
+    Account, Adapter, AdapterFactory as _, EventSink, Outcome, ProviderEvent, Scope, SendRequest, Services, Unrecorded, stop,
 };
 use nuncio_channel_sip::{Ports, SipFactory};
 use nuncio_domain::id::{Id as _, uuid_v7};
@@ -169,10 +169,10 @@ impl Caller {
         Self { adapter: factory.open(account, &services).unwrap(), sink, events, message }
     }
 
-    /// Calls; the verdict must come within [`PATIENCE`].
-    pub(crate) async fn send(&self) -> Verdict {
+    /// Calls; the outcome must come within [`PATIENCE`].
+    pub(crate) async fn send(&self) -> Outcome {
         let request = SendRequest { message: &self.message, attempt: 2, channel: Channel::Voice, attachments: &[], now: NOW };
-        timeout(PATIENCE, self.adapter.send(&request)).await.expect("a verdict")
+        timeout(PATIENCE, self.adapter.send(&request)).await.expect("an outcome")
     }
 
     /// Keeps the session until the sender is told or dropped.
@@ -188,14 +188,14 @@ impl Caller {
     }
 }
 
-/// Kind, code, seconds to wait, and text of a verdict.
-pub(crate) fn short(verdict: &Verdict) -> (&'static str, &str, Option<u64>, &str) {
-    let (kind, failure, wait) = match verdict {
-        Verdict::Accepted { .. } => return ("accepted", "", None, ""),
-        Verdict::Deferred { failure, scope: Scope::Message, retry_after } => ("deferred", failure, *retry_after),
-        Verdict::Deferred { failure, scope: Scope::Connection, retry_after } => ("connection", failure, *retry_after),
-        Verdict::Rejected { failure } => ("rejected", failure, None),
-        Verdict::Unknown { failure, .. } => ("unknown", failure, None),
+/// Kind, code, seconds to wait, and text of an outcome.
+pub(crate) fn short(outcome: &Outcome) -> (&'static str, &str, Option<u64>, &str) {
+    let (kind, failure, wait) = match outcome {
+        Outcome::Accepted { .. } => return ("accepted", "", None, ""),
+        Outcome::Deferred { failure, scope: Scope::Message, retry_after } => ("deferred", failure, *retry_after),
+        Outcome::Deferred { failure, scope: Scope::Connection, retry_after } => ("connection", failure, *retry_after),
+        Outcome::Rejected { failure } => ("rejected", failure, None),
+        Outcome::Unknown { failure, .. } => ("unknown", failure, None),
     };
     (kind, failure.code.as_str(), wait.map(|wait| wait.as_secs()), &failure.message)
 }

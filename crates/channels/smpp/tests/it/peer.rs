@@ -103,9 +103,9 @@ async fn heavy_what_a_foreign_smsc_reads() {
         (&*format!("{}\u{1F600}", "ж".repeat(133)), 8, 3),
         (&*"a".repeat(1_000), 0, 7),
     ] {
-        let verdict = running.send(text).await;
-        let (kind, _, refs) = short(&verdict);
-        assert_eq!((kind, refs.len()), ("accepted", parts), "{verdict:?}");
+        let outcome = running.send(text).await;
+        let (kind, _, refs) = short(&outcome);
+        assert_eq!((kind, refs.len()), ("accepted", parts), "{outcome:?}");
         let mut read = String::new();
         for part in 1..=parts {
             let seen = peer.next("submit_sm");
@@ -136,13 +136,13 @@ async fn heavy_what_a_foreign_smsc_reads() {
 async fn heavy_what_a_foreign_smsc_answers() {
     let Some(mut peer) = Peer::start() else { return };
     let mut running = start(&peer, json!({"multipart": "payload", "timeout_seconds": 2}));
-    for (to, verdict) in [
+    for (to, outcome) in [
         ("+34600111000", ("rejected", Some(FailureCode::InvalidRecipient), vec![])),
         ("+34600111058", ("connection", Some(FailureCode::RateLimited), vec![])),
     ] {
         let mut message = draft("x", 1);
         message.to = to.to_owned();
-        assert_eq!(short(&send_message(&running.adapter, &message).await), verdict);
+        assert_eq!(short(&send_message(&running.adapter, &message).await), outcome);
     }
     let mut message = draft(&"long ".repeat(100), 1);
     message.to = "+34600111005".to_owned();
@@ -205,9 +205,9 @@ async fn heavy_many_at_once() {
                         tokio::spawn(async move { send_message(&adapter, &message).await })
                     });
                     for sent in burst.collect::<Vec<_>>() {
-                        let verdict = sent.await.unwrap();
-                        let (kind, _, ids) = short(&verdict);
-                        assert_eq!((kind, ids.len()), ("accepted", 1), "{verdict:?}");
+                        let outcome = sent.await.unwrap();
+                        let (kind, _, ids) = short(&outcome);
+                        assert_eq!((kind, ids.len()), ("accepted", 1), "{outcome:?}");
                         refs.push(ids[0].to_owned());
                     }
                 }

@@ -1,6 +1,6 @@
 //! What goes out, and what answers mean.
 
-use nuncio_channel::{ProviderEvent, ReceiptTarget, Verdict};
+use nuncio_channel::{Outcome, ProviderEvent, ReceiptTarget};
 use nuncio_domain::MessageType;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Content, FailureCode};
@@ -56,12 +56,12 @@ async fn all_parts_are_named_and_the_same_in_every_attempt() {
 
 #[tokio::test]
 async fn what_is_refused_at_its_first_part_has_not_gone_out() {
-    for (status, verdict) in
+    for (status, outcome) in
         [(0x0B, ("rejected", Some(FailureCode::InvalidRecipient), vec![])), (0x58, ("connection", Some(FailureCode::RateLimited), vec![]))]
     {
         let smsc = Smsc::start(Script::new(move |_, _| Act::Refuse(status))).await;
         let running = Running::start(smsc.port, json!({}));
-        assert_eq!(short(&running.send(&"a".repeat(400)).await), verdict);
+        assert_eq!(short(&running.send(&"a".repeat(400)).await), outcome);
         assert!(smsc.taken.lock().unwrap().is_empty());
     }
 }
@@ -72,9 +72,9 @@ async fn what_is_half_out_is_unknown_with_what_is_known() {
         let acts = [Act::Take("id1".into()), Act::Take("id2".into()), stop];
         let smsc = Smsc::start(Script::new(move |number, _| acts[number].clone())).await;
         let running = Running::start(smsc.port, json!({}));
-        let verdict = running.send(&"a".repeat(400)).await;
-        assert_eq!(short(&verdict), ("unknown", Some(FailureCode::UnknownOutcome), vec!["id1", "id2"]));
-        let Verdict::Unknown { failure, .. } = verdict else { panic!() };
+        let outcome = running.send(&"a".repeat(400)).await;
+        assert_eq!(short(&outcome), ("unknown", Some(FailureCode::UnknownOutcome), vec!["id1", "id2"]));
+        let Outcome::Unknown { failure, .. } = outcome else { panic!() };
         assert!(failure.message.starts_with("the SMSC took 2 of 3 parts; then: "), "{failure:?}");
     }
 }
@@ -85,8 +85,8 @@ async fn other_ways_of_marking_parts() {
         let mut smsc = Smsc::start(Script::takes()).await;
         let running = Running::start(smsc.port, json!({ "multipart": multipart }));
         let text = format!("{}b", "a".repeat(305));
-        let verdict = running.send(&"a".repeat(400)).await;
-        assert_eq!(short(&verdict).2.len(), count, "{multipart}");
+        let outcome = running.send(&"a".repeat(400)).await;
+        assert_eq!(short(&outcome).2.len(), count, "{multipart}");
         assert_eq!(short(&running.send(&text).await).0, "accepted");
         let (_, _, submit) = smsc.submitted().await;
         let seen = (submit.short_message().as_ref().len(), submit.short_message().as_ref().first().copied(), submit.tlvs().len());
@@ -127,10 +127,10 @@ async fn an_id_of_another_base_is_the_same_in_answer_and_receipt() {
     let smsc = Smsc::start(script).await;
     let mut running = Running::start(smsc.port, json!({"message_id_format": "hex_decimal"}));
     // The receipt comes before the answer.
-    let verdict = running.send("x").await;
+    let outcome = running.send("x").await;
     let told = running.told().await;
     let ProviderEvent::Receipt { target: ReceiptTarget::Reference { reference, .. }, kind, raw, .. } = told else { panic!() };
-    assert_eq!((kind, vec![reference.as_str()]), (ReceiptKind::Delivered, short(&verdict).2));
+    assert_eq!((kind, vec![reference.as_str()]), (ReceiptKind::Delivered, short(&outcome).2));
     assert!(raw.unwrap().starts_with("id:0000002587"), "as it came");
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nuncio_channel::contract::message;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory as _, EventSink, ProviderEvent, Scope, SendRequest, Services, Stop, Unrecorded, Verdict, stop,
+    Account, Adapter, AdapterFactory as _, EventSink, Outcome, ProviderEvent, Scope, SendRequest, Services, Stop, Unrecorded, stop,
 };
 use nuncio_channel_smpp::SmppFactory;
 use nuncio_domain::id::{Id as _, uuid_v7};
@@ -135,7 +135,7 @@ impl Running {
     }
 
     /// Sends a text.
-    pub(crate) async fn send(&self, text: &str) -> Verdict {
+    pub(crate) async fn send(&self, text: &str) -> Outcome {
         send(&self.adapter, text, 0).await
     }
 
@@ -169,22 +169,22 @@ pub(crate) fn draft(text: &str, number: u8) -> Message {
     message
 }
 
-pub(crate) async fn send(adapter: &Arc<dyn Adapter>, text: &str, number: u8) -> Verdict {
+pub(crate) async fn send(adapter: &Arc<dyn Adapter>, text: &str, number: u8) -> Outcome {
     send_message(adapter, &draft(text, number)).await
 }
 
-pub(crate) async fn send_message(adapter: &Arc<dyn Adapter>, message: &Message) -> Verdict {
+pub(crate) async fn send_message(adapter: &Arc<dyn Adapter>, message: &Message) -> Outcome {
     let now = message.state.updated_at;
     adapter.send(&SendRequest { message, attempt: 0, channel: Channel::Sms, attachments: &[], now }).await
 }
 
-/// Kind, code and references of a verdict.
-pub(crate) fn short(verdict: &Verdict) -> (&'static str, Option<FailureCode>, Vec<&str>) {
-    match verdict {
-        Verdict::Accepted { refs, .. } => ("accepted", None, refs.iter().map(String::as_str).collect()),
-        Verdict::Deferred { failure, scope: Scope::Message, .. } => ("deferred", Some(failure.code), vec![]),
-        Verdict::Deferred { failure, scope: Scope::Connection, .. } => ("connection", Some(failure.code), vec![]),
-        Verdict::Rejected { failure } => ("rejected", Some(failure.code), vec![]),
-        Verdict::Unknown { failure, refs } => ("unknown", Some(failure.code), refs.iter().map(String::as_str).collect()),
+/// Kind, code and references of an outcome.
+pub(crate) fn short(outcome: &Outcome) -> (&'static str, Option<FailureCode>, Vec<&str>) {
+    match outcome {
+        Outcome::Accepted { refs, .. } => ("accepted", None, refs.iter().map(String::as_str).collect()),
+        Outcome::Deferred { failure, scope: Scope::Message, .. } => ("deferred", Some(failure.code), vec![]),
+        Outcome::Deferred { failure, scope: Scope::Connection, .. } => ("connection", Some(failure.code), vec![]),
+        Outcome::Rejected { failure } => ("rejected", Some(failure.code), vec![]),
+        Outcome::Unknown { failure, refs } => ("unknown", Some(failure.code), refs.iter().map(String::as_str).collect()),
     }
 }

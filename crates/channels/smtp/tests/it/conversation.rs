@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_channel::{ResolvedAttachment, Verdict};
+use nuncio_channel::{Outcome, ResolvedAttachment};
 use nuncio_domain::message::FailureCode;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -114,7 +114,7 @@ async fn a_relay_that_hangs_up_before_the_mail_is_offline() {
         assert_eq!(short(&send(&adapter, &text("ada@example.net")).await), OFFLINE);
     }
     relay.await.unwrap();
-    let Verdict::Deferred { failure, .. } = send(&adapter, &text("ada@example.net")).await else { panic!() };
+    let Outcome::Deferred { failure, .. } = send(&adapter, &text("ada@example.net")).await else { panic!() };
     assert!(failure.message.contains("refuses connections"), "{failure:?}");
 }
 
@@ -130,8 +130,8 @@ async fn a_mail_cut_off_half_way_is_a_deferral() {
         peer.hear().await;
     });
     // More than the buffers of both ends hold, so that the end of the mail cannot have been written.
-    let verdict = send_with(&adapter, &text("ada@example.net"), &[large(32 * 1024 * 1024)]).await;
-    assert_eq!(short(&verdict), ("deferred", Some(FailureCode::Undeliverable), None));
+    let outcome = send_with(&adapter, &text("ada@example.net"), &[large(32 * 1024 * 1024)]).await;
+    assert_eq!(short(&outcome), ("deferred", Some(FailureCode::Undeliverable), None));
     relay.await.unwrap();
 }
 
@@ -231,8 +231,8 @@ async fn a_mail_over_the_announced_size_is_not_even_begun() {
         peer.take().await;
         peer.say("250 2.0.0 Ok: queued as Q1").await;
     });
-    let verdict = send_with(&adapter, &text("ada@example.net"), &[large(2_000)]).await;
-    assert_eq!(short(&verdict), ("rejected", Some(FailureCode::ContentRejected), None));
+    let outcome = send_with(&adapter, &text("ada@example.net"), &[large(2_000)]).await;
+    assert_eq!(short(&outcome), ("rejected", Some(FailureCode::ContentRejected), None));
     assert_eq!(short(&send(&adapter, &text("ada@example.net")).await), DELIVERED);
     relay.await.unwrap();
 }

@@ -57,7 +57,7 @@ async fn what_one_relay_cannot_take_the_next_one_takes() {
 #[tokio::test]
 async fn what_may_have_gone_out_goes_to_no_other_relay() {
     // A mail that was refused for itself neither: another relay would be asked to do what the first one knows better than to do.
-    for (answer, verdict) in [
+    for (answer, outcome) in [
         (None, ("unknown", Some(FailureCode::UnknownOutcome), None)),
         (Some("554 5.7.1 spam"), ("rejected", Some(FailureCode::ContentRejected), Some("554 5.7.1"))),
         (Some("451 4.3.0 later"), ("deferred", Some(FailureCode::Undeliverable), Some("451 4.3.0"))),
@@ -72,7 +72,7 @@ async fn what_may_have_gone_out_goes_to_no_other_relay() {
                 peer.say(answer).await;
             }
         });
-        assert_eq!(short(&send(&adapter, &text("ada@example.net")).await), verdict);
+        assert_eq!(short(&send(&adapter, &text("ada@example.net")).await), outcome);
         relay.await.unwrap();
         drop(adapter);
         assert!(tokio::time::timeout(std::time::Duration::ZERO, second.accept()).await.is_err(), "the other relay was called");
@@ -110,9 +110,9 @@ async fn when_all_relays_fail_the_first_one_s_failure_is_told() {
     let adapter = open(address, others(next));
     drop((first, second));
     for _ in 0..2 {
-        let verdict = send(&adapter, &text("ada@example.net")).await;
-        assert_eq!(short(&verdict), ("connection", Some(FailureCode::Undeliverable), None));
-        assert!(format!("{verdict:?}").contains(&address.to_string()), "{verdict:?}");
+        let outcome = send(&adapter, &text("ada@example.net")).await;
+        assert_eq!(short(&outcome), ("connection", Some(FailureCode::Undeliverable), None));
+        assert!(format!("{outcome:?}").contains(&address.to_string()), "{outcome:?}");
     }
     let told = adapter.check().await.unwrap_err();
     assert!(told.contains(&address.to_string()) && told.contains(&next.to_string()), "{told}");

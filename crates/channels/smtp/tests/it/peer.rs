@@ -110,7 +110,7 @@ fn sha256(bytes: &[u8]) -> String {
 async fn heavy_refusals_and_lost_answers() {
     let mut sink = Sink::start(&[]);
     let adapter = open(sink.address, json!({}));
-    for (to, verdict) in [
+    for (to, outcome) in [
         ("nouser@example.net", ("rejected", Some(FailureCode::InvalidRecipient), Some("550 5.1.1"))),
         ("grey@example.net", ("deferred", Some(FailureCode::RateLimited), Some("451 4.7.1"))),
         ("full@example.net", ("deferred", Some(FailureCode::Undeliverable), Some("452 4.2.2"))),
@@ -118,9 +118,9 @@ async fn heavy_refusals_and_lost_answers() {
         ("greyonce@example.net", ("deferred", Some(FailureCode::RateLimited), Some("451 4.7.1"))),
         ("greyonce@example.net", ("accepted", None, Some("<msg_01kahy0000e0000000000000ab@example.org>"))),
     ] {
-        assert_eq!(short(&send(&adapter, &text(to)).await), verdict, "{to}");
+        assert_eq!(short(&send(&adapter, &text(to)).await), outcome, "{to}");
         let seen = sink.seen();
-        let event = match verdict.0 {
+        let event = match outcome.0 {
             "accepted" => Value::Null,
             "unknown" => json!("dropped"),
             _ => json!("rejected"),

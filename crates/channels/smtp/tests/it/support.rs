@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory as _, EventSink, ProviderEvent, ResolvedAttachment, Scope, SendRequest, Services, Tokens, Unrecorded,
-    Verdict,
+    Account, Adapter, AdapterFactory as _, EventSink, Outcome, ProviderEvent, ResolvedAttachment, Scope, SendRequest, Services, Tokens,
+    Unrecorded,
 };
 use nuncio_channel_smtp::SmtpFactory;
 use nuncio_domain::message::{FailureCode, Message};
@@ -103,12 +103,12 @@ pub(crate) fn text(to: &str) -> Message {
 }
 
 /// Sends `message` without attachments.
-pub(crate) async fn send(adapter: &Arc<dyn Adapter>, message: &Message) -> Verdict {
+pub(crate) async fn send(adapter: &Arc<dyn Adapter>, message: &Message) -> Outcome {
     send_with(adapter, message, &[]).await
 }
 
 /// Sends `message` with attachments.
-pub(crate) async fn send_with(adapter: &Arc<dyn Adapter>, message: &Message, attachments: &[ResolvedAttachment]) -> Verdict {
+pub(crate) async fn send_with(adapter: &Arc<dyn Adapter>, message: &Message, attachments: &[ResolvedAttachment]) -> Outcome {
     send_again(adapter, message, 0, attachments).await
 }
 
@@ -118,18 +118,18 @@ pub(crate) async fn send_again(
     message: &Message,
     attempt: usize,
     attachments: &[ResolvedAttachment],
-) -> Verdict {
+) -> Outcome {
     adapter.send(&SendRequest { message, attempt, channel: Channel::Email, attachments, now: message::NOW }).await
 }
 
-/// Kind, code and provider code of a verdict.
-pub(crate) fn short(verdict: &Verdict) -> (&'static str, Option<FailureCode>, Option<&str>) {
-    let (kind, failure) = match verdict {
-        Verdict::Accepted { refs, .. } => return ("accepted", None, refs.first().map(String::as_str)),
-        Verdict::Deferred { failure, scope: Scope::Message, .. } => ("deferred", failure),
-        Verdict::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure),
-        Verdict::Rejected { failure } => ("rejected", failure),
-        Verdict::Unknown { failure, .. } => ("unknown", failure),
+/// Kind, code and provider code of an outcome.
+pub(crate) fn short(outcome: &Outcome) -> (&'static str, Option<FailureCode>, Option<&str>) {
+    let (kind, failure) = match outcome {
+        Outcome::Accepted { refs, .. } => return ("accepted", None, refs.first().map(String::as_str)),
+        Outcome::Deferred { failure, scope: Scope::Message, .. } => ("deferred", failure),
+        Outcome::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure),
+        Outcome::Rejected { failure } => ("rejected", failure),
+        Outcome::Unknown { failure, .. } => ("unknown", failure),
     };
     (kind, Some(failure.code), failure.provider_code.as_deref())
 }

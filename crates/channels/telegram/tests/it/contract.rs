@@ -97,7 +97,7 @@ async fn an_answer_that_never_comes_is_unknown() {
     let peer = support::Peer::start(|_| Act::Silence).await;
     let adapter = open(&peer.base(), json!({"timeout_seconds": 3}), &Arc::default());
     let message = nuncio_channel::contract::message(&account(json!({})), "5", 0);
-    let verdict = adapter.send(&nuncio_channel::contract::request(&message)).await;
-    assert_eq!(support::short(&verdict).0, "unknown", "{verdict:?}");
+    let outcome = adapter.send(&nuncio_channel::contract::request(&message)).await;
+    assert_eq!(support::short(&outcome).0, "unknown", "{outcome:?}");
     assert_eq!(peer.methods(), ["sendMessage"]);
 }

@@ -133,9 +133,9 @@ async fn heavy_every_type_is_taken_by_the_models_of_aiogram() {
 
     let (mut taken, mut id) = (0, 0);
     for (message_type, content, methods) in messages() {
-        let verdict = adapter.send(&request(&message("5", message_type, content.clone()))).await;
-        let case = format!("{message_type} {content:?}: {verdict:?}");
-        let (kind, _, refs) = short(&verdict);
+        let outcome = adapter.send(&request(&message("5", message_type, content.clone()))).await;
+        let case = format!("{message_type} {content:?}: {outcome:?}");
+        let (kind, _, refs) = short(&outcome);
         let wanted: Vec<_> =
             if message_type == MessageType::Reaction { Vec::new() } else { (1..=methods.len()).map(|n| format!("5:{}", id + n)).collect() };
         assert_eq!((kind, refs.iter().map(|&r| r.to_owned()).collect::<Vec<_>>()), ("accepted", wanted.clone()), "{case}");
@@ -159,8 +159,8 @@ async fn heavy_every_type_is_taken_by_the_models_of_aiogram() {
             bytes: bytes.clone(),
         };
         let message = message("5", message_type, Content::default());
-        let verdict = adapter.send(&SendRequest { attachments: &[file], ..request(&message) }).await;
-        assert_eq!(short(&verdict).0, "accepted", "{verdict:?}");
+        let outcome = adapter.send(&SendRequest { attachments: &[file], ..request(&message) }).await;
+        assert_eq!(short(&outcome).0, "accepted", "{outcome:?}");
         let sent = emulator.sent(taken).await.remove(0);
         taken += 1;
         let sha256 = hex::encode(<sha2::Sha256 as sha2::Digest>::digest(&bytes));
@@ -183,8 +183,8 @@ async fn heavy_refusals_and_lost_answers() {
         ("500", "deferred", FailureCode::Undeliverable),
         ("504", "unknown", FailureCode::UnknownOutcome),
     ] {
-        let verdict = adapter.send(&request(&message(to, MessageType::Text, Content::default()))).await;
-        assert_eq!((short(&verdict).0, short(&verdict).1), (kind, Some(code)), "{to}: {verdict:?}");
+        let outcome = adapter.send(&request(&message(to, MessageType::Text, Content::default()))).await;
+        assert_eq!((short(&outcome).0, short(&outcome).1), (kind, Some(code)), "{to}: {outcome:?}");
     }
     assert_eq!(emulator.sent(0).await.len(), 1, "only the one whose answer was lost");
 
@@ -352,8 +352,8 @@ async fn heavy_texts_go_both_ways_with_telegram_test_api() {
     let adapter = open(&api.base, json!({}), &events);
     assert_eq!(adapter.check().await.unwrap(), "logged in as @TestNameBot (bot 666); it polls for messages");
 
-    let verdict = adapter.send(&request(&message("5", MessageType::Text, Content::default()))).await;
-    assert_eq!(short(&verdict), ("accepted", None, vec!["5:1"]));
+    let outcome = adapter.send(&request(&message("5", MessageType::Text, Content::default()))).await;
+    assert_eq!(short(&outcome), ("accepted", None, vec!["5:1"]));
     let history = api.tell(Method::POST, "/getUpdatesHistory", json!({"token": TOKEN})).await;
     assert_eq!(history["result"][0]["message"], json!({"chat_id": 5, "text": "Message 0 of the suite"}));
 

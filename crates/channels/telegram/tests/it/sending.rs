@@ -18,8 +18,8 @@ async fn an_attachment_goes_out_as_a_form() {
     let file =
         ResolvedAttachment { filename: "ñ.png".into(), content_type: "image/png".into(), content_id: None, bytes: vec![0, 255, 13, 10] };
     let image = message("-1005", MessageType::Image, Content::default());
-    let verdict = adapter.send(&SendRequest { attachments: &[file], ..request(&image) }).await;
-    assert_eq!(short(&verdict), ("accepted", None, vec!["-1005:9"]));
+    let outcome = adapter.send(&SendRequest { attachments: &[file], ..request(&image) }).await;
+    assert_eq!(short(&outcome), ("accepted", None, vec!["-1005:9"]));
     let seen = peer.seen().remove(0);
     assert!(seen.header("content-type").is_some_and(|kind| kind.starts_with("multipart/form-data; boundary=")), "{seen:?}");
     let has = |part: &[u8]| seen.body.windows(part.len()).any(|window| window == part);
@@ -37,8 +37,8 @@ async fn a_message_of_several_parts_stops_at_the_first_that_fails() {
     let adapter = open(&peer.base(), json!({}), &Arc::default());
     let cards = vec![Card { name: "Ada".into(), phones: ["+1", "+2", "+3", "+4"].map(str::to_owned).to_vec() }];
     let contact = message("5", MessageType::Contact, Content { contacts: Some(cards), ..Content::default() });
-    let verdict = adapter.send(&request(&contact)).await;
-    assert_eq!(short(&verdict), ("unknown", Some(FailureCode::UnknownOutcome), vec!["5:1", "5:2"]));
+    let outcome = adapter.send(&request(&contact)).await;
+    assert_eq!(short(&outcome), ("unknown", Some(FailureCode::UnknownOutcome), vec!["5:1", "5:2"]));
     assert_eq!(peer.methods(), ["sendContact"; 3]);
 }
 
@@ -47,16 +47,16 @@ async fn a_reaction_has_no_reference() {
     let peer = Peer::start(|_| Act::result(json!(true))).await;
     let adapter = open(&peer.base(), json!({}), &Arc::default());
     let content = Content { emoji: Some("👍".into()), react_to_message_id: Some("5:42".into()), ..Content::default() };
-    let verdict = adapter.send(&request(&message("5", MessageType::Reaction, content))).await;
-    assert_eq!(short(&verdict), ("accepted", None, vec![]));
+    let outcome = adapter.send(&request(&message("5", MessageType::Reaction, content))).await;
+    assert_eq!(short(&outcome), ("accepted", None, vec![]));
     assert_eq!(peer.methods(), ["setMessageReaction"]);
 }
 
 #[tokio::test]
 async fn an_answer_without_an_id_is_unknown() {
     let peer = Peer::start(|_| Act::result(json!({"chat": {"id": 5}}))).await;
-    let verdict = open(&peer.base(), json!({}), &Arc::default()).send(&request(&message("5", MessageType::Text, Content::default()))).await;
-    assert_eq!(short(&verdict), ("unknown", Some(FailureCode::UnknownOutcome), vec![]));
+    let outcome = open(&peer.base(), json!({}), &Arc::default()).send(&request(&message("5", MessageType::Text, Content::default()))).await;
+    assert_eq!(short(&outcome), ("unknown", Some(FailureCode::UnknownOutcome), vec![]));
 }
 
 /// A document by its URL at a server that answers so; the outcome of it, and the calls of the Bot API.
@@ -65,8 +65,8 @@ async fn document(files: &Peer, policy: GuardPolicy) -> (&'static str, Option<Fa
     let settings = account(json!({"base_url": api.base()}));
     let adapter = factory(policy).open(&settings, &services(Arc::new(Recorder::default()), "https://nuncio.example")).unwrap();
     let media_url = Some(format!("{}/d/bill.docx", files.base()));
-    let verdict = adapter.send(&request(&message("5", MessageType::Document, Content { media_url, ..Content::default() }))).await;
-    let (kind, code, _) = short(&verdict);
+    let outcome = adapter.send(&request(&message("5", MessageType::Document, Content { media_url, ..Content::default() }))).await;
+    let (kind, code, _) = short(&outcome);
     (kind, code, api.methods(), api.seen().first().map(|seen| seen.body.clone()).unwrap_or_default())
 }
 

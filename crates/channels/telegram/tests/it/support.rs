@@ -7,7 +7,7 @@ use nuncio_channel::scripted::Scripted;
 pub(crate) use nuncio_channel::scripted::Seen;
 use nuncio_channel::testing;
 pub(crate) use nuncio_channel::testing::object;
-use nuncio_channel::{Account, Adapter, AdapterFactory as _, EventSink, Inbound, ProviderEvent, Services, Unrecorded, Verdict};
+use nuncio_channel::{Account, Adapter, AdapterFactory as _, EventSink, Inbound, Outcome, ProviderEvent, Services, Unrecorded};
 use nuncio_channel_http::HttpFactory;
 use nuncio_domain::message::{Content, FailureCode, Message};
 use nuncio_domain::{Channel, Clock, Entropy, FieldError, Ids, MessageType, Timestamp};
@@ -120,13 +120,13 @@ pub(crate) fn message(to: &str, message_type: MessageType, content: Content) -> 
     message
 }
 
-/// Kind and code of a verdict, and its references.
-pub(crate) fn short(verdict: &Verdict) -> (&'static str, Option<FailureCode>, Vec<&str>) {
-    match verdict {
-        Verdict::Accepted { refs, .. } => ("accepted", None, refs.iter().map(String::as_str).collect()),
-        Verdict::Deferred { failure, .. } => ("deferred", Some(failure.code), Vec::new()),
-        Verdict::Rejected { failure } => ("rejected", Some(failure.code), Vec::new()),
-        Verdict::Unknown { failure, refs } => ("unknown", Some(failure.code), refs.iter().map(String::as_str).collect()),
+/// Kind and code of an outcome, and its references.
+pub(crate) fn short(outcome: &Outcome) -> (&'static str, Option<FailureCode>, Vec<&str>) {
+    match outcome {
+        Outcome::Accepted { refs, .. } => ("accepted", None, refs.iter().map(String::as_str).collect()),
+        Outcome::Deferred { failure, .. } => ("deferred", Some(failure.code), Vec::new()),
+        Outcome::Rejected { failure } => ("rejected", Some(failure.code), Vec::new()),
+        Outcome::Unknown { failure, refs } => ("unknown", Some(failure.code), refs.iter().map(String::as_str).collect()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
 use nuncio_channel::testing::{Pushed, services, services_with};
-use nuncio_channel::{AdapterFactory as _, OptedOut, ProviderEvent, SendRequest, Verdict};
+use nuncio_channel::{AdapterFactory as _, OptedOut, Outcome, ProviderEvent, SendRequest};
 use nuncio_domain::message::{FailureCode, Message};
 use nuncio_domain::{Channel, MessageType};
 use nuncio_net::{GuardPolicy, Network};
@@ -15,16 +15,16 @@ use crate::support::{SID, account, factory, form, message, open, refusal, said, 
 
 async fn sent(channel: Channel, message: &Message, settings: Value) -> Seen {
     let api = Scripted::start(|_| taken()).await;
-    let verdict = open(channel, &api, settings).send(&request(message)).await;
-    assert_eq!(verdict, Verdict::Accepted { refs: vec!["SM00000000000000000000000000000001".into()], cost: None });
+    let outcome = open(channel, &api, settings).send(&request(message)).await;
+    assert_eq!(outcome, Outcome::Accepted { refs: vec!["SM00000000000000000000000000000001".into()], cost: None });
     api.seen().remove(0)
 }
 
 async fn refused(message: &Message, settings: Value) -> String {
     let api = Scripted::start(|_| taken()).await;
     let channel = message.state.route.channel;
-    let verdict = open(channel, &api, settings).send(&request(message)).await;
-    let Verdict::Rejected { failure } = verdict else { panic!("{verdict:?}") };
+    let outcome = open(channel, &api, settings).send(&request(message)).await;
+    let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
     assert_eq!((failure.code, api.seen().len()), (FailureCode::ContentRejected, 0));
     failure.message
 }
@@ -129,8 +129,8 @@ async fn who_told_the_provider_to_stop_is_told_of() {
     let sink = Arc::new(Pushed::default());
     let account = account(Channel::Sms, &api.base(), json!({}));
     let adapter = factory().open(&account, &services_with(&sink)).unwrap();
-    let verdict = adapter.send(&request(&message(Channel::Sms, MessageType::Text, Some("x"), json!({})))).await;
-    let Verdict::Rejected { failure } = verdict else { panic!("{verdict:?}") };
+    let outcome = adapter.send(&request(&message(Channel::Sms, MessageType::Text, Some("x"), json!({})))).await;
+    let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
     assert_eq!((failure.code, failure.provider_code.as_deref()), (FailureCode::RecipientSuppressed, Some("21610")));
     let opted = OptedOut { tenant: account.tenant, connection: account.id, channel: Channel::Sms, from: "+34600111333".into() };
     assert_eq!(sink.events(), [ProviderEvent::OptedOut(opted)]);
@@ -140,8 +140,8 @@ async fn who_told_the_provider_to_stop_is_told_of() {
 async fn silence_is_an_unknown_outcome() {
     let api = Scripted::start(|_| Reply::Silence).await;
     let text = message(Channel::Sms, MessageType::Text, Some("x"), json!({}));
-    let verdict = open(Channel::Sms, &api, json!({"timeout_seconds": 1})).send(&request(&text)).await;
-    let Verdict::Unknown { failure, .. } = verdict else { panic!("{verdict:?}") };
+    let outcome = open(Channel::Sms, &api, json!({"timeout_seconds": 1})).send(&request(&text)).await;
+    let Outcome::Unknown { failure, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.code, FailureCode::UnknownOutcome);
 }
 

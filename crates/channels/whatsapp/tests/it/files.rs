@@ -1,7 +1,7 @@
 //! Files: uploaded with a message, and fetched of an inbound one.
 
 use nuncio_channel::contract::request;
-use nuncio_channel::{ResolvedAttachment, Scope, SendRequest, Verdict};
+use nuncio_channel::{Outcome, ResolvedAttachment, Scope, SendRequest};
 use nuncio_channel_meta::scripted::{Reply, refusal};
 use nuncio_domain::MessageType;
 use nuncio_domain::message::FailureCode;
@@ -19,8 +19,8 @@ async fn an_attachment_is_uploaded_and_sent_by_its_id() {
         start(|seen| if seen.path.ends_with("/media") { Reply::json(200, &json!({"id": "1037543291543636"})) } else { taken() }).await;
     let message = message(MessageType::Document, Some("See"), json!({}));
     let files = [file("bill.pdf", "application/pdf", &[0, 13, 10, 255])];
-    let verdict = open(&api).send(&SendRequest { attachments: &files, ..request(&message) }).await;
-    assert!(matches!(verdict, Verdict::Accepted { .. }), "{verdict:?}");
+    let outcome = open(&api).send(&SendRequest { attachments: &files, ..request(&message) }).await;
+    assert!(matches!(outcome, Outcome::Accepted { .. }), "{outcome:?}");
     let [upload, sent] = &api.seen()[..] else { panic!("two calls") };
     assert_eq!(upload.path, format!("/v23.0/{NUMBER}/media"));
     let boundary = upload.header("content-type").unwrap().strip_prefix("multipart/form-data; boundary=").unwrap();
@@ -37,11 +37,11 @@ async fn an_upload_that_fails_sends_nothing() {
     let message = message(MessageType::Image, None, json!({}));
     let files = [file("a.png", "image/png", &[1])];
     let lost = start(|_| Reply::HangUp).await;
-    let verdict = open(&lost).send(&SendRequest { attachments: &files, ..request(&message) }).await;
-    assert!(matches!(verdict, Verdict::Deferred { scope: Scope::Message, .. }), "a lost answer to an upload is no unknown: {verdict:?}");
+    let outcome = open(&lost).send(&SendRequest { attachments: &files, ..request(&message) }).await;
+    assert!(matches!(outcome, Outcome::Deferred { scope: Scope::Message, .. }), "a lost answer to an upload is no unknown: {outcome:?}");
     let refused = start(|_| refusal(400, 131_053, "Media upload error")).await;
-    let verdict = open(&refused).send(&SendRequest { attachments: &files, ..request(&message) }).await;
-    let Verdict::Rejected { failure } = verdict else { panic!("{verdict:?}") };
+    let outcome = open(&refused).send(&SendRequest { attachments: &files, ..request(&message) }).await;
+    let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.code, FailureCode::AttachmentUnavailable);
     assert_eq!((lost.seen().len(), refused.seen().len()), (1, 1));
 }
@@ -56,8 +56,8 @@ async fn attachments_that_are_no_media_are_refused() {
         (message(MessageType::Image, None, json!({})), &two[..]),
         (message(MessageType::Image, None, link), &one[..]),
     ] {
-        let verdict = offline(json!({})).send(&SendRequest { attachments: files, ..request(&message) }).await;
-        assert!(matches!(verdict, Verdict::Rejected { .. }), "{verdict:?}");
+        let outcome = offline(json!({})).send(&SendRequest { attachments: files, ..request(&message) }).await;
+        assert!(matches!(outcome, Outcome::Rejected { .. }), "{outcome:?}");
     }
 }
 

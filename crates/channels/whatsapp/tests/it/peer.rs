@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nuncio_channel::{Adapter, CallError, Inbound, Scope, Verdict, stop};
+use nuncio_channel::{Adapter, CallError, Inbound, Outcome, Scope, stop};
 use nuncio_channel_meta::scripted::refusal;
 use nuncio_domain::{MessageType, Timestamp};
 use serde_json::{Map, Value, json};
@@ -78,7 +78,7 @@ async fn heavy_we_post_what_pywa_posts() {
     let cases = cases::all();
     assert_eq!(theirs.as_object().unwrap().len(), cases.len() + 1);
     for (n, (name, message)) in cases.into_iter().enumerate() {
-        assert!(matches!(send(&adapter, &message).await, Verdict::Accepted { .. }), "{name}");
+        assert!(matches!(send(&adapter, &message).await, Outcome::Accepted { .. }), "{name}");
         let ours = &api.seen()[n];
         assert_eq!(ours.path, format!("/v23.0{}", theirs[name]["path"].as_str().unwrap()), "{name}");
         assert_eq!(canonical(ours.json()), canonical(theirs[name]["json"].clone()), "{name}");
@@ -187,7 +187,7 @@ fn heavy_we_read_what_pywa_reads() {
 }
 
 /// Where an error belongs by what the adapter does about it.
-async fn verdict(code: i64) -> Verdict {
+async fn outcome(code: i64) -> Outcome {
     let api = start(move |_| refusal(400, code, "No")).await;
     let adapter: Arc<dyn Adapter> = open(&api);
     send(&adapter, &message(MessageType::Text, Some("Hola"), json!({}))).await
@@ -201,15 +201,15 @@ async fn heavy_errors_are_sorted_as_pywa_sorts_them() {
     for code in codes {
         let classes = theirs[code.to_string()].as_array().unwrap();
         let is = |name: &str| classes.iter().any(|class| class == name);
-        let verdict = verdict(code).await;
-        let fits = match &verdict {
-            Verdict::Deferred { failure, scope, .. } if is("AuthorizationError") || is("IntegrityError") => {
+        let outcome = outcome(code).await;
+        let fits = match &outcome {
+            Outcome::Deferred { failure, scope, .. } if is("AuthorizationError") || is("IntegrityError") => {
                 failure.code == nuncio_domain::message::FailureCode::CredentialsInvalid && *scope == Scope::Connection
             }
-            Verdict::Deferred { failure, .. } if is("ThrottlingError") => failure.code == nuncio_domain::message::FailureCode::RateLimited,
-            Verdict::Rejected { .. } => is("SendMessageError"),
+            Outcome::Deferred { failure, .. } if is("ThrottlingError") => failure.code == nuncio_domain::message::FailureCode::RateLimited,
+            Outcome::Rejected { .. } => is("SendMessageError"),
             _ => false,
         };
-        assert!(fits, "{code}: {verdict:?}, pywa: {classes:?}");
+        assert!(fits, "{code}: {outcome:?}, pywa: {classes:?}");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nuncio_channel::contract::request;
-use nuncio_channel::{Scope, SendRequest, Verdict};
+use nuncio_channel::{Outcome, Scope, SendRequest};
 use nuncio_channel_meta::scripted::{Reply, refusal};
 use nuncio_domain::MessageType;
 use nuncio_domain::message::FailureCode;
@@ -81,7 +81,7 @@ async fn every_type_is_one_call() {
     let cases = cases::all();
     assert_eq!(cases.len(), wanted.len());
     for (n, (name, message)) in cases.into_iter().enumerate() {
-        assert_eq!(send(&adapter, &message).await, Verdict::Accepted { refs: vec!["wamid.HBgL".into()], cost: None }, "{name}");
+        assert_eq!(send(&adapter, &message).await, Outcome::Accepted { refs: vec!["wamid.HBgL".into()], cost: None }, "{name}");
         let seen = &api.seen()[n];
         assert_eq!((seen.method.as_str(), seen.path.clone()), ("POST", format!("/v23.0/{NUMBER}/messages")), "{name}");
         assert_eq!(seen.header("authorization"), Some(&*format!("Bearer {TOKEN}")));
@@ -106,7 +106,7 @@ async fn what_whatsapp_cannot_carry_never_leaves() {
         ("no id", message(MessageType::Reaction, None, json!({"emoji": "👍"}))),
         ("no template", message(MessageType::Template, None, json!({"templateId": "tpl_1"}))),
     ] {
-        let Verdict::Rejected { failure } = send(&adapter, &message).await else { panic!("{what}") };
+        let Outcome::Rejected { failure } = send(&adapter, &message).await else { panic!("{what}") };
         assert_eq!(failure.code, FailureCode::ContentRejected, "{what}");
     }
 }
@@ -130,8 +130,8 @@ async fn every_attempt_has_its_own_name() {
 async fn silence_after_the_message_is_unknown() {
     let api = start(|_| Reply::Silence).await;
     let adapter = open_with(&api, json!({"timeout_seconds": 1}));
-    let verdict = send(&adapter, &message(MessageType::Text, Some("Hola"), json!({}))).await;
-    assert!(matches!(verdict, Verdict::Unknown { .. }), "{verdict:?}");
+    let outcome = send(&adapter, &message(MessageType::Text, Some("Hola"), json!({}))).await;
+    assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -141,8 +141,8 @@ async fn the_pause_of_a_business_use_case_is_in_minutes() {
         let error = json!({"error": {"message": "(#80007) Rate limit issues", "code": 80_007}});
         Reply::raw(400, vec![("X-Business-Use-Case-Usage", usage.to_string())], error.to_string().into_bytes())
     });
-    let verdict = send(&open(&api.await), &message(MessageType::Text, Some("Hola"), json!({}))).await;
-    let Verdict::Deferred { retry_after, scope: Scope::Connection, failure } = verdict else { panic!("{verdict:?}") };
+    let outcome = send(&open(&api.await), &message(MessageType::Text, Some("Hola"), json!({}))).await;
+    let Outcome::Deferred { retry_after, scope: Scope::Connection, failure } = outcome else { panic!("{outcome:?}") };
     assert_eq!((retry_after, failure.code), (Some(Duration::from_secs(240)), FailureCode::RateLimited));
 }
 
