@@ -9,30 +9,33 @@ use std::sync::Arc;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, State, Wait};
 use nuncio_domain::message::{AttemptStatus, Status};
-use nuncio_domain::{AddressId, Channel, TenantId, Timestamp};
-use nuncio_store::{CountryMetrics, HOUR, HourlyTraffic, MetricDelta, MetricRow, Result, Traffic, Transitioned, Tx};
+use nuncio_domain::{AddressId, Channel, Country, TenantId, Timestamp};
+use nuncio_store::{CountryMetrics, HOUR, HourlyTraffic, MetricDelta, MetricRow, Result, Traffic, Transitioned};
 use parking_lot::Mutex;
 
 use crate::Shared;
 
 /// Maximum number of buffered rows. Beyond it, results are not counted, so that memory stays bounded.
 const ROWS: usize = 100_000;
-/// Maximum number of rows per flush that also count for their country: a sample is enough for a rate.
+/// Maximum number of rows per flush that also count for their country, as an estimate for new recipients: a sample is enough for a rate.
 const SAMPLE: usize = 200;
 
 #[derive(Debug, Default)]
 pub(crate) struct MetricBuffer {
-    rows: Mutex<HashMap<(TenantId, AddressId, Channel), MetricDelta>>,
+    rows: Mutex<HashMap<(TenantId, AddressId, Channel), Row>>,
     traffic: Mutex<Vec<Counted>>,
     /// Held while a background flush runs.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
+/// What the buffer adds to the metrics of a contact channel, and the country of its address.
+type Row = (MetricDelta, Country);
+
 /// What one step adds to the hourly traffic.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     tenant: TenantId,
-    address: AddressId,
+    country: Country,
     channel: Channel,
     at: Timestamp,
     what: Count,
@@ -49,12 +52,13 @@ enum Count {
     Spent(i64),
 }
 
-type Countries = HashMap<(TenantId, AddressId), String>;
+/// Successes and failures by tenant, channel and country, in the order in which they are written.
+type Countries = BTreeMap<(TenantId, Channel, Country), (i64, i64)>;
 
 impl MetricBuffer {
     /// Counts a step in the hour in which it happened.
     pub(crate) fn add_traffic(&self, tenant: TenantId, transitioned: &Transitioned) {
-        let Transitioned::Found { id, applied, spent, state, changes, address, .. } = transitioned else { return };
+        let Transitioned::Found { id, applied, spent, state, changes, .. } = transitioned else { return };
         let newest = state.detail.attempts.last().map_or(state.route.channel, |attempt| attempt.channel);
         let of_route = changes.iter().find_map(|change| change.attempt.as_ref()).map_or(newest, |(_, attempt)| attempt.channel);
         let begun = state.detail.scheduled_at.unwrap_or_else(|| id.created_at());
@@ -78,18 +82,19 @@ impl MetricBuffer {
         }
         let mut traffic = self.traffic.lock();
         if traffic.len() < ROWS {
-            let counted = |(channel, what)| Counted { tenant, address: *address, channel, at: state.updated_at, what };
+            let counted = |(channel, what)| Counted { tenant, country: state.detail.country, channel, at: state.updated_at, what };
             traffic.extend(counts.into_iter().map(counted));
         }
     }
 
     /// Counts what a step that led to `state` shows about the recipient's channel.
     pub(crate) fn add(&self, tenant: TenantId, address: AddressId, state: &State, changes: &[Change]) {
+        let new = || (MetricDelta::default(), state.detail.country);
         // A fallback follows a failed channel without changing the message's status.
         if let Some(channel) = fell_back_from(state) {
             let mut rows = self.rows.lock();
             if rows.len() < ROWS {
-                rows.entry((tenant, address, channel)).or_default().failures += 1;
+                rows.entry((tenant, address, channel)).or_insert_with(new).0.failures += 1;
             }
         }
         for change in changes {
@@ -103,7 +108,7 @@ impl MetricBuffer {
             if rows.len() >= ROWS {
                 return;
             }
-            let row = rows.entry((tenant, address, attempt.channel)).or_default();
+            let (row, _) = rows.entry((tenant, address, attempt.channel)).or_insert_with(new);
             if success {
                 row.successes += 1;
                 row.timed += 1;
@@ -115,9 +120,17 @@ impl MetricBuffer {
         }
     }
 
-    fn take(&self) -> Vec<MetricRow> {
+    /// The rows, and how a sample of them did by country.
+    fn take(&self) -> (Vec<MetricRow>, Countries) {
         let rows = std::mem::take(&mut *self.rows.lock());
-        rows.into_iter().map(|(key, delta)| (key.0, key.1, key.2, delta)).collect()
+        // Only these channels are chosen by their metrics.
+        let chosen = |channel: Channel| channel.is_sms() || channel == Channel::Whatsapp;
+        let mut countries = Countries::new();
+        for ((tenant, _, channel), (delta, country)) in rows.iter().filter(|((.., channel), _)| chosen(*channel)).take(SAMPLE) {
+            let sum = countries.entry((*tenant, *channel, *country)).or_default();
+            *sum = (sum.0 + delta.successes, sum.1 + delta.failures);
+        }
+        (rows.into_iter().map(|((tenant, address, channel), (delta, _))| (tenant, address, channel, delta)).collect(), countries)
     }
 }
 
@@ -144,23 +157,19 @@ impl Shared {
 
     /// Writes the buffered metrics; returns whether there were any.
     pub(crate) async fn flush_metric_buffer(&self) -> Result<bool> {
-        let (rows, counted) = (self.metric_buffer.take(), std::mem::take(&mut *self.metric_buffer.traffic.lock()));
+        let (rows, countries) = self.metric_buffer.take();
+        let counted = std::mem::take(&mut *self.metric_buffer.traffic.lock());
         if rows.is_empty() && counted.is_empty() {
             return Ok(false);
         }
-        let sample = sample(&rows);
         self.store.add_metrics(rows).await?;
-        let sampled = sample.iter().map(|(tenant, address, ..)| (*tenant, *address));
-        let addresses: Vec<_> = sampled.chain(counted.iter().map(|one| (one.tenant, one.address))).collect();
-        if addresses.is_empty() {
-            return Ok(true);
-        }
-        let known = self.store.read().await?.countries_of(&addresses).await?;
-        let countries: Countries = known.into_iter().map(|(tenant, address, country)| ((tenant, address), country)).collect();
         let mut tx = self.store.begin().await?;
-        add_countries(&mut *tx, &sample, &countries).await?;
-        for ((tenant, hour, channel, country), figures) in fold(&counted, &countries) {
-            tx.add_traffic(tenant, &HourlyTraffic { hour, channel, country: country.to_owned(), figures }).await?;
+        for ((tenant, channel, country), (successes, failures)) in countries {
+            let country = country.as_str().to_owned();
+            tx.add_country_metrics(tenant, &CountryMetrics { channel, country, successes, failures }).await?;
+        }
+        for ((tenant, hour, channel, country), figures) in fold(&counted) {
+            tx.add_traffic(tenant, &HourlyTraffic { hour, channel, country: country.as_str().to_owned(), figures }).await?;
         }
         tx.commit().await?;
         Ok(true)
@@ -168,12 +177,11 @@ impl Shared {
 }
 
 /// Returns the hourly sums, in the order in which they are written.
-fn fold<'a>(counted: &[Counted], countries: &'a Countries) -> BTreeMap<(TenantId, Timestamp, Channel, &'a str), Traffic> {
+fn fold(counted: &[Counted]) -> BTreeMap<(TenantId, Timestamp, Channel, Country), Traffic> {
     let mut sums = BTreeMap::<_, Traffic>::new();
     for one in counted {
-        let country = countries.get(&(one.tenant, one.address)).map_or("", String::as_str);
         let hour = Timestamp::from_millis(one.at.millis().div_euclid(HOUR) * HOUR);
-        let figures = sums.entry((one.tenant, hour, one.channel, country)).or_default();
+        let figures = sums.entry((one.tenant, hour, one.channel, one.country)).or_default();
         match one.what {
             Count::Sent(confirmed) => {
                 figures.sent += 1;
@@ -188,24 +196,4 @@ fn fold<'a>(counted: &[Counted], countries: &'a Countries) -> BTreeMap<(TenantId
         }
     }
     sums
-}
-
-/// Adds a sample of results to the metrics of countries, which serve as estimates for new recipients.
-async fn add_countries(tx: &mut dyn Tx, sample: &[MetricRow], countries: &Countries) -> Result<()> {
-    let mut sums: BTreeMap<(TenantId, Channel, &str), (i64, i64)> = BTreeMap::new();
-    for (tenant, address, channel, delta) in sample {
-        let Some(country) = countries.get(&(*tenant, *address)) else { continue };
-        let sum = sums.entry((*tenant, *channel, country)).or_default();
-        *sum = (sum.0 + delta.successes, sum.1 + delta.failures);
-    }
-    for ((tenant, channel, country), (successes, failures)) in sums {
-        tx.add_country_metrics(tenant, &CountryMetrics { channel, country: country.to_owned(), successes, failures }).await?;
-    }
-    Ok(())
-}
-
-/// Returns a sample of the rows of channels that are chosen by their metrics.
-fn sample(rows: &[MetricRow]) -> Vec<MetricRow> {
-    let chosen = |channel: Channel| channel.is_sms() || channel == Channel::Whatsapp;
-    rows.iter().filter(|(_, _, channel, _)| chosen(*channel)).take(SAMPLE).copied().collect()
 }

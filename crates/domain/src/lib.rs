@@ -12,6 +12,7 @@ pub mod channel;
 pub mod colour;
 pub mod config;
 pub mod contact;
+pub mod country;
 pub mod ctx;
 pub mod error;
 pub mod event;
@@ -48,6 +49,7 @@ pub use authentication::Authentication;
 pub use base64_text::Base64;
 pub use channel::{Channel, MessageType, RequestedChannel};
 pub use colour::Colour;
+pub use country::Country;
 pub use ctx::{Clock, Entropy, Ids};
 pub use error::{Error, ErrorCode, FieldError, Result};
 pub use id::{

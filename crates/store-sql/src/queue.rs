@@ -17,6 +17,8 @@ const FEW: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) items: usize,
+    /// Items while messages of broadcasts wait: what comes meanwhile waits for the whole transaction.
+    pub(crate) bulk: usize,
     /// Items alongside a few new messages that callers wait for.
     pub(crate) short: usize,
 }
@@ -48,7 +50,11 @@ impl Queue {
     pub(crate) fn take(&mut self, limits: Limits) -> (Vec<AcceptOp>, Vec<TransitionOp>) {
         // A few that callers wait for are not held up by what no caller waits for.
         let few = !self.accepts.is_empty() && self.accepts.len() <= FEW;
-        let most = if few { self.accepts.len() + limits.short } else { limits.items };
+        let most = match few {
+            true => self.accepts.len() + limits.short,
+            false if self.bulk.is_empty() => limits.items,
+            false => limits.bulk,
+        };
         let new = self.accepts.len() + self.bulk.len();
         let transitions = self.transitions.len().min(most - new.min(most / 2));
         let room = most - transitions;

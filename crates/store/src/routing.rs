@@ -1,7 +1,7 @@
 //! Metrics that the choice of a channel is based on.
 
 use async_trait::async_trait;
-use nuncio_domain::{AddressId, AddressKind, Channel, TenantId};
+use nuncio_domain::{AddressKind, Channel, TenantId};
 
 use crate::addresses::ChannelMetrics;
 use crate::error::Result;
@@ -30,9 +30,6 @@ pub trait RoutingRepo {
 
     /// Returns the results of channels by country.
     async fn country_metrics(&mut self, tenant: TenantId) -> Result<Vec<CountryMetrics>>;
-
-    /// Returns the known countries of addresses.
-    async fn countries_of(&mut self, addresses: &[(TenantId, AddressId)]) -> Result<Vec<(TenantId, AddressId, String)>>;
 
     /// Adds to the metrics of a country, whose old values decay. Within an environment, call in the order of channel and country.
     async fn add_country_metrics(&mut self, tenant: TenantId, delta: &CountryMetrics) -> Result<()>;

@@ -15,7 +15,8 @@ use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, M
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::price::{PriceBook, Quantity};
 use nuncio_domain::{
-    AddressId, Channel, ConnectionId, ContactId, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits, line, sms,
+    AddressId, Channel, ConnectionId, ContactId, Country, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits, line,
+    sms,
 };
 use nuncio_store::{Idempotency, KeyClaim, MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Tx};
 
@@ -269,7 +270,7 @@ async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text:
             status: Status::Queued,
             wait: Wait::Attempt { due_at: now },
             expires_at: now.plus(Duration::from_secs(limits::VALIDITY_DEFAULT)),
-            detail: Detail { compliance: true, ..Detail::default() },
+            detail: Detail { compliance: true, country: Country::of(&new.country), ..Detail::default() },
             ..inbound.state.clone()
         },
         ..inbound.clone()

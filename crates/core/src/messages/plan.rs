@@ -14,8 +14,8 @@ use nuncio_domain::price::Quantity;
 use nuncio_domain::sms::{self, Measure};
 use nuncio_domain::template::{self, Template};
 use nuncio_domain::{
-    AddressId, Channel, ContactId, Environment, Error, ErrorCode, FieldError, Ids, MessageId, MessageType, Recipient, RequestedChannel,
-    Result, Timestamp, plain,
+    AddressId, Channel, ContactId, Country, Environment, Error, ErrorCode, FieldError, Ids, MessageId, MessageType, Recipient,
+    RequestedChannel, Result, Timestamp, plain,
 };
 use nuncio_store::{Accept, Idempotency, IdempotentOperation};
 
@@ -77,6 +77,7 @@ struct Wording {
 struct Itinerary<'a> {
     connection: &'a Arc<Connection>,
     recipient: Recipient,
+    country: Country,
     fallback: Option<Route>,
     quotes: Vec<Quote>,
     routing: Routing,
@@ -199,7 +200,8 @@ impl Planner<'_> {
         }
         let wanted = command.fallback_enabled.unwrap_or(true);
         let fallback = if wanted { routing::fallback(self.config, asked, connection.channel, &mut routing.warnings) } else { None };
-        let mut itinerary = Itinerary { connection, recipient, fallback, quotes: Vec::new(), routing };
+        let country = Country::of(asked.country);
+        let mut itinerary = Itinerary { connection, recipient, country, fallback, quotes: Vec::new(), routing };
         let quote = |channel| {
             let cost = self.known.prices.quote(channel, asked.country, asked.quantity, self.now)?;
             Some(Quote { channel, cost, state: QuoteState::Open })
@@ -216,8 +218,8 @@ impl Planner<'_> {
         measure: Option<Measure>,
         (id, address): (MessageId, AddressId),
     ) -> Message {
-        let Itinerary { connection, recipient, fallback, quotes, routing } = itinerary;
-        let state = self.state(&command, connection, fallback, quotes, measure);
+        let state = self.state(&command, &itinerary, measure);
+        let Itinerary { recipient, routing, .. } = itinerary;
         let message_type = command.message_type.unwrap_or_default();
         let attachments = command.attachments.unwrap_or_default().into_iter().map(|a| attachment(a, self.ids)).collect();
         let request = Request {
@@ -244,7 +246,7 @@ impl Planner<'_> {
             direction: Direction::Outbound,
             message_type,
             to: recipient.identifier,
-            from: from(self.sender, connection),
+            from: from(self.sender, itinerary.connection),
             sender: self.sender.id,
             address,
             request: Arc::new(request),
@@ -252,14 +254,8 @@ impl Planner<'_> {
         }
     }
 
-    fn state(
-        &self,
-        command: &SendMessage,
-        connection: &Connection,
-        fallback: Option<Route>,
-        quotes: Vec<Quote>,
-        measure: Option<Measure>,
-    ) -> State {
+    fn state(&self, command: &SendMessage, itinerary: &Itinerary<'_>, measure: Option<Measure>) -> State {
+        let Itinerary { connection, country, fallback, quotes, .. } = itinerary;
         let limited_sender = self.sender.daily_spend_limit.map(|_| self.sender.id);
         let ahead = command.scheduled_at.filter(|at| *at > self.now);
         let validity = command.validity_seconds.unwrap_or(super::command::validity(connection.channel));
@@ -272,10 +268,11 @@ impl Planner<'_> {
             updated_at: self.now,
             route: routing::route(connection),
             detail: Detail {
-                money: (!quotes.is_empty()).then(|| Money { quotes, limited_sender, ..Money::default() }),
+                money: (!quotes.is_empty()).then(|| Money { quotes: quotes.clone(), limited_sender, ..Money::default() }),
                 segments: measure.map(|m| m.segments),
+                country: *country,
                 scheduled_at: ahead,
-                fallback,
+                fallback: fallback.clone(),
                 fallback_after_seconds: command.fallback_after_seconds,
                 on_unknown: command.on_unknown.unwrap_or_default(),
                 ..Detail::default()

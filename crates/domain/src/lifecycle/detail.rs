@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Route;
 use crate::authentication::Authentication;
 use crate::broadcast::Membership;
+use crate::country::Country;
 use crate::message::{Attempt, Cost, Failure, Money, OnUnknown};
 use crate::time::Timestamp;
 
@@ -34,6 +35,9 @@ pub struct Detail {
     /// Number of SMS segments, if a route is SMS.
     #[serde(rename = "sg", default, skip_serializing_if = "Option::is_none")]
     pub segments: Option<u16>,
+    /// Country of the recipient's phone number.
+    #[serde(rename = "y", default, skip_serializing_if = "Country::is_unknown")]
+    pub country: Country,
     /// When it was to be sent, if not at once.
     #[serde(rename = "sc", with = "crate::time::millis::option", default, skip_serializing_if = "Option::is_none")]
     pub scheduled_at: Option<Timestamp>,

@@ -68,21 +68,6 @@ pub(super) fn contacts_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>
     query
 }
 
-/// The countries of the contacts behind addresses of a tenant, each with its address, looked up by their keys as above.
-pub(super) fn countries_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>) -> QueryBuilder<Db> {
-    let mut query = QueryBuilder::new("SELECT a.id, a.country FROM unnest(");
-    query.push_bind(addresses.into_iter().collect::<Vec<_>>());
-    query.push(
-        r") AS u (id) CROSS JOIN LATERAL (
-            SELECT a.id, c.country
-            FROM addresses a
-            JOIN contacts c ON c.tenant_id = a.tenant_id AND c.id = a.contact_id
-            WHERE a.tenant_id = ",
-    );
-    query.push_bind(tenant).push(" AND a.id = u.id OFFSET 0) AS a");
-    query
-}
-
 /// Name keys with up to `limit` contacts of each, the oldest ones. By key, because the planner takes `= ANY` for a reason to read the whole
 /// table as long as it has no statistics.
 pub(super) fn contacts_named(tenant: i64, name_keys: &BTreeSet<String>, limit: u32) -> QueryBuilder<Db> {

@@ -1,22 +1,16 @@
 //! What the choice of a channel rests on.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use async_trait::async_trait;
-use nuncio_domain::id::Id as _;
-use nuncio_domain::{AddressId, AddressKind, Channel, TenantId, Timestamp};
+use nuncio_domain::{AddressKind, Channel, TenantId, Timestamp};
 use nuncio_store::{ChannelMetrics, CountryMetrics, MetricDelta, Result, RoutingRepo};
 
 use sqlx::QueryBuilder;
-use uuid::Uuid;
 
-use super::{Db, SqlTx, dialect};
+use super::{Db, SqlTx};
 use crate::row::corrupt;
 
 /// When a country has so many attempts, the old ones are halved: what was long ago says less and less.
 const MEMORY: i64 = 10_000;
-/// Addresses of one query.
-const LOOKED_UP: usize = 1_000;
 
 #[async_trait]
 impl RoutingRepo for SqlTx {
@@ -70,22 +64,6 @@ impl RoutingRepo for SqlTx {
                 Ok(CountryMetrics { channel: channel("country_metrics", number)?, country, successes, failures })
             })
             .collect()
-    }
-
-    async fn countries_of(&mut self, addresses: &[(TenantId, AddressId)]) -> Result<Vec<(TenantId, AddressId, String)>> {
-        let mut tenants: BTreeMap<i64, BTreeSet<Uuid>> = BTreeMap::new();
-        for (tenant, address) in addresses {
-            tenants.entry(tenant.0).or_default().insert(address.uuid());
-        }
-        let mut known = Vec::with_capacity(addresses.len());
-        for (tenant, ids) in tenants {
-            let ids: Vec<Uuid> = ids.into_iter().collect();
-            for part in ids.chunks(LOOKED_UP) {
-                let rows: Vec<(Uuid, String)> = self.all(dialect::countries_of(tenant, part.iter().copied()).build()).await?;
-                known.extend(rows.into_iter().map(|(id, country)| (TenantId(tenant), AddressId::from_uuid(id), country)));
-            }
-        }
-        Ok(known)
     }
 
     async fn add_country_metrics(&mut self, tenant: TenantId, delta: &CountryMetrics) -> Result<()> {

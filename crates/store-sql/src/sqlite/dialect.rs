@@ -70,20 +70,6 @@ pub(super) fn contacts_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>
     query
 }
 
-/// The countries of the contacts behind addresses of a tenant, each with its address.
-pub(super) fn countries_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>) -> QueryBuilder<Db> {
-    let mut query = QueryBuilder::new(
-        r"
-            SELECT a.id, c.country
-            FROM addresses a
-            JOIN contacts c ON c.tenant_id = a.tenant_id AND c.id = a.contact_id
-            WHERE a.tenant_id = ",
-    );
-    query.push_bind(tenant);
-    push_in(&mut query, "a.id", addresses);
-    query
-}
-
 /// Name keys with up to `limit` contacts of each, the oldest ones. The keys come first, so that each is one look into the index.
 pub(super) fn contacts_named(tenant: i64, name_keys: &BTreeSet<String>, limit: u32) -> QueryBuilder<Db> {
     let mut query = with_keys(name_keys);

@@ -34,10 +34,8 @@ impl Pace {
     /// How many items the next transaction may carry.
     pub(super) fn limits(&self) -> Limits {
         let items = |time: f64, least, most| (time / self.item).clamp(least, most) as usize;
-        Limits {
-            items: items(self.sync.max(Self::WORK.as_nanos() as f64), Self::LEAST, BATCH as f64),
-            short: items(Self::SHORT.as_nanos() as f64, Self::FEWEST, Self::LEAST),
-        }
+        let most = items(self.sync.max(Self::WORK.as_nanos() as f64), Self::LEAST, BATCH as f64);
+        Limits { items: most, bulk: most, short: items(Self::SHORT.as_nanos() as f64, Self::FEWEST, Self::LEAST) }
     }
 
     /// Learns from a transaction.

@@ -8,7 +8,7 @@ use nuncio_domain::ledger::{Balance, Purpose, Transfer};
 use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Receipts, Route, Step};
 use nuncio_domain::message::{Cost, FailureCode, Message, Money, Quote, QuoteState};
 use nuncio_domain::price::{Price, Unit};
-use nuncio_domain::{AddressId, AddressKind, Channel, Micros, SenderId, Timestamp};
+use nuncio_domain::{AddressKind, Channel, Micros, SenderId, Timestamp};
 use nuncio_store::{Accept, Accepted, CountryMetrics, MetricDelta, Shortage, Suppression, SuppressionReason, Transferred};
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
@@ -305,10 +305,6 @@ pub(crate) async fn what_is_known_of_a_recipient_and_its_country(h: &Harness) {
     assert_eq!(tx.recipient_metrics(tenant, AddressKind::Email, &numbers).await.unwrap(), []);
     assert_eq!(tx.recipient_metrics(tenant, AddressKind::Phone, &numbers[1..]).await.unwrap(), []);
     assert_eq!(tx.recipient_metrics(h.other.tenant, AddressKind::Phone, &numbers).await.unwrap(), []);
-
-    let nobody: AddressId = h.id();
-    let asked = [(tenant, message.address), (tenant, nobody), (h.other.tenant, message.address)];
-    assert_eq!(tx.countries_of(&asked).await.unwrap(), [(tenant, message.address, "ES".to_owned())]);
 
     let row = |channel, country: &str, successes, failures| CountryMetrics { channel, country: country.to_owned(), successes, failures };
     tx.add_country_metrics(tenant, &row(Channel::Sms, "ES", 8_000, 2_001)).await.unwrap();
