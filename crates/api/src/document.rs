@@ -1,7 +1,6 @@
 //! Builds the OpenAPI document from the handlers, and adds what all operations share.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
 
 use nuncio_domain::{ErrorCode, limits};
 use serde_json::{Value, json};
@@ -57,9 +56,6 @@ const HEADERS: &[(&str, Type, &str)] = &[
     ("WWW-Authenticate", Type::String, "`Bearer`."),
 ];
 
-/// The document as `cargo xtask generate` wrote it. Building it at each start would cost megabytes of memory for good.
-pub(crate) const PUBLISHED: &str = include_str!("../../../docs/openapi.json");
-
 /// Returns the OpenAPI 3.1 document of the API.
 pub fn openapi() -> OpenApi {
     let documented = v1::routes().documented.into_iter();
@@ -97,15 +93,6 @@ fn name_operations(document: &mut OpenApi) {
             }
         }
     }
-}
-
-/// Returns `{"components": {"schemas": …}}` of the document. Built when a body is first invalid.
-pub(crate) fn schemas() -> &'static Value {
-    static SCHEMAS: LazyLock<Value> = LazyLock::new(|| {
-        let mut document: Value = serde_json::from_str(PUBLISHED).expect("the document is JSON");
-        json!({"components": {"schemas": document["components"]["schemas"].take()}})
-    });
-    &SCHEMAS
 }
 
 fn base() -> OpenApi {

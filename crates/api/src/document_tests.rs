@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::operations::{READ_FROM_PROVIDERS, handlers};
+use crate::published::{PUBLISHED, schemas};
 
 fn document() -> Value {
     serde_json::to_value(openapi()).expect("the document is JSON")

@@ -9,8 +9,8 @@ use nuncio_core::Core;
 use nuncio_domain::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::document::PUBLISHED;
 use crate::error::ApiError;
+use crate::published::PUBLISHED;
 use crate::reply::{Reply, Result};
 use crate::state::App;
 

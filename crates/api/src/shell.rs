@@ -22,7 +22,8 @@ use nuncio_domain::{Error, ErrorCode, FieldError, Ids, limits};
 
 use crate::budget::{ANSWER_COPIES, Lease, OVERHEAD, Owner};
 use crate::error::{ApiError, Failure};
-use crate::extract::{lenient, pairs, shown};
+use crate::extract::{lenient, pairs};
+use crate::json::shown;
 use crate::operations::Operation;
 use crate::reads::Place;
 use crate::state::App;

@@ -10,7 +10,7 @@ use nuncio_core::rate::{Buckets, Quota};
 use nuncio_domain::{TenantId, limits};
 
 use crate::budget::Budget;
-use crate::extract::validators::Validators;
+use crate::json::Validators;
 use crate::operations::Operations;
 use crate::reads::Reads;
 use crate::refusals::Refusals;
@@ -93,7 +93,7 @@ impl App {
             strays: Buckets::new(Quota::new(limits::GUESSES, limits::GUESSES)),
             budget: Budget::new(limits.max_in_flight_bytes),
             pace: limits.pace,
-            validators: Validators::new(crate::document::schemas),
+            validators: Validators::new(crate::published::schemas),
             streams: Streams::default(),
             reads: Reads::default(),
             refusals: Refusals::default(),

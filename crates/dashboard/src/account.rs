@@ -8,19 +8,18 @@ use nuncio_core::users::{Browser, SignedIn};
 use nuncio_domain::{Error, ErrorCode, Redacted, Result};
 
 use crate::components::{Faults, Field, ask_first, head, time};
-use crate::shell::{form_key, framed};
+use crate::form::Form;
+use crate::shell::{ACCOUNT, form_key, framed};
 use crate::sign_in::begin_session;
 use crate::signed::{Signed, form, lead_to, refuse};
 use crate::{App, address, factor};
-
-pub(crate) const PLACE: &str = "/settings/account";
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
     page(&app, &who, StatusCode::OK, &Faults::default(), false).await
 }
 
 /// Renders the page. `faults` are those of the second factor if `of_factor`, otherwise of the password.
-pub(crate) async fn page(app: &App, who: &SignedIn, status: StatusCode, faults: &Faults, of_factor: bool) -> Response {
+async fn page(app: &App, who: &SignedIn, status: StatusCode, faults: &Faults, of_factor: bool) -> Response {
     let found = async {
         let browsers = app.core.users().browsers(who).await?;
         Ok((browsers, app.core.users().factor_state(who)?))
@@ -30,7 +29,7 @@ pub(crate) async fn page(app: &App, who: &SignedIn, status: StatusCode, faults: 
             let none = Faults::default();
             let (factor_faults, faults) = if of_factor { (faults, &none) } else { (&none, faults) };
             let factor = factor::section(who, &factor, factor_faults);
-            framed(status, who, PLACE, "Your account", &content(who, &browsers, &factor, faults))
+            framed(status, who, ACCOUNT, "Your account", &content(who, &browsers, &factor, faults))
         }
         Err(error) => refuse(who, "/", &error),
     }
@@ -51,7 +50,7 @@ fn content(who: &SignedIn, browsers: &[Browser], factor: &Markup, faults: &Fault
                             td { (time(browser.until)) }
                             td class="num" {
                                 @if !browser.is_this {
-                                    (ask_first(&browser.id, "Sign out", "Sign this browser out?", "Its user must sign in again.", PLACE,
+                                    (ask_first(&browser.id, "Sign out", "Sign this browser out?", "Its user must sign in again.", ACCOUNT,
                                         html! { (form_key(who)) input type="hidden" name="browser" value=(browser.id); }))
                                 }
                             }
@@ -70,7 +69,7 @@ fn password(who: &SignedIn, faults: &Faults) -> Markup {
     html! {
         section class="panel" {
             header { h2 { "Password" } }
-            form class="body" method="post" action=(PLACE) {
+            form class="body" method="post" action=(ACCOUNT) {
                 (form_key(who))
                 (faults.summary())
                 div class="fields" {
@@ -93,18 +92,27 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Re
     let browser = form.get("browser");
     if !browser.is_empty() {
         return match app.core.users().sign_out_browser(&who, &browser).await {
-            Ok(()) => lead_to(PLACE),
-            Err(error) => refuse(&who, PLACE, &error),
+            Ok(()) => lead_to(ACCOUNT),
+            Err(error) => refuse(&who, ACCOUNT, &error),
         };
     }
     if !form.get("factor").is_empty() {
-        return if slow_down { refuse(&who, PLACE, &too_many()) } else { factor::act(&app, &who, &form).await };
+        return if slow_down { refuse(&who, ACCOUNT, &too_many()) } else { change_factor(&app, &who, &form).await };
     }
     let (current, new) = (Redacted::new(form.get("current")), Redacted::new(form.get("password")));
     match change(&app, &who, slow_down, &current, &new).await {
-        Ok(cookie) => begin_session(&app, &cookie, PLACE),
+        Ok(cookie) => begin_session(&app, &cookie, ACCOUNT),
         Err(error) if error.code().status() == 400 => page(&app, &who, StatusCode::BAD_REQUEST, &Faults::of(&error), false).await,
-        Err(error) => refuse(&who, PLACE, &error),
+        Err(error) => refuse(&who, ACCOUNT, &error),
+    }
+}
+
+async fn change_factor(app: &App, who: &SignedIn, form: &Form) -> Response {
+    match factor::change(app, who, form).await {
+        Ok(codes) if codes.is_empty() => lead_to(ACCOUNT),
+        Ok(codes) => framed(StatusCode::OK, who, ACCOUNT, "Recovery codes", &factor::shown_once(&codes)),
+        Err(error) if error.code().status() == 400 => page(app, who, StatusCode::BAD_REQUEST, &Faults::of(&error), true).await,
+        Err(error) => refuse(who, ACCOUNT, &error),
     }
 }
 

@@ -1,17 +1,13 @@
 //! The second factor on `/settings/account`: QR code, recovery codes, removal.
 
-use axum::http::StatusCode;
-use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::users::{FactorState, PendingFactor, SignedIn};
 use nuncio_domain::{Error, Redacted, Result};
 
 use crate::App;
-use crate::account::{self, PLACE};
 use crate::components::{Faults, Field, head, icon, qr, value};
 use crate::form::Form;
-use crate::shell::{form_key, framed};
-use crate::signed::{lead_to, refuse};
+use crate::shell::{ACCOUNT, form_key};
 
 pub(crate) fn section(who: &SignedIn, state: &FactorState, faults: &Faults) -> Markup {
     html! {
@@ -35,7 +31,7 @@ fn password_form(who: &SignedIn, act: &str, button: &str, text: &str) -> Markup 
     let label = "Your password";
     let id = format!("{act}-current");
     html! {
-        form class="body" method="post" action=(PLACE) {
+        form class="body" method="post" action=(ACCOUNT) {
             (form_key(who))
             input type="hidden" name="factor" value=(act);
             p { (text) }
@@ -59,7 +55,7 @@ fn confirm(who: &SignedIn, pending: &PendingFactor, faults: &Faults) -> Markup {
         required: true,
     };
     html! {
-        form class="body" method="post" action=(PLACE) {
+        form class="body" method="post" action=(ACCOUNT) {
             (form_key(who))
             input type="hidden" name="factor" value="confirm";
             p { "Scan this with an authenticator app, or enter the key by hand." }
@@ -71,17 +67,8 @@ fn confirm(who: &SignedIn, pending: &PendingFactor, faults: &Faults) -> Markup {
     }
 }
 
-/// Carries out the action of the form.
-pub(crate) async fn act(app: &App, who: &SignedIn, form: &Form) -> Response {
-    match change(app, who, form).await {
-        Ok(codes) if codes.is_empty() => lead_to(PLACE),
-        Ok(codes) => framed(StatusCode::OK, who, PLACE, "Recovery codes", &shown_once(&codes)),
-        Err(error) if error.code().status() == 400 => account::page(app, who, StatusCode::BAD_REQUEST, &Faults::of(&error), true).await,
-        Err(error) => refuse(who, PLACE, &error),
-    }
-}
-
-async fn change(app: &App, who: &SignedIn, form: &Form) -> Result<Vec<Redacted<String>>> {
+/// Carries out the action of the form; returns the recovery codes to show.
+pub(crate) async fn change(app: &App, who: &SignedIn, form: &Form) -> Result<Vec<Redacted<String>>> {
     let (users, current) = (app.core.users(), Redacted::new(form.get("current")));
     match form.get("factor").as_str() {
         "begin" => users.begin_factor(who, &current).await.map(|()| Vec::new()),
@@ -92,16 +79,16 @@ async fn change(app: &App, who: &SignedIn, form: &Form) -> Result<Vec<Redacted<S
     }
 }
 
-fn shown_once(codes: &[Redacted<String>]) -> Markup {
+pub(crate) fn shown_once(codes: &[Redacted<String>]) -> Markup {
     let all: Vec<&str> = codes.iter().map(|code| code.expose().as_str()).collect();
     html! {
-        (head(Some((PLACE, "Your account")), html! { "Recovery codes" }, html! { "Each can replace the app for one sign-in. They are not shown again" }, html! {}))
+        (head(Some((ACCOUNT, "Your account")), html! { "Recovery codes" }, html! { "Each can replace the app for one sign-in. They are not shown again" }, html! {}))
         section class="panel" {
             div class="body" {
                 div class="note" { (icon("alert")) div { b { "Keep them separate from your phone." } p { "Without app and codes, an owner must reset your second factor." } } }
                 ul { @for code in &all { li { code { (code) } } } }
                 (value(&all.join(" ")))
-                div class="row" { a class="btn go" href=(PLACE) { "I have them" } }
+                div class="row" { a class="btn go" href=(ACCOUNT) { "I have them" } }
             }
         }
     }

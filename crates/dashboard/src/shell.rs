@@ -11,6 +11,9 @@ use crate::assets::SPRITE;
 use crate::components::{icon, words};
 use crate::page::page;
 
+/// Page of a person's own account.
+pub(crate) const ACCOUNT: &str = "/settings/account";
+
 /// Navigation: path, icon, label.
 const WORK: [(&str, &str, &str); 6] = [
     ("/", "home", "Home"),
@@ -121,7 +124,7 @@ fn navigation(who: &SignedIn, place: &str, test: bool) -> Markup {
             }
             div { h2 { "Help" } ul { li { a href="/docs/guide" { (icon("doc")) "Guide" } } li { a href="/docs" { (icon("link")) "API reference" } } } }
             div class="me" {
-                a href="/settings/account" title={ "Your account, " (who.user.email) } aria-current=[(place == "/settings/account").then_some("page")] { (who.user.email) }
+                a href=(ACCOUNT) title={ "Your account, " (who.user.email) } aria-current=[(place == ACCOUNT).then_some("page")] { (who.user.email) }
                 form class="plain" method="post" action="/sign-out" { (form_key(who)) button class="btn quiet small" { "Sign out" } }
             }
         }

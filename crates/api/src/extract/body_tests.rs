@@ -2,13 +2,13 @@ use axum::http::{HeaderName, HeaderValue};
 use nuncio_core::messages::SendMessage;
 use serde_json::{Value, json};
 
-use super::super::validators::Validators;
 use super::*;
 use crate::budget::{Budget, Lease, Owner};
+use crate::json::Validators;
 use crate::wire::{Intake, Pace};
 
 fn parse(json: &str, lenient: bool) -> Result<SendMessage, Error> {
-    Validators::new(crate::document::schemas).parse(json.as_bytes(), lenient)
+    Validators::new(crate::published::schemas).parse(json.as_bytes(), lenient)
 }
 
 fn faults(json: &str) -> Vec<(String, String)> {
@@ -79,7 +79,7 @@ fn lenient_handling_drops_unknown_fields_and_nothing_else() {
 
 #[test]
 fn a_body_where_none_belongs_is_refused_by_its_fields() {
-    let parse = |lenient| Validators::new(crate::document::schemas).parse::<Empty>(br#"{"x":1}"#, lenient);
+    let parse = |lenient| Validators::new(crate::published::schemas).parse::<Empty>(br#"{"x":1}"#, lenient);
     let error = parse(false).expect_err("must be refused");
     assert_eq!(error.message(), "x: is unknown; no fields are allowed here");
     assert!(parse(true).is_ok());
@@ -94,7 +94,7 @@ fn null_is_absent() {
 #[test]
 fn null_is_no_empty_object() {
     let parse =
-        |json: &str| Validators::new(crate::document::schemas).parse::<nuncio_core::contacts::UpdateContact>(json.as_bytes(), false);
+        |json: &str| Validators::new(crate::published::schemas).parse::<nuncio_core::contacts::UpdateContact>(json.as_bytes(), false);
     assert!(parse(r#"{"metadata":null}"#).is_err());
     assert!(parse(r#"{"metadata":{},"defaultChannel":null}"#).is_ok());
 }

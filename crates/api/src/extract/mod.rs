@@ -1,13 +1,8 @@
 //! Extractors of handlers.
 
 mod body;
-mod faults;
 mod headers;
-mod objects;
 mod query;
-mod scan;
-mod short;
-pub(crate) mod validators;
 
 use axum::extract::FromRequestParts;
 use axum::extract::rejection::PathRejection;
@@ -20,7 +15,6 @@ use crate::error::ApiError;
 use crate::state::App;
 
 pub(crate) use body::{Body, NoBody, OptionalBody, read as read_bytes};
-pub(crate) use faults::shown;
 pub(crate) use headers::{IdempotencyKey, LastEventId, Lenient, ServiceSender, lenient};
 pub(crate) use query::{Query, pairs};
 

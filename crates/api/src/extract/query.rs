@@ -13,9 +13,9 @@ use utoipa::openapi::path::{Parameter, ParameterIn, ParameterStyle};
 use utoipa::openapi::schema::{Object, SchemaType, Type};
 use utoipa::openapi::{RefOr, Required, Schema};
 
-use super::faults::shown;
 use super::headers::lenient;
 use crate::error::ApiError;
+use crate::json::shown;
 
 /// The query, parsed into `T` by its documentation: booleans and integers as such, deep objects (`metadata[key]=value`) as maps, lists
 /// (repeated or comma-separated) as comma-separated text, everything else as text. Reports unknown, repeated, missing and malformed

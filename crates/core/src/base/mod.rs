@@ -9,6 +9,7 @@ mod field_errors;
 pub(crate) mod idempotency;
 pub(crate) mod identifier_hasher;
 pub(crate) mod list;
+pub(crate) mod oidc;
 mod operations;
 pub(crate) mod patch;
 pub(crate) mod positive_cache;
@@ -37,6 +38,7 @@ pub(crate) use field_errors::{FieldErrors, check_metadata};
 pub use identifier_hasher::IdentifierHasher;
 pub(crate) use identifier_hasher::is_mark;
 pub use list::Listed;
+pub use oidc::{Oidc, OidcSettings};
 pub use operations::UseCase;
 use positive_cache::PositiveCache;
 pub(crate) use use_cases::use_cases;
@@ -72,7 +74,7 @@ pub(crate) struct Inner {
     /// Relay for the codes that verify inbound addresses.
     pub(crate) code_relay: Option<CodeRelay>,
     /// Verifies users who sign in through an OpenID provider.
-    pub(crate) oidc: Option<crate::users::Oidc>,
+    pub(crate) oidc: Option<Oidc>,
     /// External reviewer of broadcasts, in addition to the built-in review.
     pub(crate) reviewer: Option<crate::review::Reviewer>,
     /// Whether this node is stopping, so that streams end.
@@ -143,7 +145,7 @@ pub struct CoreDeps {
     /// Sends the codes that verify inbound email addresses.
     pub code_relay: Option<CodeRelay>,
     /// Verifies users who sign in through an OpenID provider.
-    pub oidc: Option<crate::users::Oidc>,
+    pub oidc: Option<Oidc>,
     /// External reviewer of broadcasts, in addition to the built-in review.
     pub reviewer: Option<crate::review::Reviewer>,
 }

@@ -11,11 +11,12 @@ mod totp;
 
 use nuncio_domain::address::{self, InvalidRecipient};
 
+pub use crate::base::{Oidc, OidcSettings};
 pub use account::Browser;
 pub use audit::{AuditEntryView, ListAudit};
 pub use factor::{FactorState, PendingFactor};
 pub use manage::NewUser;
-pub use oidc::{Oidc, OidcBegun, OidcSettings};
+pub use oidc::OidcBegun;
 pub use sign_in::{SignIn, SignInStep, SignedIn};
 
 /// Normalises an email address for sign-in. Case is ignored throughout.
