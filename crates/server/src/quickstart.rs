@@ -1,5 +1,6 @@
 //! `nuncio quickstart`: from nothing to a delivered message in one command.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -11,6 +12,7 @@ use serde_json::json;
 use crate::admin;
 use crate::client::World;
 use crate::client::life::{self, Outcome};
+use crate::client::profile::{QUICKSTART, SERVER};
 use crate::config::Config;
 use crate::data::write_private;
 use crate::serve::{Server, asked_to_end};
@@ -51,8 +53,11 @@ async fn show(server: &Server) -> anyhow::Result<()> {
     if life::watch(&world, &sent["message"], PATIENCE, false).await? != Outcome::Sent {
         bail!("the sandbox message was not delivered within {} seconds", PATIENCE.as_secs());
     }
+    let found = server.data.file("quickstart.json") == Path::new(QUICKSTART);
+    let (place, key) = if found { (", from this folder", String::new()) } else { ("", format!("NUNCIO_API_KEY={} ", keys.test)) };
+    let server = if base == SERVER { String::new() } else { format!(" --server {base}") };
     println!(
-        "\nSend the next one yourself, from this folder:\n\n  nuncio send +34600111222 'Hello again' --env test\n\nor from anywhere:\n"
+        "\nSend the next one yourself{place}:\n\n  {key}nuncio send +34600111222 'Hello again' --env test{server}\n\nor from anywhere:\n"
     );
     println!(
         "  curl {base}/v1/messages -H 'Authorization: Bearer {}' \\\n    -H 'Content-Type: application/json' \\\n    -d '{body}'\n",

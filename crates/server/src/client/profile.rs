@@ -13,7 +13,7 @@ use super::World;
 use crate::data::write_private;
 
 /// Where a node is when nobody says.
-const SERVER: &str = "http://127.0.0.1:8025";
+pub(crate) const SERVER: &str = "http://127.0.0.1:8025";
 
 /// A node, and a key to it.
 #[derive(Debug, clap::Args)]
@@ -142,9 +142,12 @@ impl Access {
     }
 }
 
+/// Where commands look for the keys of `nuncio quickstart`.
+pub(crate) const QUICKSTART: &str = "nuncio-data/quickstart.json";
+
 /// The keys that `nuncio quickstart` keeps, if it was run in this folder.
 fn quickstart() -> anyhow::Result<Vec<String>> {
-    let path = Path::new("nuncio-data/quickstart.json");
+    let path = Path::new(QUICKSTART);
     let text = std::fs::read_to_string(path).map_err(|_| {
         anyhow::anyhow!("there is no API key; enter one with `nuncio login`, or set NUNCIO_API_KEY. `nuncio keys create` creates one")
     })?;

@@ -75,9 +75,13 @@ pub(crate) async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
         ("synchronous_commit", "on"),
         // A plan that is kept was made for tables as small as they were then.
         ("plan_cache_mode", "force_custom_plan"),
-        // Joins find their rows by key. Before there are statistics, the planner would rather read a table as a whole.
+        // Rows are found by key, and read in its order. Before there are statistics, the planner would rather read a table as a whole;
+        // or it expects so much work that compiling the statement, which takes a second, seems to pay.
+        ("enable_seqscan", "off"),
+        ("enable_bitmapscan", "off"),
         ("enable_hashjoin", "off"),
         ("enable_mergejoin", "off"),
+        ("jit", "off"),
         ("client_min_messages", "warning"),
         ("lock_timeout", "1s"),
         ("statement_timeout", "5s"),
