@@ -21,8 +21,8 @@ use crate::queue::{Limits, Queue};
 const RETRIES: u32 = 5;
 /// How long to wait before a lost server is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Constant: a commit is sent together with the last statements, so what either took is not known. With messages of broadcasts a
-/// transaction of 256 took so long that a one-time password waited 16 to 23 ms at the 99th percentile; with up to 128, and 16 beside a few new messages, it is 12 to 15.
+/// Constant: a commit is sent together with the last statements, so what either took is not known. While messages of broadcasts wait, a
+/// transaction of 256 takes so long that a one-time password waits for it (ADR 16).
 const LIMITS: Limits = Limits { items: BATCH, bulk: 112, short: 32 };
 
 #[derive(Debug)]
