@@ -272,14 +272,15 @@ fn extends_own_name(text: &str, url: &Url) -> bool {
 /// Returns the words of a text without surrounding punctuation. A link ends the word that it is glued to: "today!http://a.example".
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')'))
-        .flat_map(|word| word.split_at_checked(glued(word)).map_or([word, ""], |(before, link)| [before, link]))
+        .flat_map(|word| <[&str; 2]>::from(word.split_at(glued(word))))
         .filter(|word| !word.is_empty())
         .map(|word| word.trim_end_matches(['.', ',', ';', '!', '?', ':', '\'', ']', '}']))
 }
 
 /// Returns where in a word a link with a scheme begins; 0 if none does.
 fn glued(word: &str) -> usize {
-    ["http:", "https:"].iter().filter_map(|scheme| word.find(scheme)).min().unwrap_or_default()
+    let lower = word.to_ascii_lowercase();
+    ["http:", "https:"].iter().filter_map(|scheme| lower.find(scheme)).min().unwrap_or_default()
 }
 
 fn is_cheap(host: &str) -> bool {
@@ -316,7 +317,7 @@ pub(super) fn visible_text(html: &str) -> String {
 /// Parses a word as a link, with or without a scheme.
 fn link(word: &str) -> Option<Url> {
     let lower = word.to_lowercase();
-    // Phones follow links whose slashes are missing, too, which fraud leaves out to escape filters.
+    // Phones also open links without slashes, which fraud omits to evade filters.
     if lower.starts_with("http:") || lower.starts_with("https:") {
         return Url::parse(word).ok();
     }

@@ -190,6 +190,7 @@ mod tests {
             ("Verify at https://paypal.com.verify-id.net/x", "phishing", "https://paypal.com.verify-id.net/x"),
             ("Log in at http://185.220.101.4/bank", "phishing", "http://185.220.101.4/bank"),
             ("See your order today!http:/185.220.101.4:81/a", "phishing", "http:/185.220.101.4:81/a"),
+            ("See your order today!HTTP:185.220.101.4/b", "phishing", "HTTP:185.220.101.4/b"),
             ("Please reply with your password and PIN.", "credential_request", "Please reply with your password and PIN."),
             ("Confirme su contraseña aquí", "credential_request", "Confirme su contraseña aquí"),
             (

@@ -162,7 +162,7 @@ async fn heavy_a_phone_is_called_over_tls() {
     let mut phone = Phone::start("tls", &["200", "-", "0", keys.to_str().unwrap()]);
     let stranger = caller(&phone, json!({ "host": "localhost", "transport": "tls", "timeout_seconds": 3 }));
     let outcome = stranger.send().await;
-    assert_eq!(short(&outcome).0, "connection", "a certificate that nobody vouches for: {outcome:?}");
+    assert_eq!(short(&outcome).0, "connection", "an untrusted certificate: {outcome:?}");
     let caller = caller(&phone, json!({ "host": "localhost", "transport": "tls", "tls_ca": authority, "timeout_seconds": 3 }));
     let outcome = caller.send().await;
     assert!(matches!(outcome, Outcome::Accepted { .. }), "{outcome:?}");
