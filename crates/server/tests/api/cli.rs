@@ -70,6 +70,22 @@ impl Terminal {
     }
 }
 
+#[tokio::test]
+async fn quickstart_says_how_to_send_from_where_it_was_started() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    for (data, place, names_key) in
+        [("elsewhere", "Send the next one yourself:", true), ("nuncio-data", "yourself, from this folder:", false)]
+    {
+        let ran = terminal.type_in(&["quickstart", "--exit", "--listen", "127.0.0.1:0", "--data", data]).await.expect(0);
+        let after = |start: &str| ran.out.split_once(start).unwrap_or_else(|| panic!("{start:?} is missing: {ran:?}")).1;
+        let (key, base) = (after("test key  ").lines().next().expect("a key"), after("running at ").split(' ').next().expect("a URL"));
+        let key = if names_key { format!("NUNCIO_API_KEY={key} ") } else { String::new() };
+        let hint = format!("\n\n  {key}nuncio send +34600111222 'Hello again' --env test --server {base}\n");
+        assert!(after(place).starts_with(&hint), "{hint}: {ran:?}");
+    }
+}
+
 // holds: cli.login
 #[tokio::test]
 async fn keys_are_kept_for_their_owner_alone() {

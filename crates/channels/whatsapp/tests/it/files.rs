@@ -38,7 +38,10 @@ async fn an_upload_that_fails_sends_nothing() {
     let files = [file("a.png", "image/png", &[1])];
     let lost = start(|_| Reply::HangUp).await;
     let outcome = open(&lost).send(&SendRequest { attachments: &files, ..request(&message) }).await;
-    assert!(matches!(outcome, Outcome::Deferred { scope: Scope::Message, .. }), "a lost response to an upload leaves nothing in doubt: {outcome:?}");
+    assert!(
+        matches!(outcome, Outcome::Deferred { scope: Scope::Message, .. }),
+        "a lost response to an upload leaves nothing in doubt: {outcome:?}"
+    );
     let refused = start(|_| refusal(400, 131_053, "Media upload error")).await;
     let outcome = open(&refused).send(&SendRequest { attachments: &files, ..request(&message) }).await;
     let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
