@@ -66,7 +66,9 @@ impl Shared {
             retry_in: retry::after(attempt, asked, &*self.ids.entropy),
             receipt_wait: self.config.receipt_wait,
         };
-        let mut settled = std::pin::pin!(self.record(Transition::new(message.tenant, message.id, step, self.ids.clock.now())));
+        let result = Transition::new(message.tenant, message.id, step, self.ids.clock.now());
+        let result = Transition { frees: Some(slot.lane.connection), ..result };
+        let mut settled = std::pin::pin!(self.record(result));
         // Polled once, it is in the queue of the store.
         let first = futures::poll!(settled.as_mut());
         // A large request stays in memory until the end, and so does what it reserved.

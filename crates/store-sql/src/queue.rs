@@ -1,7 +1,8 @@
 //! New messages and steps that wait for a writer, and which of them its next transaction carries.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
+use nuncio_domain::ConnectionId;
 use nuncio_store::{Result, Transition};
 use tokio::sync::oneshot;
 
@@ -25,21 +26,40 @@ pub(crate) struct Limits {
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    accepts: VecDeque<AcceptOp>,
+    accepts: VecDeque<NewMessage>,
     /// Messages of broadcasts, which the others do not wait for.
-    bulk: VecDeque<AcceptOp>,
+    bulk: VecDeque<NewMessage>,
     transitions: VecDeque<TransitionOp>,
+    /// How many steps have been taken.
+    taken: u64,
+    /// Of each connection with results that wait: the position of the last one, counted as `taken` is.
+    results: HashMap<ConnectionId, u64>,
+}
+
+#[derive(Debug)]
+struct NewMessage {
+    op: AcceptOp,
+    /// So many steps are taken before it or with it: up to the last result that may have made room for its attempt. 0 if it starts none.
+    after: u64,
 }
 
 impl Queue {
     /// Adds a new message. The receiver gets its answer.
     pub(crate) fn accept(&mut self, item: Box<Prepared>) -> Result<oneshot::Receiver<Result<nuncio_store::Accepted>>> {
-        push(if item.is_bulk() { &mut self.bulk } else { &mut self.accepts }, item)
+        let connection = item.item.claim.map(|_| item.item.message.state.route.connection);
+        let after = connection.and_then(|connection| self.results.get(&connection)).copied().unwrap_or_default();
+        let queue = if item.is_bulk() { &mut self.bulk } else { &mut self.accepts };
+        push(queue, item, |op| NewMessage { op, after })
     }
 
     /// Adds a step. The receiver gets its answer.
     pub(crate) fn transition(&mut self, item: Transition) -> Result<oneshot::Receiver<Result<nuncio_store::Transitioned>>> {
-        push(&mut self.transitions, item)
+        let frees = item.frees;
+        let answer = push(&mut self.transitions, item, |op| op)?;
+        if let Some(connection) = frees {
+            self.results.insert(connection, self.taken + self.transitions.len() as u64);
+        }
+        Ok(answer)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -60,18 +80,41 @@ impl Queue {
         let room = most - transitions;
         let accepts = self.accepts.len().min(room - self.bulk.len().min(room / 8));
         let bulk = self.bulk.len().min(room - accepts);
-        let mut new: Vec<_> = self.accepts.drain(..accepts).collect();
-        new.extend(self.bulk.drain(..bulk));
+        let transitions = transitions.max(self.needed(accepts, transitions).min(limits.items));
+        let room = most.max(limits.items) - transitions;
+        let accepts = accepts.min(room);
+        let bulk = bulk.min(room - accepts);
+        self.taken += transitions as u64;
+        let taken = self.taken;
+        self.results.retain(|_, position| *position > taken);
+        let mut new = ready(&mut self.accepts, accepts, taken);
+        new.extend(ready(&mut self.bulk, bulk, taken));
         (new, self.transitions.drain(..transitions).collect())
+    }
+
+    /// How many steps the first new message waits for, if so many leave none of the first `accepts` ready.
+    fn needed(&self, accepts: usize, steps: usize) -> usize {
+        let is_ready = |new: &NewMessage| new.after <= self.taken + steps as u64;
+        match self.accepts.front() {
+            Some(first) if !self.accepts.iter().take(accepts).any(is_ready) => first.after.saturating_sub(self.taken) as usize,
+            _ => 0,
+        }
     }
 }
 
+/// Takes those of the first `most` messages that wait for no step beyond the first `taken`.
+fn ready(queue: &mut VecDeque<NewMessage>, most: usize, taken: u64) -> Vec<AcceptOp> {
+    let (ready, waiting): (Vec<_>, Vec<_>) = queue.drain(..most).partition(|new| new.after <= taken);
+    waiting.into_iter().rev().for_each(|new| queue.push_front(new));
+    ready.into_iter().map(|new| new.op).collect()
+}
+
 /// Adds an item to the end of a queue, unless it is full.
-pub(crate) fn push<I, O>(queue: &mut VecDeque<Op<I, O>>, item: I) -> Result<oneshot::Receiver<Result<O>>> {
+pub(crate) fn push<I, O, Q>(queue: &mut VecDeque<Q>, item: I, into: impl FnOnce(Op<I, O>) -> Q) -> Result<oneshot::Receiver<Result<O>>> {
     if queue.len() >= WAITING {
         return Err(full());
     }
     let (reply, answer) = oneshot::channel();
-    queue.push_back(Op { item, reply });
+    queue.push_back(into(Op { item, reply }));
     Ok(answer)
 }

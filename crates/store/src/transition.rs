@@ -3,7 +3,7 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, ReceiptKind, State, Step};
 use nuncio_domain::message::Message;
-use nuncio_domain::{AddressId, MessageId, Micros, TenantId, Timestamp};
+use nuncio_domain::{AddressId, ConnectionId, MessageId, Micros, TenantId, Timestamp};
 
 use crate::RawReceipt;
 
@@ -22,19 +22,22 @@ pub struct Transition {
     pub raw: Option<Box<RawReceipt>>,
     /// Whether message, attempt and part are looked up by the reference in `raw` instead of being taken from `id` and `step`.
     pub by_reference: bool,
+    /// For the result of an attempt: the connection in whose window it makes room. New messages of this connection that are claimed later are
+    /// written with it or after it, so that a crash leaves no more attempts without a result than the window holds.
+    pub frees: Option<ConnectionId>,
 }
 
 impl Transition {
     /// A step without a provider receipt.
     pub const fn new(tenant: TenantId, id: MessageId, step: Step, now: Timestamp) -> Self {
-        Self { tenant, id, step, now, raw: None, by_reference: false }
+        Self { tenant, id, step, now, raw: None, by_reference: false, frees: None }
     }
 
     /// The step of a receipt whose message is found by the provider's reference. `at` is the time that the provider gives.
     pub fn of_reference(tenant: TenantId, receipt: RawReceipt, kind: ReceiptKind, at: Timestamp, now: Timestamp) -> Self {
         let step = Step::Receipt { attempt: None, part: 0, kind, at };
         let id = MessageId::from_uuid(uuid::Uuid::nil());
-        Self { tenant, id, step, now, raw: Some(Box::new(receipt)), by_reference: true }
+        Self { tenant, id, step, now, raw: Some(Box::new(receipt)), by_reference: true, frees: None }
     }
 }
 

@@ -11,6 +11,8 @@ use crate::base::Caller;
 
 /// Waiting time after which a message is overdue.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// An overdue message that was accepted within this time is a recent one.
+pub const RECENT: Duration = Duration::from_secs(300);
 /// Maximum number of overdue messages read.
 const OVERDUE: u32 = 1_000;
 
@@ -36,6 +38,8 @@ pub struct Overdue {
     pub oldest: MessageId,
     /// When that one was due.
     pub since: Timestamp,
+    /// How many of `count` were accepted in the last [`RECENT`]: whether the queue grows.
+    pub recent: usize,
 }
 
 impl Messages<'_> {
@@ -55,16 +59,21 @@ impl Messages<'_> {
     /// Returns messages that were due more than a minute ago, by connection.
     pub async fn overdue(&self, caller: &Caller) -> Result<Vec<Overdue>> {
         caller.require(Permission::MessagesRead)?;
-        let before = self.ids().clock.now().minus(PATIENCE);
+        let now = self.ids().clock.now();
+        let before = now.minus(PATIENCE);
         let found = self.inner.store.read().await?.overdue_messages(caller.tenant, before, OVERDUE).await?;
         let more = found.len() >= OVERDUE as usize;
         let mut overdue: Vec<Overdue> = Vec::new();
         for message in found {
+            let recent = usize::from(now.since(message.id.created_at()) <= RECENT);
             match overdue.iter_mut().find(|one| one.connection == message.connection) {
-                Some(one) => one.count += 1,
+                Some(one) => {
+                    one.count += 1;
+                    one.recent += recent;
+                }
                 None => {
                     let since = message.wait.and_then(due_at).unwrap_or(before);
-                    overdue.push(Overdue { connection: message.connection, count: 1, more, oldest: message.id, since });
+                    overdue.push(Overdue { connection: message.connection, count: 1, more, oldest: message.id, since, recent });
                 }
             }
         }

@@ -76,7 +76,11 @@ fn waiting(overdue: &Overdue, senders: &[SenderView], now: Timestamp) -> Need {
             (figure(overdue.count as u64)) @if overdue.more { " or more" } @if overdue.count == 1 { " message waits" } @else { " messages wait" }
             @if let Some((sender, connection)) = of { " for " (channel(connection.channel)) " of " (words(&sender.name)) }
         },
-        text: format!("The oldest was accepted {oldest} ago and due {} ago.", age(now.since(overdue.since))),
+        text: format!(
+            "The oldest was accepted {oldest} ago and due {} ago. Accepted in the last five minutes: {}.",
+            age(now.since(overdue.since)),
+            figure(overdue.recent as u64)
+        ),
         href: of.map_or_else(
             || "/messages?status=queued,scheduled".to_owned(),
             |(sender, connection)| format!("/senders/{}/channels/{}", sender.id, connection.channel),

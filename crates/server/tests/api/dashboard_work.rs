@@ -55,13 +55,19 @@ async fn home_draws_what_went_out_and_names_what_waits() {
         assert!(home.contains("Sent, by 6 hours") && home.contains("Last 7 days") && !home.contains("over 30 min"), "{home}");
         assert!(browser.page("/?span=month").await.contains("Sent, by day"));
 
-        // Waiting items are listed with how long they have waited.
-        let unsent =
-            json!({"to": "+34600111225", "text": "hello", "scheduledAt": app.clock.now().plus(Duration::from_secs(600)).to_string()});
-        app.send_message(unsent).await;
-        app.clock.advance(Duration::from_secs(900));
+        // Waiting items are listed with how long they have waited, and how many are new.
+        let unsent = async |after| {
+            let at = app.clock.now().plus(Duration::from_secs(after)).to_string();
+            app.send_message(json!({"to": "+34600111225", "text": "hello", "scheduledAt": at})).await;
+        };
+        unsent(600).await;
+        app.clock.advance(Duration::from_secs(780));
+        unsent(20).await;
+        app.clock.advance(Duration::from_secs(120));
         let home = browser.page("/").await;
-        assert!(home.contains("1 message waits for SMS of") && home.contains("and due 5 minutes ago"), "{home}");
+        for part in ["2 messages wait for SMS of", "and due 5 minutes ago", "Accepted in the last five minutes: 1."] {
+            assert!(home.contains(part), "{part}: {home}");
+        }
     }
 }
 

@@ -103,13 +103,14 @@ impl Work {
         answer(self.transitions, Err(error));
     }
 
-    /// The halves of the work, or its two kinds if there is one of each.
+    /// The steps and the new messages, which start attempts that the results among the steps made room for; or the halves of what there is.
     fn halves(mut self) -> [Self; 2] {
+        if !self.accepts.is_empty() && !self.transitions.is_empty() {
+            let accepts = std::mem::take(&mut self.accepts);
+            return [self, Self { accepts, ..Self::default() }];
+        }
         let accepts = self.accepts.split_off(self.accepts.len() / 2);
         let transitions = self.transitions.split_off(self.transitions.len() / 2);
-        if self.len() == 0 {
-            return [Self { accepts, ..Self::default() }, Self { transitions, ..Self::default() }];
-        }
         [self, Self { accepts, transitions }]
     }
 }

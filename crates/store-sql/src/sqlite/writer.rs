@@ -77,11 +77,11 @@ impl Writer {
     }
 
     pub(super) async fn add_metrics(&self, item: Vec<MetricRow>) -> Result<()> {
-        self.enqueue(|waiting| push(&mut waiting.metrics, item)).await
+        self.enqueue(|waiting| push(&mut waiting.metrics, item, |op| op)).await
     }
 
     pub(super) async fn log_deliveries(&self, item: DeliveryLog) -> Result<bool> {
-        self.enqueue(|waiting| push(&mut waiting.deliveries, item)).await
+        self.enqueue(|waiting| push(&mut waiting.deliveries, item, |op| op)).await
     }
 
     async fn enqueue<O>(&self, add: impl FnOnce(&mut Waiting) -> Result<oneshot::Receiver<Result<O>>>) -> Result<O> {
@@ -230,21 +230,22 @@ impl Work {
         Ok((accepted, transitioned, logged))
     }
 
+    /// The first kind of item and the others, or the halves of that kind. Steps come before new messages, which start attempts that the
+    /// results among the steps made room for.
     fn halves(mut self) -> [Self; 2] {
-        if self.accepts.len() + self.transitions.len() < self.len() {
-            let (metrics, deliveries) = (std::mem::take(&mut self.metrics), std::mem::take(&mut self.deliveries));
-            if self.len() == 0 {
-                return [Self { metrics, ..Self::default() }, Self { deliveries, ..Self::default() }];
-            }
-            return [self, Self { metrics, deliveries, ..Self::default() }];
+        let mut first = Self { transitions: std::mem::take(&mut self.transitions), ..Self::default() };
+        if first.len() == 0 {
+            first.accepts = std::mem::take(&mut self.accepts);
         }
-        let accepts = self.accepts.split_off(self.accepts.len() / 2);
-        let transitions = self.transitions.split_off(self.transitions.len() / 2);
-        // With one item of each kind, the halves are the kinds.
-        if self.accepts.is_empty() && self.transitions.is_empty() {
-            return [Self { accepts, ..Self::default() }, Self { transitions, ..Self::default() }];
+        if first.len() == 0 {
+            first.metrics = std::mem::take(&mut self.metrics);
         }
-        [self, Self { accepts, transitions, ..Self::default() }]
+        if self.len() > 0 {
+            return [first, self];
+        }
+        let accepts = first.accepts.split_off(first.accepts.len() / 2);
+        let transitions = first.transitions.split_off(first.transitions.len() / 2);
+        [first, Self { accepts, transitions, ..Self::default() }]
     }
 }
 

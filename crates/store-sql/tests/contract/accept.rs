@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use nuncio_domain::broadcast;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{NodeId, Step, Wait};
-use nuncio_domain::message::{Attachment, AttachmentSource, AttemptStatus, Cost, FailureCode, Status};
+use nuncio_domain::message::{Attachment, AttachmentSource, AttemptStatus, Cost, FailureCode, Message, Status};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressKind, MessageId, Micros, Recipient, TenantId, Timestamp};
-use nuncio_store::{Accept, Accepted, Claim, MessageFilter, StoreError, Suppression, SuppressionReason};
+use nuncio_store::{Accept, Accepted, Claim, MessageFilter, StoreError, Suppression, SuppressionReason, Transition};
 
 use crate::broadcasts::{claimed, with_contacts};
 use crate::harness::{Backend, Harness, NODE, START};
@@ -85,6 +85,32 @@ pub(crate) async fn a_new_message_passes_the_steps_that_wait(h: &Harness) {
     assert_eq!(log.len(), STEPS as usize + 1);
     let place = log.iter().position(|entry| entry.resource == id.uuid()).unwrap();
     assert!(place < 64, "it was written after {place} steps");
+}
+
+pub(crate) async fn a_start_waits_for_the_results_that_made_room(h: &Harness) {
+    const RESULTS: u32 = 600;
+    let old = h.accept_from_tasks((1..=RESULTS).map(|n| h.claimed(&phone(n)))).await;
+    let old: Vec<_> = old.into_iter().map(|a| new(a).0).collect();
+    let begin = h.read().await.log_end(h.world.tenant).await.unwrap();
+    let (item, other) = (h.claimed(&phone(1)), h.item(&phone(2)));
+    let (started, queued) = (item.message.id, other.message.id);
+    let result = |message: Message| async move {
+        let frees = Some(message.state.route.connection);
+        let step = settle(0, message.state.fence, taken(&message.id.to_string()));
+        drop(found(h.store.transition(Transition { frees, ..h.transition(message.id, step) }).await));
+    };
+    let mut items: Vec<_> = old.into_iter().map(|message| Box::pin(result(message)) as Boxed<'_, ()>).collect();
+    for item in [other, item] {
+        items.push(Box::pin(async { drop(new(h.store.accept(item).await)) }));
+    }
+    let nothing = Box::pin(async { drop(h.store.transition(h.transition(h.id(), Step::Cancel)).await) });
+    h.at_once(nothing, items).await;
+    let log = h.read().await.read_log(h.world.tenant, begin, 1000).await.unwrap();
+    assert_eq!(log.len(), RESULTS as usize + 2);
+    let place = |id: MessageId| log.iter().position(|entry| entry.resource == id.uuid()).unwrap();
+    // A transaction holds at most 256 items, its new messages first.
+    assert!(place(started) > RESULTS as usize - 256, "it was written after {} results", place(started));
+    assert!(place(queued) < 64, "what starts no attempt was written after {} results", place(queued));
 }
 
 pub(crate) async fn a_new_message_passes_a_broadcast(h: &Harness) {

@@ -77,6 +77,7 @@ cases! {
             a_new_recipient_of_many_messages_is_made_once,
             a_claimed_message_is_born_sending,
             a_new_message_passes_the_steps_that_wait,
+            a_start_waits_for_the_results_that_made_room,
             a_new_message_passes_a_broadcast,
             a_suppressed_recipient_gets_nothing,
             a_stale_plan_writes_nothing,
