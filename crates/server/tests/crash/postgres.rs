@@ -14,6 +14,7 @@ use crate::seed;
 use crate::server::{Install, now};
 use crate::sink::Sink;
 use crate::verify::Case;
+use crate::watch::Watch;
 
 /// A private server. Stops when dropped.
 #[derive(Debug)]
@@ -79,12 +80,16 @@ async fn heavy_postgres_restart() {
     let server = install.start(&[]).await;
     let mut load = Load::start(&keys, &ledger, seed);
     load.serve(Some(server.address));
+    let mut watch = Watch::prepare(server.address, &keys).await;
     for _ in 0..3 {
         load.every(|seen| seen.accepted >= 20).await;
+        watch.send(server.address, &keys).await;
         tokio::task::block_in_place(|| cluster.restart());
     }
     load.every(|seen| seen.accepted >= 20).await;
     load.finish().await;
     let case = Case { server: server.address, install: &install, keys: &keys, ledger: &ledger, sink: &sink, since, ends: &[] };
+    watch.reaches_everybody(&case).await;
     case.verify().await;
+    watch.everything_is_told(&case).await;
 }

@@ -17,6 +17,7 @@ use crate::seed;
 use crate::server::{Install, Keys, Server, now};
 use crate::sink::Sink;
 use crate::verify::Case;
+use crate::watch::Watch;
 
 const ROUNDS: u64 = 5;
 /// Exit code of a server whose disk failed during a commit.
@@ -87,11 +88,20 @@ impl Disk {
     }
 
     /// Restores power: starts the server on the state of the disk, and continues the clients.
-    async fn power_returns(&self, load: Load, end: Timestamp) {
+    async fn power_returns(&self, load: Load, end: Timestamp, mut watch: Option<Watch>) {
         let (install, server) = self.start_on_what_is_left().await;
         load.serve(Some(server.address));
         load.finish().await;
-        self.case(&server, &install, &[end]).verify().await;
+        let ends = [end];
+        let case = self.case(&server, &install, &ends);
+        if let Some(watch) = &mut watch {
+            watch.send(server.address, &self.keys).await;
+            watch.reaches_everybody(&case).await;
+        }
+        case.verify().await;
+        if let Some(watch) = &watch {
+            watch.everything_is_told(&case).await;
+        }
     }
 }
 
@@ -114,17 +124,19 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Runs under load until the power is cut at a time derived from the seed.
-async fn cut(disk: &Disk, seed: u64, extra: &[(&str, &Path)]) -> (Load, Timestamp) {
+/// Runs under load, with a broadcast, until the power is cut at a time derived from the seed.
+async fn cut(disk: &Disk, seed: u64, extra: &[(&str, &Path)]) -> (Load, Timestamp, Watch) {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
     let mut load = Load::start(&disk.keys, &disk.ledger, seed);
     let server = disk.start(extra).await;
+    let mut watch = Watch::prepare(server.address, &disk.keys).await;
     load.serve(Some(server.address));
     load.every(|seen| seen.accepted >= 3).await;
+    watch.send(server.address, &disk.keys).await;
     tokio::time::sleep(Duration::from_millis(random.next_u64() % 1_500)).await;
     let end = server.kill().await;
     load.serve(None);
-    (load, end)
+    (load, end, watch)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,8 +147,8 @@ async fn heavy_power_cut() {
         let disk = Disk::new().await;
         // In every other round, the disk also writes some unsynced data, in any order.
         let (leak, number) = (PathBuf::from(if round % 2 == 0 { "0" } else { "30" }), PathBuf::from(seed.to_string()));
-        let (load, end) = cut(&disk, seed, &[("POWER_CUT_LEAK", &leak), ("POWER_CUT_SEED", &number)]).await;
-        disk.power_returns(load, end).await;
+        let (load, end, watch) = cut(&disk, seed, &[("POWER_CUT_LEAK", &leak), ("POWER_CUT_SEED", &number)]).await;
+        disk.power_returns(load, end, Some(watch)).await;
     }
 }
 
@@ -145,7 +157,7 @@ async fn heavy_power_cut() {
 #[ignore = "takes some seconds; ./test runs it"]
 async fn heavy_power_cut_is_seen_on_a_disk_that_lies() {
     let disk = Disk::new().await;
-    let (_load, end) = cut(&disk, seed(), &[("POWER_CUT_IGNORE", Path::new("1"))]).await;
+    let (_load, end, _watch) = cut(&disk, seed(), &[("POWER_CUT_IGNORE", Path::new("1"))]).await;
     let (install, server) = disk.start_on_what_is_left().await;
     let lost = disk.case(&server, &install, &[end]).lost().await.len();
     assert!(lost > 0, "nothing was synced, and nothing was lost");
@@ -182,7 +194,7 @@ async fn heavy_disk_fails_at_commits() {
     assert_eq!(server.ended(Duration::from_secs(20)).await, Some(DISK_FAILED));
     let end = now();
     load.serve(None);
-    disk.power_returns(load, end).await;
+    disk.power_returns(load, end, None).await;
 }
 
 /// A checkpoint whose sync fails loses copied frames: only a restart from the log recovers them.
@@ -198,5 +210,5 @@ async fn heavy_disk_fails_at_checkpoints() {
     assert_eq!(server.ended(Duration::from_secs(30)).await, Some(DISK_FAILED));
     let end = now();
     load.serve(None);
-    disk.power_returns(load, end).await;
+    disk.power_returns(load, end, None).await;
 }
