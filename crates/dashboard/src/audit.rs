@@ -8,11 +8,11 @@ use nuncio_core::Act;
 use nuncio_core::users::{AuditEntryView, ListAudit, SignedIn};
 use nuncio_domain::audit::{Actor, ActorKind};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{Error, Result, Timestamp};
+use nuncio_domain::{Environment, Error, Result, Timestamp};
 use serde_json::Value;
 use std::time::Duration;
 
-use crate::components::{empty, head, pager, time, words};
+use crate::components::{empty, head, json_text, pager, resource_page, time, words};
 use crate::shell::shell;
 use crate::signed::{Asked, Signed, refuse, signed_in};
 use crate::{App, address};
@@ -52,21 +52,26 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     let (found, next) = app.core.users().audit_log(who, &list).await?;
     let field = |name: &str, label: &str, kind: &str, hint: &str| {
         html! {
-            label class="sr" for=(name) { (label) }
-            input class="in" id=(name) name=(name) type=(kind) title=(label) placeholder=(hint) value=(asked.get(name).unwrap_or_default());
+            div class="field" {
+                label for=(name) { (label) }
+                input class="in" id=(name) name=(name) type=(kind) placeholder=(hint) value=(asked.get(name).unwrap_or_default());
+            }
         }
     };
+    let filtered = ["who", "what", "since", "until"].iter().any(|name| asked.get(name).is_some());
     Ok(html! {
         (head(None, html! { "Audit log" }, html! { "Who changed what in " (who.project.name) ", in both environments" }, html! {}))
         section class="panel" {
             form class="filters" method="get" action=(PLACE) {
-                (field("who", "Actor: an email address, the id of an API key, or command line", "search", "Email address or key"))
-                (field("what", "Resource: an id or a kind", "search", "Id, or a kind such as sender"))
-                (field("since", "First day (UTC)", "date", ""))
-                (field("until", "Last day (UTC)", "date", ""))
+                (field("who", "Who", "search", "Email address, key or command line"))
+                (field("what", "What", "search", "Id, or a kind such as sender"))
+                (field("since", "From (UTC)", "date", ""))
+                (field("until", "Until (UTC)", "date", ""))
                 button class="btn" { "Find" }
             }
-            @if found.is_empty() {
+            @if found.is_empty() && filtered {
+                (empty("search", "No changes match", "No change matches all of these filters.", html! { a class="btn" href=(PLACE) { "Clear all filters" } }))
+            } @else if found.is_empty() {
                 (empty("doc", "No changes", "Changes by people, API keys and the command line are listed here.", html! {}))
             } @else {
                 table class="fix" {
@@ -75,7 +80,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                         th scope="col" class="w2" { "When" } th scope="col" { "Who" } th scope="col" { "What" }
                         th scope="col" class="w w3" { "Where" }
                     } }
-                    tbody { @for one in &found { (row(one)) } }
+                    tbody { @for one in &found { (row(one, who.session.environment)) } }
                 }
                 (pager(asked.older(PLACE, next)))
             }
@@ -83,8 +88,10 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     })
 }
 
-fn row(one: &AuditEntryView) -> Markup {
+fn row(one: &AuditEntryView, shown: Environment) -> Markup {
     let entry = &one.entry;
+    // The title has the names that the API and the filter use.
+    let names = format!("{}: {}", entry.kind.replace('_', " "), entry.verb.replace('_', " "));
     html! {
         tr {
             td { (time(entry.id.created_at())) }
@@ -93,8 +100,11 @@ fn row(one: &AuditEntryView) -> Markup {
                 @if !entry.from.is_empty() { span class="faint clip" { "from " (entry.from) } }
             }
             td {
-                (entry.kind.replace('_', " ")) ": " (entry.verb.replace('_', " ")) br;
-                span class="faint clip" { (words(&entry.resource)) }
+                span title=(names) { (phrase(&entry.kind, &entry.verb)) } br;
+                @match page(one, shown) {
+                    Some(page) => { a class="clip" href=(page) { (words(&entry.resource)) } },
+                    None => { span class="faint clip" { (words(&entry.resource)) } },
+                }
                 @let changes = changes(entry.before.as_ref(), entry.after.as_ref());
                 @if !changes.is_empty() {
                     details {
@@ -114,6 +124,89 @@ fn row(one: &AuditEntryView) -> Markup {
             td class="w" { (one.environment.map_or("project", |environment| environment.as_str())) }
         }
     }
+}
+
+/// Returns the page of the resource, if it still exists and is in the environment shown.
+fn page(one: &AuditEntryView, shown: Environment) -> Option<String> {
+    let entry = &one.entry;
+    if one.environment.is_some_and(|environment| environment != shown) || matches!(entry.verb.as_str(), "delete" | "erase") {
+        return None;
+    }
+    let connection = || {
+        let of = entry.after.as_ref()?;
+        Some(format!("/senders/{}/channels/{}", of["senderId"].as_str()?, of["channel"].as_str()?))
+    };
+    let list = match entry.kind.as_str() {
+        "connection" => return connection(),
+        "project" => "/settings/project",
+        "person" => "/settings/people",
+        "api_key" => "/developers/keys",
+        "invitation" => "/invitations",
+        "suppression" => "/suppressions",
+        "phone_number" | "inventory" => "/numbers",
+        "prices" | "balance" => "/money",
+        _ => return resource_page(&entry.resource),
+    };
+    Some(list.to_owned())
+}
+
+/// Describes a change in words, such as `Project changed`.
+fn phrase(kind: &str, verb: &str) -> String {
+    let noun = match kind {
+        "api_key" => "API key".to_owned(),
+        "delivery" => "Webhook event".to_owned(),
+        kind => {
+            let mut letters = kind.chars();
+            let first = letters.next().map(|first| first.to_ascii_uppercase());
+            first.into_iter().chain(letters).map(|letter| if letter == '_' { ' ' } else { letter }).collect()
+        }
+    };
+    let done = match (kind, verb) {
+        ("balance", "add") | (_, "update") => "changed",
+        ("balance", "limit") => "limit changed",
+        (_, "create") => "created",
+        (_, "delete") => "deleted",
+        (_, "erase") => "erased",
+        (_, "revoke") => "revoked",
+        (_, "import") => "imported",
+        (_, "clone") => "duplicated",
+        (_, "send") => "sent",
+        (_, "schedule") => "scheduled",
+        (_, "pause") => "paused",
+        (_, "resume") => "resumed",
+        (_, "cancel") => "cancelled",
+        (_, "approve") => "approved",
+        (_, "refuse") => "rejected",
+        (_, "escalate") => "sent to human review",
+        (_, "retry_review") => "reviewed again",
+        (_, "submit") => "submitted for approval",
+        (_, "complete") => "completed",
+        (_, "merge") => "merged",
+        (_, "resolve") => "decided",
+        (_, "replay") => "sent again",
+        (_, "test") => "tested",
+        (_, "acquire") => "acquired",
+        (_, "release") => "released",
+        (_, "rotate_secret") => "secret replaced",
+        (_, "add_recipients" | "import_recipients" | "select_recipients") => "recipients added",
+        (_, "remove_recipient") => "recipient removed",
+        (_, "add_channel") => "address added",
+        (_, "remove_channel") => "address removed",
+        (_, "update_channel") => "address changed",
+        (_, "make_channel_primary") => "primary address changed",
+        (_, "dismiss_suggestion") => "merge suggestion dismissed",
+        (_, "update_profile") => "profile changed",
+        (_, "request_code") => "address code requested",
+        (_, "verify_address") => "address verified",
+        (_, "sign_in") => "signed in",
+        (_, "sign_out") => "signed out",
+        (_, "sign_out_browser") => "signed out another browser",
+        (_, "change_password") => "changed their password",
+        (_, "refused_second_step") => "entered a wrong second factor",
+        // A new action: its name, which is English, too.
+        (_, verb) => return format!("{noun}: {}", verb.replace('_', " ")),
+    };
+    format!("{noun} {done}")
 }
 
 fn who(actor: &Actor) -> Markup {
@@ -136,8 +229,7 @@ fn changes(before: Option<&Value>, after: Option<&Value>) -> Vec<(String, Option
     names.dedup();
     let shown = |value: Option<&Value>| match value {
         None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(text.clone()),
-        Some(other) => Some(other.to_string()),
+        Some(other) => Some(json_text(other)),
     };
     let all = names.into_iter().map(|name| (name.clone(), shown(before.get(name)), shown(after.get(name))));
     all.filter(|(_, before, after)| before.is_some() || after.is_some()).collect()
@@ -148,4 +240,16 @@ fn day(asked: &Asked, name: &str) -> Result<Option<Timestamp>> {
     let Some(text) = asked.get(name) else { return Ok(None) };
     let parsed = Timestamp::parse(&format!("{text}T00:00:00Z"));
     parsed.map(Some).map_err(|_| Error::field(name, format!("is {text:?}; must be a day such as 2026-05-31")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::phrase;
+
+    #[test]
+    fn changes_are_described_in_words() {
+        let seen = [("project", "update"), ("api_key", "create"), ("balance", "limit"), ("phone_number", "polish_up")];
+        let expected = ["Project changed", "API key created", "Balance limit changed", "Phone number: polish up"];
+        assert_eq!(seen.map(|(kind, verb)| phrase(kind, verb)), expected);
+    }
 }

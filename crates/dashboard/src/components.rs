@@ -1,8 +1,11 @@
 //! Components of pages, one function per component of the style sheet.
 
 use maud::{Markup, html};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::user::Role;
 use nuncio_domain::{Error, Micros, Timestamp};
 use qrcodegen::{QrCode, QrCodeEcc};
+use serde_json::Value;
 
 /// Renders an icon; always accompanied by text.
 pub(crate) fn icon(name: &str) -> Markup {
@@ -98,19 +101,48 @@ pub(crate) fn age(lasting: std::time::Duration) -> String {
     format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Formats a sum in US dollars; a dash if it is unknown.
+/// Returns whether this person may send, change and decide. Pages hide what a viewer may not use.
+pub(crate) fn may_change(who: &SignedIn) -> bool {
+    who.user.role > Role::Viewer
+}
+
+/// Formats an exact sum in US dollars, with at least two decimals.
+pub(crate) fn dollars(sum: Micros) -> String {
+    let text = sum.to_string();
+    let (sign, amount) = text.strip_prefix('-').map_or(("", text.as_str()), |amount| ("−", amount));
+    let (whole, part) = amount.split_once('.').unwrap_or((amount, ""));
+    format!("{sign}${}.{part:0<2}", separated(whole))
+}
+
+/// Renders an exact sum in US dollars; a dash if it is unknown.
 pub(crate) fn money(sum: Option<Micros>) -> Markup {
     html! {
         @match sum {
-            Some(sum) => { "$" (sum) }
+            Some(sum) => (dollars(sum)),
             None => { span class="faint" title="Not known yet" { "–" } }
         }
     }
 }
 
+/// Renders a sum rounded to cents, with the exact one as its title. Sums below one dollar stay exact.
+pub(crate) fn rounded_money(sum: Micros) -> Markup {
+    const CENT: i64 = 10_000;
+    let Micros(exact) = sum;
+    let cents = Micros(exact.saturating_add(exact.signum() * CENT / 2) / CENT * CENT);
+    if exact.unsigned_abs() < 1_000_000 || cents == sum {
+        return money(Some(sum));
+    }
+    html! { span title=(dollars(sum)) { (dollars(cents)) } }
+}
+
 /// Formats a count with separators.
 pub(crate) fn count(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
+    let out = separated(&number.unsigned_abs().to_string());
+    if number < 0 { format!("-{out}") } else { out }
+}
+
+/// Inserts separators between thousands.
+fn separated(digits: &str) -> String {
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -118,7 +150,32 @@ pub(crate) fn count(number: i64) -> String {
         }
         out.push(digit);
     }
-    if number < 0 { format!("-{out}") } else { out }
+    out
+}
+
+/// Formats a count with its noun, such as `1 message` or `2 messages`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", figure(number), if number == 1 { "" } else { "s" })
+}
+
+/// Formats a JSON value: texts without quotes.
+pub(crate) fn json_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Returns the text on one line, cut after `most` characters.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+/// Returns the page of a resource, if it has its own.
+pub(crate) fn resource_page(id: &str) -> Option<String> {
+    let pages = [("msg_", "/messages"), ("con_", "/contacts"), ("brd_", "/broadcasts"), ("snd_", "/senders"), ("tpl_", "/templates")];
+    pages.iter().find(|(prefix, _)| id.starts_with(prefix)).map(|(_, page)| format!("{page}/{id}"))
 }
 
 /// Formats an unsigned count with separators.
@@ -160,6 +217,16 @@ pub(crate) fn value(text: &str) -> Markup {
     html! { div class="val" { code { (text) } button class="btn small" type="button" data-copy=(text) { "Copy" } } }
 }
 
+/// Renders a link that people copy, selectable without script.
+pub(crate) fn link_value(id: &str, label: &str, url: &str) -> Markup {
+    html! {
+        div class="field" {
+            label for=(id) { (label) }
+            div class="val" { input class="in mono" id=(id) type="url" value=(url) readonly; button class="btn small" type="button" data-copy=(url) { "Copy" } }
+        }
+    }
+}
+
 /// Errors of a form, by field.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<(String, String)>);
@@ -181,7 +248,7 @@ impl Faults {
         self.get(name).is_some()
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(path, _)| path == name).map(|(_, message)| message.as_str())
     }
 
@@ -216,6 +283,11 @@ pub(crate) struct Field<'a> {
 
 impl Field<'_> {
     pub(crate) fn show(&self, faults: &Faults) -> Markup {
+        self.within(faults, None)
+    }
+
+    /// Renders the input, with the range of a number.
+    pub(crate) fn within(&self, faults: &Faults, range: Option<(i64, i64)>) -> Markup {
         let fault = faults.get(self.name);
         let hint = (!self.hint.is_empty()).then(|| format!("{}-hint", self.name));
         let parts: Vec<String> = hint.iter().cloned().chain(fault.map(|_| format!("{}-fault", self.name))).collect();
@@ -228,6 +300,7 @@ impl Field<'_> {
                         aria-describedby=[described.as_deref()] aria-invalid=[fault.map(|_| "true")] { (self.value) }
                 } @else {
                     input class="in" id=(self.name) name=(self.name) type=(self.kind) value=(self.value) autocomplete=(self.autocomplete)
+                        min=[range.map(|(least, _)| least)] max=[range.map(|(_, most)| most)]
                         required[self.required] aria-describedby=[described.as_deref()] aria-invalid=[fault.map(|_| "true")];
                 }
                 @if let Some(message) = fault { p class="fault" id={ (self.name) "-fault" } { (message) } }
@@ -289,5 +362,18 @@ mod tests {
     #[test]
     fn counts_have_separators() {
         assert_eq!([0, 999, 1_000, 48_212, 1_000_000, -1_234].map(count), ["0", "999", "1,000", "48,212", "1,000,000", "-1,234"]);
+    }
+
+    #[test]
+    fn sums_have_at_least_two_decimals() {
+        let shown = [0, 1_400_000, 300_000, 53_200, -2_570_700, 1_234_000_000].map(|sum| dollars(Micros(sum)));
+        assert_eq!(shown, ["$0.00", "$1.40", "$0.30", "$0.0532", "−$2.5707", "$1,234.00"]);
+        let rounded = [-2_570_700, 2_575_000, 53_200, 1_500_000].map(|sum| rounded_money(Micros(sum)).into_string());
+        assert_eq!(rounded, ["<span title=\"−$2.5707\">−$2.57</span>", "<span title=\"$2.575\">$2.58</span>", "$0.0532", "$1.50"]);
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        assert_eq!([shortened(" a\n b ", 9), shortened("äöü", 2), shortened("äöü", 3)], ["a b", "äö…", "äöü"]);
     }
 }

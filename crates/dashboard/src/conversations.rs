@@ -1,4 +1,6 @@
-//! `/conversations` and `/conversations/{contact}`: threads, and replies on the channel last used.
+//! `/conversations` and `/conversations/{contact}`: people who wrote, their threads, and replies on the channel last used.
+
+use std::collections::HashMap;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -6,10 +8,10 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::messages::{ListContactMessages, ListMessages, MessageView, SendMessage, SendOptions};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Channel, Error, RequestedChannel, Result};
+use nuncio_domain::{Channel, ContactId, Error, ErrorCode, RequestedChannel, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, channel, empty, head, message_state, pager, time, words};
+use crate::components::{Faults, Field, channel, counted, empty, head, may_change, message_state, pager, time, words};
 use crate::contacts::name;
 use crate::form::Form;
 use crate::messages::new::once;
@@ -20,34 +22,74 @@ const PLACE: &str = "/conversations";
 /// Maximum number of messages shown of a thread.
 const SHOWN: u32 = 50;
 
+/// The newest inbound message of a person, and how many inbound messages of theirs are on the page.
+struct Talk {
+    newest: MessageView,
+    messages: u64,
+    name: Option<String>,
+}
+
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
-    let list = ListMessages { direction: Some("inbound".to_owned()), cursor: asked.get("cursor"), ..ListMessages::default() };
-    match app.core.messages().list(&who.caller, &list).await {
-        Ok((messages, next)) => {
+    match talks(&app, &who, &asked).await {
+        Ok((talks, older)) => {
             let live = asked.get("cursor").is_none().then_some(Live::Rows);
-            followed(StatusCode::OK, &who, PLACE, "Conversations", &newest(&messages, asked.older(PLACE, next)), live)
+            followed(StatusCode::OK, &who, PLACE, "Conversations", &newest(&talks, older), live)
         }
         Err(error) => refuse(&who, "/", &error),
     }
 }
 
-fn newest(messages: &[MessageView], older: Option<String>) -> Markup {
+/// Groups a page of inbound messages by contact, newest first. Returns the URL of the next page, too.
+async fn talks(app: &App, who: &SignedIn, asked: &Asked) -> Result<(Vec<Talk>, Option<String>)> {
+    let list = ListMessages { direction: Some("inbound".to_owned()), cursor: asked.get("cursor"), ..ListMessages::default() };
+    let (messages, next) = app.core.messages().list(&who.caller, &list).await?;
+    let mut talks: Vec<Talk> = Vec::new();
+    let mut places: HashMap<ContactId, usize> = HashMap::new();
+    for message in messages {
+        let Some(contact) = message.contact_id else {
+            talks.push(Talk { newest: message, messages: 1, name: None });
+            continue;
+        };
+        if let Some(talk) = places.get(&contact).and_then(|&place| talks.get_mut(place)) {
+            talk.messages += 1;
+            continue;
+        }
+        let name = match app.core.contacts().get(&who.caller, &contact.to_string()).await {
+            Ok(contact) => contact.display_name.or(contact.profile_name),
+            Err(error) if error.code() == ErrorCode::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        places.insert(contact, talks.len());
+        talks.push(Talk { newest: message, messages: 1, name });
+    }
+    Ok((talks, asked.older(PLACE, next)))
+}
+
+fn newest(talks: &[Talk], older: Option<String>) -> Markup {
     html! {
-        (head(None, html! { "Conversations" }, html! { "Inbound messages, newest first" }, html! {}))
+        (head(None, html! { "Conversations" }, html! { "People who wrote to you, the newest message first" }, html! {}))
         section class="panel" aria-label="List" {
-            @if messages.is_empty() { (empty("chat", "No inbound messages yet", "Replies and questions of the people you write to appear here.", html! {})) }
+            @if talks.is_empty() { (empty("chat", "No inbound messages yet", "Replies and questions of the people you write to appear here.", html! {})) }
             @else {
                 table class="rows fix" {
-                    caption class="sr" { "Inbound messages, newest first" }
-                    thead { tr { th scope="col" class="w4" { "From" } th scope="col" class="w" { "Message" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w3" { "Time" } } }
+                    caption class="sr" { "People who wrote, the newest message first" }
+                    thead { tr { th scope="col" class="w5" { "From" } th scope="col" class="w" { "Newest message" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w3" { "Time" } } }
                     tbody {
-                        @for message in messages {
+                        @for talk in talks {
+                            @let message = &talk.newest;
                             tr {
                                 @let text = words(message.text.as_deref().unwrap_or(message.message_type));
-                                td { @match message.contact_id {
-                                    Some(contact) => { a class="to clip" href={ (PLACE) "/" (contact) } { (words(message.from.as_deref().unwrap_or("Unknown"))) } },
-                                    None => (words(message.from.as_deref().unwrap_or("Unknown"))),
-                                } span class="clip soft n" { (text) } }
+                                @let person = words(talk.name.as_deref().or(message.from.as_deref()).unwrap_or("Unknown"));
+                                td {
+                                    div class="who2" {
+                                        @match message.contact_id {
+                                            Some(contact) => { a class="to clip" href={ (PLACE) "/" (contact) } { (person) } },
+                                            None => { span class="clip" { (person) } },
+                                        }
+                                        @if talk.messages > 1 { span class="faint" { (counted(talk.messages, "message")) } }
+                                    }
+                                    span class="clip soft n" { (text) }
+                                }
                                 td class="w" { span class="clip" { (text) } }
                                 td class="w" { (channel(message.channel)) }
                                 td class="num" { (time(message.created_at)) }
@@ -61,38 +103,50 @@ fn newest(messages: &[MessageView], older: Option<String>) -> Markup {
     }
 }
 
-pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
-    page(&app, &who, &id, StatusCode::OK, "", &Faults::default()).await
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, asked: Asked) -> Response {
+    page(&app, &who, &id, &asked, StatusCode::OK, "", &Faults::default()).await
 }
 
-async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, typed: &str, faults: &Faults) -> Response {
-    match content(app, who, id, typed, faults).await {
-        // A reload would lose the rejected input.
-        Ok((title, content)) => followed(status, who, PLACE, &title, &content, (status == StatusCode::OK).then_some(Live::Whole)),
+async fn page(app: &App, who: &SignedIn, id: &str, asked: &Asked, status: StatusCode, typed: &str, faults: &Faults) -> Response {
+    match content(app, who, id, asked, typed, faults).await {
+        Ok((title, content)) => {
+            // A reload would lose the rejected input, and older messages do not change.
+            let live = (status == StatusCode::OK && asked.get("cursor").is_none()).then_some(Live::Whole);
+            followed(status, who, PLACE, &title, &content, live)
+        }
         Err(error) => refuse(who, PLACE, &error),
     }
 }
 
-/// Returns the messages of a contact, newest first.
-async fn thread(app: &App, who: &SignedIn, id: &str) -> Result<Vec<MessageView>> {
-    let asked = ListContactMessages { limit: Some(SHOWN), ..ListContactMessages::default() };
-    Ok(app.core.messages().list_of_contact(&who.caller, id, &asked).await?.0)
+/// Returns a page of messages of a contact, newest first, and the cursor of the next one.
+async fn thread(app: &App, who: &SignedIn, id: &str, cursor: Option<String>) -> Result<(Vec<MessageView>, Option<String>)> {
+    let asked = ListContactMessages { limit: Some(SHOWN), cursor, ..ListContactMessages::default() };
+    app.core.messages().list_of_contact(&who.caller, id, &asked).await
 }
 
-async fn content(app: &App, who: &SignedIn, id: &str, typed: &str, faults: &Faults) -> Result<(String, Markup)> {
+async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str, faults: &Faults) -> Result<(String, Markup)> {
     let contact = app.core.contacts().get(&who.caller, id).await?;
-    let messages = thread(app, who, id).await?;
+    let cursor = asked.get("cursor");
+    let past = cursor.is_some();
+    let (messages, next) = thread(app, who, id, cursor).await?;
+    let own = format!("{PLACE}/{}", contact.id);
+    let older = asked.older(&own, next);
     let title = name(&contact);
-    let answer = answer_to(&messages);
+    // The channel follows from the newest messages, which an older page does not have.
+    let answer = if past { None } else { answer_to(&messages) };
     let field = Field { name: "text", label: "Your reply", hint: "", kind: "textarea", value: typed, autocomplete: "off", required: true };
     let content = html! {
         (head(Some((PLACE, "Conversations")), words(&title), html! { @if let Some((by, to)) = &answer { (channel(by)) ", " (words(to)) } }, html! { a class="btn" href={ "/contacts/" (contact.id) } { "Contact" } }))
         section class="panel" {
-            header { h2 { "Messages" } span class="faint" { "the newest " (messages.len()) } }
+            header {
+                h2 { "Messages" }
+                @if past { a href=(own) { "Newest messages" } } @else if older.is_some() { span class="faint" { "the newest " (messages.len()) } }
+                @if let Some(older) = &older { a href=(older) { "Older messages" } }
+            }
             @if messages.is_empty() { (empty("chat", "No messages", "No messages to or from this person.", html! {})) }
             @else { div class="thread" { @for message in messages.iter().rev() { (bubble(message)) } } }
-            @if answer.is_some() {
-                form class="body" method="post" action={ (PLACE) "/" (contact.id) } {
+            @if answer.is_some() && may_change(who) {
+                form class="body" method="post" action=(own) {
                     (form_key(who))
                     input type="hidden" name="once" value=(once(app));
                     (faults.summary())
@@ -128,18 +182,24 @@ fn answer_to(messages: &[MessageView]) -> Option<(&'static str, String)> {
 }
 
 /// Sends a reply.
-pub(crate) async fn answer(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
+pub(crate) async fn answer(
+    State(app): State<App>,
+    Signed(who): Signed,
+    Path(id): Path<String>,
+    asked: Asked,
+    Posted(form): Posted,
+) -> Response {
     match send(&app, &who, &id, &form).await {
         Ok(()) => lead_to(&format!("{PLACE}/{id}")),
         Err(error) if matches!(error.code().status(), 400 | 402 | 409 | 422) => {
-            page(&app, &who, &id, StatusCode::BAD_REQUEST, &form.get("text"), &Faults::of(&error)).await
+            page(&app, &who, &id, &asked, StatusCode::BAD_REQUEST, &form.get("text"), &Faults::of(&error)).await
         }
         Err(error) => refuse(&who, &format!("{PLACE}/{id}"), &error),
     }
 }
 
 async fn send(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
-    let messages = thread(app, who, id).await?;
+    let (messages, _) = thread(app, who, id, None).await?;
     let (by, to) = answer_to(&messages).ok_or_else(|| Error::not_found("message to answer"))?;
     let by = Channel::parse(by).ok_or_else(|| Error::not_found("channel"))?;
     let subject = messages

@@ -9,7 +9,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, empty, head, icon, pager, qr, state, time, value, words};
+use crate::components::{Faults, Field, ask_first, empty, head, icon, link_value, may_change, pager, qr, state, time, words};
 use crate::form::Form;
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
@@ -49,18 +49,13 @@ fn stage(status: &str) -> Markup {
 async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults: &Faults, made: Option<&InvitationView>) -> Result<Markup> {
     let list = ListInvitations { cursor: asked.get("cursor"), ..ListInvitations::default() };
     let (found, next) = app.core.invitations().list(&who.caller, &list).await?;
+    let shown = match asked.get("link") {
+        Some(id) if made.is_none() => Some(app.core.invitations().get(&who.caller, &id).await?).filter(usable),
+        _ => None,
+    };
     Ok(html! {
         (head(None, html! { "Invitations" }, html! { "A client opens a link, verifies their number by a code, and becomes a sender" }, html! {}))
-        @if let Some(made) = made {
-            section class="panel" {
-                header { h2 { "The link" } }
-                div class="body" {
-                    div class="note ok" { (icon("check")) div { b { "Send it to your client." } p { "Anyone who has the link can use it. It is valid until " (time(made.expires_at)) "." } } }
-                    (value(&made.url))
-                    @if let Some(svg) = qr(&made.url, "QR code of the link") { (svg) }
-                }
-            }
-        }
+        @if let Some(invitation) = made.or(shown.as_ref()) { (link(invitation)) }
         section class="panel" {
             @if found.is_empty() { (empty("link", "No invitations", "Create one for a client who wants to send from their own number.", html! {})) }
             @else {
@@ -76,9 +71,11 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
                                 td class="num" {
                                     @if matches!(one.status, "pending" | "in_progress") {
                                         div class="row end" {
-                                            button class="btn small" type="button" data-copy=(one.url) { "Copy link" }
-                                            (ask_first(&one.id.to_string(), "Withdraw", "Withdraw this link?", "It stops working at once. What the client entered is kept.",
-                                                &format!("{PLACE}/{}", one.id), form_key(who)))
+                                            @if usable(one) { a class="btn small" href={ (PLACE) "?link=" (one.id) } { "Show link" } }
+                                            @if may_change(who) {
+                                                (ask_first(&one.id.to_string(), "Withdraw", "Withdraw this link?", "It stops working at once. What the client entered is kept.",
+                                                    &format!("{PLACE}/{}", one.id), form_key(who)))
+                                            }
                                         }
                                     } @else if let Some(sender) = one.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
                                 }
@@ -89,8 +86,28 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
                 (pager(asked.older(PLACE, next)))
             }
         }
-        (new(who, typed, faults))
+        @if may_change(who) { (new(who, typed, faults)) }
     })
+}
+
+/// Returns whether the link still works and is known.
+fn usable(invitation: &InvitationView) -> bool {
+    matches!(invitation.status, "pending" | "in_progress") && !invitation.url.is_empty()
+}
+
+/// Renders the link of an invitation.
+fn link(invitation: &InvitationView) -> Markup {
+    let client = invitation.client_name.as_deref().or(invitation.client_email.as_deref());
+    html! {
+        section class="panel" {
+            header { h2 { "The link" @if let Some(client) = client { " for " (words(client)) } } }
+            div class="body" {
+                div class="note ok" { (icon("check")) div { b { "Send it to your client." } p { "Anyone who has the link can use it. It is valid until " (time(invitation.expires_at)) "." } } }
+                (link_value("link", "Link", &invitation.url))
+                @if let Some(svg) = qr(&invitation.url, "QR code of the link") { (svg) }
+            }
+        }
+    }
 }
 
 fn new(who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {

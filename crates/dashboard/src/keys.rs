@@ -1,5 +1,7 @@
 //! `/developers/keys`: API keys of both environments. Owners create and revoke them.
 
+use std::time::Duration;
+
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -7,10 +9,10 @@ use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::permission::{Permission, Permissions};
 use nuncio_domain::user::Role;
-use nuncio_domain::{Environment, Error, ErrorCode, Redacted, Result};
+use nuncio_domain::{Environment, Error, ErrorCode, Redacted, Result, Timestamp};
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, empty, head, icon, state, value, words};
+use crate::components::{Faults, Field, ask_first, empty, head, icon, select, state, time, value, words};
 use crate::form::Form;
 use crate::shell::{form_key, framed};
 use crate::signed::{Posted, Signed, lead_to, refuse};
@@ -25,23 +27,27 @@ const SETS: [(&str, &str, &str); 4] = [
     ("all", "Everything", "everything in the API"),
 ];
 
+/// Lives of a key, in days.
+const LIVES: [(&str, &str); 4] = [("", "Never"), ("30", "After 30 days"), ("90", "After 90 days"), ("365", "After 1 year")];
+
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
-    page(&app, &who, StatusCode::OK, "", &Faults::default(), None).await
+    page(&app, &who, StatusCode::OK, &Form::default(), &Faults::default(), None).await
 }
 
-async fn page(app: &App, who: &SignedIn, status: StatusCode, name: &str, faults: &Faults, made: Option<&Redacted<String>>) -> Response {
-    match content(app, who, name, faults, made).await {
+async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Form, faults: &Faults, made: Option<&Redacted<String>>) -> Response {
+    match content(app, who, typed, faults, made).await {
         Ok(content) => framed(status, who, PLACE, "API keys", &content),
         Err(error) => refuse(who, "/", &error),
     }
 }
 
-async fn content(app: &App, who: &SignedIn, name: &str, faults: &Faults, made: Option<&Redacted<String>>) -> Result<Markup> {
+async fn content(app: &App, who: &SignedIn, typed: &Form, faults: &Faults, made: Option<&Redacted<String>>) -> Result<Markup> {
     let mut keys = Vec::new();
     for environment in [Environment::Live, Environment::Test] {
         keys.extend(app.core.keys().list(who.project.tenant(environment)).await?.into_iter().map(|key| (environment, key)));
     }
     let owner = who.user.role == Role::Owner;
+    let now = app.core.ids().clock.now();
     Ok(html! {
         (head(None, html! { "API keys" }, html! { "Programs authenticate with these." }, html! {}))
         @if let Some(key) = made {
@@ -53,22 +59,36 @@ async fn content(app: &App, who: &SignedIn, name: &str, faults: &Faults, made: O
                 }
             }
         }
-        @if owner { (new_key(who, name, faults)) }
+        @if owner { (new_key(who, typed, faults)) }
         section class="panel" {
             header { h2 { "Keys" } span class="faint" { (keys.len()) } }
             @if keys.is_empty() { (empty("key", "No keys", "A program needs one to send messages.", html! {})) }
             @else {
                 table class="fix" {
                     caption class="sr" { "API keys" }
-                    thead { tr { th scope="col" { "Name" } th scope="col" class="w2" { "Environment" } th scope="col" class="w" { "May" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
+                    thead { tr {
+                        th scope="col" { "Name" }
+                        th scope="col" class="w2" { "Environment" }
+                        th scope="col" class="w" { "May" }
+                        th scope="col" class="num w w3" { "Last used" }
+                        th scope="col" class="num w w3" { "Expires" }
+                        th scope="col" class="num w3" { span class="sr" { "Action" } }
+                    } }
                     tbody {
                         @for (environment, key) in &keys {
                             tr {
-                                td { b { (words(&key.name)) } }
+                                td {
+                                    b { (words(&key.name)) }
+                                    span class="n faint" { "Last used: " (moment(key.last_used_at)) }
+                                    span class="n faint" { "Expires: " (moment(key.expires_at)) }
+                                }
                                 td { span class={ "tag " (environment.as_str()) } { (environment.as_str()) } }
-                                td class="w" { span class="clip" { (may(key.permissions)) } }
+                                td class="w" { span class="clip" title=(key.permissions.names().join(", ")) { (may(key.permissions)) } }
+                                td class="num w" { (moment(key.last_used_at)) }
+                                td class="num w" { (moment(key.expires_at)) }
                                 td class="num" {
                                     @if key.revoked_at.is_some() { (state("stop", "Revoked")) }
+                                    @else if key.has_expired(now) { (state("stop", "Expired")) }
                                     @else if owner {
                                         (ask_first(&key.id.to_string(), "Revoke", &format!("Revoke {:?}?", key.name), "Requests with it are rejected within a second. This cannot be undone.",
                                             &format!("{PLACE}/{}", key.id), html! { (form_key(who)) input type="hidden" name="world" value=(environment.as_str()); }))
@@ -83,8 +103,21 @@ async fn content(app: &App, who: &SignedIn, name: &str, faults: &Faults, made: O
     })
 }
 
-fn new_key(who: &SignedIn, name: &str, faults: &Faults) -> Markup {
-    let field = Field { name: "name", label: "Name", hint: "Its purpose.", kind: "text", value: name, autocomplete: "off", required: true };
+/// Renders a time that a key may not have.
+fn moment(at: Option<Timestamp>) -> Markup {
+    html! {
+        @match at {
+            Some(at) => { (time(at)) }
+            None => { span class="faint" { "Never" } }
+        }
+    }
+}
+
+fn new_key(who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
+    let (name, chosen, life) = (typed.get("name"), typed.get("may"), typed.get("expires"));
+    let field =
+        Field { name: "name", label: "Name", hint: "Its purpose.", kind: "text", value: &name, autocomplete: "off", required: true };
+    let live = world(typed) == Environment::Live;
     html! {
         section class="panel" {
             header { h2 { "New key" } }
@@ -95,30 +128,58 @@ fn new_key(who: &SignedIn, name: &str, faults: &Faults) -> Markup {
                 fieldset class="field" {
                     legend { "Environment" }
                     div class="pick" {
-                        label { input type="radio" name="world" value="test" checked; "Test" span { "Nothing leaves this server." } }
-                        label { input type="radio" name="world" value="live"; "Live" span { "Sends real messages and costs money." } }
+                        label { input type="radio" name="world" value="test" checked[!live]; "Test" span { "Nothing leaves this server." } }
+                        label { input type="radio" name="world" value="live" checked[live]; "Live" span { "Sends real messages and costs money." } }
                     }
                 }
                 fieldset class="field" {
                     legend { "Permissions" }
                     div class="pick" {
                         @for (at, (value, title, text)) in SETS.iter().enumerate() {
-                            label { input type="radio" name="may" value=(value) checked[at == 0]; (title) span { (text) } }
+                            @let checked = chosen == *value || (chosen.is_empty() && at == 0);
+                            label { input type="radio" name="may" value=(value) checked[checked]; (title) span { (text) } }
                         }
                     }
                 }
+                div class="field" { (select("expires", "Expires", &LIVES, &life, true)) }
                 div class="row" { button class="btn go" { "Create key" } }
             }
         }
     }
 }
 
+/// Names permissions in words.
 fn may(permissions: Permissions) -> String {
     if permissions == Permissions::ALL {
         return "Everything".to_owned();
     }
-    let names: Vec<_> = Permission::ALL.iter().filter(|p| permissions.allows(**p)).map(|p| p.as_str()).collect();
-    names.join(", ")
+    let allowed: Vec<_> = Permission::ALL.iter().filter(|permission| permissions.allows(**permission)).map(|each| label(*each)).collect();
+    allowed.join(" · ")
+}
+
+const fn label(permission: Permission) -> &'static str {
+    match permission {
+        Permission::MessagesSend => "Send messages",
+        Permission::MessagesRead => "Read messages",
+        Permission::TemplatesRead => "Read templates",
+        Permission::TemplatesWrite => "Change templates",
+        Permission::ContactsRead => "Read contacts",
+        Permission::ContactsWrite => "Change contacts",
+        Permission::SendersRead => "Read senders",
+        Permission::SendersWrite => "Change senders",
+        Permission::BroadcastsRead => "Read broadcasts",
+        Permission::BroadcastsWrite => "Edit broadcasts",
+        Permission::BroadcastsSend => "Send broadcasts",
+        Permission::InvitationsRead => "Read invitations",
+        Permission::InvitationsWrite => "Create invitations",
+        Permission::NumbersRead => "Read numbers",
+        Permission::NumbersWrite => "Change numbers",
+        Permission::WebhooksRead => "Read webhook deliveries",
+        Permission::WebhooksWrite => "Change webhooks",
+        Permission::KeysRead => "Read API keys",
+        Permission::KeysWrite => "Create API keys",
+        Permission::AuditRead => "Read the audit log",
+    }
 }
 
 fn owners_only(who: &SignedIn) -> Result<()> {
@@ -127,15 +188,14 @@ fn owners_only(who: &SignedIn) -> Result<()> {
 
 /// Creates a key and shows it once.
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
-    let name = form.get("name");
-    match make(&app, &who, &name, &form).await {
-        Ok(secret) => page(&app, &who, StatusCode::CREATED, "", &Faults::default(), Some(&secret)).await,
-        Err(error) if error.code().status() == 400 => page(&app, &who, StatusCode::BAD_REQUEST, &name, &Faults::of(&error), None).await,
+    match make(&app, &who, &form).await {
+        Ok(secret) => page(&app, &who, StatusCode::CREATED, &Form::default(), &Faults::default(), Some(&secret)).await,
+        Err(error) if error.code().status() == 400 => page(&app, &who, StatusCode::BAD_REQUEST, &form, &Faults::of(&error), None).await,
         Err(error) => refuse(&who, PLACE, &error),
     }
 }
 
-async fn make(app: &App, who: &SignedIn, name: &str, form: &Form) -> Result<Redacted<String>> {
+async fn make(app: &App, who: &SignedIn, form: &Form) -> Result<Redacted<String>> {
     owners_only(who)?;
     let permissions = match form.get("may").as_str() {
         "all" => Permissions::ALL,
@@ -143,8 +203,18 @@ async fn make(app: &App, who: &SignedIn, name: &str, form: &Form) -> Result<Reda
         "audit" => Permissions::NONE.with(Permission::AuditRead),
         _ => Permissions::NONE.with(Permission::MessagesSend).with(Permission::MessagesRead),
     };
+    let expires_at = match form.get("expires").as_str() {
+        "" => None,
+        days if LIVES.iter().any(|(known, _)| *known == days) => {
+            let days: u64 = days.parse().map_err(Error::internal)?;
+            Some(app.core.ids().clock.now().plus(Duration::from_secs(days * 86_400)))
+        }
+        _ => return Err(Error::field("expires", "must be one of the choices")),
+    };
     let environment = world(form);
-    Ok(app.core.keys().create(who.project.tenant(environment), environment, name, permissions).await?.secret)
+    let new =
+        app.core.keys().create_until(who.project.tenant(environment), environment, &form.get("name"), permissions, expires_at).await?;
+    Ok(new.secret)
 }
 
 fn world(form: &Form) -> Environment {

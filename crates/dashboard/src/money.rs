@@ -8,7 +8,7 @@ use nuncio_domain::Result;
 use nuncio_domain::price::Price;
 
 use crate::App;
-use crate::components::{channel, empty, head, money};
+use crate::components::{channel, empty, figure, head, money, rounded_money, time};
 use crate::shell::shell;
 use crate::signed::{Signed, refuse};
 
@@ -32,13 +32,13 @@ async fn content(app: &App, who: &SignedIn) -> Result<Markup> {
         (head(None, html! { "Money" }, html! { @if limited { "Spending is limited to the available balance" } @else { "Spending is not limited; see " code { "nuncio balance limit" } } }, html! {}))
         section class="panel" aria-label="Balance" {
             dl class="figs" {
-                div { dt { "Available" } dd { (money(Some(balance.available))) } dd { (balance.currency) } }
-                div { dt { "Reserved" } dd { (money(Some(balance.reserved))) } dd { "for messages and broadcasts in flight" } }
-                div { dt { "Spent" } dd { (money(Some(balance.total_spent))) } dd { "so far" } }
+                div { dt { "Available" } dd { (rounded_money(balance.available)) } dd { "US dollars" } }
+                div { dt { "Reserved" } dd { (rounded_money(balance.reserved)) } dd { "for messages and broadcasts in flight" } }
+                div { dt { "Spent" } dd { (rounded_money(balance.total_spent)) } dd { "so far" } }
             }
         }
         section class="panel" {
-            header { h2 { "Prices" } @if prices.len() > SHOWN { span class="faint" { "the first " (SHOWN) " of " (prices.len()) } } }
+            header { h2 { "Prices" } @if prices.len() > SHOWN { span class="faint" { "the first " (SHOWN) " of " (figure(prices.len() as u64)) } } }
             @if prices.is_empty() {
                 (empty("coin", "No prices", "Nothing is charged without them. An operator imports a list with nuncio prices import FILE.csv.", html! {}))
             } @else { (list(&prices)) }
@@ -59,7 +59,7 @@ fn list(prices: &[Price]) -> Markup {
                         td class="w" { (price.unit) }
                         td class="num" { (money(Some(price.cost.provider))) }
                         td class="num" { (money(Some(price.cost.fee))) }
-                        td class="num w" { (price.effective_from) }
+                        td class="num w" { (time(price.effective_from)) }
                     }
                 }
             }

@@ -9,7 +9,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, channel, empty, head, pager, select, time, words};
+use crate::components::{Faults, Field, ask_first, channel, empty, head, may_change, pager, select, time, words};
 use crate::form::recipient;
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
@@ -66,8 +66,10 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
                                 td class="w" { (one.channel.map_or("all", channel)) }
                                 td class="num w" { (time(one.created_at)) }
                                 td class="num" {
-                                    (ask_first(&one.id.to_string(), "Remove", &format!("Contact {} again?", one.identifier), "Messages to this recipient will be sent again. Do this only if they asked for it.",
-                                        &format!("{PLACE}/{}", one.id), form_key(who)))
+                                    @if may_change(who) {
+                                        (ask_first(&one.id.to_string(), "Remove", &format!("Contact {} again?", one.identifier), "Messages to this recipient will be sent again. Do this only if they asked for it.",
+                                            &format!("{PLACE}/{}", one.id), form_key(who)))
+                                    }
                                 }
                             }
                         }
@@ -76,14 +78,16 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
                 (pager(asked.older(PLACE, next)))
             }
         }
-        section class="panel" {
-            header { h2 { "Add a recipient" } }
-            form class="body" method="post" action=(PLACE) {
-                (form_key(who))
-                (faults.summary())
-                (field.show(faults))
-                div class="field" { (select("channel", "Channel", &CHANNELS, "", true)) }
-                div class="row" { button class="btn go" { "Do not contact" } }
+        @if may_change(who) {
+            section class="panel" {
+                header { h2 { "Add a recipient" } }
+                form class="body" method="post" action=(PLACE) {
+                    (form_key(who))
+                    (faults.summary())
+                    (field.show(faults))
+                    div class="field" { (select("channel", "Channel", &CHANNELS, "", true)) }
+                    div class="row" { button class="btn go" { "Do not contact" } }
+                }
             }
         }
     })

@@ -11,7 +11,7 @@ use nuncio_domain::{Error, Result};
 use serde_json::json;
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, empty, head, icon, pager, select, state, time, value, words};
+use crate::components::{Faults, Field, ask_first, empty, head, icon, may_change, pager, select, state, time, value, words};
 use crate::form::Form;
 use crate::shell::{form_key, framed, shell};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
@@ -22,7 +22,7 @@ const CATEGORIES: [(&str, &str); 3] = [("UTILITY", "Utility"), ("MARKETING", "Ma
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     let list = ListTemplates { cursor: asked.get("cursor"), ..ListTemplates::default() };
     match app.core.templates().list(&who.caller, &list).await {
-        Ok((found, next)) => shell(&who, PLACE, "Templates", &all(&found, asked.older(PLACE, next))),
+        Ok((found, next)) => shell(&who, PLACE, "Templates", &all(&found, asked.older(PLACE, next), may_change(&who))),
         Err(error) => refuse(&who, "/", &error),
     }
 }
@@ -36,8 +36,8 @@ fn stage(status: &str) -> Markup {
     }
 }
 
-fn all(found: &[TemplateView], older: Option<String>) -> Markup {
-    let begin = html! { a class="btn go" href="/templates/new" { "New template" } };
+fn all(found: &[TemplateView], older: Option<String>, may_write: bool) -> Markup {
+    let begin = html! { @if may_write { a class="btn go" href="/templates/new" { "New template" } } };
     html! {
         (head(None, html! { "Templates" }, html! { "Texts with variables. WhatsApp allows nothing else to people who have not written within 24 hours." }, html! { @if !found.is_empty() { (begin) } }))
         section class="panel" aria-label="List" {
@@ -131,11 +131,12 @@ async fn with_senders(app: &App, who: &SignedIn, id: &str) -> Result<(TemplateVi
 fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: Option<&str>, faults: &Faults) -> Markup {
     let ids: Vec<(String, &str)> = senders.iter().map(|sender| (sender.id.to_string(), sender.name.as_str())).collect();
     let options: Vec<(&str, &str)> = ids.iter().map(|(id, name)| (id.as_str(), *name)).collect();
-    let open = matches!(template.status, "draft" | "rejected") && !options.is_empty();
+    let may_write = may_change(who);
+    let open = may_write && matches!(template.status, "draft" | "rejected") && !options.is_empty();
     let own = format!("{PLACE}/{}", template.id);
     html! {
         (head(Some((PLACE, "Templates")), words(&template.name), html! { (stage(template.status)) " · " (template.language) " · changed " (time(template.updated_at)) }, html! {
-            (ask_first("delete", "Delete", "Delete this template?", "Existing messages are not affected.", &own, html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
+            @if may_write { (ask_first("delete", "Delete", "Delete this template?", "Existing messages are not affected.", &own, html! { (form_key(who)) input type="hidden" name="do" value="delete"; })) }
         }))
         @if let Some(reason) = &template.rejection_reason { div class="note bad" { (icon("alert")) div { b { "WhatsApp rejected it." } p { (words(reason)) } } } }
         (faults.summary())
@@ -149,13 +150,15 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
             }
         }
         div class="cols" {
-            form class="panel" method="post" action=(own) {
-                header { h2 { "Text" } }
-                div class="body" {
-                    (form_key(who))
-                    (field("body", "Text", "WhatsApp must approve each change again.", "textarea", typed.unwrap_or(&template.body), true, faults))
+            @if may_write {
+                form class="panel" method="post" action=(own) {
+                    header { h2 { "Text" } }
+                    div class="body" {
+                        (form_key(who))
+                        (field("body", "Text", "WhatsApp must approve each change again.", "textarea", typed.unwrap_or(&template.body), true, faults))
+                    }
+                    footer { button class="btn go push" name="do" value="save" { "Save" } }
                 }
-                footer { button class="btn go push" name="do" value="save" { "Save" } }
             }
             section class="panel" {
                 header { h2 { "Preview" } }

@@ -51,6 +51,22 @@ pub struct ApiKey {
     pub permissions: Permissions,
     /// When it was revoked. Permanent.
     pub revoked_at: Option<Timestamp>,
+    /// From when on it is refused.
+    pub expires_at: Option<Timestamp>,
+    /// When it last authenticated a request, as far as stored.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl ApiKey {
+    /// Returns whether it has expired.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+
+    /// Returns whether it is neither revoked nor expired.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && !self.has_expired(now)
+    }
 }
 
 /// A sender profile.

@@ -171,6 +171,7 @@ impl Node {
             let under_way = tracker.busy();
             tracker.idle().await;
             if !busy && !under_way {
+                self.core.keys().store_uses().await?;
                 return self.dispatch.flush_metrics().await;
             }
         }
@@ -212,8 +213,9 @@ impl Node {
     /// Starts nothing new, waits at most `patience` for work in flight, and unregisters the node.
     pub async fn stop(&self, patience: Duration) {
         self.dispatch.stop(patience).await;
+        let used = self.core.keys().store_uses().await;
         let saved = self.shared.release_logs().await;
-        if let Err(error) = saved.and(self.dispatch.leave().await) {
+        if let Err(error) = used.and(saved).and(self.dispatch.leave().await) {
             tracing::warn!(%error, "failed to unregister node");
         }
     }

@@ -69,10 +69,13 @@ impl Shared {
     }
 
     /// Matches early receipts to their messages, completes segmented texts, renews phone numbers and expires invitations. Each row is
-    /// processed by one node.
+    /// processed by one node. Also stores when API keys were used.
     async fn each_second(&self) -> Result<bool> {
         let strays = self.core.inbound().match_strays().await;
         let parts = self.core.inbound().store_late_messages().await;
+        if let Err(error) = self.core.keys().store_uses().await {
+            tracing::warn!(%error, "failed to store when API keys were used");
+        }
         if self.dispatch.is_stopping() {
             return Ok(strays? | parts?);
         }

@@ -12,6 +12,9 @@ use nuncio_store_sql::Target;
 
 use crate::config::StorageConfig;
 
+/// The embedded database.
+pub(crate) const DATABASE: &str = "nuncio.db";
+
 /// The data folder, created if missing, readable by its owner only.
 #[derive(Debug)]
 pub(crate) struct DataDir {
@@ -68,7 +71,7 @@ impl DataDir {
 
     pub(crate) fn target(&self, storage: &StorageConfig) -> Target {
         if storage.database.is_empty() {
-            Target::Sqlite(self.path.join("nuncio.db"))
+            Target::Sqlite(self.path.join(DATABASE))
         } else {
             Target::Postgres(Redacted::new(storage.database.clone()))
         }
@@ -106,6 +109,11 @@ impl DataDir {
     pub(crate) fn key_file(&self) -> PathBuf {
         self.path.join("encryption.keys")
     }
+}
+
+/// Whether the folder holds an embedded database.
+pub(crate) fn has_database(folder: &Path) -> bool {
+    folder.join(DATABASE).exists()
 }
 
 /// Removes the permissions of group and others from a file or folder, if it exists.

@@ -55,9 +55,11 @@ async fn show(server: &Server) -> anyhow::Result<()> {
     }
     let found = server.data.file("quickstart.json") == Path::new(QUICKSTART);
     let (place, key) = if found { (", from this folder", String::new()) } else { ("", format!("NUNCIO_API_KEY={} ", keys.test)) };
+    // As it was called: perhaps it is not on the path.
+    let program = std::env::args().next().unwrap_or_else(|| "nuncio".to_owned());
     let server = if base == SERVER { String::new() } else { format!(" --server {base}") };
     println!(
-        "\nSend the next one yourself{place}:\n\n  {key}nuncio send +34600111222 'Hello again' --env test{server}\n\nor from anywhere:\n"
+        "\nSend the next one yourself{place}:\n\n  {key}{program} send +34600111222 'Hello again' --env test{server}\n\nor from anywhere:\n"
     );
     println!(
         "  curl {base}/v1/messages -H 'Authorization: Bearer {}' \\\n    -H 'Content-Type: application/json' \\\n    -d '{body}'\n",

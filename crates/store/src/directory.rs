@@ -34,7 +34,7 @@ pub trait DirectoryRepo {
 
     async fn insert_key(&mut self, key: &ApiKey, now: Timestamp) -> Result<()>;
 
-    /// Returns the key with this hash, revoked or not, and its environment.
+    /// Returns the key with this hash, valid or not, and its environment.
     async fn find_key(&mut self, hash: &KeyHash) -> Result<Option<(ApiKey, Environment)>>;
 
     /// Returns all keys of an environment, oldest first.
@@ -42,6 +42,9 @@ pub trait DirectoryRepo {
 
     /// Revokes a key; `false` if there is none or it is already revoked.
     async fn revoke_key(&mut self, tenant: TenantId, id: KeyId, now: Timestamp) -> Result<bool>;
+
+    /// Records that these keys were used at `at`, unless a later use of theirs is stored.
+    async fn mark_keys_used(&mut self, keys: &[(TenantId, KeyId)], at: Timestamp) -> Result<()>;
 
     /// Stores a sender. A default sender replaces the current default.
     async fn insert_sender(&mut self, tenant: TenantId, sender: &Sender, now: Timestamp) -> Result<()>;

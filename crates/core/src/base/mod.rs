@@ -18,12 +18,13 @@ pub(crate) mod rights;
 pub(crate) mod run_to_completion;
 mod use_cases;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nuncio_channel::{Registry, Services, Tokens};
 use nuncio_dispatch::Dispatch;
 use nuncio_domain::config::Connection;
-use nuncio_domain::{Environment, Error, Ids, KeyId, Permission, Permissions, Result, TenantId};
+use nuncio_domain::{Environment, Error, Ids, KeyId, Permission, Permissions, Result, TenantId, Timestamp};
 use nuncio_secrets::{Row, Sealer};
 use nuncio_store::Store;
 use serde_json::{Map, Value};
@@ -61,7 +62,10 @@ pub(crate) struct Inner {
     pub(crate) cursors: Cursors,
     pub(crate) marks: IdentifierHasher,
     pub(crate) tokens: Tokens,
-    pub(crate) keys: Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
+    /// Callers of keys that were valid when they were read, and when these keys expire.
+    pub(crate) keys: Cache<nuncio_domain::key::KeyHash, Option<(Caller, Option<Timestamp>)>>,
+    /// Uses of keys that are not stored yet, by key.
+    pub(crate) key_uses: parking_lot::Mutex<BTreeMap<(TenantId, KeyId), Timestamp>>,
     /// Keys created on this node, or valid at their last look-up.
     pub(crate) good_keys: PositiveCache<nuncio_domain::key::KeyHash>,
     /// Connections that existed at a provider's last call on this node.
@@ -168,6 +172,7 @@ impl Core {
             marks,
             tokens,
             keys: Cache::default(),
+            key_uses: parking_lot::Mutex::default(),
             good_keys: PositiveCache::default(),
             good_connections: PositiveCache::default(),
             dead_links: PositiveCache::default(),

@@ -29,9 +29,15 @@ pub struct KeyView {
     pub key: Option<Redacted<String>>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When it was revoked; absent while it is valid.
+    /// When it was revoked; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
+    /// From when on it is refused; absent if it does not expire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it last authenticated a request, exact to two minutes; absent before the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<Timestamp>,
 }
 
 fn exposed<S: serde::Serializer>(key: &Option<Redacted<String>>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
@@ -41,14 +47,14 @@ fn exposed<S: serde::Serializer>(key: &Option<Redacted<String>>, serializer: S) 
 impl KeyView {
     /// Makes the view of a key, with the key itself if it was just created.
     pub fn new(key: ApiKey, secret: Option<Redacted<String>>) -> Self {
-        let ApiKey { id, name, permissions, revoked_at, .. } = key;
-        Self { id, name, permissions, key: secret, created_at: id.created_at(), revoked_at }
+        let ApiKey { id, name, permissions, revoked_at, expires_at, last_used_at, .. } = key;
+        Self { id, name, permissions, key: secret, created_at: id.created_at(), revoked_at, expires_at, last_used_at }
     }
 }
 
 /// An API key to create.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateApiKey {
     /// What the key is for.
     #[schema(min_length = 1, max_length = 100)]
@@ -58,6 +64,9 @@ pub struct CreateApiKey {
     #[serde(default)]
     #[schema(max_items = 64)]
     pub permissions: Option<Vec<String>>,
+    /// From when on the key is refused: a time in the future. If absent, it does not expire.
+    #[serde(default)]
+    pub expires_at: Option<Timestamp>,
 }
 
 /// Query of `GET /v1/keys`.
@@ -107,7 +116,8 @@ impl Keys<'_> {
             let message = format!("a key cannot allow more than the key that creates it, which lacks {}", missing.as_str());
             return Err(Error::new(ErrorCode::Forbidden, message).with("requiredPermission", missing.as_str().into()));
         }
-        let new = self.prepare(caller.tenant, caller.environment, &asked.name, permissions.and(caller.permissions))?;
+        let permissions = permissions.and(caller.permissions);
+        let new = self.prepare(caller.tenant, caller.environment, &asked.name, permissions, asked.expires_at)?;
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await?;
         let repeat =

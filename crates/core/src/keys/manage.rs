@@ -2,7 +2,7 @@
 
 use nuncio_domain::config::ApiKey;
 use nuncio_domain::key::KeyHash;
-use nuncio_domain::{Error, ErrorCode, KeyId, Permissions, Redacted, Result, TenantId, key, limits, line};
+use nuncio_domain::{Error, ErrorCode, FieldError, KeyId, Permissions, Redacted, Result, TenantId, Timestamp, key, limits, line};
 use serde_json::{Value, json};
 
 use super::Keys;
@@ -17,9 +17,9 @@ pub struct NewKey {
 }
 
 impl Keys<'_> {
-    /// Returns the caller of this key. A malformed, unknown or revoked key is a `401 unauthorized`.
+    /// Returns the caller of this key. A malformed, unknown, expired or revoked key is a `401 unauthorized`.
     ///
-    /// The look-up can be up to a second old.
+    /// The look-up can be up to a second old; the key expires on time.
     pub async fn authenticate(&self, text: &str) -> Result<Caller> {
         if key::parse(text).is_none() {
             return Err(unauthorized());
@@ -27,22 +27,30 @@ impl Keys<'_> {
         self.holder(key::hash(text)).await?.ok_or_else(unauthorized)
     }
 
-    /// Returns the caller with this key hash, if it exists and is not revoked. The look-up can be up to a second old.
+    /// Returns the caller with this key hash, if the key exists and is valid. The look-up can be up to a second old.
     async fn holder(&self, hash: KeyHash) -> Result<Option<Caller>> {
         let read = async {
+            let now = self.ids().clock.now();
             let found = self.inner.store.read().await?.find_key(&hash).await?;
-            let found = found.filter(|(key, _)| key.revoked_at.is_none());
+            let found = found.filter(|(key, _)| key.is_valid(now));
             self.inner.good_keys.note(hash, found.is_some());
-            Ok(found.map(|(key, environment)| Caller {
-                tenant: key.tenant,
-                environment,
-                key: key.id,
-                key_hash: key.hash,
-                key_name: key.name,
-                permissions: key.permissions,
+            Ok::<_, Error>(found.map(|(key, environment)| {
+                self.note_use(&key, now);
+                let caller = Caller {
+                    tenant: key.tenant,
+                    environment,
+                    key: key.id,
+                    key_hash: key.hash,
+                    key_name: key.name,
+                    permissions: key.permissions,
+                };
+                (caller, key.expires_at)
             }))
         };
-        self.inner.keys.get_or_read(hash, &*self.ids().clock, read).await
+        let found = self.inner.keys.get_or_read(hash, &*self.ids().clock, read).await?;
+        // A key can expire while it is cached.
+        let found = found.filter(|(_, expires_at)| expires_at.is_none_or(|at| at > self.ids().clock.now()));
+        Ok(found.map(|(caller, _)| caller))
     }
 
     /// Returns whether this key was created on this node or valid at its last look-up, without a database access.
@@ -55,6 +63,7 @@ impl Keys<'_> {
         self.holder(caller.key_hash).await.is_ok_and(|holder| holder.is_some())
     }
 
+    /// Creates a key that does not expire.
     pub async fn create(
         &self,
         tenant: TenantId,
@@ -62,7 +71,19 @@ impl Keys<'_> {
         name: &str,
         permissions: Permissions,
     ) -> Result<NewKey> {
-        let new = self.prepare(tenant, environment, name, permissions)?;
+        self.create_until(tenant, environment, name, permissions, None).await
+    }
+
+    /// Creates a key that is refused from `expires_at` on, if it is given.
+    pub async fn create_until(
+        &self,
+        tenant: TenantId,
+        environment: nuncio_domain::Environment,
+        name: &str,
+        permissions: Permissions,
+        expires_at: Option<Timestamp>,
+    ) -> Result<NewKey> {
+        let new = self.prepare(tenant, environment, name, permissions, expires_at)?;
         let mut tx = self.inner.store.begin().await?;
         tx.insert_key(&new.key, self.ids().clock.now()).await?;
         Change::new("api_key", "create", new.key.id).to(&shown(&new.key)).record(&mut *tx, tenant).await?;
@@ -78,16 +99,22 @@ impl Keys<'_> {
         environment: nuncio_domain::Environment,
         name: &str,
         permissions: Permissions,
+        expires_at: Option<Timestamp>,
     ) -> Result<NewKey> {
-        if let Some(fault) = line::check("name", name, 1, limits::KEY_NAME) {
-            return Err(Error::invalid(vec![fault]));
+        let mut errors = Vec::from_iter(line::check("name", name, 1, limits::KEY_NAME));
+        if let Some(at) = expires_at.filter(|at| *at <= self.ids().clock.now()) {
+            errors.push(FieldError::new("expiresAt", format!("{at} has passed; must be in the future")));
+        }
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
         }
         let secret = key::generate(environment, &*self.ids().entropy);
         let (id, hash) = (self.ids().next(), key::hash(secret.expose()));
-        Ok(NewKey { key: ApiKey { tenant, id, name: name.to_owned(), hash, permissions, revoked_at: None }, secret })
+        let name = name.to_owned();
+        Ok(NewKey { key: ApiKey { tenant, id, name, hash, permissions, revoked_at: None, expires_at, last_used_at: None }, secret })
     }
 
-    /// Returns all keys of an environment, including revoked ones.
+    /// Returns all keys of an environment, including expired and revoked ones.
     pub async fn list(&self, tenant: TenantId) -> Result<Vec<ApiKey>> {
         Ok(self.inner.store.read().await?.list_keys(tenant).await?)
     }
@@ -110,9 +137,13 @@ impl Keys<'_> {
 }
 
 pub(super) fn shown(key: &ApiKey) -> Value {
-    json!({"name": key.name, "permissions": key.permissions})
+    let mut shown = json!({"name": key.name, "permissions": key.permissions});
+    if let Some(at) = key.expires_at {
+        shown["expiresAt"] = at.to_string().into();
+    }
+    shown
 }
 
 fn unauthorized() -> Error {
-    Error::new(ErrorCode::Unauthorized, "the API key is missing, malformed, unknown or revoked")
+    Error::new(ErrorCode::Unauthorized, "the API key is missing, malformed, unknown, expired or revoked")
 }

@@ -2,6 +2,7 @@
 
 mod api;
 mod manage;
+mod uses;
 
 pub use api::{CreateApiKey, KeyView, ListKeys};
 pub use manage::NewKey;

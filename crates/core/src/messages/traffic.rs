@@ -13,7 +13,7 @@ use crate::base::Caller;
 /// Waiting time after which a message is overdue.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// An overdue message that was accepted within this time is a recent one.
-pub const RECENT: Duration = Duration::from_secs(300);
+const RECENT: Duration = Duration::from_secs(300);
 /// Maximum number of overdue messages read.
 const OVERDUE: u32 = 1_000;
 
@@ -39,7 +39,7 @@ pub struct Overdue {
     pub oldest: MessageId,
     /// When that one was due.
     pub since: Timestamp,
-    /// How many of `count` were accepted in the last [`RECENT`]: whether the queue grows.
+    /// How many of `count` were accepted in the last five minutes: whether the queue grows.
     pub recent: usize,
 }
 

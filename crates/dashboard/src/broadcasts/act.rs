@@ -7,6 +7,7 @@ use nuncio_core::broadcasts::{CloneBroadcast, ScheduleBroadcast, SelectContacts,
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, Result, Timestamp};
 
+use super::content::Content;
 use super::draft::Said;
 use super::show::page;
 use crate::App;
@@ -27,7 +28,8 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
         Ok(Then::Page(path)) => lead_to(&path),
         Ok(Then::Here(said)) => page(&app, &who, &id, StatusCode::OK, &said).await,
         Err(error) if error.code().status() == 400 => {
-            let said = Said { faults: Faults::of(&error), to: form.get("to"), at: form.get("at"), ..Said::default() };
+            let edited = (form.get("do") == "update").then(|| Content::of(&form));
+            let said = Said { faults: Faults::of(&error), to: form.get("to"), at: form.get("at"), edited, ..Said::default() };
             page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
         }
         Err(error) => refuse(&who, &format!("/broadcasts/{id}"), &error),
@@ -43,6 +45,8 @@ async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<The
             let scheduled_at = parse_time(&form.get("at"))?.ok_or_else(|| Error::field("at", "is empty; must be the time to send at"))?;
             broadcasts.schedule(caller, id, ScheduleBroadcast { scheduled_at }).await?;
         }
+        "update" => drop(broadcasts.update(caller, id, Content::of(form).update()).await?),
+        "retry" => drop(broadcasts.retry_review(caller, id).await?),
         "pause" => drop(broadcasts.pause(caller, id).await?),
         "resume" => drop(broadcasts.resume(caller, id).await?),
         "cancel" => drop(broadcasts.cancel(caller, id).await?),

@@ -7,6 +7,7 @@ use nuncio_core::broadcasts::{
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 
+use super::content::Content;
 use crate::App;
 use crate::components::{Faults, Field, ask_first, channel, channels, count, figure, icon, money, select, state, words};
 use crate::shell::form_key;
@@ -23,6 +24,8 @@ pub(crate) struct Said {
     pub(super) selected: Option<SelectedContacts>,
     pub(super) to: String,
     pub(super) at: String,
+    /// Content that was entered and is wrong.
+    pub(super) edited: Option<Content>,
 }
 
 /// Renders the panels of a draft. Without `inline`, a link leads to the estimate.

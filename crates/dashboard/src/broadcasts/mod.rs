@@ -2,6 +2,7 @@
 
 mod act;
 mod audience;
+mod content;
 mod draft;
 mod list;
 mod new;

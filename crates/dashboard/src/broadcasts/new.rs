@@ -11,8 +11,9 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 use serde_json::json;
 
+use super::content::{Content, given};
 use crate::App;
-use crate::components::{Faults, Field, channels, head, select};
+use crate::components::{Faults, channels, head, select};
 use crate::form::Form;
 use crate::messages::new::once;
 use crate::shell::{form_key, framed};
@@ -23,34 +24,25 @@ const CHANNELS: [(&str, &str); 7] = channels(("smart", "Chosen for each recipien
 /// The form as entered; redisplayed after an error.
 #[derive(Default)]
 struct Typed {
-    name: String,
+    content: Content,
     channel: String,
     sender: String,
     template: String,
-    text: String,
-    subject: String,
-    html: String,
-    links: bool,
     once: String,
 }
 
 impl Typed {
     fn of(form: &Form) -> Self {
-        let [name, channel, sender, template, text, subject, html, once] =
-            ["name", "channel", "sender", "template", "text", "emailSubject", "emailHtmlBody", "once"].map(|name| form.get(name));
-        Self { name, channel, sender, template, text, subject, html, links: form.get("links") == "on", once }
+        let [channel, sender, template, once] = ["channel", "sender", "template", "once"].map(|name| form.get(name));
+        Self { content: Content::of(form), channel, sender, template, once }
     }
 
     fn command(&self) -> Result<CreateBroadcast> {
-        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.trim().is_empty());
-        let mut command = json!({"name": self.name.trim(), "channel": self.channel, "text": given(&self.text), "senderId": given(&self.sender),
-            "emailSubject": given(&self.subject), "emailHtmlBody": given(&self.html), "trackLinks": self.links});
+        let Content { name, text, subject, html, links } = &self.content;
+        let mut command = json!({"name": name.trim(), "channel": self.channel, "text": given(text), "senderId": given(&self.sender),
+            "emailSubject": given(subject), "emailHtmlBody": given(html), "trackLinks": links});
         if let Some(template) = given(&self.template) {
             (command["messageType"], command["content"]) = ("template".into(), json!({"templateId": template}));
-            // The template provides the text.
-            if self.text.trim().is_empty() {
-                command["text"] = serde_json::Value::Null;
-            }
         }
         // The form offers only valid channels.
         serde_json::from_value(command).map_err(|_| Error::field("channel", format!("{:?} is not a channel", self.channel)))
@@ -90,7 +82,6 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Typed, faul
     let named: Vec<_> = templates.iter().map(|one| (one.id.to_string(), format!("{} ({})", one.name, one.language))).collect();
     let mut with = vec![("", "No template: the text below")];
     with.extend(named.iter().map(|(id, name)| (id.as_str(), name.as_str())));
-    let field = |name, label, hint, kind, value, required| Field { name, label, hint, kind, value, autocomplete: "off", required };
     let chosen = if typed.channel.is_empty() { "smart" } else { &typed.channel };
     let content = html! {
         (head(Some(("/broadcasts", "Broadcasts")), html! { "New broadcast" }, html! { "This creates a draft. Next, add recipients. Nothing is sent until you send it." }, html! {}))
@@ -99,7 +90,7 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Typed, faul
             input type="hidden" name="once" value=(typed.once);
             div class="body" {
                 (faults.summary())
-                (field("name", "Name", "Not visible to recipients.", "text", &typed.name, true).show(faults))
+                (typed.content.name_field(faults))
                 div class="fields" {
                     div class="field" { (select("channel", "Channel", &CHANNELS, chosen, true)) }
                     div class="field" { (select("sender", "From", &options, &typed.sender, true)) }
@@ -110,13 +101,7 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Typed, faul
                         p class="hint" { "Its variables are filled from the columns of your file. Leave the text empty." }
                     }
                 }
-                (field("text", "Text", "{{name}} stands for a column of your file. Include a way to opt out, such as: Reply STOP.", "textarea", &typed.text, false).show(faults))
-                details {
-                    summary { "Email and links" }
-                    (field("emailSubject", "Subject", "Required for email.", "text", &typed.subject, false).show(faults))
-                    (field("emailHtmlBody", "HTML", "Sent in addition to the text.", "textarea", &typed.html, false).show(faults))
-                    label class="check" { input type="checkbox" name="links" checked[typed.links]; "Count clicks on links, which then redirect through this server." }
-                }
+                (typed.content.text_fields(faults))
             }
             footer { button class="btn go push" { "Create the draft" } }
         }

@@ -7,11 +7,13 @@ use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastProgress, BroadcastStatistics, BroadcastView, PaceStatistics, RecipientCounts};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
+use nuncio_domain::user::Role;
 
+use super::content::editor;
 use super::draft::{self, Said, looked_up_on_request};
 use crate::App;
 use crate::charts::Columns;
-use crate::components::{ask_first, broadcast_state, channel, count, figure, head, icon, money, state, time, value, words};
+use crate::components::{Field, ask_first, broadcast_state, channel, count, figure, head, icon, money, state, time, value, words};
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Signed, refuse};
 
@@ -41,13 +43,16 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
     let progress = broadcasts.progress(&who.caller, id).await?;
     let (begun, inline) = (broadcast.started_at.is_some(), inline || broadcast.total_contacts <= INLINE);
     let statistics = if begun && inline { Some(broadcasts.statistics(&who.caller, id).await?) } else { None };
-    let draft = if broadcast.status == "draft" { Some(draft::panels(app, who, &broadcast, said, inline).await?) } else { None };
+    let changes = who.user.role > Role::Viewer;
+    let draft = if broadcast.status == "draft" && changes { Some(draft::panels(app, who, &broadcast, said, inline).await?) } else { None };
     let line = html! { (broadcast_state(broadcast.status)) @if let Some(at) = broadcast.started_at { " since " (time(at)) } " · " (channel(broadcast.channel)) };
     let content = html! {
         (head(Some(("/broadcasts", "Broadcasts")), words(&broadcast.name), line, acts(who, &broadcast)))
         @if let Some(reason) = &broadcast.halted_reason { (notice("It was paused automatically.", reason)) }
+        @if broadcast.status == "scheduled" { (schedule(who, &broadcast, said)) }
         @if draft.is_none() { (progress_panel(&broadcast, &progress)) }
         @if let Some(draft) = &draft { (draft) }
+        @if changes && matches!(broadcast.status, "draft" | "rejected") { (editor(who, &broadcast, said)) }
         @if draft.is_some() { (text(&broadcast)) } @else { div class="cols even" { (text(&broadcast)) (review(&broadcast)) (sums(&broadcast)) } }
         @if let Some(statistics) = &statistics { (outcome(&broadcast, statistics)) }
         @if begun && !inline { (looked_up_on_request("Statistics", id, "Over time, by channel, country, failure reason and link. Reads every recipient, which takes a moment.", "Show")) }
@@ -66,11 +71,12 @@ fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
     let button = |verb: &str, word: &str, strong: bool| {
         html! { form class="plain" method="post" action=(action) { (form_key(who)) button class=(if strong { "btn go" } else { "btn" }) name="do" value=(verb) { (word) } } }
     };
+    let changes = who.user.role > Role::Viewer;
     html! {
-        @if matches!(broadcast.status, "sending" | "scheduled") { (button("pause", "Pause", false)) }
-        @if broadcast.status == "paused" { (button("resume", "Resume", true)) }
-        @if broadcast.status == "rejected" { (button("escalate", "Request human review", false)) }
-        @if matches!(broadcast.status, "sending" | "scheduled" | "paused" | "pending_review" | "escalated") {
+        @if changes && broadcast.status == "sending" { (button("pause", "Pause", false)) }
+        @if changes && broadcast.status == "paused" { (button("resume", "Resume", true)) }
+        @if changes && broadcast.status == "rejected" { (button("retry", "Review again", false)) (button("escalate", "Request human review", false)) }
+        @if changes && matches!(broadcast.status, "sending" | "scheduled" | "paused" | "pending_review" | "escalated") {
             (ask_first("cancel", "Cancel", "Cancel this broadcast?", &format!("{} recipients will not receive it. This cannot be undone.", count(broadcast.pending_count)),
                 &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
         }
@@ -78,7 +84,34 @@ fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
             a class="btn" href={ "/messages?broadcast=" (broadcast.id) } { "Messages" }
             a class="btn" href={ "/broadcasts/" (broadcast.id) "/results.csv" } { "Results as CSV" }
         }
-        (button("clone", "Duplicate", false))
+        @if changes { (button("clone", "Duplicate", false)) }
+    }
+}
+
+/// The time of a scheduled broadcast, and the form that moves it.
+fn schedule(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
+    let Some(at) = broadcast.scheduled_at else { return html! {} };
+    let at = at.to_string();
+    let field = Field {
+        name: "at",
+        label: "When (UTC)",
+        hint: "In the future.",
+        kind: "datetime-local",
+        value: if said.at.is_empty() { at.get(..16).unwrap_or_default() } else { &said.at },
+        autocomplete: "off",
+        required: true,
+    };
+    html! {
+        section class="panel" {
+            header { h2 { "Sending begins " (time(broadcast.scheduled_at.unwrap_or_default())) } }
+            @if who.user.role > Role::Viewer {
+                form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
+                    (form_key(who))
+                    (field.show(&said.faults))
+                    div class="row" { button class="btn" name="do" value="schedule" { "Send at this time" } }
+                }
+            }
+        }
     }
 }
 

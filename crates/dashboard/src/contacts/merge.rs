@@ -8,7 +8,7 @@ use nuncio_core::users::SignedIn;
 
 use super::name;
 use crate::App;
-use crate::components::{channel, head, time, words};
+use crate::components::{channel, head, json_text, may_change, time, words};
 use crate::shell::{form_key, shell};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
@@ -31,14 +31,16 @@ fn content(who: &SignedIn, preview: &MergePreview) -> Markup {
             (person("Remains", target))
             (person("Is merged", source))
             (person("Result", &preview.merged))
-            section class="panel" {
-                form class="body" method="post" action={ "/contacts/" (target.id) "/merge" } {
-                    (form_key(who))
-                    input type="hidden" name="with" value=(source.id);
-                    p class="soft" { "This cannot be undone. The id of the merged contact then refers to the remaining one." }
-                    div class="row" {
-                        button class="btn go" { "Merge them" }
-                        a class="btn" href={ "/contacts/" (target.id) } { "Keep both" }
+            @if may_change(who) {
+                section class="panel" {
+                    form class="body" method="post" action={ "/contacts/" (target.id) "/merge" } {
+                        (form_key(who))
+                        input type="hidden" name="with" value=(source.id);
+                        p class="soft" { "This cannot be undone. The id of the merged contact then refers to the remaining one." }
+                        div class="row" {
+                            button class="btn go" { "Merge them" }
+                            a class="btn" href={ "/contacts/" (target.id) } { "Keep both" }
+                        }
                     }
                 }
             }
@@ -56,7 +58,7 @@ fn person(title: &str, contact: &ContactView) -> Markup {
                     dt { "Known since" } dd { (time(contact.created_at)) }
                     @if let Some(country) = &contact.country_code { dt { "Country" } dd { (country) } }
                     @for own in &contact.channels { dt { (channel(own.channel)) @if own.is_primary { " " span class="tag" { "primary" } } } dd { (words(&own.identifier)) } }
-                    @for (key, value) in &contact.metadata { dt { (words(key)) } dd { code { (value.to_string()) } } }
+                    @for (key, value) in &contact.metadata { dt { (words(key)) } dd { code { (words(&json_text(value))) } } }
                 }
             }
         }

@@ -13,7 +13,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use crate::App;
-use crate::components::{Faults, channel, empty, figure, head, icon, pager, time, words};
+use crate::components::{Faults, channel, empty, figure, head, icon, may_change, pager, time, words};
 use crate::form::recipient;
 use crate::shell::shell;
 use crate::signed::{Asked, Signed, refuse};
@@ -43,7 +43,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, impor
     }
     let (contacts, next) = app.core.contacts().list(&who.caller, &list).await?;
     Ok(html! {
-        (head(None, html! { "Contacts" }, html! { "Newest first" }, html! { a class="btn" href="#file" { "Add from a file" } a class="btn" href="/contacts.csv" { "Export as CSV" } }))
+        (head(None, html! { "Contacts" }, html! { "Newest first" }, html! { @if may_change(who) { a class="btn" href="#file" { "Add from a file" } } a class="btn" href="/contacts.csv" { "Export as CSV" } }))
         (faults.summary())
         @if let Some(imported) = imported { (rows(imported)) }
         section class="panel" aria-label="List" {
@@ -76,7 +76,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, impor
                 (pager(asked.older("/contacts", next)))
             }
         }
-        (file::form(who))
+        @if may_change(who) { (file::form(who)) }
     })
 }
 

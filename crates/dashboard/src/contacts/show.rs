@@ -5,14 +5,15 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::contacts::ContactView;
 use nuncio_core::contacts::suppressions::{CreateSuppression, ListSuppressions, SuppressionView};
-use nuncio_core::messages::ListContactMessages;
+use nuncio_core::messages::{ListContactMessages, MessageView};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, Result};
 
 use super::name;
 use crate::App;
-use crate::components::{ask_first, channel, empty, head, icon, state, time, value, words};
-use crate::messages::list::table;
+use crate::components::{
+    ask_first, channel, counted, empty, figure, head, icon, json_text, may_change, message_state, state, time, value, words,
+};
 use crate::shell::{form_key, shell};
 use crate::signed::{Posted, Signed, lead_to, refuse};
 
@@ -26,17 +27,20 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): 
 async fn person(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)> {
     let contact = app.core.contacts().get(&who.caller, id).await?;
     let asked = ListContactMessages { limit: Some(50), ..ListContactMessages::default() };
-    let messages = app.core.messages().list_of_contact(&who.caller, id, &asked).await?.0;
+    let (messages, older) = app.core.messages().list_of_contact(&who.caller, id, &asked).await?;
     let title = name(&contact);
     let write_to = contact.channels.first().map(|channel| channel.identifier.clone()).unwrap_or_default();
     let write: String = url::form_urlencoded::byte_serialize(write_to.as_bytes()).collect();
     let opt_outs = opt_outs(app, who, &contact).await?;
     let content = html! {
-        (head(Some(("/contacts", "Contacts")), words(&title), html! { "Known since " (time(contact.created_at)) }, html! { a class="btn" href={ "/conversations/" (contact.id) } { "Conversation" } a class="btn go" href={ "/messages/new?to=" (write) } { "Write" } }))
+        (head(Some(("/contacts", "Contacts")), words(&title), html! { "Known since " (time(contact.created_at)) }, html! {
+            a class="btn" href={ "/conversations/" (contact.id) } { "Conversation" }
+            @if may_change(who) { a class="btn go" href={ "/messages/new?to=" (write) } { "Write" } }
+        }))
         @if let Some(other) = contact.suggested_merge_with { (suggestion(who, &contact, &other.to_string())) }
         div class="aside" {
             section class="panel" {
-                header { h2 { "Messages" } }
+                header { h2 { "Messages" } @if older.is_some() { span class="faint" { "the newest " (messages.len()) } } a href={ "/messages?contact=" (contact.id) } { "All messages" } }
                 @if messages.is_empty() { (empty("msg", "No messages", "No messages to or from this person.", html! {})) } @else { (table(&messages)) }
             }
             div class="stack" {
@@ -48,7 +52,7 @@ async fn person(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)>
                                 dt { (channel(own.channel)) @if own.is_primary { " " span class="tag" { "primary" } } }
                                 dd { (words(&own.identifier)) @if own.verified { " " (state("ok", "verified")) } }
                                 @if let Some(at) = own.last_inbound_at { dt { "Last wrote" } dd { (time(at)) } }
-                                dt { "Arrived" } dd { (own.metrics.success_count) " of " (own.metrics.total_attempts) }
+                                dt { "Delivered" } dd { (figure(own.metrics.success_count.unsigned_abs())) " of " (counted(own.metrics.total_attempts.unsigned_abs(), "attempt")) }
                             }
                         }
                     }
@@ -57,7 +61,7 @@ async fn person(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)>
                 section class="panel" {
                     header { h2 { "Details" } }
                     div class="body" {
-                        dl class="facts" { @for (key, value) in &contact.metadata { dt { (words(key)) } dd { code { (value.to_string()) } } } }
+                        dl class="facts" { @for (key, value) in &contact.metadata { dt { (words(key)) } dd { code { (words(&json_text(value))) } } } }
                         (value(&contact.id.to_string()))
                     }
                 }
@@ -65,6 +69,30 @@ async fn person(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)>
         }
     };
     Ok((title, content))
+}
+
+/// The person is the same in all rows: it has the text in place of the address.
+fn table(messages: &[MessageView]) -> Markup {
+    html! {
+        table class="rows fix" {
+            caption class="sr" { "Messages, newest first" }
+            thead { tr { th scope="col" class="w w2" { "Status" } th scope="col" { "Text" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w3" { "Time" } } }
+            tbody {
+                @for message in messages {
+                    @let state = message_state(message.status, message.held_reason.is_some());
+                    tr {
+                        td class="w" { (state) }
+                        td {
+                            a class="to plain clip" href={ "/messages/" (message.id) } { (words(message.text.as_deref().or(message.subject.as_deref()).unwrap_or(message.message_type))) }
+                            span class="n" { (state) " " span class="faint" { "· " (channel(message.channel)) } }
+                        }
+                        td class="w" { (channel(message.channel)) }
+                        td class="num" { (time(message.created_at)) }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Returns the suppressions of all identifiers of a contact.
@@ -101,7 +129,7 @@ fn consent(who: &SignedIn, contact: &ContactView, opt_outs: &[SuppressionView]) 
                     p { b { (words(identifier)) } }
                     @if of.is_empty() { p { (state("ok", "May be contacted")) } }
                     @for one in &of { p { (state("stop", "Not to be contacted")) " " span class="soft" { (one.reason.replace('_', " ")) @if let Some(by) = one.channel { " by " (channel(by)) } ", since " (time(one.created_at)) } } }
-                    div class="row" {
+                    @if may_change(who) { div class="row" {
                         @if of.is_empty() {
                             form class="plain" method="post" action={ "/contacts/" (contact.id) } {
                                 (form_key(who))
@@ -114,7 +142,7 @@ fn consent(who: &SignedIn, contact: &ContactView, opt_outs: &[SuppressionView]) 
                             (ask_first(&one.id.to_string(), "Contact again", &format!("Contact {identifier} again?"), "Messages to this address will be sent again. Do this only if they asked for it.",
                                 &format!("/suppressions/{}", one.id), form_key(who)))
                         }
-                    }
+                    } }
                 }
             }
         }
@@ -127,10 +155,12 @@ fn suggestion(who: &SignedIn, contact: &ContactView, other: &str) -> Markup {
         div class="note" {
             (icon("person"))
             div { b { "There might be a second contact of the same person." } p { "They have the same name, or one has the other\u{2019}s address in its metadata." } }
-            form class="row" method="post" action={ "/contacts/" (contact.id) } {
-                (form_key(who))
-                a class="btn" href={ "/contacts/" (contact.id) "/merge?with=" (other) } { "Compare" }
-                button class="btn quiet" name="do" value="dismiss" { "Not the same" }
+            @if may_change(who) {
+                form class="row" method="post" action={ "/contacts/" (contact.id) } {
+                    (form_key(who))
+                    a class="btn" href={ "/contacts/" (contact.id) "/merge?with=" (other) } { "Compare" }
+                    button class="btn quiet" name="do" value="dismiss" { "Not the same" }
+                }
             }
         }
     }

@@ -9,8 +9,10 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::messages::{ListMessages, MessageView};
+use nuncio_core::senders::ListSenders;
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Environment, Result};
+use nuncio_domain::Result;
+use nuncio_domain::user::Role;
 
 use crate::App;
 use crate::components::{channel, empty, head, made, message_state, time, words};
@@ -26,20 +28,22 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Ask
 }
 
 async fn content(app: &App, who: &SignedIn, span: Option<&str>) -> Result<(String, Markup)> {
-    let needs = needs::all(app, who).await?;
+    let senders = app.core.senders().list(&who.caller, &ListSenders { limit: Some(100), ..ListSenders::default() }).await?.0;
+    let needs = needs::all(app, who, &senders).await?;
     let newest = app.core.messages().list(&who.caller, &ListMessages { limit: Some(5), ..ListMessages::default() }).await?.0;
     let title = match needs.len() {
         0 => "Nothing needs you".to_owned(),
         1 => "1 thing needs you".to_owned(),
         count => format!("{count} things need you"),
     };
+    let steps = steps::look(app, who, &senders, !newest.is_empty()).await?;
     // A page has one primary button: that of the first step, if shown.
-    let begins = newest.is_empty() && who.session.environment == Environment::Test;
+    let begins = steps.is_some_and(|steps| steps.begin(who));
     let acts = html! { a class="btn" href="/broadcasts/new" { "New broadcast" } a class=(if begins { "btn" } else { "btn go" }) href="/messages/new" { "New message" } };
     let figures = figures::panels(app, who, span).await?;
     let content = html! {
         (head(None, html! { (title) }, html! { "As of " (made(app.core.ids().clock.now())) }, acts))
-        @if begins { (steps::first_steps(app, who)) }
+        @if let Some(steps) = steps && who.user.role > Role::Viewer { (steps.panel(app, who, &senders)) }
         (attention(&needs))
         (figures)
         @if !newest.is_empty() { (newest_messages(&newest)) }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastView, ListBroadcasts};
 use nuncio_core::messages::{MessageView, Overdue};
-use nuncio_core::senders::{ListSenders, SenderView};
+use nuncio_core::senders::SenderView;
 use nuncio_core::users::SignedIn;
 use nuncio_core::webhooks::ListDeliveries;
 use nuncio_domain::health::HealthState;
@@ -24,11 +24,10 @@ pub(super) struct Need {
     pub(super) act: &'static str,
 }
 
-pub(super) async fn all(app: &App, who: &SignedIn) -> Result<Vec<Need>> {
+pub(super) async fn all(app: &App, who: &SignedIn, senders: &[SenderView]) -> Result<Vec<Need>> {
     let now = app.core.ids().clock.now();
-    let senders = app.core.senders().list(&who.caller, &ListSenders { limit: Some(100), ..ListSenders::default() }).await?.0;
-    let mut needs = failing(&senders);
-    needs.extend(app.core.messages().overdue(&who.caller).await?.iter().map(|overdue| waiting(overdue, &senders, now)));
+    let mut needs = failing(senders);
+    needs.extend(app.core.messages().overdue(&who.caller).await?.iter().map(|overdue| waiting(overdue, senders, now)));
     needs.extend(held(&app.core.messages().held(&who.caller).await?));
     let dead = ListDeliveries { status: Some("dead".to_owned()), limit: Some(SHOWN), ..ListDeliveries::default() };
     let dead = app.core.webhooks().list_deliveries(&who.caller, &dead).await?.0;

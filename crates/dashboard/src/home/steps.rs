@@ -1,54 +1,123 @@
 //! First steps for a new project.
 
 use maud::{Markup, html};
+use nuncio_core::senders::SenderView;
 use nuncio_core::users::SignedIn;
+use nuncio_domain::{Environment, Result};
 
 use crate::App;
-use crate::components::value;
+use crate::components::{state, value};
 use crate::shell::form_key;
 
-/// Renders the steps that lead to the first message.
-pub(super) fn first_steps(app: &App, who: &SignedIn) -> Markup {
-    let curl = format!(
-        "curl {}/v1/messages -H \"Authorization: Bearer $NUNCIO_API_KEY\" -H \"Content-Type: application/json\" -d '{{\"to\":\"+12025550100\",\"text\":\"Hello\"}}'",
-        app.core.public_url()
-    );
-    html! {
-        section class="panel" {
-            header { h2 { "Getting started" } }
-            ol class="steps" {
-                li {
-                    span class="n-o" { "1" }
-                    div { h3 { "Send a message in the sandbox" } p { "Everything is real except for the carrier." } }
-                    div class="more" {
-                        form class="row" method="post" action="/messages/new" {
-                            (form_key(who))
-                            label class="sr" for="to" { "To" }
-                            input class="in" id="to" name="to" value="+12025550100" size="14";
-                            label class="sr" for="text" { "Text" }
-                            input class="in" id="text" name="text" value="Hello from nuncio" size="18";
-                            button class="btn go" { "Send it" }
-                        }
-                        p class="hint" { "Numbers with special behavior: " code { "+12025550001" } " fails, " code { "+12025550003" } " needs two attempts, " code { "+12025550006" } " answers." }
-                    }
-                }
-                li {
-                    span class="n-o" { "2" }
-                    div { h3 { "Send from your program" } p { "Create a key for the test environment and paste this." } }
-                    a class="btn" href="/developers/keys" { "Create a test key" }
-                    div class="more" { (value(&curl)) }
-                }
-                li {
-                    span class="n-o" { "3" }
-                    div { h3 { "Receive events" } p { "A webhook of a sender gets each event. Try one with a test event." } }
-                    a class="btn" href="/senders" { "Set a webhook" }
-                }
-                li {
-                    span class="n-o" { "4" }
-                    div { h3 { "Connect a carrier" } p { "Connect a provider account for each channel of a sender in the live environment. Only this step leaves the sandbox." } }
-                    a class="btn" href="/senders" { "Senders" }
+/// The kind of the sandbox's connections.
+const SANDBOX: &str = "sim";
+
+/// Which of the first steps are done.
+#[derive(Clone, Copy)]
+pub(super) struct Steps {
+    sent: bool,
+    keyed: bool,
+    hooked: bool,
+}
+
+/// Returns the first steps; `None` once the project has a connection in the live environment, which is the last one.
+pub(super) async fn look(app: &App, who: &SignedIn, senders: &[SenderView], sent: bool) -> Result<Option<Steps>> {
+    let live = who.project.tenant(Environment::Live);
+    if app.core.senders().all_connections(live).await?.iter().any(|connection| connection.kind != SANDBOX) {
+        return Ok(None);
+    }
+    let mut keyed = false;
+    for environment in [Environment::Live, Environment::Test] {
+        keyed |= app.core.keys().list(who.project.tenant(environment)).await?.iter().any(|key| key.revoked_at.is_none());
+    }
+    Ok(Some(Steps { sent, keyed, hooked: senders.iter().any(|sender| sender.webhook.is_some()) }))
+}
+
+impl Steps {
+    /// Whether nothing has been sent yet where a first message can be tried.
+    pub(super) fn begin(self, who: &SignedIn) -> bool {
+        !self.sent && who.session.environment == Environment::Test
+    }
+
+    fn done(self) -> usize {
+        [self.sent, self.keyed, self.hooked].into_iter().filter(|done| *done).count()
+    }
+
+    /// Renders the steps.
+    pub(super) fn panel(self, app: &App, who: &SignedIn, senders: &[SenderView]) -> Markup {
+        let curl = format!(
+            "curl {}/v1/messages -H \"Authorization: Bearer $NUNCIO_API_KEY\" -H \"Content-Type: application/json\" -d '{{\"to\":\"+12025550100\",\"text\":\"Hello\"}}'",
+            app.core.public_url()
+        );
+        let test = who.session.environment == Environment::Test;
+        let sender = senders.iter().find(|sender| sender.is_default).or(senders.first());
+        let page = sender.map_or_else(|| "/senders".to_owned(), |sender| format!("/senders/{}", sender.id));
+        html! {
+            section class="panel" {
+                header { h2 { "Getting started" } span class="faint" { (self.done()) " of 4 done" } }
+                ol class="steps" {
+                    (Step { number: "1", done: self.sent, title: "Send a message in the sandbox", text: "Everything is real except for the carrier.",
+                        act: if test { html! {} } else { go_to(who, "test", "Go to the test environment") },
+                        more: if test { first_message(who) } else { html! {} } }.show())
+                    (Step { number: "2", done: self.keyed, title: "Send from your program", text: "Create a key for the test environment and paste this.",
+                        act: html! { a class="btn" href="/developers/keys" { "Create a test key" } }, more: value(&curl) }.show())
+                    (Step { number: "3", done: self.hooked, title: "Receive events", text: "A webhook of a sender gets each event. Try one with a test event.",
+                        act: html! { a class="btn" href={ (page) "#webhook" } { "Set a webhook" } }, more: html! {} }.show())
+                    (Step { number: "4", done: false, title: "Connect a carrier",
+                        text: "Connect a provider account for a channel of a sender in the live environment. Only this step leaves the sandbox.",
+                        act: if test { go_to(who, "live", "Go to the live environment") } else { html! { a class="btn" href=(page) { "Open the sender" } } },
+                        more: html! {} }.show())
                 }
             }
         }
+    }
+}
+
+struct Step {
+    number: &'static str,
+    done: bool,
+    title: &'static str,
+    text: &'static str,
+    act: Markup,
+    /// What stands below it.
+    more: Markup,
+}
+
+impl Step {
+    fn show(&self) -> Markup {
+        let more = self.more.0.as_str();
+        html! {
+            li {
+                span class="n-o" { (self.number) }
+                div { h3 { (self.title) } @if self.done { p { (state("ok", "Done")) } } @else { p { (self.text) } } }
+                @if !self.done {
+                    (self.act)
+                    @if !more.is_empty() { div class="more" { (self.more) } }
+                }
+            }
+        }
+    }
+}
+
+fn go_to(who: &SignedIn, environment: &str, word: &str) -> Markup {
+    html! {
+        form class="plain" method="post" action="/world" {
+            (form_key(who))
+            button class="btn" name="world" value=(environment) { (word) }
+        }
+    }
+}
+
+fn first_message(who: &SignedIn) -> Markup {
+    html! {
+        form class="row" method="post" action="/messages/new" {
+            (form_key(who))
+            label class="sr" for="to" { "To" }
+            input class="in" id="to" name="to" value="+12025550100" size="14";
+            label class="sr" for="text" { "Text" }
+            input class="in" id="text" name="text" value="Hello from nuncio" size="18";
+            button class="btn go" { "Send it" }
+        }
+        p class="hint" { "Numbers with special behavior: " code { "+12025550001" } " fails, " code { "+12025550003" } " needs two attempts, " code { "+12025550006" } " answers." }
     }
 }

@@ -108,7 +108,7 @@ impl View<'_> {
         };
         html! {
             p { (self.of_project(what)) }
-            p { (until) time datetime=(self.guest.expires_at) { (day(self.guest)) } (end) }
+            p { (until) time datetime=(self.guest.expires_at) { (self.language.date(self.guest.expires_at)) } (end) }
             (self.form("begin", html! { button { (self.say("Begin")) } }))
         }
     }
@@ -231,11 +231,6 @@ impl View<'_> {
     fn invalid(&self, name: &str) -> Option<&'static str> {
         self.faults.get(name).map(|_| "true")
     }
-}
-
-fn day(guest: &Invitee) -> String {
-    let text = guest.expires_at.to_string();
-    format!("{} {} UTC", text.get(..10).unwrap_or_default(), text.get(11..16).unwrap_or_default())
 }
 
 fn plain(language: Language, title: &'static str, text: &'static str) -> Markup {

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT_LANGUAGE;
+use nuncio_domain::Timestamp;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Language {
@@ -62,6 +63,23 @@ impl Language {
         self.say(english).split_once("{}").unwrap_or_default()
     }
 
+    /// Formats a date and time, such as `2 December 2026, 00:33 UTC`.
+    pub(super) fn date(self, at: Timestamp) -> String {
+        let text = at.to_string();
+        let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+        let number = |from, to| part(from, to).parse::<usize>().unwrap_or_default();
+        let (year, day) = (part(0, 4), number(8, 10));
+        let month = MONTHS.get(number(5, 7).wrapping_sub(1)).map_or("", |names| names[self as usize]);
+        let date = match self {
+            Self::English => format!("{day} {month} {year}"),
+            Self::Spanish | Self::Portuguese => format!("{day} de {month} de {year}"),
+            Self::French if day == 1 => format!("1er {month} {year}"),
+            Self::French => format!("{day} {month} {year}"),
+            Self::German => format!("{day}. {month} {year}"),
+        };
+        format!("{date}, {} UTC", part(11, 16))
+    }
+
     /// Translates an English sentence that already contains its value.
     pub(super) fn translated(self, sentence: &str) -> String {
         let found = PHRASES.iter().find_map(|phrase| Some((phrase, value(phrase[0], sentence)?)));
@@ -77,6 +95,22 @@ fn value<'a>(english: &str, sentence: &'a str) -> Option<&'a str> {
         None => (english == sentence).then_some(""),
     }
 }
+
+/// Months in English, Spanish, Portuguese, French, German.
+const MONTHS: [[&str; 5]; 12] = [
+    ["January", "enero", "janeiro", "janvier", "Januar"],
+    ["February", "febrero", "fevereiro", "février", "Februar"],
+    ["March", "marzo", "março", "mars", "März"],
+    ["April", "abril", "abril", "avril", "April"],
+    ["May", "mayo", "maio", "mai", "Mai"],
+    ["June", "junio", "junho", "juin", "Juni"],
+    ["July", "julio", "julho", "juillet", "Juli"],
+    ["August", "agosto", "agosto", "août", "August"],
+    ["September", "septiembre", "setembro", "septembre", "September"],
+    ["October", "octubre", "outubro", "octobre", "Oktober"],
+    ["November", "noviembre", "novembro", "novembre", "November"],
+    ["December", "diciembre", "dezembro", "décembre", "Dezember"],
+];
 
 /// English, Spanish, Portuguese, French, German.
 const PHRASES: &[[&str; 5]] = &[
@@ -368,3 +402,23 @@ const PHRASES: &[[&str; 5]] = &[
         "Öffnen Sie den Link Ihrer Einladung noch einmal und füllen Sie das Formular dort aus.",
     ],
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_written_in_each_language() {
+        let at = Timestamp::parse("2026-12-02T00:33:10Z").expect("a time");
+        let expected = [
+            "2 December 2026, 00:33 UTC",
+            "2 de diciembre de 2026, 00:33 UTC",
+            "2 de dezembro de 2026, 00:33 UTC",
+            "2 décembre 2026, 00:33 UTC",
+            "2. Dezember 2026, 00:33 UTC",
+        ];
+        assert_eq!(Language::ALL.map(|language| language.date(at)), expected);
+        let first = Timestamp::parse("2026-08-01T09:05:00Z").expect("a time");
+        assert_eq!(Language::French.date(first), "1er août 2026, 09:05 UTC");
+    }
+}

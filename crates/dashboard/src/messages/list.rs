@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
+use nuncio_core::contacts::{ContactView, ListContacts};
 use nuncio_core::messages::{ListMessages, MessageView};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
@@ -38,6 +39,40 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Ask
             followed(StatusCode::OK, &who, "/messages", "Messages", &content, live)
         }
         Err(error) => refuse(&who, "/messages", &error),
+    }
+}
+
+/// Maximum number of people shown above the messages that match.
+const PEOPLE: u32 = 5;
+
+/// People with this name, if the search may mean one.
+async fn people(app: &App, who: &SignedIn, asked: &Asked) -> Result<Vec<ContactView>> {
+    let Some(name) = asked.get("q").filter(|sought| search_field(sought) == "text") else { return Ok(Vec::new()) };
+    if asked.get("cursor").is_some() || asked.get("in").is_some_and(|chosen| !chosen.is_empty()) {
+        return Ok(Vec::new());
+    }
+    let named = ListContacts { name: Some(name), limit: Some(PEOPLE), ..ListContacts::default() };
+    Ok(app.core.contacts().list(&who.caller, &named).await?.0)
+}
+
+fn people_panel(people: &[ContactView]) -> Markup {
+    html! {
+        section class="panel" aria-label="People" {
+            header { h2 { "People with this name" } a href="/contacts" { "All" } }
+            table class="rows fix" {
+                caption class="sr" { "People with this name" }
+                tbody {
+                    @for person in people {
+                        @let name = person.display_name.as_deref().or(person.profile_name.as_deref()).unwrap_or_default();
+                        tr {
+                            td { a class="to clip" href={ "/contacts/" (person.id) } { (words(name)) } }
+                            td { span class="clip" { (words(person.primary_phone.as_deref().or(person.primary_email.as_deref()).unwrap_or_default())) } }
+                            td class="num" { a href={ "/messages?contact=" (person.id) } { "Messages" } }
+                        }
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -82,16 +117,18 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     let filtered =
         list.status.is_some() || list.channel.is_some() || sought.is_some() || list.broadcast_id.is_some() || list.contact_id.is_some();
     let (messages, next) = app.core.messages().list(&who.caller, &list).await?;
+    let people = people(app, who, asked).await?;
     let status = asked.get("status").unwrap_or_default();
     let on = asked.get("channel").unwrap_or_default();
     Ok(html! {
         (head(None, html! { "Messages" }, html! { "Newest first" }, html! { a class="btn go" href="/messages/new" { "New message" } }))
+        @if !people.is_empty() { (people_panel(&people)) }
         section class="panel" aria-label="List" {
             form class="filters" method="get" action="/messages" {
                 div class="find" {
-                    label class="sr" for="f" { "Number, address, id, text, or name=value of metadata" }
+                    label class="sr" for="f" { "Number, address, person, id, text, or name=value of metadata" }
                     (icon("search"))
-                    input class="in" id="f" name="q" type="search" value=(sought.unwrap_or_default()) placeholder="Number, address, id, text, name=value";
+                    input class="in" id="f" name="q" type="search" value=(sought.unwrap_or_default()) placeholder="Number, address, person, id, text";
                 }
                 (select("in", "Look in", &PLACES, &chosen, false))
                 (select("status", "Status", &STATUSES, &status, false))

@@ -7,14 +7,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::messages::MessageView;
-use nuncio_core::users::SignedIn;
+use nuncio_core::users::{AuditEntryView, ListAudit, SignedIn};
 use nuncio_core::webhooks::ListDeliveries;
 use nuncio_domain::lifecycle::Resolution;
-use nuncio_domain::{Error, Result};
+use nuncio_domain::{Error, ErrorCode, Result};
 
 use super::timeline::timeline;
 use crate::App;
-use crate::components::{ask_first, channel, head, icon, message_state, money, time, value, words};
+use crate::components::{ask_first, channel, head, icon, json_text, may_change, message_state, money, time, value, words};
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Posted, Signed, lead_to, refuse};
 
@@ -34,6 +34,12 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup,
     let message = app.core.messages().get(&who.caller, id, |_| true).await?;
     let asked = ListDeliveries { resource_id: Some(id.to_owned()), limit: Some(DELIVERIES), ..ListDeliveries::default() };
     let deliveries = app.core.webhooks().list_deliveries(&who.caller, &asked).await?.0;
+    let decisions = decisions(app, who, &message).await?;
+    let sender = match app.core.senders().get(&who.caller, &message.sender_id.to_string()).await {
+        Ok(sender) => Some(sender.name),
+        Err(error) if error.code() == ErrorCode::NotFound => None,
+        Err(error) => return Err(error),
+    };
     let inbound = message.direction == "inbound";
     let person = if inbound { message.from.clone().unwrap_or_default() } else { message.to.clone() };
     let title = if inbound { format!("From {person}") } else { format!("To {person}") };
@@ -44,14 +50,25 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup,
         div class="aside" {
             section class="panel" {
                 header { h2 { "Timeline" } (message_state(message.status, message.held_reason.is_some())) span class="faint w" { (message.created_at.to_string().get(..10).unwrap_or_default()) ", UTC" } }
-                div class="body" { (timeline(&message, &deliveries)) }
+                div class="body" { (timeline(&message, &deliveries, &decisions)) }
             }
-            div class="stack" { (seen(&message)) (cost(&message)) (details(&message)) }
+            div class="stack" { (seen(&message)) (cost(&message)) (details(&message, sender.as_deref())) }
         }
     };
     let quiet = app.core.ids().clock.now().since(message.updated_at);
     let moves = matches!(message.status, "queued" | "sending") && message.held_reason.is_none();
     Ok((title, content, (moves || quiet < REST).then_some(Live::Whole)))
+}
+
+/// Returns the human decisions about a message, from the audit log; none for viewers, who cannot read it.
+async fn decisions(app: &App, who: &SignedIn, message: &MessageView) -> Result<Vec<AuditEntryView>> {
+    if message.direction == "inbound" || !may_change(who) {
+        return Ok(Vec::new());
+    }
+    let asked = ListAudit { resource: Some(message.id.to_string()), ..ListAudit::default() };
+    let (mut found, _) = app.core.users().audit_log(who, &asked).await?;
+    found.retain(|one| one.entry.verb == "resolve");
+    Ok(found)
 }
 
 /// Describes the result in a sentence.
@@ -82,10 +99,10 @@ fn summary(message: &MessageView) -> String {
 fn acts(who: &SignedIn, message: &MessageView) -> Markup {
     let action = format!("/messages/{}", message.id);
     html! {
-        @if matches!(message.status, "queued" | "scheduled") {
+        @if matches!(message.status, "queued" | "scheduled") && may_change(who) {
             (ask_first("cancel", "Cancel", "Cancel this message?", "No provider has it yet. It will not be sent.", &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
         }
-        @if message.direction == "outbound" && message.held_reason.is_none() { a class="btn" href={ "/messages/new?like=" (message.id) } { "Send again" } }
+        @if message.direction == "outbound" && message.held_reason.is_none() && may_change(who) { a class="btn" href={ "/messages/new?like=" (message.id) } { "Send again" } }
         @if let Some(contact) = message.contact_id { a class="btn" href={ "/contacts/" (contact) } { "Contact" } }
     }
 }
@@ -95,12 +112,14 @@ fn decision(who: &SignedIn, message: &MessageView) -> Markup {
     html! {
         section class="panel" aria-label="Decide" {
             div class="body" {
-                div class="note held" { (icon("alert")) div { b { "This message waits for your decision." } p { "It might have been sent. Ask the provider if you can; sending it again can deliver it twice." } } }
-                form class="row" method="post" action={ "/messages/" (message.id) } {
-                    (form_key(who))
-                    button class="btn" name="do" value="sent" { "It was sent" }
-                    button class="btn" name="do" value="failed" { "It was not sent; give up" }
-                    button class="btn bad" name="do" value="resend" { "Send it again" }
+                div class="note held" { (icon("alert")) div { b { @if may_change(who) { "This message waits for your decision." } @else { "This message waits for a decision." } } p { "It might have been sent. Ask the provider if you can; sending it again can deliver it twice." } } }
+                @if may_change(who) {
+                    form class="row" method="post" action={ "/messages/" (message.id) } {
+                        (form_key(who))
+                        button class="btn" name="do" value="sent" { "It was sent" }
+                        button class="btn" name="do" value="failed" { "It was not sent; give up" }
+                        button class="btn bad" name="do" value="resend" { "Send it again" }
+                    }
                 }
             }
         }
@@ -108,9 +127,10 @@ fn decision(who: &SignedIn, message: &MessageView) -> Markup {
 }
 
 fn seen(message: &MessageView) -> Markup {
+    let received = matches!(message.status, "delivered" | "read" | "received");
     html! {
         section class="panel" {
-            header { h2 { "As received" } }
+            header { h2 { @if received { "As received" } @else { "Content" } } }
             div class="body" {
                 div class="phone" {
                     p class="by" { (message.from.as_deref().unwrap_or("–")) " · " (channel(message.channel)) }
@@ -138,17 +158,17 @@ fn cost(message: &MessageView) -> Markup {
     }
 }
 
-fn details(message: &MessageView) -> Markup {
+fn details(message: &MessageView, sender: Option<&str>) -> Markup {
     html! {
         section class="panel" {
             header { h2 { "Details" } }
             div class="body" {
                 dl class="facts" {
-                    dt { "Sender" } dd { a href={ "/senders/" (message.sender_id) } { (message.sender_id) } }
+                    dt { "Sender" } dd { @match sender { Some(name) => { a href={ "/senders/" (message.sender_id) } { (words(name)) } }, None => { (message.sender_id) " (deleted)" } } }
                     @if let Some(broadcast) = message.broadcast_id { dt { "Broadcast" } dd { a href={ "/broadcasts/" (broadcast) } { (broadcast) } } }
                     @if let Some(id) = &message.provider_message_id { dt { "Provider\u{2019}s id" } dd { code { (id) } } }
                     @if let Some(at) = message.expires_at { dt { "Valid until" } dd { (time(at)) } }
-                    @if let Some(metadata) = &message.metadata { @for (key, value) in metadata { dt { (words(key)) } dd { code { (value.to_string()) } } } }
+                    @if let Some(metadata) = &message.metadata { @for (key, value) in metadata { dt { (words(key)) } dd { code { (words(&json_text(value))) } } } }
                     @if message.possible_duplicate { dt { "Warning" } dd { "The recipient might have received it more than once." } }
                 }
                 (value(&message.id.to_string()))

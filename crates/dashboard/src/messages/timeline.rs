@@ -2,8 +2,10 @@
 
 use maud::{Markup, html};
 use nuncio_core::messages::{AttemptView, MessageView};
+use nuncio_core::users::AuditEntryView;
 use nuncio_core::webhooks::DeliveryView;
 use nuncio_domain::Timestamp;
+use nuncio_domain::id::Id as _;
 
 use crate::components::{channel, money, words};
 
@@ -16,7 +18,7 @@ struct Step {
 }
 
 /// Renders all steps in chronological order.
-pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView]) -> Markup {
+pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView], decisions: &[AuditEntryView]) -> Markup {
     let mut steps = vec![accepted(message)];
     if message.direction == "outbound" {
         steps.push(routed(message));
@@ -33,6 +35,7 @@ pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView]) -> Ma
         let title = if message.status == "failed" { "Failed" } else { "Cancelled" };
         steps.push(step(message.updated_at, shape, title, html! { (message.error_message.as_deref().unwrap_or_default()) }));
     }
+    steps.extend(decisions.iter().map(|one| decided(message, one)));
     deliveries.iter().for_each(|delivery| steps.extend(posted(delivery)));
     steps.sort_by_key(|step| step.at);
     html! {
@@ -57,6 +60,12 @@ fn clock(at: Timestamp) -> String {
     at.to_string().get(11..23).unwrap_or_default().to_owned()
 }
 
+/// Formats a date and time.
+fn stamp(at: Timestamp) -> String {
+    let text = at.to_string();
+    format!("{} at {} UTC", text.get(..10).unwrap_or_default(), text.get(11..19).unwrap_or_default())
+}
+
 fn accepted(message: &MessageView) -> Step {
     if message.direction == "inbound" {
         return step(message.created_at, "ok", "Received", html! { "By " (channel(message.channel)) "." });
@@ -67,7 +76,7 @@ fn accepted(message: &MessageView) -> Step {
         "Accepted",
         html! {
             "Stored before your application got the response."
-            @if let Some(at) = message.scheduled_at { " To be sent at " (at) "." }
+            @if let Some(at) = message.scheduled_at { " To be sent on " (stamp(at)) "." }
         },
     )
 }
@@ -128,6 +137,23 @@ fn attempted(number: usize, attempt: &AttemptView) -> Vec<Step> {
     vec![begun, Step { at, shape, title: format!("{name} {end}"), tag, text: said }]
 }
 
+/// A decision about a held message. Resolving it overwrites the unknown result of the attempt.
+fn decided(message: &MessageView, one: &AuditEntryView) -> Step {
+    let entry = &one.entry;
+    let action = entry.after.as_ref().and_then(|after| after["action"].as_str()).unwrap_or_default();
+    let title = match action {
+        "sent" => "Decision: it was sent",
+        "failed" => "Decision: it was not sent",
+        "resend" => "Decision: send it again",
+        _ => "Decision",
+    };
+    let actor = if entry.actor.label.is_empty() { &entry.actor.name } else { &entry.actor.label };
+    let at = entry.id.created_at();
+    let tried = message.attempts.iter().any(|attempt| attempt.started_at < at);
+    let before = if tried { "Until then the outcome of the last attempt was unknown." } else { "Until then it was held without an attempt." };
+    step(at, "held", title, html! { "By " (words(actor)) ". " (before) })
+}
+
 fn posted(delivery: &DeliveryView) -> Vec<Step> {
     let tried = |attempt: &nuncio_core::webhooks::DeliveryAttemptView| {
         let good = attempt.response_status.is_some_and(|status| (200..300).contains(&status));
@@ -141,7 +167,12 @@ fn posted(delivery: &DeliveryView) -> Vec<Step> {
             shape: if good { "ok" } else { "held" },
             title: if good { "Webhook delivered" } else { "Webhook failed" }.to_owned(),
             tag: Some(delivery.event_type.to_string()),
-            text: html! { p { (said) } },
+            text: html! {
+                p { (said) }
+                @if let Some(body) = attempt.response_body.as_deref().filter(|body| !good && !body.trim().is_empty()) {
+                    details { summary { "Response of the webhook" } pre class="said" tabindex="0" { (words(body)) } }
+                }
+            },
         }
     };
     delivery.attempts.iter().map(tried).collect()

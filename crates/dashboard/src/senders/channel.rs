@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::show::health;
 use crate::App;
-use crate::components::{Faults, ask_first, channel as named, head, icon, select, words};
+use crate::components::{Faults, ask_first, channel as named, head, icon, json_text, may_change, select, words};
 use crate::form::Form;
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
@@ -24,6 +24,8 @@ struct Said {
     typed: Option<Form>,
     /// Result of a connection test.
     tested: Option<Result<String, String>>,
+    /// Whether the settings were saved before the test.
+    saved: bool,
 }
 
 pub(crate) async fn connection(
@@ -54,14 +56,17 @@ pub(crate) async fn connect(
         match save(&app, &who, place, &form).await {
             Ok(()) => {}
             Err(error) if matches!(error.code().status(), 400 | 409) => {
-                let said = Said { faults: faults(&error), typed: Some(form), tested: None };
+                let said = Said { faults: faults(&error), typed: Some(form), ..Said::default() };
                 return page(&app, &who, place, Some(kind), StatusCode::BAD_REQUEST, &said).await;
             }
             Err(error) => return refuse(&who, &format!("/senders/{id}"), &error),
         }
     }
     match senders.check_channel(&who.caller, &id, &channel).await {
-        Ok(tested) => page(&app, &who, place, None, StatusCode::OK, &Said { tested: Some(tested), ..Said::default() }).await,
+        Ok(tested) => {
+            let said = Said { tested: Some(tested), saved: verb == "save", ..Said::default() };
+            page(&app, &who, place, None, StatusCode::OK, &said).await
+        }
         Err(error) => refuse(&who, &format!("/senders/{id}"), &error),
     }
 }
@@ -116,24 +121,37 @@ async fn content(app: &App, who: &SignedIn, (id, channel): (&str, &str), kind: O
     let crumb = format!("/senders/{id}");
     Ok(html! {
         (head(Some((&crumb, &sender.name)), html! { (named(channel)) }, html! { @match &now { Some(now) => { (health(&now.health)) @if let Some(reason) = &now.health.reason { " · " (words(reason)) } }, None => "Nothing is connected yet" } }, html! {
-            @if let Some(now) = &now {
+            @if let Some(now) = now.as_ref().filter(|_| may_change(who)) {
                 form class="plain" method="post" action=(action) { (form_key(who)) input type="hidden" name="kind" value=(now.kind); button class="btn" name="do" value="test" { "Test" } }
                 (ask_first("remove", "Remove", "Remove this connection?", "Messages that wait for it use their fallback, or fail when they are due.", &action,
                     html! { (form_key(who)) input type="hidden" name="do" value="remove"; }))
             }
         }))
-        @if let Some(tested) = &said.tested { (answer(tested)) }
+        @if let Some(tested) = &said.tested { (answer(tested, said.saved)) }
         (said.faults.summary())
-        @if kinds.len() > 1 { (choice(&kinds, chosen, &action)) }
-        @if let Some(kind) = chosen { (settings(who, kind, now.as_ref(), said, &action)) }
+        @if may_change(who) {
+            @if kinds.len() > 1 { (choice(&kinds, chosen, &action)) }
+            @if let Some(kind) = chosen { (settings(who, kind, now.as_ref(), said, &action)) }
+        } @else if let Some(now) = &now { (facts(now)) }
     })
 }
 
-fn answer(tested: &Result<String, String>) -> Markup {
+/// Shows the settings to a viewer.
+fn facts(now: &ConnectionView) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { (now.kind) } }
+            div class="body" { dl class="facts" { @for (name, value) in &now.settings { dt { (label(name)) } dd { (words(&json_text(value))) } } } }
+        }
+    }
+}
+
+fn answer(tested: &Result<String, String>, saved: bool) -> Markup {
+    let failed = if saved { "It is saved, but does not work yet." } else { "It does not work." };
     html! {
         @match tested {
             Ok(found) => { div class="note ok" role="status" { (icon("check")) div { b { "It works." } p { (words(found)) } } } }
-            Err(why) => { div class="note bad" role="alert" { (icon("alert")) div { b { "It is saved, but does not work yet." } p { (words(why)) } } } }
+            Err(why) => { div class="note bad" role="alert" { (icon("alert")) div { b { (failed) } p { (words(why)) } } } }
         }
     }
 }
@@ -181,36 +199,80 @@ fn input(field: &Field, now: Option<&ConnectionView>, said: &Said) -> Markup {
     let value = match &said.typed {
         Some(_) if field.secret => String::new(),
         Some(typed) => typed.get(field.name),
-        None => now.and_then(|now| now.settings.get(field.name)).map(plain).unwrap_or_default(),
+        None => now.and_then(|now| now.settings.get(field.name)).map(json_text).unwrap_or_default(),
     };
-    let hint = if kept {
-        format!("{} Leave it empty to keep the current one, unless you change another setting.", field.help)
-    } else {
-        field.help.to_owned()
+    // The help of a choice begins with one of its words, which stay as they are.
+    let mut hint = if matches!(field.kind, FieldKind::OneOf(_)) { field.help.to_owned() } else { capitalised(field.help) };
+    if !hint.ends_with('.') {
+        hint.push('.');
+    }
+    if kept {
+        hint.push_str(" Leave it empty to keep the current one, unless you change another setting.");
+    }
+    hint.push_str(&format!(" In the API: {}.", field.name));
+    let label = label(field.name);
+    let choice = |options: &[(&str, &str)]| {
+        html! {
+            div class="field" {
+                (select(field.name, &label, options, &value, true))
+                @if let Some(message) = said.faults.get(field.name) { p class="fault" { (message) } }
+                p class="hint" { (hint) }
+            }
+        }
     };
     match field.kind {
         FieldKind::OneOf(choices) => {
             let options: Vec<(&str, &str)> =
                 [("", "The default")].into_iter().chain(choices.iter().map(|&choice| (choice, choice))).collect();
-            html! { div class="field" { (select(field.name, field.name, &options, &value, true)) p class="hint" { (hint) } } }
+            choice(&options)
         }
-        FieldKind::Flag => {
-            let options = [("", "The default"), ("true", "true"), ("false", "false")];
-            html! { div class="field" { (select(field.name, field.name, &options, &value, true)) p class="hint" { (hint) } } }
+        FieldKind::Flag => choice(&[("", "The default"), ("true", "true"), ("false", "false")]),
+        FieldKind::Text | FieldKind::Integer(..) => {
+            let range = if let FieldKind::Integer(least, most) = field.kind { Some((least, most)) } else { None };
+            let kind = match range {
+                Some(_) => "number",
+                None if field.secret => "password",
+                None => "text",
+            };
+            crate::components::Field {
+                name: field.name,
+                label: &label,
+                hint: &hint,
+                kind,
+                value: &value,
+                autocomplete: if field.secret { "new-password" } else { "off" },
+                required: field.required && !kept,
+            }
+            .within(&said.faults, range)
         }
-        FieldKind::Text | FieldKind::Integer(..) => crate::components::Field {
-            name: field.name,
-            label: field.name,
-            hint: &hint,
-            kind: if field.secret { "password" } else { "text" },
-            value: &value,
-            autocomplete: if field.secret { "new-password" } else { "off" },
-            required: field.required && !kept,
-        }
-        .show(&said.faults),
     }
 }
 
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+/// Parts of names that are abbreviations.
+const ABBREVIATIONS: [&str; 17] =
+    ["api", "ca", "dkim", "gsm7", "helo", "id", "ip", "mms", "npi", "sid", "smsc", "tls", "ton", "tts", "ucs2", "url", "waba"];
+
+/// Returns the label of a setting: `system_id` becomes `System ID`.
+fn label(name: &str) -> String {
+    let words = name.split('_').enumerate().map(|(at, word)| match word {
+        word if ABBREVIATIONS.contains(&word) => word.to_uppercase(),
+        word if at == 0 => capitalised(word),
+        word => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_have_readable_labels() {
+        assert_eq!(["system_id", "url", "ring_seconds", "waba_id"].map(label), ["System ID", "URL", "Ring seconds", "WABA ID"]);
+    }
 }

@@ -6,14 +6,19 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::senders::{ListSenders, SenderView};
 use nuncio_core::users::SignedIn;
-use nuncio_core::webhooks::{DeliveryView, ListDeliveries};
+use nuncio_core::webhooks::{DeliveryAttemptView, DeliveryView, ListDeliveries};
 use nuncio_domain::health::{Health, HealthState};
 use nuncio_domain::{Channel, Redacted, Result};
 
 use crate::App;
-use crate::components::{Faults, ask_first, channel, empty, head, icon, pager, state, time, value, words};
+use crate::components::{
+    Faults, ask_first, channel, empty, head, icon, may_change, pager, resource_page, shortened, state, time, value, words,
+};
 use crate::shell::{form_key, framed, shell};
 use crate::signed::{Asked, Signed, refuse};
+
+/// Maximum number of characters shown of a webhook's response, and of its first line.
+const RESPONSE: (usize, usize) = (1_000, 80);
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     match senders(&app, &who, &asked).await {
@@ -26,7 +31,7 @@ async fn senders(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     let list = ListSenders { cursor: asked.get("cursor"), ..ListSenders::default() };
     let (senders, next) = app.core.senders().list(&who.caller, &list).await?;
     Ok(html! {
-        (head(None, html! { "Senders" }, html! { "Profiles that send messages, and their connections" }, html! { a class="btn go" href="/senders/new" { "New sender" } }))
+        (head(None, html! { "Senders" }, html! { "Profiles that send messages, and their connections" }, html! { @if may_change(who) { a class="btn go" href="/senders/new" { "New sender" } } }))
         section class="panel" aria-label="List" {
             @if senders.is_empty() { (empty("plug", "No senders", "A sender has connections to providers, one for each channel.", html! {})) }
             @else {
@@ -84,7 +89,7 @@ async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
     let own = format!("/senders/{id}");
     let content = html! {
         (head(Some(("/senders", "Senders")), words(&sender.name), html! { @if sender.is_default { "The default sender" } }, html! {
-            @if !sender.is_default {
+            @if !sender.is_default && may_change(who) {
                 form class="plain" method="post" action=(own) { (form_key(who)) button class="btn" name="do" value="default" { "Make it the default" } }
                 (ask_first("delete", "Delete", "Delete this sender?", "Its messages stay readable. It must have no unsent messages.", &own,
                     html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
@@ -100,16 +105,18 @@ async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
                 }
             }
         }
-        (connections(&sender))
+        (connections(&sender, may_change(who)))
         (webhook(who, &sender, said, &deliveries))
-        section class="panel" {
-            header { h2 { "Name" } }
-            form class="body" method="post" action=(own) {
-                (form_key(who))
-                div class="row" {
-                    label class="sr" for="name" { "Name" }
-                    input class="in" id="name" name="name" value=(sender.name) required;
-                    button class="btn" name="do" value="rename" { "Rename" }
+        @if may_change(who) {
+            section class="panel" {
+                header { h2 { "Name" } }
+                form class="body" method="post" action=(own) {
+                    (form_key(who))
+                    div class="row" {
+                        label class="sr" for="name" { "Name" }
+                        input class="in" id="name" name="name" value=(sender.name) required;
+                        button class="btn" name="do" value="rename" { "Rename" }
+                    }
                 }
             }
         }
@@ -118,7 +125,7 @@ async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
     Ok((sender.name.clone(), content))
 }
 
-fn connections(sender: &SenderView) -> Markup {
+fn connections(sender: &SenderView, may_connect: bool) -> Markup {
     html! {
         section class="panel" {
             header { h2 { "Connections" } }
@@ -141,7 +148,7 @@ fn connections(sender: &SenderView) -> Markup {
                 }
             }
             @let missing = unconnected(sender);
-            @if !missing.is_empty() { footer {
+            @if may_connect && !missing.is_empty() { footer {
                 span class="faint" { "Connect" }
                 @for name in missing { a class="btn small" href={ "/senders/" (sender.id) "/channels/" (name) } { (channel(name)) } }
             } }
@@ -162,44 +169,84 @@ fn webhook(who: &SignedIn, sender: &SenderView, said: &Said, deliveries: &[Deliv
     html! {
         section class="panel" id="webhook" {
             header { h2 { "Webhook" } }
-            form class="body" method="post" action=(own) {
-                (form_key(who))
-                p class="soft" { "Signed events of this sender are posted there." }
-                div class="row" {
-                    label class="sr" for="webhookUrl" { "Address" }
-                    input class="in" id="webhookUrl" name="webhookUrl" type="url" value=(url) placeholder="https://example.com/hooks";
-                    button class="btn" name="do" value="webhook" { "Save" }
-                    @if !now.is_empty() { button class="btn" name="do" value="try" { "Send a test event" } }
+            @if may_change(who) {
+                form class="body" method="post" action=(own) {
+                    (form_key(who))
+                    p class="soft" { "Signed events of this sender are posted there." }
+                    div class="row" {
+                        label class="sr" for="webhookUrl" { "Address" }
+                        input class="in" id="webhookUrl" name="webhookUrl" type="url" value=(url) placeholder="https://example.com/hooks";
+                        button class="btn" name="do" value="webhook" { "Save" }
+                        @if !now.is_empty() { button class="btn" name="do" value="try" { "Send a test event" } }
+                    }
                 }
+            } @else {
+                div class="body" { @if now.is_empty() { p class="soft" { "No webhook is set." } } @else { (value(now)) } }
             }
-            @if !deliveries.is_empty() { (posted(who, &own, deliveries)) }
+            @if !deliveries.is_empty() { (posted(who, &own, deliveries, !now.is_empty())) }
         }
     }
 }
 
-fn posted(who: &SignedIn, own: &str, deliveries: &[DeliveryView]) -> Markup {
+/// Lists deliveries. Without a webhook, none can be repeated.
+fn posted(who: &SignedIn, own: &str, deliveries: &[DeliveryView], has_webhook: bool) -> Markup {
+    let repeats = has_webhook && may_change(who);
     html! {
         table class="fix" {
             caption { "Newest events" }
-            thead { tr { th scope="col" class="w4" { "Event" } th scope="col" class="w2" { "State" } th scope="col" { "Answer" } th scope="col" class="num w3" { "Time" } } }
+            thead { tr { th scope="col" class="w2" { "State" } th scope="col" class="w5" { "Event" } th scope="col" class="w" { "Response" } th scope="col" class="num w3" { "Time" } } }
             tbody {
                 @for delivery in deliveries {
+                    @let newest = delivery.attempts.last();
                     tr {
-                        td { (delivery.event_type) }
-                        td { @match delivery.status { "delivered" => (state("ok", "Delivered")), "dead" => (state("bad", "Given up")), _ => (state("", "Waiting")) } }
+                        td { @match delivery.status { "delivered" => (state("ok", "Delivered")), "dead" => (state("bad", "Given up")), "failed" => (state("held", "Failing")), _ => (state("", "Waiting")) } }
                         td {
-                            @if let Some(newest) = delivery.attempts.last() {
-                                @match (newest.response_status, &newest.error) { (Some(status), _) => { (status) }, (None, Some(error)) => (words(error)), _ => { "–" } }
+                            @match delivery.resource_id.as_deref().and_then(resource_page) {
+                                Some(page) => { a class="clip" href=(page) { (delivery.event_type) } },
+                                None => { span class="clip" { (delivery.event_type) } },
                             }
+                            @if let Some(newest) = newest { span class="n faint" { (status(newest)) @if let Some(said) = said(newest) { " · " (words(&shortened(said, RESPONSE.1))) } } }
                         }
+                        td class="w" { @match newest { Some(newest) => (response(newest)), None => "–" } }
                         td class="num" {
-                            @if delivery.status == "dead" {
+                            (time(delivery.created_at))
+                            @if repeats && matches!(delivery.status, "dead" | "failed") {
                                 form class="plain" method="post" action=(own) { (form_key(who)) input type="hidden" name="delivery" value=(delivery.id); button class="btn small" name="do" value="replay" { "Send again" } }
-                            } @else { (time(delivery.created_at)) }
+                            }
                         }
                     }
                 }
             }
+        }
+    }
+}
+
+fn status(attempt: &DeliveryAttemptView) -> Markup {
+    html! {
+        @match (attempt.response_status, &attempt.error) {
+            (Some(status), _) => { "Status " (status) },
+            (None, Some(error)) => (words(error)),
+            (None, None) => "No response",
+        }
+    }
+}
+
+/// Returns the text of the response, if there is one.
+fn said(attempt: &DeliveryAttemptView) -> Option<&str> {
+    attempt.response_body.as_deref().map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// Renders the status and the beginning of the response, which opens.
+fn response(attempt: &DeliveryAttemptView) -> Markup {
+    html! {
+        @match said(attempt) {
+            Some(said) => {
+                details {
+                    summary { (status(attempt)) " · " (words(&shortened(said, RESPONSE.1))) }
+                    pre class="said" tabindex="0" { (words(said.get(..said.char_indices().nth(RESPONSE.0).map_or(said.len(), |(end, _)| end)).unwrap_or_default())) }
+                }
+            },
+            None => (status(attempt)),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! `nuncio connections`.
 
 use nuncio_core::{Core, PutConnection};
-use nuncio_domain::{Channel, Error, Redacted, Result, TenantId};
-use serde_json::{Map, Value, json};
+use nuncio_domain::{Channel, Error, Result, TenantId};
+use serde_json::json;
 
-use super::senders;
+use super::{NewThrottle, senders};
 use crate::answer::CommandOutput;
 use crate::client::lists::CONNECTIONS;
 
@@ -20,13 +20,16 @@ pub(super) async fn set(
     core: &Core,
     tenant: TenantId,
     (sender, channel): (Option<&str>, &str),
-    kind: String,
-    (settings, secrets): (Map<String, Value>, Map<String, Value>),
+    mut put: PutConnection,
+    throttle: NewThrottle,
 ) -> Result<CommandOutput> {
     let world = core.tenant_config(tenant).await?;
     let (sender, channel) = (senders::find(&world, sender)?, read_channel(channel)?);
-    let throttle = world.connection(sender.id, channel).and_then(|connection| connection.throttle);
-    let put = PutConnection { kind, settings, secrets: Redacted::new(secrets), throttle };
+    put.throttle = match throttle {
+        NewThrottle::Keep => world.connection(sender.id, channel).and_then(|connection| connection.throttle),
+        NewThrottle::None => None,
+        NewThrottle::Set(throttle) => Some(throttle),
+    };
     let (connection, _) = core.senders().put_connection(tenant, sender.id, channel, put, true).await?;
     let text = format!(
         "connected {} for {channel} of sender {} ({}); test it with `nuncio connections test --channel {channel}`",

@@ -4,16 +4,23 @@ use std::time::Duration;
 
 use nuncio_core::{Core, KeyView};
 use nuncio_domain::config::Project;
-use nuncio_domain::{Environment, Error, ErrorCode, Permissions, Result};
+use nuncio_domain::{Environment, Error, ErrorCode, Permissions, Result, Timestamp};
 use serde_json::{Value, json};
 
 use crate::answer::CommandOutput;
 use crate::client::lists::KEYS;
 
 /// Creates a key.
-pub(super) async fn create(core: &Core, project: &Project, name: &str, env: Environment, permissions: &[String]) -> Result<CommandOutput> {
+pub(super) async fn create(
+    core: &Core,
+    project: &Project,
+    name: &str,
+    env: Environment,
+    permissions: &[String],
+    expires_at: Option<Timestamp>,
+) -> Result<CommandOutput> {
     let permissions = Permissions::parse(permissions.iter().map(String::as_str)).map_err(|e| Error::field("permissions", e.to_string()))?;
-    let new = core.keys().create(project.tenant(env), env, name, permissions).await?;
+    let new = core.keys().create_until(project.tenant(env), env, name, permissions, expires_at).await?;
     let mut key = serde_json::to_value(KeyView::new(new.key, Some(new.secret))).map_err(Error::internal)?;
     key["environment"] = env.as_str().into();
     let text = created(&key);

@@ -12,11 +12,11 @@ mod storage;
 
 use nuncio_core::numbers::ImportedNumber;
 use nuncio_core::projects::UpdateProject;
-use nuncio_core::{Act, Core};
+use nuncio_core::{Act, Core, PutConnection};
 use nuncio_domain::broadcast::ReviewPolicy;
-use nuncio_domain::config::Project;
+use nuncio_domain::config::{Project, Throttle};
 use nuncio_domain::lifecycle::Resolution;
-use nuncio_domain::{Environment, Error, Result};
+use nuncio_domain::{Environment, Error, Redacted, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -48,7 +48,7 @@ pub enum Command {
     /// Give the project a colour, or none.
     ProjectsColour { colour: Option<String> },
     /// Make an API key.
-    KeysCreate { name: String, env: Environment, permissions: Vec<String> },
+    KeysCreate { name: String, env: Environment, permissions: Vec<String>, expires_at: Option<Timestamp> },
     /// Show all keys of a world.
     KeysList { env: Option<Environment> },
     /// Revoke a key.
@@ -73,6 +73,7 @@ pub enum Command {
         kind: String,
         settings: Map<String, Value>,
         secrets: Map<String, Value>,
+        throttle: NewThrottle,
     },
     /// Remove the provider account of a channel.
     ConnectionsRemove { env: Environment, sender: Option<String>, channel: String },
@@ -141,6 +142,41 @@ pub enum Command {
     Doctor,
 }
 
+/// What happens to the rate limit of a connection that is set.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub enum NewThrottle {
+    /// It stays.
+    Keep,
+    /// It goes.
+    None,
+    /// This one.
+    Set(Throttle),
+}
+
+impl Command {
+    /// Whether it can be the first command of a new installation. The others show, change or remove what is there.
+    pub const fn begins(&self) -> bool {
+        matches!(
+            self,
+            Self::ProjectsCreate { .. }
+                | Self::ProjectsRename { .. }
+                | Self::ProjectsColour { .. }
+                | Self::KeysCreate { .. }
+                | Self::SendersCreate { .. }
+                | Self::ConnectionsSet { .. }
+                | Self::DomainsAdd { .. }
+                | Self::NumbersImport { .. }
+                | Self::NumbersAdd { .. }
+                | Self::PricesImport { .. }
+                | Self::BalanceAdd { .. }
+                | Self::BalanceLimit { .. }
+                | Self::StorageLimit { .. }
+                | Self::PeopleLink
+                | Self::PeopleAdd { .. }
+        )
+    }
+}
+
 /// A list of the environment that was asked for, or of both.
 macro_rules! listed {
     ($asked:expr, $each:ident => $list:expr) => {{
@@ -167,7 +203,9 @@ async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
         }
         Command::ProjectsRename { name } => project_update(core, &project, UpdateProject { name: Some(name), colour: None }).await,
         Command::ProjectsColour { colour } => project_update(core, &project, UpdateProject { name: None, colour: Some(colour) }).await,
-        Command::KeysCreate { name, env, permissions } => keys::create(core, &project, &name, env, &permissions).await,
+        Command::KeysCreate { name, env, permissions, expires_at } => {
+            keys::create(core, &project, &name, env, &permissions, expires_at).await
+        }
         Command::KeysList { env } => listed!(env, each => keys::list(core, &project, each).await?),
         Command::KeysRevoke { id } => keys::revoke(core, &project, &id).await,
         Command::SendersList { env } => listed!(env, each => senders::list(core, project.tenant(each)).await?),
@@ -180,8 +218,9 @@ async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
         Command::SendersCopy { id, to } => senders::copy(core, &project, &id, to).await,
         Command::SendersDelete { env, id } => senders::delete(core, project.tenant(env), &id).await,
         Command::ConnectionsList { env } => listed!(env, each => connections::list(core, project.tenant(each)).await?),
-        Command::ConnectionsSet { env, sender, channel, kind, settings, secrets } => {
-            connections::set(core, project.tenant(env), (sender.as_deref(), &channel), kind, (settings, secrets)).await
+        Command::ConnectionsSet { env, sender, channel, kind, settings, secrets, throttle } => {
+            let put = PutConnection { kind, settings, secrets: Redacted::new(secrets), throttle: None };
+            connections::set(core, project.tenant(env), (sender.as_deref(), &channel), put, throttle).await
         }
         Command::ConnectionsRemove { env, sender, channel } => {
             connections::remove(core, project.tenant(env), sender.as_deref(), &channel).await

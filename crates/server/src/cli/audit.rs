@@ -4,6 +4,7 @@ use clap::Subcommand;
 
 use crate::client::lists::{self, AUDIT_LOG};
 use crate::client::profile::Remote;
+use super::values::{count, time};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditAction {
@@ -19,13 +20,13 @@ pub(super) enum AuditAction {
         #[arg(long, value_name = "ID")]
         resource: Option<String>,
         /// Only those made at or after this time, such as 2027-01-31T09:30:00Z.
-        #[arg(long, value_name = "TIME")]
+        #[arg(long, value_name = "TIME", value_parser = time)]
         since: Option<String>,
         /// Only those made before this time.
-        #[arg(long, value_name = "TIME")]
+        #[arg(long, value_name = "TIME", value_parser = time)]
         until: Option<String>,
         /// The most to list per environment.
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 20, value_parser = count())]
         limit: usize,
     },
 }

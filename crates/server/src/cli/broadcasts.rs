@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Subcommand;
+use nuncio_domain::Channel;
+use nuncio_domain::broadcast::{BroadcastChannel, ContactStatus, Status};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
@@ -14,6 +16,7 @@ use crate::client::life::{Outcome, watch};
 use crate::client::lists::{self, Act, BROADCASTS, RECIPIENTS, print, unwrapped};
 use crate::client::profile::Remote;
 use crate::client::send::pairs;
+use super::values::{count, joined, names, pair, time};
 
 /// How long a test message is followed.
 const TEST_WAIT: Duration = Duration::from_secs(30);
@@ -23,10 +26,10 @@ pub(super) enum BroadcastsAction {
     /// List broadcasts, newest first.
     List {
         /// Only those with this status.
-        #[arg(long)]
-        status: Option<String>,
+        #[arg(long, value_delimiter = ',', value_parser = names(Status::ALL, Status::as_str))]
+        status: Vec<String>,
         /// The most to list per environment.
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 20, value_parser = count())]
         limit: usize,
     },
     /// Show a broadcast, with the findings of its review.
@@ -40,7 +43,7 @@ pub(super) enum BroadcastsAction {
         #[arg(long)]
         name: String,
         /// How to reach the recipients; smart chooses for each.
-        #[arg(long, default_value = "smart")]
+        #[arg(long, default_value = "smart", value_parser = names(BroadcastChannel::ALL, BroadcastChannel::as_str))]
         channel: String,
         /// ID of the sender [default: the default sender].
         #[arg(long, value_name = "ID")]
@@ -79,13 +82,13 @@ pub(super) enum BroadcastsAction {
         /// The broadcast.
         id: String,
         /// An entry of the contact's metadata, as name=value. Repeatable.
-        #[arg(long, value_name = "NAME=VALUE")]
+        #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
         metadata: Vec<String>,
         /// Countries of the contact, such as ES,PT.
         #[arg(long, value_delimiter = ',')]
         countries: Vec<String>,
         /// A channel that the contact has.
-        #[arg(long)]
+        #[arg(long, value_parser = names(Channel::ALL, Channel::as_str))]
         channel: Option<String>,
         /// A variable and the contact's field that fills it, as name=FIELD: name, country or metadata.KEY. Repeatable.
         #[arg(long = "var", value_name = "NAME=FIELD")]
@@ -96,10 +99,10 @@ pub(super) enum BroadcastsAction {
         /// The broadcast.
         id: String,
         /// Only those with this status.
-        #[arg(long)]
-        status: Option<String>,
+        #[arg(long, value_delimiter = ',', value_parser = names(ContactStatus::ALL, ContactStatus::as_str))]
+        status: Vec<String>,
         /// The most to list.
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 20, value_parser = count())]
         limit: usize,
     },
     /// Remove a recipient from a draft.
@@ -134,7 +137,7 @@ pub(super) enum BroadcastsAction {
         /// The broadcast.
         id: String,
         /// When to send it, such as 2027-01-31T09:30:00Z [default: now].
-        #[arg(long, value_name = "TIME")]
+        #[arg(long, value_name = "TIME", value_parser = time)]
         at: Option<String>,
         /// Follow it until every recipient is done.
         #[arg(long)]
@@ -197,9 +200,9 @@ pub(super) enum BroadcastsAction {
     Results {
         /// The broadcast.
         id: String,
-        /// csv or ndjson.
-        #[arg(long, default_value = "csv")]
-        format: String,
+        /// The format [default: csv; ndjson with --json].
+        #[arg(long, value_parser = ["csv", "ndjson"])]
+        format: Option<String>,
     },
 }
 
@@ -243,7 +246,7 @@ impl BroadcastsAction {
         let act = async |id: &str, act: Act<'_>| lists::act(&worlds, &BROADCASTS, id, act, json).await;
         let post = async |id: &str, path: &str| act(id, Act::post(path, None)).await;
         match self {
-            Self::List { status, limit } => lists::list(&worlds, &BROADCASTS, &[("status", status.as_deref())], limit, json).await?,
+            Self::List { status, limit } => lists::list(&worlds, &BROADCASTS, &[("status", joined(&status).as_deref())], limit, json).await?,
             Self::Show { id } => lists::show(&worlds, &BROADCASTS, &id, json).await?,
             Self::Create { name, channel, sender, content } => {
                 let body = content.body(&json!({"name": name, "channel": channel, "senderId": sender}))?;
@@ -267,7 +270,7 @@ impl BroadcastsAction {
             Self::Recipients { id, status, limit } => {
                 let (world, _) = lists::find(&worlds, &BROADCASTS, &id).await?;
                 let at = format!("/v1/broadcasts/{id}/contacts");
-                lists::list_at(std::slice::from_ref(world), &at, &RECIPIENTS, &[("status", status.as_deref())], limit, json).await?;
+                lists::list_at(std::slice::from_ref(world), &at, &RECIPIENTS, &[("status", joined(&status).as_deref())], limit, json).await?;
             }
             Self::RemoveRecipient { id, recipient } => {
                 act(&id, Act { method: Method::DELETE, path: &format!("/contacts/{recipient}"), body: None }).await?;
@@ -310,7 +313,7 @@ impl BroadcastsAction {
             Self::Delete { id } => act(&id, Act::delete()).await?,
             Self::Results { id, format } => {
                 let (world, _) = lists::find(&worlds, &BROADCASTS, &id).await?;
-                results(world, &id, &format).await?;
+                results(world, &id, format.as_deref().unwrap_or(if json { "ndjson" } else { "csv" })).await?;
             }
         }
         Ok(Outcome::Sent)

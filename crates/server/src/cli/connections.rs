@@ -3,15 +3,18 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use clap::Subcommand;
+use nuncio_domain::Channel;
+use nuncio_domain::config::Throttle;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::input::{Env, or_live, pairs};
-use crate::admin::Command;
+use crate::admin::{Command, NewThrottle};
 use crate::client::life::Outcome;
 use crate::client::lists::{self, CONNECTIONS};
 use crate::client::profile::{Access, Remote};
 use crate::client::{World, say, say_json};
+use super::values::names;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConnectionsAction {
@@ -34,6 +37,10 @@ pub(super) enum ConnectionsAction {
         /// A secret, as name=value, or name=@FILE to read it from a file (@- for standard input). Repeatable.
         #[arg(long = "secret", value_name = "NAME=VALUE")]
         secrets: Vec<String>,
+        /// Limit the rate over all nodes: messages per second, and after a slash how many may go at once after a pause, such as 50/100; none
+        /// removes the limit [default: unchanged].
+        #[arg(long, value_name = "RATE[/BURST]", value_parser = throttle)]
+        throttle: Option<NewThrottle>,
     },
     /// Remove the provider account of a sender's channel.
     Remove {
@@ -50,7 +57,7 @@ pub(super) enum ConnectionsAction {
         #[arg(long)]
         sender: Option<String>,
         /// The channel.
-        #[arg(long, default_value = "email")]
+        #[arg(long, default_value = "email", value_parser = names(Channel::ALL, Channel::as_str))]
         channel: String,
     },
     /// Connect to the provider and log in, without sending a message.
@@ -70,7 +77,7 @@ pub(super) struct Which {
     #[arg(long)]
     sender: Option<String>,
     /// The channel.
-    #[arg(long)]
+    #[arg(long, value_parser = names(Channel::ALL, Channel::as_str))]
     channel: String,
 }
 
@@ -82,9 +89,10 @@ impl ConnectionsAction {
             Self::Remove { of: Which { env, sender, channel } } => Command::ConnectionsRemove { env: or_live(env), sender, channel },
             Self::Verify { env, sender, channel } => Command::ConnectionsVerify { env: or_live(env), sender, channel },
             Self::Test { of: Which { env, sender, channel } } => Command::ConnectionsTest { env: or_live(env), sender, channel },
-            Self::Set { of: Which { env, sender, channel }, kind, settings, secrets } => {
+            Self::Set { of: Which { env, sender, channel }, kind, settings, secrets, throttle } => {
                 let (settings, secrets) = (pairs(&settings, false)?, pairs(&secrets, true)?);
-                Command::ConnectionsSet { env: or_live(env), sender, channel, kind, settings, secrets }
+                let throttle = throttle.unwrap_or(NewThrottle::Keep);
+                Command::ConnectionsSet { env: or_live(env), sender, channel, kind, settings, secrets, throttle }
             }
         })
     }
@@ -94,14 +102,14 @@ impl ConnectionsAction {
         let at = |env: Option<Env>| Remote::new(access, env.map(Into::into), json);
         match self {
             Self::List { env } => list(&at(env).worlds()?, json).await?,
-            Self::Set { of, kind, settings, secrets } => {
+            Self::Set { of, kind, settings, secrets, throttle } => {
                 let (world, path) = of.find(&at(of.env)).await?;
                 let mut body = json!({"kind": kind, "settings": pairs(&settings, false)?, "secrets": pairs(&secrets, true)?});
-                match world.get(&path, &[]).await {
-                    Ok(mut before) => body["throttle"] = before["throttle"].take(),
-                    Err(error) if error.is_not_found() => {}
-                    Err(error) => return Err(error.into()),
-                }
+                body["throttle"] = match throttle.unwrap_or(NewThrottle::Keep) {
+                    NewThrottle::Keep => present_throttle(&world, &path).await?,
+                    NewThrottle::None => Value::Null,
+                    NewThrottle::Set(throttle) => json!(throttle),
+                };
                 lists::print(&world.call(Method::PUT, &path, Some(&body)).await?, json);
             }
             Self::Remove { of } => {
@@ -144,6 +152,30 @@ impl Which {
         let path = format!("/v1/senders/{}/channels/{}", sender["id"].as_str().unwrap_or_default(), self.channel);
         Ok((world, path))
     }
+}
+
+/// The rate limit of a connection, if there are both.
+async fn present_throttle(world: &World, path: &str) -> anyhow::Result<Value> {
+    match world.get(path, &[]).await {
+        Ok(mut connection) => Ok(connection["throttle"].take()),
+        Err(error) if error.is_not_found() => Ok(Value::Null),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads `none`, a rate, or a rate and a burst. The burst is by default what a second carries.
+fn throttle(text: &str) -> Result<NewThrottle, String> {
+    if text == "none" {
+        return Ok(NewThrottle::None);
+    }
+    let (rate, burst) = text.split_once('/').map_or((text, None), |(rate, burst)| (rate, Some(burst)));
+    let wrong = || "must be messages per second such as 50, with a burst such as 50/100, or none".to_owned();
+    let messages_per_second: f64 = rate.parse().map_err(|_| wrong())?;
+    let burst = match burst {
+        Some(burst) => burst.parse().map_err(|_| wrong())?,
+        None => messages_per_second.ceil().max(1.0) as u32,
+    };
+    Ok(NewThrottle::Set(Throttle { messages_per_second, burst }))
 }
 
 /// The connections of all senders.

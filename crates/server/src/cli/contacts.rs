@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::client::lists::{self, Act, CONTACTS, MESSAGES};
 use crate::client::profile::Remote;
 use crate::client::send::pairs;
+use super::values::{channel_or, count, pair};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ContactsAction {
@@ -23,7 +24,7 @@ pub(super) enum ContactsAction {
         #[arg(long)]
         name: Option<String>,
         /// The most to list per environment.
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 20, value_parser = count())]
         limit: usize,
     },
     /// Show a contact.
@@ -45,7 +46,7 @@ pub(super) enum ContactsAction {
         #[arg(long)]
         name: Option<String>,
         /// Your own data, as name=value. Repeatable.
-        #[arg(long, value_name = "NAME=VALUE")]
+        #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
         metadata: Vec<String>,
     },
     /// Change a contact. Omitted fields stay unchanged.
@@ -56,10 +57,10 @@ pub(super) enum ContactsAction {
         #[arg(long)]
         name: Option<String>,
         /// The channel to prefer; none for no preference.
-        #[arg(long)]
+        #[arg(long, value_parser = channel_or("none"))]
         default_channel: Option<String>,
         /// Your own data, as name=value, replacing all of it. Repeatable.
-        #[arg(long, value_name = "NAME=VALUE")]
+        #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
         metadata: Vec<String>,
     },
     /// Add a channel to a contact.

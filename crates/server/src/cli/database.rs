@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::answer::CommandOutput;
 use crate::config::Config;
-use crate::data::DataDir;
+use crate::data::{DATABASE, DataDir};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DbAction {
@@ -53,7 +53,7 @@ pub(super) async fn copy(config: &Config, to: &str) -> anyhow::Result<CommandOut
         bail!("storage.database: is set, so this installation does not use the embedded database; run this before you set it");
     }
     let data = DataDir::open(&config.storage.data)?;
-    let file = data.file("nuncio.db");
+    let file = data.file(DATABASE);
     if !file.exists() {
         bail!("{}: there is no database to copy; set its folder with --data", file.display());
     }

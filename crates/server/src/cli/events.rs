@@ -5,6 +5,7 @@ use clap::Subcommand;
 use crate::client::listen::{self, Which};
 use crate::client::lists::{self, EVENTS};
 use crate::client::profile::Remote;
+use super::values::count;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum EventsAction {
@@ -13,7 +14,7 @@ pub(super) enum EventsAction {
         #[command(flatten)]
         which: Which,
         /// The most to list per environment.
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 20, value_parser = count())]
         limit: usize,
     },
     /// Show events as they happen.

@@ -9,7 +9,7 @@ use nuncio_domain::{Environment, Redacted};
 use serde_json::{Map, Value};
 
 use super::perform;
-use crate::admin::{Command, Request};
+use crate::admin::{Command, NewThrottle, Request};
 use crate::client::say;
 use crate::config::Config;
 use crate::wiring;
@@ -18,12 +18,21 @@ const FILE: &str = "nuncio.toml";
 
 /// Asks, writes the settings, and sets and tries the first connection.
 pub(super) async fn run() -> anyhow::Result<()> {
-    if Path::new(FILE).exists() {
-        bail!("{FILE} already exists; `nuncio config check` checks it, and `nuncio connections set` adds a connection");
-    }
-    say("Press Enter to use the value in brackets.\n");
-    let config = settings()?;
-    say(format!("\nWrote {FILE}; the guide (/docs/guide) lists all settings.\n"));
+    let config = if Path::new(FILE).exists() {
+        let config = Config::load(Some(Path::new(FILE)), std::env::vars())?;
+        say(format!("{FILE} exists and stays as it is. Press Enter to use the value in brackets.\n"));
+        config
+    } else {
+        say("Press Enter to use the value in brackets.\n");
+        let config = loop {
+            match settings()? {
+                Ok(config) => break config,
+                Err(error) => say(format!("\n{error:#}\n\nNothing was written. Once more:\n")),
+            }
+        };
+        say(format!("\nWrote {FILE}; the guide (/docs/guide) lists all settings.\n"));
+        config
+    };
     while let Some(set) = connection(&config)? {
         let Command::ConnectionsSet { sender, channel, .. } = &set else { break };
         let test = Command::ConnectionsTest { env: Environment::Live, sender: sender.clone(), channel: channel.clone() };
@@ -43,8 +52,8 @@ async fn ask_installation(config: &Config, command: Command) -> anyhow::Result<S
     Ok(perform(config, Request { project: None, command }).await?.text)
 }
 
-/// Asks for the settings that a first installation needs, and writes them once they are good.
-fn settings() -> anyhow::Result<Config> {
+/// Asks for the settings that a first installation needs, and writes them once they are good. The inner error says what is wrong with them.
+fn settings() -> anyhow::Result<anyhow::Result<Config>> {
     let default = Config::default();
     let mut file = toml::Table::new();
     let mut set = |section: &str, name: &str, value: String| {
@@ -58,12 +67,11 @@ fn settings() -> anyhow::Result<Config> {
     set("storage", "data", ask("Data folder", &default.storage.data.display().to_string())?);
     set("storage", "database", ask("PostgreSQL as postgres://user@host:5432/name, instead of the embedded database", "")?);
     std::fs::write(FILE, toml::to_string_pretty(&file)?).context(FILE)?;
-    Config::load(Some(Path::new(FILE)), std::env::vars())
-        .inspect_err(|_| {
-            // Nothing is left half-done: the questions can be asked again.
-            let _ = std::fs::remove_file(FILE);
-        })
-        .map_err(Into::into)
+    let config = Config::load(Some(Path::new(FILE)), std::env::vars());
+    if config.is_err() {
+        std::fs::remove_file(FILE).context(FILE)?;
+    }
+    Ok(config.map_err(Into::into))
 }
 
 /// Asks for an optional connection of the live environment.
@@ -99,7 +107,7 @@ fn connection(config: &Config) -> anyhow::Result<Option<Command>> {
         settings.insert(name.to_owned(), value.into());
     }
     let kind = factory.kind().to_owned();
-    Ok(Some(Command::ConnectionsSet { env: Environment::Live, sender: None, channel, kind, settings, secrets }))
+    Ok(Some(Command::ConnectionsSet { env: Environment::Live, sender: None, channel, kind, settings, secrets, throttle: NewThrottle::Keep }))
 }
 
 fn ask_for(field: &Field) -> anyhow::Result<String> {

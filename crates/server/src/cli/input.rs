@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::client::profile::{self, Access};
 use crate::config::Config;
+use crate::data::has_database;
 
 /// Where an installation keeps its files.
 #[derive(Debug, Default, clap::Args)]
@@ -130,7 +131,7 @@ impl Place {
 /// Whether there is an installation where the settings say.
 fn is_installed(at: &Installation) -> anyhow::Result<bool> {
     let storage = at.load()?.storage;
-    Ok(Path::new("nuncio.toml").exists() || storage.data.exists() || !storage.database.is_empty())
+    Ok(Path::new("nuncio.toml").exists() || has_database(&storage.data) || !storage.database.is_empty())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

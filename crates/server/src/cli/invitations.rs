@@ -1,21 +1,23 @@
 //! `nuncio invitations`.
 
 use clap::Subcommand;
+use nuncio_domain::invitation::InvitationStatus;
 use reqwest::Method;
 use serde_json::json;
 
 use crate::client::lists::{self, Act, INVITATIONS};
 use crate::client::profile::Remote;
+use super::values::{count, joined, names};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum InvitationsAction {
     /// List invitations, newest first.
     List {
         /// Only those with this status.
-        #[arg(long)]
-        status: Option<String>,
+        #[arg(long, value_delimiter = ',', value_parser = names(InvitationStatus::ALL, InvitationStatus::as_str))]
+        status: Vec<String>,
         /// The most to list per environment.
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 20, value_parser = count())]
         limit: usize,
     },
     /// Show an invitation.
@@ -55,7 +57,7 @@ impl InvitationsAction {
     pub(super) async fn run(self, at: &Remote) -> anyhow::Result<()> {
         let (worlds, json) = (at.worlds()?, at.json());
         match self {
-            Self::List { status, limit } => lists::list(&worlds, &INVITATIONS, &[("status", status.as_deref())], limit, json).await,
+            Self::List { status, limit } => lists::list(&worlds, &INVITATIONS, &[("status", joined(&status).as_deref())], limit, json).await,
             Self::Show { id } => lists::show(&worlds, &INVITATIONS, &id, json).await,
             Self::Create { client, email, phone, number, countries, days } => {
                 let body = json!({"clientName": client, "clientEmail": email, "clientPhone": phone, "phoneNumberId": number,

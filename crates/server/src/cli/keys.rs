@@ -1,10 +1,12 @@
 //! `nuncio keys`, on an installation or on a node elsewhere.
 
 use clap::Subcommand;
+use nuncio_domain::Timestamp;
 use reqwest::Method;
 use serde_json::json;
 
 use super::input::Env;
+use super::values::time;
 use crate::admin::{Command, keys::created};
 use crate::client::lists::{self, KEYS};
 use crate::client::profile::{Access, Remote};
@@ -24,6 +26,9 @@ pub(super) enum KeysAction {
         /// elsewhere may do].
         #[arg(long, value_delimiter = ',')]
         permissions: Vec<String>,
+        /// Refuse the key from this time on, such as 2027-01-31T09:30:00Z [default: it does not expire].
+        #[arg(long, value_name = "TIME", value_parser = moment)]
+        expires: Option<Timestamp>,
     },
     /// List keys.
     List {
@@ -38,10 +43,16 @@ pub(super) enum KeysAction {
     },
 }
 
+fn moment(text: &str) -> Result<Timestamp, String> {
+    time(text).and_then(|text| Timestamp::parse(&text).map_err(|error| error.to_string()))
+}
+
 impl From<KeysAction> for Command {
     fn from(action: KeysAction) -> Self {
         match action {
-            KeysAction::Create { name, env, permissions } => Self::KeysCreate { name, env: env.into(), permissions },
+            KeysAction::Create { name, env, permissions, expires } => {
+                Self::KeysCreate { name, env: env.into(), permissions, expires_at: expires }
+            }
             KeysAction::List { env } => Self::KeysList { env: env.map(Into::into) },
             KeysAction::Revoke { id } => Self::KeysRevoke { id },
         }
@@ -52,9 +63,10 @@ impl KeysAction {
     /// Runs the command on a node elsewhere.
     pub(super) async fn run(self, access: Access, json: bool) -> anyhow::Result<()> {
         match self {
-            Self::Create { name, env, permissions } => {
+            Self::Create { name, env, permissions, expires } => {
                 let world = Remote::new(access, Some(env.into()), json).world()?;
-                let mut key = world.call(Method::POST, "/v1/keys", Some(&json!({"name": name, "permissions": permissions}))).await?;
+                let asked = json!({"name": name, "permissions": permissions, "expiresAt": expires});
+                let mut key = world.call(Method::POST, "/v1/keys", Some(&asked)).await?;
                 key["environment"] = world.environment.as_str().into();
                 if json { say_json(&key) } else { say(created(&key)) }
             }

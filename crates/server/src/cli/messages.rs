@@ -1,6 +1,8 @@
 //! `nuncio messages`.
 
 use clap::Subcommand;
+use nuncio_domain::Channel;
+use nuncio_domain::message::{Direction, Status};
 use serde_json::json;
 
 use super::held::Decision;
@@ -9,17 +11,18 @@ use crate::client::listen::{self, Which};
 use crate::client::lists::{self, Act, MESSAGES, RECEIPTS};
 use crate::client::profile::Remote;
 use crate::client::say;
+use super::values::{count, joined, names, time};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MessagesAction {
     /// List messages, newest first.
     List {
         /// Only those with this status.
-        #[arg(long)]
-        status: Option<String>,
+        #[arg(long, value_delimiter = ',', value_parser = names(Status::ALL, Status::as_str))]
+        status: Vec<String>,
         /// Only those on this channel.
-        #[arg(long)]
-        channel: Option<String>,
+        #[arg(long, value_delimiter = ',', value_parser = names(Channel::ALL, Channel::as_str))]
+        channel: Vec<String>,
         /// Only those to this recipient.
         #[arg(long)]
         to: Option<String>,
@@ -30,13 +33,13 @@ pub(super) enum MessagesAction {
         #[arg(long, value_name = "ID")]
         broadcast: Option<String>,
         /// Only inbound or outbound ones.
-        #[arg(long)]
+        #[arg(long, value_parser = names(Direction::ALL, Direction::as_str))]
         direction: Option<String>,
         /// Only those created at or after this time, such as 2027-01-31T09:30:00Z.
-        #[arg(long, value_name = "TIME")]
+        #[arg(long, value_name = "TIME", value_parser = time)]
         since: Option<String>,
         /// The most to list per environment.
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 20, value_parser = count())]
         limit: usize,
     },
     /// Show a message: its route and why, its attempts, its cost.
@@ -81,6 +84,7 @@ impl MessagesAction {
         let (worlds, json) = (at.worlds()?, at.json());
         match self {
             Self::List { status, channel, to, from, broadcast, direction, since, limit } => {
+                let (status, channel) = (joined(&status), joined(&channel));
                 let query = [
                     ("status", status.as_deref()),
                     ("channel", channel.as_deref()),

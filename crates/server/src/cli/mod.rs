@@ -25,12 +25,13 @@ mod reviews;
 mod senders;
 mod suppressions;
 mod templates;
+pub(crate) mod values;
 mod webhooks;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{CommandFactory as _, Parser as _};
 use nuncio_domain::line;
 
@@ -39,7 +40,7 @@ use crate::answer::CommandOutput;
 use crate::client::life::Outcome;
 use crate::client::{CallError, say};
 use crate::config::Config;
-use crate::data::DataDir;
+use crate::data::{DataDir, has_database};
 use crate::table::terminal_width;
 use crate::wiring;
 use crate::{quickstart, serve};
@@ -188,8 +189,12 @@ fn redacted(config: &Config) -> Config {
 
 /// Runs a command on the installation: through its server if one holds the data folder, else by itself.
 async fn perform(config: &Config, request: Request) -> anyhow::Result<CommandOutput> {
-    let data = DataDir::open(&config.storage.data)?;
     let embedded = config.storage.database.is_empty();
+    if embedded && !request.command.begins() && !has_database(&config.storage.data) {
+        let folder = config.storage.data.display();
+        bail!("there is no installation in {folder}; set its folder with --data, or begin one with `nuncio init`, `quickstart` or `serve`");
+    }
+    let data = DataDir::open(&config.storage.data)?;
     let _lock = match (embedded, data.lock()?) {
         (true, None) => return admin::ask(&data.socket(), &request).await,
         (_, lock) => lock,

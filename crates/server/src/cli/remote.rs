@@ -9,7 +9,7 @@ use super::audit::AuditAction;
 use super::broadcasts::BroadcastsAction;
 use super::contacts::ContactsAction;
 use super::events::EventsAction;
-use super::input::{On, read};
+use super::input::{Env, On, read};
 use super::invitations::InvitationsAction;
 use super::messages::MessagesAction;
 use super::suppressions::SuppressionsAction;
@@ -71,10 +71,13 @@ pub(super) enum RemoteAction {
     Webhooks(On<Remote, WebhooksAction>),
     /// Show who changed what.
     Audit(On<Remote, AuditAction>),
-    /// Make any API request, such as: nuncio api GET /v1/me
+    /// Make any API request and print the JSON of its response, such as: nuncio api GET /v1/me
     Api {
         #[command(flatten)]
-        at: Remote,
+        at: Access,
+        /// The environment, where there are keys to both.
+        #[arg(long)]
+        env: Option<Env>,
         /// GET, POST, PUT, PATCH or DELETE.
         method: Method,
         /// The path, with its query.
@@ -93,7 +96,7 @@ impl RemoteAction {
             Self::Send { at, message } => return send::send(&at.world()?, &message, at.json()).await,
             Self::Messages(On { at, action }) => return action.run(&at).await,
             Self::Events(On { at, action }) => action.run(&at).await?,
-            Self::Listen { at, forward } => listen::listen(&at.worlds()?, &forward).await?,
+            Self::Listen { at, forward } => listen::listen(&at.worlds()?, &forward, at.json()).await?,
             Self::Contacts(On { at, action }) => action.run(&at).await?,
             Self::Broadcasts(On { at, action }) => return action.run(&at).await,
             Self::Templates(On { at, action }) => action.run(&at).await?,
@@ -101,7 +104,9 @@ impl RemoteAction {
             Self::Suppressions(On { at, action }) => action.run(&at).await?,
             Self::Webhooks(On { at, action }) => action.run(&at).await?,
             Self::Audit(On { at, action }) => action.run(&at).await?,
-            Self::Api { at, method, path, body } => any(&at, method, &path, body.as_deref()).await?,
+            Self::Api { at, env, method, path, body } => {
+                any(&Remote::new(at, env.map(Into::into), true), method, &path, body.as_deref()).await?
+            }
         }
         Ok(Outcome::Sent)
     }

@@ -1,11 +1,13 @@
 //! `nuncio suppressions`.
 
 use clap::Subcommand;
+use nuncio_domain::Channel;
 use reqwest::Method;
 use serde_json::json;
 
 use crate::client::lists::{self, SUPPRESSIONS};
 use crate::client::profile::Remote;
+use super::values::{count, names};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SuppressionsAction {
@@ -15,7 +17,7 @@ pub(super) enum SuppressionsAction {
         #[arg(long)]
         to: Option<String>,
         /// The most to list per environment.
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 20, value_parser = count())]
         limit: usize,
     },
     /// Stop sending to a recipient.
@@ -23,7 +25,7 @@ pub(super) enum SuppressionsAction {
         /// Phone number, email address, or chat ID (with --channel).
         to: String,
         /// The channel of a chat ID.
-        #[arg(long)]
+        #[arg(long, value_parser = names(Channel::ALL, Channel::as_str))]
         channel: Option<String>,
     },
     /// Send to a recipient again.

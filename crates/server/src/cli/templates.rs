@@ -6,13 +6,14 @@ use reqwest::Method;
 use super::input::read_object;
 use crate::client::lists::{self, Act, TEMPLATES};
 use crate::client::profile::Remote;
+use super::values::count;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TemplatesAction {
     /// List templates, newest first.
     List {
         /// The most to list per environment.
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 20, value_parser = count())]
         limit: usize,
     },
     /// Show a template.

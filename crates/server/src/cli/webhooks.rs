@@ -2,12 +2,14 @@
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
+use nuncio_domain::webhook::DeliveryStatus;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use crate::client::lists::{self, Act, DELIVERIES, WEBHOOKS};
 use crate::client::profile::Remote;
 use crate::client::{World, say};
+use super::values::{count, joined, names};
 
 /// Whose webhook a command is about.
 #[derive(Debug, Args)]
@@ -78,14 +80,14 @@ pub(super) enum WebhooksAction {
     },
     /// List deliveries, newest first.
     Deliveries {
-        /// Only those with this status: pending, delivered or dead.
-        #[arg(long)]
-        status: Option<String>,
+        /// Only those with this status.
+        #[arg(long, value_delimiter = ',', value_parser = names(DeliveryStatus::ALL, DeliveryStatus::as_str))]
+        status: Vec<String>,
         /// Only those of this resource.
         #[arg(long, value_name = "ID")]
         resource: Option<String>,
         /// The most to list per environment.
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 20, value_parser = count())]
         limit: usize,
     },
     /// Show a delivery, with every attempt and response.
@@ -183,6 +185,7 @@ impl WebhooksAction {
                 }
             }
             Self::Deliveries { status, resource, limit } => {
+                let status = joined(&status);
                 let query = [("status", status.as_deref()), ("resourceId", resource.as_deref())];
                 lists::list(&at.worlds()?, &DELIVERIES, &query, limit, json).await?;
             }

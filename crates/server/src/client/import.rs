@@ -41,8 +41,8 @@ impl ImportFile {
     ///
     /// Says what the server refused, or that it could not be reached after all tries.
     pub async fn send(&self, progress: impl Fn(u64) + Clone + Send + Sync + 'static) -> anyhow::Result<Value> {
-        // The same file is the same import, whoever sends it again.
-        let name = fingerprint(&self.file).await?;
+        // The same file, read in the same way, is the same import, whoever sends it again.
+        let name = fingerprint(&self.file, &self.query).await?;
         for _ in 1..TRIES {
             match self.send_once(&name, progress.clone()).await {
                 Ok(Some(answer)) => return Ok(answer),
@@ -93,7 +93,12 @@ impl ImportFile {
 /// Describes the result of an import.
 pub fn summary(answer: &Value) -> String {
     let number = |name: &str| answer[name].as_u64().unwrap_or_default();
-    let mut out = format!(
+    let mut out = match number("resumedAfter") {
+        0 => String::new(),
+        all if all == number("rows") => "This file was imported before; nothing was added. In all: ".to_owned(),
+        rows => format!("Continued after row {rows}. In all: "),
+    };
+    out += &format!(
         "{} rows: {} added, {} duplicates, {} invalid. {} recipients of the broadcast are suppressed.",
         number("rows"),
         number("added"),
@@ -107,11 +112,11 @@ pub fn summary(answer: &Value) -> String {
     out
 }
 
-/// A name for a file, from its content.
-async fn fingerprint(path: &Path) -> anyhow::Result<String> {
-    let path = path.to_owned();
+/// A name for a file, from its content and how it is read.
+async fn fingerprint(path: &Path, query: &[(&str, String)]) -> anyhow::Result<String> {
+    let (path, query) = (path.to_owned(), format!("{query:?}"));
     let hashed = tokio::task::spawn_blocking(move || {
-        let mut hash = Sha256::new();
+        let mut hash = Sha256::new_with_prefix(query);
         io::copy(&mut std::fs::File::open(&path).with_context(|| path.display().to_string())?, &mut hash)?;
         anyhow::Ok(hash.finalize())
     });

@@ -9,7 +9,7 @@ use futures::{StreamExt as _, stream};
 use nuncio_core::webhooks::{new_secret, sign};
 use nuncio_domain::{Ids, Redacted, line};
 use reqwest::{Client, Url};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{CallError, World, say, say_json};
 
@@ -72,7 +72,7 @@ fn summary(event: &Value) -> String {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Forward {
     /// The local program, such as http://127.0.0.1:3000/hooks.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web)]
     pub(crate) forward: Url,
     /// The signing secret [default: a new one, which is shown].
     #[arg(long, value_name = "SECRET", env = "NUNCIO_WEBHOOK_SECRET", hide_env_values = true)]
@@ -84,15 +84,24 @@ pub(crate) struct Forward {
     pub(crate) which: Which,
 }
 
+fn web(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    if matches!(url.scheme(), "http" | "https") { Ok(url) } else { Err("must begin with http:// or https://".to_owned()) }
+}
+
 /// Hands each event to a local program, signed as a webhook is (Standard Webhooks), and shows what it answered.
-pub(crate) async fn listen(worlds: &[World], forward: &Forward) -> anyhow::Result<()> {
+pub(crate) async fn listen(worlds: &[World], forward: &Forward, json: bool) -> anyhow::Result<()> {
     let ids = crate::system::ids();
     let secret = match &forward.secret {
         Some(secret) => checked(secret)?,
         None => new_secret(&*ids.entropy),
     };
-    say(format!("events of {} are forwarded to {}, signed with\n\n  {}\n", names(worlds), forward.forward, secret.expose()));
-    let hand = Hand { http: Client::builder().no_proxy().timeout(PATIENCE).build()?, url: forward.forward.clone(), secret, ids };
+    if json {
+        say_json(&json!({"forward": forward.forward, "secret": secret.expose()}));
+    } else {
+        say(format!("events of {} are forwarded to {}, signed with\n\n  {}\n", names(worlds), forward.forward, secret.expose()));
+    }
+    let hand = Hand { json, http: Client::builder().no_proxy().timeout(PATIENCE).build()?, url: forward.forward.clone(), secret, ids };
     for world in worlds.iter().filter(|_| forward.replay > 0) {
         let (limit, query) = (forward.replay.to_string(), forward.which.query());
         let query: Vec<(&str, &str)> =
@@ -121,6 +130,7 @@ fn checked(secret: &str) -> anyhow::Result<Redacted<String>> {
 }
 
 struct Hand {
+    json: bool,
     http: Client,
     url: Url,
     secret: Redacted<String>,
@@ -136,11 +146,20 @@ impl Hand {
         let request = self.http.post(self.url.clone()).header("content-type", "application/json");
         let request = request.header("webhook-id", signature.id).header("webhook-timestamp", signature.timestamp);
         let started = Instant::now();
-        let answered = match request.header("webhook-signature", signature.signature).body(body).send().await {
-            Ok(response) => format!("{} in {} ms", response.status(), started.elapsed().as_millis()),
+        let response = request.header("webhook-signature", signature.signature).body(body).send().await;
+        let milliseconds = started.elapsed().as_millis() as u64;
+        let answered = match &response {
+            Ok(response) => format!("{} in {milliseconds} ms", response.status()),
             Err(error) if error.is_timeout() => format!("no response within {} seconds", PATIENCE.as_secs()),
             Err(_) => format!("no server responds at {}", self.url),
         };
-        say(format!("{}  →  {answered}", summary(event)));
+        if !self.json {
+            return say(format!("{}  →  {answered}", summary(event)));
+        }
+        let (status, error) = match &response {
+            Ok(response) => (Some(response.status().as_u16()), None),
+            Err(_) => (None, Some(answered)),
+        };
+        say_json(&json!({"event": event, "status": status, "milliseconds": milliseconds, "error": error}));
     }
 }

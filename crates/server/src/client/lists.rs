@@ -223,13 +223,18 @@ pub(crate) fn print(answer: &Value, json: bool) {
     }
 }
 
-/// A line a field, fields of objects below their name.
+/// Fields that say what a resource is; they come before the others.
+const FIRST: &[&str] = &["id", "name", "displayName", "clientName", "status", "channel", "type", "url", "text"];
+
+/// A line a field, the most telling first, and those of objects last, below their name.
 fn fields(value: &Value, depth: usize, out: &mut Vec<String>) {
     let indent = "  ".repeat(depth);
     let Value::Object(map) = value else {
         return out.push(format!("{indent}{}", line::escaped(&shown(value, Text))));
     };
-    for (name, value) in map.iter().filter(|(_, value)| !is_empty(value)) {
+    let mut shown_fields: Vec<_> = map.iter().filter(|(_, value)| !is_empty(value)).collect();
+    shown_fields.sort_by_key(|(name, value)| (FIRST.iter().position(|first| first == name).unwrap_or(FIRST.len()), value.is_object()));
+    for (name, value) in shown_fields {
         match value {
             Value::Object(inner) if !inner.is_empty() => {
                 out.push(format!("{indent}{name}:"));
@@ -267,7 +272,7 @@ mod tests {
     fn an_answer_is_a_line_a_field() {
         let mut out = Vec::new();
         fields(&json!({"id": "x", "none": null, "list": ["a", "b"], "deep": {"n": 1}, "rows": [{"c": true}]}), 0, &mut out);
-        assert_eq!(out, ["deep:", "  n: 1", "id: x", "list: a,b", "rows:", "  1", "    c: true"]);
+        assert_eq!(out, ["id: x", "list: a,b", "rows:", "  1", "    c: true", "deep:", "  n: 1"]);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(crate) struct Access {
 pub(crate) struct Remote {
     #[command(flatten)]
     access: Access,
-    /// Only this environment [default: each that there is a key for].
+    /// Only this environment. A command that changes something needs it where there are keys to both [default: each with a key].
     #[arg(long, global = true, value_name = "live|test", value_parser = world)]
     env: Option<Environment>,
     /// Print JSON, for scripts.

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::life::{self, Outcome};
 use super::{CallError, World, say, say_json};
+use crate::cli::values::{channel_or, object, pair, time};
 
 /// A message, as it is given on the command line.
 #[derive(Debug, clap::Args)]
@@ -22,7 +23,7 @@ pub(crate) struct NewMessage {
     /// The text; - for standard input.
     pub(crate) text: Option<String>,
     /// The channel [default: chosen from those that the sender has connected and that reach the recipient].
-    #[arg(long)]
+    #[arg(long, value_parser = channel_or("auto"))]
     pub(crate) channel: Option<String>,
     /// ID of the sender [default: the default sender].
     #[arg(long, value_name = "ID")]
@@ -40,19 +41,19 @@ pub(crate) struct NewMessage {
     #[arg(long, value_name = "ID")]
     pub(crate) template: Option<String>,
     /// A variable of the template, as name=value. Repeatable.
-    #[arg(long = "var", value_name = "NAME=VALUE", requires = "template")]
+    #[arg(long = "var", value_name = "NAME=VALUE", requires = "template", value_parser = pair)]
     pub(crate) variables: Vec<String>,
     /// When to send it, such as 2027-01-31T09:30:00Z.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) at: Option<String>,
     /// Your own data, as name=value. Repeatable.
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) metadata: Vec<String>,
     /// Send at most one message per key, however often the command is repeated [default: a new key].
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
     /// Further fields of the request as a JSON object, such as '{"validitySeconds": 300}'.
-    #[arg(long, value_name = "JSON")]
+    #[arg(long, value_name = "JSON", value_parser = object)]
     pub(crate) fields: Option<String>,
     /// Show the route and the cost, and send nothing.
     #[arg(long)]

@@ -34,8 +34,8 @@ pub(crate) const MESSAGES: Listed = Listed {
     columns: &[
         ("ID", "/id", Text),
         ("STATUS", "/status", Text),
-        ("CHANNEL", "/channel", Text),
         ("TO", "/to", Text),
+        ("CHANNEL", "/channel", Text),
         ("CREATED (UTC)", "/createdAt", Time),
         ("COST", "/costTotal", Money),
         ("TEXT", "/text", Text),
@@ -172,6 +172,8 @@ pub(crate) const KEYS: Listed = Listed {
         ("NAME", "/name", Text),
         ("PERMISSIONS", "/permissions", Text),
         ("CREATED (UTC)", "/createdAt", Time),
+        ("LAST USED (UTC)", "/lastUsedAt", Time),
+        ("EXPIRES (UTC)", "/expiresAt", Time),
         ("REVOKED (UTC)", "/revokedAt", Time),
     ],
     none: "no keys; `nuncio keys create` creates one",

@@ -194,7 +194,7 @@ async fn every_command_that_changes_something_leaves_an_entry() {
     let done = async |command: Command| run(&app.node.core, Request { project: None, command }).await.expect("done");
     let id = |answer: &nuncio::admin::CommandOutput| answer.json["id"].as_str().expect("an id").to_owned();
     let (test, live) = (Environment::Test, Environment::Live);
-    let key = id(&done(Command::KeysCreate { name: "k".into(), env: test, permissions: Vec::new() }).await);
+    let key = id(&done(Command::KeysCreate { name: "k".into(), env: test, permissions: Vec::new(), expires_at: None }).await);
     let sender = id(&done(Command::SendersCreate { env: test, name: "one".into(), phone_number: String::new(), default: false }).await);
     let number =
         |n: u32| ImportedNumber { phone_number: format!("+3461000000{n}"), capabilities: "sms".into(), ..ImportedNumber::default() };
@@ -215,7 +215,7 @@ async fn every_command_that_changes_something_leaves_an_entry() {
         Command::ProjectsCreate { name: "second".into() },
         Command::ProjectsRename { name: "renamed".into() },
         Command::ProjectsColour { colour: Some("#2747c7".into()) },
-        Command::KeysCreate { name: "shop".into(), env: test, permissions: Vec::new() },
+        Command::KeysCreate { name: "shop".into(), env: test, permissions: Vec::new(), expires_at: None },
         Command::KeysRevoke { id: key },
         Command::SendersCreate { env: test, name: "s".into(), phone_number: String::new(), default: false },
         Command::SendersUpdate { env: test, id: sender.clone(), name: Some("t".into()), phone_number: None, default: false },

@@ -66,7 +66,8 @@ async fn a_key_reads_the_log_of_its_environment() {
         assert!(all.contains("https://example.com/hook?…") && !all.contains("hunter3"), "{all}");
 
         carry_out(&app, Command::BalanceLimit { env: Environment::Test, on: true }).await;
-        carry_out(&app, Command::KeysCreate { name: "live".into(), env: Environment::Live, permissions: Vec::new() }).await;
+        carry_out(&app, Command::KeysCreate { name: "live".into(), env: Environment::Live, permissions: Vec::new(), expires_at: None })
+            .await;
         let test = app.test_key.clone();
         assert_eq!(found(&app, &test, "limit=3").await, ["balance limit", "sender update", "sender create"]);
         let command_line = app.get("/v1/audit-log?limit=1").await.expect(200).json()["items"][0].take();
@@ -148,7 +149,11 @@ async fn the_log_is_read_in_pages() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
         for n in 0..25 {
-            carry_out(&app, Command::KeysCreate { name: format!("key {n}"), env: Environment::Test, permissions: Vec::new() }).await;
+            carry_out(
+                &app,
+                Command::KeysCreate { name: format!("key {n}"), env: Environment::Test, permissions: Vec::new(), expires_at: None },
+            )
+            .await;
         }
         let (mut names, mut ids, mut cursor) = (Vec::new(), BTreeSet::new(), String::new());
         loop {
@@ -169,7 +174,7 @@ async fn the_log_is_read_in_pages() {
 async fn the_command_line_shows_the_log() {
     let app = TestApp::start().await;
     let terminal = Terminal::beside(&app).await;
-    carry_out(&app, Command::KeysCreate { name: "shop".into(), env: Environment::Test, permissions: Vec::new() }).await;
+    carry_out(&app, Command::KeysCreate { name: "shop".into(), env: Environment::Test, permissions: Vec::new(), expires_at: None }).await;
     app.clock.advance(Duration::from_millis(1));
     let made = app.post("/v1/senders", json!({"name": "Shop"})).await.expect(201).json();
     let id = made["id"].as_str().expect("an id");

@@ -352,7 +352,8 @@ async fn a_sender_of_another_world_is_not_found() {
 async fn a_key_is_shown_once_and_kept_as_a_hash() {
     let app = TestApp::start().await;
     let run = async |command| nuncio::admin::run(&app.node.core, nuncio::admin::Request { project: None, command }).await.expect("done");
-    let create = nuncio::admin::Command::KeysCreate { name: "shop".into(), env: Environment::Test, permissions: Vec::new() };
+    let create =
+        nuncio::admin::Command::KeysCreate { name: "shop".into(), env: Environment::Test, permissions: Vec::new(), expires_at: None };
     let made = run(create).await;
     let key = made.json["key"].as_str().expect("a key").to_owned();
     assert!(key.starts_with("svc_test_") && made.text.contains(&key));

@@ -81,7 +81,8 @@ async fn quickstart_says_how_to_send_from_where_it_was_started() {
         let after = |start: &str| ran.out.split_once(start).unwrap_or_else(|| panic!("{start:?} is missing: {ran:?}")).1;
         let (key, base) = (after("test key  ").lines().next().expect("a key"), after("running at ").split(' ').next().expect("a URL"));
         let key = if names_key { format!("NUNCIO_API_KEY={key} ") } else { String::new() };
-        let hint = format!("\n\n  {key}nuncio send +34600111222 'Hello again' --env test --server {base}\n");
+        let program = env!("CARGO_BIN_EXE_nuncio");
+        let hint = format!("\n\n  {key}{program} send +34600111222 'Hello again' --env test --server {base}\n");
         assert!(after(place).starts_with(&hint), "{hint}: {ran:?}");
     }
 }

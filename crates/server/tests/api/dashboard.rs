@@ -216,6 +216,16 @@ async fn a_viewer_changes_nothing() {
     app.send("POST", "/v1/messages", &[("authorization", &auth)], Some(send)).await.expect(202);
     app.send("GET", "/v1/contacts", &[("authorization", &auth)], None).await.expect(403);
     assert!(!owner.page("/developers/keys").await.contains(auth.trim_start_matches("Bearer ")), "it is shown once");
+    owner.submit("/developers/keys", &[("name", "guest"), ("may", "send"), ("world", "live"), ("expires", "30")]).await.expect(201);
+    let page = owner.page("/developers/keys").await;
+    let expiry = app.node.core.ids().clock.now().plus(Duration::from_secs(30 * 86_400)).to_string();
+    for part in [expiry.as_str(), "title=\"messages:send\">Send messages<", "Last used"] {
+        assert!(page.contains(part), "no {part}: {page}");
+    }
+    for wrong in [[("name", "x"), ("expires", "31")], [("name", ""), ("expires", "90")]] {
+        let refused = owner.submit("/developers/keys", &wrong).await.expect(400).text;
+        assert_eq!(refused.contains("value=\"90\" selected"), wrong[1].1 == "90", "{refused}");
+    }
     owner.submit("/settings/people", &[("remove", "vi@example.net")]).await.expect(303);
     assert_eq!(viewer.get("/").await.status, 303, "who is removed is signed out");
 }

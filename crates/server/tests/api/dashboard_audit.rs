@@ -66,7 +66,7 @@ async fn the_log_has_pages_over_both_environments() {
         app.clock.advance(Duration::from_millis(1));
         let (project, environment) =
             (&app.project, if n % 3 == 0 { nuncio_domain::Environment::Live } else { nuncio_domain::Environment::Test });
-        let command = Command::KeysCreate { name: format!("key {n}"), env: environment, permissions: Vec::new() };
+        let command = Command::KeysCreate { name: format!("key {n}"), env: environment, permissions: Vec::new(), expires_at: None };
         run(&app.node.core, Request { project: Some(project.id.to_string()), command }).await.expect("done");
     }
     let (mut path, mut seen) = ("/settings/audit?what=api_key".to_owned(), Vec::new());

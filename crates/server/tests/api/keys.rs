@@ -1,5 +1,7 @@
 //! API keys, managed by an API key.
 
+use std::time::Duration;
+
 use nuncio_domain::Environment;
 use nuncio_testkit::{TestApp, TestResponse};
 use serde_json::{Value, json};
@@ -12,7 +14,7 @@ async fn with(app: &TestApp, key: &str, method: &str, path: &str, body: Option<V
 #[tokio::test]
 async fn a_key_is_created_listed_and_revoked() {
     for app in TestApp::on_each().await {
-        app.clock.advance(std::time::Duration::from_millis(1)); // newer than the key in use
+        app.clock.advance(Duration::from_millis(1)); // newer than the key in use
         let made = app.post("/v1/keys", json!({"name": "shop", "permissions": ["messages:send"]})).await.expect(201).json();
         let key = made["key"].as_str().expect("a key");
         assert!(key.starts_with("svc_test_"), "of the environment of the key that created it: {made}");
@@ -29,7 +31,7 @@ async fn a_key_is_created_listed_and_revoked() {
         let live = app.key(Environment::Live, &["*"]).await;
         with(&app, &live, "DELETE", &path, None).await.expect(404);
         app.request("DELETE", &path, None).await.expect(204);
-        app.advance(std::time::Duration::from_secs(2)).await;
+        app.advance(Duration::from_secs(2)).await;
         with(&app, key, "GET", "/v1/me", None).await.expect(401);
         let listed = app.get("/v1/keys?limit=1").await.expect(200).json();
         assert!(listed["items"][0]["revokedAt"].is_string(), "{listed}");
@@ -69,6 +71,105 @@ async fn a_repeated_creation_makes_one_key_and_does_not_show_it_again() {
     assert_eq!(again["apiKey"]["key"], Value::Null, "{again}");
     let other = app.once("k-1", "/v1/keys", json!({"name": "other"})).await.expect(409).json();
     assert_eq!(other["code"], "idempotency_key_reused");
+}
+
+// holds: keys.expiry
+#[tokio::test]
+async fn a_key_is_refused_from_the_time_on_when_it_expires() {
+    for app in TestApp::on_each().await {
+        let now = app.node.core.ids().clock.now();
+        let expires_at = now.plus(Duration::from_millis(500)).to_string();
+        let made = app.post("/v1/keys", json!({"name": "guest", "expiresAt": expires_at})).await.expect(201).json();
+        assert_eq!(made["expiresAt"], *expires_at, "{made}");
+        let key = made["key"].as_str().expect("a key");
+        with(&app, key, "GET", "/v1/me", None).await.expect(200);
+        app.clock.advance(Duration::from_millis(499));
+        with(&app, key, "GET", "/v1/me", None).await.expect(200);
+        // On time, although it is cached for a second; and still, when it is read again.
+        app.clock.advance(Duration::from_millis(1));
+        for wait in [0, 2] {
+            app.advance(Duration::from_secs(wait)).await;
+            let refused = with(&app, key, "GET", "/v1/me", None).await.expect(401).json();
+            assert_eq!(refused["code"], "unauthorized", "{refused}");
+        }
+        let listed = app.get("/v1/keys").await.expect(200).json();
+        let shown = listed["items"].as_array().expect("keys").iter().find(|shown| shown["id"] == made["id"]).expect("it is listed");
+        assert_eq!((&shown["expiresAt"], &shown["revokedAt"]), (&json!(expires_at), &Value::Null), "{shown}");
+        assert!(listed["items"].as_array().expect("keys").iter().any(|key| key["expiresAt"].is_null()), "most do not expire: {listed}");
+    }
+}
+
+// holds: keys.expiry
+#[tokio::test]
+async fn a_key_expires_in_the_future() {
+    let app = TestApp::start().await;
+    let now = app.node.core.ids().clock.now();
+    for (at, message) in [(now.to_string(), "has passed"), ("2020-01-31T10:30:00+01:00".to_owned(), "has passed"), ("soon".to_owned(), "")]
+    {
+        let refused = app.post("/v1/keys", json!({"name": "", "expiresAt": at})).await.expect(400).json();
+        let errors = refused["details"]["errors"].as_array().expect("errors");
+        let error = errors.iter().find(|error| error["path"] == "expiresAt").unwrap_or_else(|| panic!("{refused}"));
+        assert!(error["message"].as_str().is_some_and(|text| text.contains(message)), "{refused}");
+    }
+    let made = app.post("/v1/keys", json!({"name": "x", "expiresAt": null})).await.expect(201).json();
+    assert_eq!(made["expiresAt"], Value::Null, "{made}");
+    let made = app.post("/v1/keys", json!({"name": "x", "expiresAt": "2100-01-01T01:00:00+01:00"})).await.expect(201).json();
+    assert_eq!(made["expiresAt"], "2100-01-01T00:00:00.000Z");
+    let log = app.get("/v1/audit-log?limit=1").await.expect(200).json();
+    assert_eq!(log["items"][0]["after"]["expiresAt"], "2100-01-01T00:00:00.000Z", "{log}");
+}
+
+// holds: events.stream, keys.expiry
+#[tokio::test]
+async fn an_expired_key_cannot_follow_events() {
+    let app = TestApp::start().await;
+    let keys = app.node.core.keys();
+    let expires_at = app.node.core.ids().clock.now().plus(Duration::from_millis(500));
+    let everything = nuncio_domain::Permissions::ALL;
+    let new = keys.create_until(app.tenant(), Environment::Test, "guest", everything, Some(expires_at)).await.expect("a key");
+    let caller = keys.authenticate(new.secret.expose()).await.expect("a caller");
+    assert!(app.node.core.events().may_follow(&caller).await);
+    app.clock.advance(Duration::from_millis(500));
+    assert!(!app.node.core.events().may_follow(&caller).await);
+}
+
+// holds: keys.last_use
+#[tokio::test]
+async fn keys_show_when_they_were_last_used() {
+    for app in TestApp::on_each().await {
+        let made = app.post("/v1/keys", json!({"name": "shop"})).await.expect(201).json();
+        let key = made["key"].as_str().expect("a key");
+        let shown = async || {
+            let listed = app.get("/v1/keys").await.expect(200).json();
+            let shown = listed["items"].as_array().expect("keys").iter().find(|shown| shown["id"] == made["id"]).expect("it is listed");
+            shown["lastUsedAt"].clone()
+        };
+        let now = || json!(app.node.core.ids().clock.now());
+        app.drain().await;
+        assert_eq!(shown().await, Value::Null, "never used");
+        let first = now();
+        with(&app, key, "GET", "/v1/me", None).await.expect(200);
+        assert_eq!(shown().await, Value::Null, "the request does not write it");
+        app.advance(Duration::from_secs(1)).await;
+        assert_eq!(shown().await, first, "the node does");
+        // Not written again for two minutes.
+        app.advance(Duration::from_secs(60)).await;
+        with(&app, key, "GET", "/v1/me", None).await.expect(200);
+        app.advance(Duration::from_secs(1)).await;
+        assert_eq!(shown().await, first);
+        app.advance(Duration::from_secs(60)).await;
+        let second = now();
+        with(&app, key, "GET", "/v1/me", None).await.expect(200);
+        app.node.stop(Duration::ZERO).await;
+        assert_eq!(shown().await, second, "a node that stops writes it");
+        // A refused key is not used.
+        let path = format!("/v1/keys/{}", made["id"].as_str().expect("an id"));
+        app.request("DELETE", &path, None).await.expect(204);
+        app.clock.advance(Duration::from_secs(300));
+        with(&app, key, "GET", "/v1/me", None).await.expect(401);
+        app.drain().await;
+        assert_eq!(shown().await, second);
+    }
 }
 
 // holds: connections.test

@@ -22,14 +22,17 @@ CREATE TABLE worlds (
 );
 
 -- Directory: which world a key opens.
+-- `last_used_at` can be some minutes old: uses are written rarely.
 CREATE TABLE api_keys (
-    tenant_id   BIGINT NOT NULL REFERENCES worlds (tenant_id),
-    id          UUID NOT NULL,
-    name        TEXT COLLATE "C" NOT NULL,
-    hash        BYTEA NOT NULL UNIQUE,
-    permissions TEXT COLLATE "C" NOT NULL,
-    created_at  BIGINT NOT NULL,
-    revoked_at  BIGINT,
+    tenant_id    BIGINT NOT NULL REFERENCES worlds (tenant_id),
+    id           UUID NOT NULL,
+    name         TEXT COLLATE "C" NOT NULL,
+    hash         BYTEA NOT NULL UNIQUE,
+    permissions  TEXT COLLATE "C" NOT NULL,
+    created_at   BIGINT NOT NULL,
+    revoked_at   BIGINT,
+    expires_at   BIGINT,
+    last_used_at BIGINT,
     PRIMARY KEY (tenant_id, id)
 );
 

@@ -22,14 +22,17 @@ CREATE TABLE worlds (
 ) STRICT;
 
 -- Directory: which world a key opens.
+-- `last_used_at` can be some minutes old: uses are written rarely.
 CREATE TABLE api_keys (
-    tenant_id   INTEGER NOT NULL REFERENCES worlds (tenant_id),
-    id          BLOB NOT NULL,
-    name        TEXT NOT NULL,
-    hash        BLOB NOT NULL UNIQUE,
-    permissions TEXT NOT NULL,
-    created_at  INTEGER NOT NULL,
-    revoked_at  INTEGER,
+    tenant_id    INTEGER NOT NULL REFERENCES worlds (tenant_id),
+    id           BLOB NOT NULL,
+    name         TEXT NOT NULL,
+    hash         BLOB NOT NULL UNIQUE,
+    permissions  TEXT NOT NULL,
+    created_at   INTEGER NOT NULL,
+    revoked_at   INTEGER,
+    expires_at   INTEGER,
+    last_used_at INTEGER,
     PRIMARY KEY (tenant_id, id)
 ) STRICT;
 

@@ -57,6 +57,7 @@ const COVERED: &[(&str, &[&str])] = &[
         &["raise_epoch", "epochs", "insert_sender", "update_sender", "put_connection", "delete_connection"],
     ),
     ("a_key_is_found_by_its_hash_and_revoked_once", &["insert_key", "find_key", "list_keys", "revoke_key"]),
+    ("keys_remember_their_last_use", &["mark_keys_used"]),
     ("worlds_remember_by_which_key_they_were_made", &["check_key"]),
     ("a_dropped_transaction_leaves_nothing", &["commit"]),
     ("metrics_add_up", &["add_metrics", "channel_metrics"]),

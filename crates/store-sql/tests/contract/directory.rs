@@ -72,6 +72,8 @@ pub(crate) async fn a_key_is_found_by_its_hash_and_revoked_once(h: &Harness) {
         hash: [byte; 32],
         permissions,
         revoked_at: None,
+        expires_at: (byte > 0).then_some(START),
+        last_used_at: None,
     };
     let few = Permissions::NONE.with(Permission::MessagesSend).with(Permission::WebhooksWrite);
     let keys = [key(h.world.tenant, 0, Permissions::ALL), key(h.world.tenant, 255, few), key(h.other.tenant, 9, few)];
@@ -92,6 +94,36 @@ pub(crate) async fn a_key_is_found_by_its_hash_and_revoked_once(h: &Harness) {
     assert_eq!(revoked, ApiKey { revoked_at: Some(at), ..keys[0].clone() });
     tx.commit().await.unwrap();
     assert_eq!(h.read().await.list_keys(h.world.tenant).await.unwrap(), [revoked, keys[1].clone()]);
+}
+
+pub(crate) async fn keys_remember_their_last_use(h: &Harness) {
+    let key = |tenant, byte: u8, last_used_at| ApiKey {
+        tenant,
+        id: h.id(),
+        name: "ci".to_owned(),
+        hash: [byte; 32],
+        permissions: Permissions::ALL,
+        revoked_at: None,
+        expires_at: None,
+        last_used_at,
+    };
+    let (first, second, third) = (h.tick(), h.tick(), h.tick());
+    let (here, there) = (h.world.tenant, h.other.tenant);
+    let keys = [key(here, 0, None), key(here, 1, Some(third)), key(here, 2, None), key(there, 3, Some(first))];
+    let mut tx = h.begin().await;
+    for key in &keys {
+        tx.insert_key(key, START).await.unwrap();
+    }
+    tx.mark_keys_used(&[], first).await.unwrap();
+    let used = [(here, keys[0].id), (here, keys[1].id), (there, keys[3].id), (here, h.id()), (there, keys[2].id)];
+    tx.mark_keys_used(&used, second).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = h.read().await;
+    let mut stored = tx.list_keys(here).await.unwrap();
+    stored.extend(tx.list_keys(there).await.unwrap());
+    let wanted = [Some(second), Some(third), None, Some(second)];
+    assert_eq!(stored.iter().map(|key| key.last_used_at).collect::<Vec<_>>(), wanted, "never set back; only the tenant's own");
+    assert_eq!(stored[3], ApiKey { last_used_at: Some(second), ..keys[3].clone() });
 }
 
 pub(crate) fn sender(h: &Harness, name: &str, is_default: bool) -> Sender {

@@ -140,6 +140,7 @@ cases! {
             people_sign_in_and_out,
             every_change_raises_the_epoch_of_its_world,
             a_key_is_found_by_its_hash_and_revoked_once,
+            keys_remember_their_last_use,
             a_world_has_one_default_sender,
             a_sender_has_one_connection_per_channel,
             senders_come_back_as_they_were_and_go,

@@ -12,7 +12,7 @@ page! {
 
 /// List API keys
 ///
-/// The keys of this environment, newest first, including revoked ones. The keys themselves are not shown: the server stores only hashes.
+/// The keys of this environment, newest first, including expired and revoked ones. The keys themselves are not shown: the server stores only hashes.
 #[utoipa::path(
     get, path = "/v1/keys", tag = "Account", params(ListKeys),
     responses((status = 200, description = "A page of API keys.", body = ApiKeyPage)),

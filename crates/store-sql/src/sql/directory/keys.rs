@@ -3,36 +3,54 @@
 use nuncio_domain::config::ApiKey;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::key::KeyHash;
-use nuncio_domain::permission::Permissions;
 use nuncio_domain::{Environment, KeyId, TenantId, Timestamp};
 use nuncio_store::Result;
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::super::SqlTx;
+use super::super::{Db, SqlTx, dialect};
 use super::environment;
 use crate::row::{corrupt, json};
 
-type KeyRow = (i64, Uuid, String, Vec<u8>, String, Option<i64>);
-type KeyAndEnvironment = (i64, Uuid, String, Vec<u8>, String, Option<i64>, String);
+#[derive(sqlx::FromRow)]
+struct KeyRow {
+    tenant_id: i64,
+    id: Uuid,
+    name: String,
+    hash: Vec<u8>,
+    permissions: String,
+    revoked_at: Option<i64>,
+    expires_at: Option<i64>,
+    last_used_at: Option<i64>,
+}
 
-fn key((tenant, id, name, hash, permissions, revoked_at): KeyRow) -> Result<ApiKey> {
-    let hash: KeyHash = hash.try_into().map_err(|_| corrupt("api_keys", "hash length"))?;
-    let permissions: Permissions = serde_json::from_str(&permissions).map_err(|e| corrupt("api_keys", e))?;
-    Ok(ApiKey {
-        tenant: TenantId(tenant),
-        id: KeyId::from_uuid(id),
-        name,
-        hash,
-        permissions,
-        revoked_at: revoked_at.map(Timestamp::from_millis),
-    })
+#[derive(sqlx::FromRow)]
+struct KeyAndEnvironment {
+    #[sqlx(flatten)]
+    key: KeyRow,
+    environment: String,
+}
+
+impl KeyRow {
+    fn decode(self) -> Result<ApiKey> {
+        Ok(ApiKey {
+            tenant: TenantId(self.tenant_id),
+            id: KeyId::from_uuid(self.id),
+            name: self.name,
+            hash: self.hash.try_into().map_err(|_| corrupt("api_keys", "hash length"))?,
+            permissions: serde_json::from_str(&self.permissions).map_err(|e| corrupt("api_keys", e))?,
+            revoked_at: self.revoked_at.map(Timestamp::from_millis),
+            expires_at: self.expires_at.map(Timestamp::from_millis),
+            last_used_at: self.last_used_at.map(Timestamp::from_millis),
+        })
+    }
 }
 
 pub(super) async fn insert(tx: &mut SqlTx, key: &ApiKey, now: Timestamp) -> Result<()> {
     tx.run(sql!(
         r"
-            INSERT INTO api_keys (tenant_id, id, name, hash, permissions, created_at, revoked_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            INSERT INTO api_keys (tenant_id, id, name, hash, permissions, created_at, revoked_at, expires_at, last_used_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         [
             key.tenant.0,
             key.id.uuid(),
@@ -40,7 +58,9 @@ pub(super) async fn insert(tx: &mut SqlTx, key: &ApiKey, now: Timestamp) -> Resu
             key.hash.as_slice(),
             json(&key.permissions)?,
             now.millis(),
-            key.revoked_at.map(Timestamp::millis)
+            key.revoked_at.map(Timestamp::millis),
+            key.expires_at.map(Timestamp::millis),
+            key.last_used_at.map(Timestamp::millis),
         ]
     ))
     .await?;
@@ -51,31 +71,28 @@ pub(super) async fn find(tx: &mut SqlTx, hash: &KeyHash) -> Result<Option<(ApiKe
     let row: Option<KeyAndEnvironment> = tx
         .optional(sql!(
             r"
-            SELECT k.tenant_id, k.id, k.name, k.hash, k.permissions, k.revoked_at, w.environment
+            SELECT k.tenant_id, k.id, k.name, k.hash, k.permissions, k.revoked_at, k.expires_at, k.last_used_at, w.environment
             FROM api_keys k
             JOIN worlds w ON w.tenant_id = k.tenant_id
             WHERE k.hash = $1",
             [hash.as_slice()]
         ))
         .await?;
-    row.map(|(tenant, id, name, hash, permissions, revoked_at, text)| {
-        Ok((key((tenant, id, name, hash, permissions, revoked_at))?, environment(&text)?))
-    })
-    .transpose()
+    row.map(|row| Ok((row.key.decode()?, environment(&row.environment)?))).transpose()
 }
 
 pub(super) async fn list(tx: &mut SqlTx, tenant: TenantId) -> Result<Vec<ApiKey>> {
     let rows: Vec<KeyRow> = tx
         .all(sql!(
             r"
-            SELECT tenant_id, id, name, hash, permissions, revoked_at
+            SELECT tenant_id, id, name, hash, permissions, revoked_at, expires_at, last_used_at
             FROM api_keys
             WHERE tenant_id = $1
             ORDER BY id",
             [tenant.0]
         ))
         .await?;
-    rows.into_iter().map(key).collect()
+    rows.into_iter().map(KeyRow::decode).collect()
 }
 
 pub(super) async fn revoke(tx: &mut SqlTx, tenant: TenantId, id: KeyId, now: Timestamp) -> Result<bool> {
@@ -87,4 +104,27 @@ pub(super) async fn revoke(tx: &mut SqlTx, tenant: TenantId, id: KeyId, now: Tim
         [tenant.0, id.uuid(), now.millis()]
     ))
     .await
+}
+
+pub(super) async fn mark_used(tx: &mut SqlTx, keys: &[(TenantId, KeyId)], at: Timestamp) -> Result<()> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let mut query = QueryBuilder::<Db>::new("UPDATE api_keys SET last_used_at = ");
+    query.push_bind(at.millis()).push(
+        r"
+            WHERE (tenant_id, id) IN (
+                SELECT tenant_id, id
+                FROM api_keys
+                WHERE (tenant_id, id) IN (VALUES ",
+    );
+    let mut list = query.separated(", ");
+    for (tenant, id) in keys {
+        list.push("(").push_bind_unseparated(tenant.0).push_unseparated(", ").push_bind_unseparated(id.uuid()).push_unseparated(")");
+    }
+    query.push(") AND (last_used_at IS NULL OR last_used_at < ").push_bind(at.millis());
+    // In one order, so that nodes that write the same keys do not wait for each other.
+    query.push(") ORDER BY tenant_id, id").push(dialect::LOCK).push(")");
+    tx.run(query.build()).await?;
+    Ok(())
 }

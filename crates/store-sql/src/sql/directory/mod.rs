@@ -61,6 +61,10 @@ impl DirectoryRepo for SqlTx {
         keys::revoke(self, tenant, id, now).await
     }
 
+    async fn mark_keys_used(&mut self, keys: &[(TenantId, KeyId)], at: Timestamp) -> Result<()> {
+        keys::mark_used(self, keys, at).await
+    }
+
     async fn insert_sender(&mut self, tenant: TenantId, sender: &Sender, now: Timestamp) -> Result<()> {
         senders::insert(self, tenant, sender, now).await
     }
