@@ -202,6 +202,11 @@ fn phrase(kind: &str, verb: &str) -> String {
         (_, "sign_out") => "signed out",
         (_, "sign_out_browser") => "signed out another browser",
         (_, "change_password") => "changed their password",
+        (_, "switch_on_second_factor") => "switched on their second factor",
+        (_, "switch_off_second_factor") => "switched off their second factor",
+        (_, "reset_second_factor") => "lost their second factor",
+        (_, "renew_recovery_codes") => "renewed their recovery codes",
+        (_, "use_recovery_code") => "signed in with a recovery code",
         (_, "refused_second_step") => "entered a wrong second factor",
         // A new action: its name, which is English, too.
         (_, verb) => return format!("{noun}: {}", verb.replace('_', " ")),

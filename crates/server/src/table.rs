@@ -90,9 +90,8 @@ fn columns(head: &[String], rows: &[Vec<String>]) -> Vec<Column> {
 
 /// Hides columns until the others fit, then cuts the widest. Returns the names of those with values that it hid, in their order.
 fn fit(columns: &mut Vec<Column>, limit: usize) -> Vec<String> {
-    let total = |columns: &[Column], width: fn(&Column) -> usize| {
-        columns.iter().map(width).sum::<usize>() + GAP * columns.len().saturating_sub(1)
-    };
+    let total =
+        |columns: &[Column], width: fn(&Column) -> usize| columns.iter().map(width).sum::<usize>() + GAP * columns.len().saturating_sub(1);
     let mut hidden = Vec::new();
     if total(columns, |column| column.width) > limit {
         columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));

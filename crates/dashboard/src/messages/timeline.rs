@@ -150,7 +150,8 @@ fn decided(message: &MessageView, one: &AuditEntryView) -> Step {
     let actor = if entry.actor.label.is_empty() { &entry.actor.name } else { &entry.actor.label };
     let at = entry.id.created_at();
     let tried = message.attempts.iter().any(|attempt| attempt.started_at < at);
-    let before = if tried { "Until then the outcome of the last attempt was unknown." } else { "Until then it was held without an attempt." };
+    let before =
+        if tried { "Until then the outcome of the last attempt was unknown." } else { "Until then it was held without an attempt." };
     step(at, "held", title, html! { "By " (words(actor)) ". " (before) })
 }
 

@@ -2,9 +2,9 @@
 
 use clap::Subcommand;
 
+use super::values::{count, time};
 use crate::client::lists::{self, AUDIT_LOG};
 use crate::client::profile::Remote;
-use super::values::{count, time};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditAction {

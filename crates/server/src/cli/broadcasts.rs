@@ -10,13 +10,13 @@ use nuncio_domain::broadcast::{BroadcastChannel, ContactStatus, Status};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
+use super::values::{count, joined, names, pair, time};
 use crate::client::broadcasts::{follow, import, results};
 use crate::client::import::ImportFile;
 use crate::client::life::{Outcome, watch};
 use crate::client::lists::{self, Act, BROADCASTS, RECIPIENTS, print, unwrapped};
 use crate::client::profile::Remote;
 use crate::client::send::pairs;
-use super::values::{count, joined, names, pair, time};
 
 /// How long a test message is followed.
 const TEST_WAIT: Duration = Duration::from_secs(30);
@@ -246,7 +246,9 @@ impl BroadcastsAction {
         let act = async |id: &str, act: Act<'_>| lists::act(&worlds, &BROADCASTS, id, act, json).await;
         let post = async |id: &str, path: &str| act(id, Act::post(path, None)).await;
         match self {
-            Self::List { status, limit } => lists::list(&worlds, &BROADCASTS, &[("status", joined(&status).as_deref())], limit, json).await?,
+            Self::List { status, limit } => {
+                lists::list(&worlds, &BROADCASTS, &[("status", joined(&status).as_deref())], limit, json).await?
+            }
             Self::Show { id } => lists::show(&worlds, &BROADCASTS, &id, json).await?,
             Self::Create { name, channel, sender, content } => {
                 let body = content.body(&json!({"name": name, "channel": channel, "senderId": sender}))?;
@@ -270,7 +272,8 @@ impl BroadcastsAction {
             Self::Recipients { id, status, limit } => {
                 let (world, _) = lists::find(&worlds, &BROADCASTS, &id).await?;
                 let at = format!("/v1/broadcasts/{id}/contacts");
-                lists::list_at(std::slice::from_ref(world), &at, &RECIPIENTS, &[("status", joined(&status).as_deref())], limit, json).await?;
+                lists::list_at(std::slice::from_ref(world), &at, &RECIPIENTS, &[("status", joined(&status).as_deref())], limit, json)
+                    .await?;
             }
             Self::RemoveRecipient { id, recipient } => {
                 act(&id, Act { method: Method::DELETE, path: &format!("/contacts/{recipient}"), body: None }).await?;

@@ -9,12 +9,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::input::{Env, or_live, pairs};
+use super::values::names;
 use crate::admin::{Command, NewThrottle};
 use crate::client::life::Outcome;
 use crate::client::lists::{self, CONNECTIONS};
 use crate::client::profile::{Access, Remote};
 use crate::client::{World, say, say_json};
-use super::values::names;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConnectionsAction {

@@ -5,10 +5,10 @@ use clap::Subcommand;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
+use super::values::{channel_or, count, pair};
 use crate::client::lists::{self, Act, CONTACTS, MESSAGES};
 use crate::client::profile::Remote;
 use crate::client::send::pairs;
-use super::values::{channel_or, count, pair};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ContactsAction {

@@ -2,10 +2,10 @@
 
 use clap::Subcommand;
 
+use super::values::count;
 use crate::client::listen::{self, Which};
 use crate::client::lists::{self, EVENTS};
 use crate::client::profile::Remote;
-use super::values::count;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum EventsAction {

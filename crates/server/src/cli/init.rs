@@ -107,7 +107,15 @@ fn connection(config: &Config) -> anyhow::Result<Option<Command>> {
         settings.insert(name.to_owned(), value.into());
     }
     let kind = factory.kind().to_owned();
-    Ok(Some(Command::ConnectionsSet { env: Environment::Live, sender: None, channel, kind, settings, secrets, throttle: NewThrottle::Keep }))
+    Ok(Some(Command::ConnectionsSet {
+        env: Environment::Live,
+        sender: None,
+        channel,
+        kind,
+        settings,
+        secrets,
+        throttle: NewThrottle::Keep,
+    }))
 }
 
 fn ask_for(field: &Field) -> anyhow::Result<String> {

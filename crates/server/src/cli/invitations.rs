@@ -5,9 +5,9 @@ use nuncio_domain::invitation::InvitationStatus;
 use reqwest::Method;
 use serde_json::json;
 
+use super::values::{count, joined, names};
 use crate::client::lists::{self, Act, INVITATIONS};
 use crate::client::profile::Remote;
-use super::values::{count, joined, names};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum InvitationsAction {
@@ -57,7 +57,9 @@ impl InvitationsAction {
     pub(super) async fn run(self, at: &Remote) -> anyhow::Result<()> {
         let (worlds, json) = (at.worlds()?, at.json());
         match self {
-            Self::List { status, limit } => lists::list(&worlds, &INVITATIONS, &[("status", joined(&status).as_deref())], limit, json).await,
+            Self::List { status, limit } => {
+                lists::list(&worlds, &INVITATIONS, &[("status", joined(&status).as_deref())], limit, json).await
+            }
             Self::Show { id } => lists::show(&worlds, &INVITATIONS, &id, json).await,
             Self::Create { client, email, phone, number, countries, days } => {
                 let body = json!({"clientName": client, "clientEmail": email, "clientPhone": phone, "phoneNumberId": number,

@@ -6,12 +6,12 @@ use nuncio_domain::message::{Direction, Status};
 use serde_json::json;
 
 use super::held::Decision;
+use super::values::{count, joined, names, time};
 use crate::client::life::{self, Outcome};
 use crate::client::listen::{self, Which};
 use crate::client::lists::{self, Act, MESSAGES, RECEIPTS};
 use crate::client::profile::Remote;
 use crate::client::say;
-use super::values::{count, joined, names, time};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MessagesAction {

@@ -5,9 +5,9 @@ use nuncio_domain::Channel;
 use reqwest::Method;
 use serde_json::json;
 
+use super::values::{count, names};
 use crate::client::lists::{self, SUPPRESSIONS};
 use crate::client::profile::Remote;
-use super::values::{count, names};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SuppressionsAction {

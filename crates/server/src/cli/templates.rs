@@ -4,9 +4,9 @@ use clap::Subcommand;
 use reqwest::Method;
 
 use super::input::read_object;
+use super::values::count;
 use crate::client::lists::{self, Act, TEMPLATES};
 use crate::client::profile::Remote;
-use super::values::count;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TemplatesAction {

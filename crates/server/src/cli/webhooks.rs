@@ -6,10 +6,10 @@ use nuncio_domain::webhook::DeliveryStatus;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
+use super::values::{count, joined, names};
 use crate::client::lists::{self, Act, DELIVERIES, WEBHOOKS};
 use crate::client::profile::Remote;
 use crate::client::{World, say};
-use super::values::{count, joined, names};
 
 /// Whose webhook a command is about.
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use nuncio_domain::Environment;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -35,15 +36,15 @@ pub(crate) struct Remote {
     #[command(flatten)]
     access: Access,
     /// Only this environment. A command that changes something needs it where there are keys to both [default: each with a key].
-    #[arg(long, global = true, value_name = "live|test", value_parser = world)]
+    #[arg(long, global = true, value_parser = PossibleValuesParser::new(["live", "test"]).map(environment))]
     env: Option<Environment>,
     /// Print JSON, for scripts.
     #[arg(long, global = true)]
     json: bool,
 }
 
-fn world(text: &str) -> Result<Environment, String> {
-    [Environment::Live, Environment::Test].into_iter().find(|e| e.as_str() == text).ok_or_else(|| "must be live or test".to_owned())
+fn environment(name: String) -> Environment {
+    if name == Environment::Live.as_str() { Environment::Live } else { Environment::Test }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]

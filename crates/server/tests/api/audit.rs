@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nuncio::admin::{Command, Request, run};
+use nuncio::admin::{Command, NewThrottle, Request, run};
 use nuncio_api::NOT_AUDITED;
 use nuncio_core::numbers::ImportedNumber;
 use nuncio_domain::audit::{ActorKind, Entry, Filter};
@@ -203,6 +203,7 @@ async fn every_command_that_changes_something_leaves_an_entry() {
     app.advance(Duration::from_secs(60)).await;
     let smtp: Map<String, Value> = serde_json::from_value(json!({"host": "mail.example.net", "from": "a@example.net"})).expect("settings");
     let connection = Command::ConnectionsSet {
+        throttle: NewThrottle::Keep,
         env: live,
         sender: None,
         channel: "email".into(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio::admin::{Command, Request, run};
+use nuncio::admin::{Command, NewThrottle, Request, run};
 use nuncio_domain::Environment;
 use nuncio_testkit::{TestApp, TestResponse};
 use serde_json::{Map, Value, json};
@@ -138,6 +138,7 @@ async fn in_the_live_environment_nothing_is_simulated() {
     let answer = live(&app, "PUT", &format!("{sender}/channels/sms"), Some(json!({"kind": "sim"}))).await.expect(400).json();
     refused(&answer["details"]["errors"]);
     let command = |env| Command::ConnectionsSet {
+        throttle: NewThrottle::Keep,
         env,
         sender: None,
         channel: "sms".into(),

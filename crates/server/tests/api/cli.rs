@@ -176,21 +176,23 @@ async fn a_program_on_this_machine_gets_events_as_its_webhook_would() {
     app.drain().await;
     let receiver = Receiver::start().await;
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    let arguments = ["listen", "--forward", &receiver.url, "--replay", "1", "--type", "message.delivered", "--secret", secret];
+    let arguments = ["listen", "--forward", &receiver.url, "--replay", "1", "--type", "message.delivered", "--secret", secret, "--json"];
     let mut child = terminal.command(&arguments).stdout(Stdio::piped()).spawn().expect("it runs");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let told = loop {
         let line = lines.next_line().await.expect("a line").expect("it goes on");
-        if line.contains("message.delivered") {
+        let line: Value = serde_json::from_str(&line).expect("JSON");
+        if line["event"]["type"] == "message.delivered" {
             break line;
         }
     };
     child.kill().await.expect("it ends");
-    assert!(told.contains("→  2"), "{told}");
+    assert!(told["status"].as_u64().is_some_and(|status| status / 100 == 2) && told["error"].is_null(), "{told}");
     let request = &receiver.got()[0];
     assert_eq!(request.json()["data"]["message"]["status"], "delivered");
     let verifier = standardwebhooks::Webhook::new(secret).expect("a secret");
     verifier.verify(&request.bytes, &request.headers).expect("it is signed");
+    terminal.type_in(&["listen", "--forward", "ftp://example.org"]).await.expect(2);
     let refused = terminal.type_in(&["listen", "--forward", &receiver.url, "--secret", "x"]).await.expect(1);
     assert!(refused.err.contains("--secret: must be whsec_"), "{refused:?}");
 }
@@ -207,6 +209,13 @@ async fn a_broadcast_goes_from_a_file_to_its_results() {
     std::fs::write(terminal.home.path().join("people.csv"), "phone,name\n600 111 222,Ana\n+34600111223,Bo\nnonsense,Cy\n").expect("a file");
     let said = terminal.type_in(&["broadcasts", "import", id, "people.csv", "--countries", "ES"]).await.expect(0);
     assert!(said.out.starts_with("3 rows: 2 added, 0 duplicates, 1 invalid."), "{said:?}");
+    let again = terminal.type_in(&["broadcasts", "import", id, "people.csv", "--countries", "ES"]).await.expect(0);
+    assert!(again.out.starts_with("This file was imported before; nothing was added. In all: 3 rows"), "{again:?}");
+    let otherwise = terminal.type_in(&["broadcasts", "import", id, "people.csv"]).await.expect(0);
+    assert!(
+        otherwise.out.starts_with("3 rows: 0 added, 1 duplicates, 2 invalid."),
+        "without a country it is another import: {otherwise:?}"
+    );
     let preview = terminal.type_in(&["broadcasts", "preview", id, "--json"]).await.expect(0).json();
     assert_eq!(preview["text"], "Hello Ana, it is Acme");
     let estimate = terminal.type_in(&["broadcasts", "estimate", id]).await.expect(0);
@@ -216,6 +225,8 @@ async fn a_broadcast_goes_from_a_file_to_its_results() {
     terminal.type_in(&["broadcasts", "follow", id]).await.expect(0);
     let results = terminal.type_in(&["broadcasts", "results", id]).await.expect(0);
     assert_eq!(results.out.matches(",delivered,").count(), 2, "{results:?}");
+    let results = terminal.type_in(&["broadcasts", "results", id, "--json"]).await.expect(0);
+    assert!(results.out.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{results:?}");
     let listed = terminal.type_in(&["broadcasts", "list"]).await.expect(0);
     assert!(listed.out.contains("completed"), "{listed:?}");
 }
@@ -273,7 +284,7 @@ async fn a_few_questions_lead_to_a_connection_that_was_tried() {
     let app = TestApp::start().await;
     let terminal = Terminal::beside(&app).await;
     let wrong = terminal.run(&["init"], "nowhere\n\n\n\n").await.expect(1);
-    assert!(wrong.err.contains("server.listen: \"nowhere\" is not address:port"), "{wrong:?}");
+    assert!(wrong.out.contains("server.listen: \"nowhere\" is not address:port") && wrong.out.contains("Once more"), "{wrong:?}");
     let file = terminal.home.path().join("nuncio.toml");
     assert!(!file.exists(), "nothing is half-done");
 
@@ -291,8 +302,8 @@ async fn a_few_questions_lead_to_a_connection_that_was_tried() {
     assert_eq!(written, "[server]\nlisten = \"127.0.0.1:8026\"\n\n[storage]\ndata = \"my-data\"\n");
     let connections = terminal.type_in(&["connections", "list", "--json"]).await.expect(0).json();
     assert_eq!((&connections[0]["kind"], &connections[0]["settings"]["url"]), (&json!("kannel"), &json!("http://127.0.0.1:1/sendsms")));
-    let again = terminal.run(&["init"], &answers).await.expect(1);
-    assert!(again.err.contains("nuncio.toml already exists"), "{again:?}");
+    let again = terminal.run(&["init"], "none\n").await.expect(0);
+    assert!(again.out.contains("nuncio.toml exists and stays as it is") && again.out.contains("First connection"), "{again:?}");
 }
 
 // holds: cli.projects

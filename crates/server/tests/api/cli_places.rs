@@ -87,6 +87,42 @@ async fn an_installation_here_goes_before_a_profile_and_answers_in_the_same_shap
     assert!(both.err.contains("Use one kind"), "{both:?}");
 }
 
+// holds: cli.places
+#[tokio::test]
+async fn only_commands_that_add_something_begin_an_installation() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    for line in ["doctor", "prices list", "numbers list", "senders list", "db size", "people list", "held list"] {
+        let refused = run(&terminal, line).await.expect(1);
+        assert!(refused.err.contains("there is no installation in nuncio-data") && refused.err.contains("--data"), "{line}: {refused:?}");
+    }
+    assert!(!terminal.home.path().join("nuncio-data").exists(), "a folder was made");
+    run(&terminal, "keys create --name first --env test").await.expect(0);
+    run(&terminal, "doctor").await.expect(0);
+}
+
+// holds: cli.resources
+#[tokio::test]
+async fn the_rate_of_a_connection_is_set_with_it_and_stays() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.key(Environment::Live, &["*"]).await).await;
+    let set = "connections set --env live --channel email --kind smtp --setting host=127.0.0.1 --setting from=a@example.org --json";
+    for place in ["", " --data here"] {
+        for (option, wanted) in [
+            (" --throttle 50/100", json!({"messagesPerSecond": 50.0, "burst": 100})),
+            ("", json!({"messagesPerSecond": 50.0, "burst": 100})),
+            (" --throttle 2.5", json!({"messagesPerSecond": 2.5, "burst": 3})),
+            (" --throttle none", Value::Null),
+        ] {
+            let answer = run(&terminal, &format!("{set}{place}{option}")).await.expect(0).json();
+            assert_eq!(answer["throttle"], wanted, "{place}{option}");
+        }
+        let refused = run(&terminal, &format!("{set}{place} --throttle fast")).await.expect(2);
+        assert!(refused.err.contains("must be messages per second such as 50"), "{refused:?}");
+    }
+}
+
 // holds: cli.resources
 #[tokio::test]
 async fn contacts_templates_and_broadcasts_are_edited() {

@@ -99,6 +99,9 @@ async fn the_first_person_begins_by_a_link_that_works_once() {
         let begun = browser.send(&link, &[("name", "Acme"), ("email", "ada@example.net"), ("password", PASSWORD)]).await.expect(303);
         browser.remember(&begun);
         assert!(browser.page("/").await.contains("Getting started"));
+        app.send_message(json!({"to": "+34600111222", "text": "hello"})).await;
+        let home = browser.page("/").await;
+        assert!(home.contains("Getting started") && home.contains("of 4 done"), "the other steps stay: {home}");
         assert_eq!(app.get("/v1/me").await.expect(200).json()["project"]["name"], "Acme");
         assert!(browser.page("/settings/people").await.contains("ada@example.net"));
         browser.get(&link).await.expect(404);

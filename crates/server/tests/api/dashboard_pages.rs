@@ -94,7 +94,11 @@ async fn a_sender_is_made_connected_and_tested() {
     assert!(browser.page(&sms).await.contains("Kind of provider"));
     let form = browser.page(&format!("{sms}?kind=kannel")).await;
     assert!(
-        form.contains("name=\"password\" type=\"password\"") && form.contains("More settings"),
+        form.contains("name=\"password\" type=\"password\"")
+            && form.contains("More settings")
+            && form.contains("Callback secret</label>")
+            && form.contains("In the API: callback_secret.")
+            && form.contains("type=\"number\""),
         "{}",
         form.split("id=\"main\"").nth(1).unwrap_or_default()
     );
@@ -107,6 +111,10 @@ async fn a_sender_is_made_connected_and_tested() {
     fields[2] = ("url", "https://gateway.example.com/sendsms");
     let saved = browser.submit(&sms, &fields).await.expect(200);
     assert!(saved.text.contains("It is saved, but does not work yet."), "{}", saved.text);
+    let tested = browser.submit(&sms, &[("do", "test"), ("kind", "kannel")]).await.expect(200);
+    assert!(tested.text.contains("It does not work.") && !tested.text.contains("It is saved"), "{}", tested.text);
+    let seen = viewer.page(&sms).await;
+    assert!(seen.contains("gateway.example.com") && !seen.contains("Save and test") && !seen.contains(">Test<"), "{seen}");
     assert!(!saved.text.contains("s3cret-pass") && saved.text.contains("Leave it empty to keep"), "{}", saved.text);
     // An empty secret keeps the stored one only if no setting changes: it must not go to another server unnoticed.
     let again = [
@@ -161,10 +169,16 @@ async fn templates_invitations_suppressions_and_numbers_have_pages() {
         let link = made.text.split("data-copy=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a link").to_owned();
         assert!(link.contains("/invite/"), "{link}");
         assert!(made.text.contains("aria-label=\"QR code of the link\""), "{}", made.text);
+        assert!(made.text.contains(&format!("value=\"{link}\" readonly")), "it can be copied without script: {}", made.text);
         let items = app.get("/v1/invitations").await.expect(200).json()["items"].take();
         assert_eq!(items[0]["allowedPhoneCountries"], json!(["ES", "MX"]));
         let id = items[0]["id"].as_str().expect("an id");
+        let again = browser.page(&format!("/invitations?link={id}")).await;
+        assert!(again.contains(&format!("value=\"{link}\" readonly")) && again.contains("QR code of the link"), "{again}");
+        let seen = viewer.page("/invitations").await;
+        assert!(!seen.contains("Withdraw") && !seen.contains("Invite a client"), "{seen}");
         browser.submit(&format!("/invitations/{id}"), &[]).await.expect(303);
+        assert!(!browser.page(&format!("/invitations?link={id}")).await.contains(&link), "it was withdrawn");
         assert!(browser.page("/invitations").await.contains("Withdrawn"));
 
         assert!(browser.page("/suppressions").await.contains("No suppressions"));
@@ -193,7 +207,9 @@ async fn templates_invitations_suppressions_and_numbers_have_pages() {
             .import_prices(None, "channel,country,unit,provider,fee\nsms,ES,segment,0.03,0.005\n", false)
             .await
             .expect("prices");
-        assert!(browser.page("/money").await.contains("$0.03"));
+        let money = browser.page("/money").await;
+        assert!(money.contains("$0.03") && money.contains("$0.005") && money.contains("US dollars"), "{money}");
+        assert!(money.contains("<time datetime="), "{money}");
     }
 }
 
@@ -247,10 +263,20 @@ async fn people_are_answered_where_they_wrote() {
         let message = app.post("/v1/sandbox/inbound", body).await.expect(202).json()["message"].clone();
         app.drain().await;
         assert!(browser.page("/conversations").await.contains("Where is &lt;b&gt;it&lt;/b&gt;?"));
+        for text in ["Hello?", "Anybody?"] {
+            app.advance(Duration::from_secs(1)).await;
+            let body = json!({"channel": "whatsapp", "from": "+34600111222", "text": text});
+            app.post("/v1/sandbox/inbound", body).await.expect(202);
+        }
+        app.drain().await;
+        let list = browser.page("/conversations").await;
+        assert!(list.matches("class=\"to clip\"").count() == 1 && list.contains("3 messages") && list.contains("Anybody?"), "{list}");
+        assert!(!list.contains("Hello?"), "the newest only: {list}");
         let path = format!("/conversations/{}", message["contactId"].as_str().expect("a contact"));
         let thread = browser.page(&path).await;
         assert!(thread.find("Your code is 4711") < thread.find("Where is &lt;b&gt;"), "the oldest first: {thread}");
-        assert!(thread.contains("Reply by WhatsApp"), "{thread}");
+        assert!(thread.contains("Reply by WhatsApp") && !thread.contains("Older messages"), "{thread}");
+        assert!(!viewer.page(&path).await.contains("Your reply"));
 
         viewer.submit(&path, &[("text", "On its way")]).await.expect(403);
         browser.submit(&path, &[("text", "")]).await.expect(400);
@@ -262,5 +288,14 @@ async fn people_are_answered_where_they_wrote() {
         assert_eq!(sent["items"].as_array().map(Vec::len), Some(1), "twice sends one: {sent}");
         assert_eq!((&sent["items"][0]["text"], &sent["items"][0]["to"]), (&json!("On its way"), &json!("+34600111222")));
         browser.get("/conversations/con_01hgw2bbg0e9tatjpp9vyrkcyk").await.expect(404);
+
+        for n in 0..50 {
+            app.clock.advance(Duration::from_millis(1));
+            app.send_message(json!({"to": "+34600111222", "channel": "sms", "text": format!("Note {n}.")})).await;
+        }
+        let thread = browser.page(&path).await;
+        let older = thread.split(&format!("href=\"{path}?cursor=")).nth(1).and_then(|rest| rest.split('"').next()).expect("older ones");
+        let older = browser.page(&format!("{path}?cursor={older}")).await;
+        assert!(older.contains("Your code is 4711") && !older.contains("Note 1.") && !older.contains("Your reply"), "{older}");
     }
 }

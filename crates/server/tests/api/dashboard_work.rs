@@ -61,11 +61,11 @@ async fn home_draws_what_went_out_and_names_what_waits() {
             app.send_message(json!({"to": "+34600111225", "text": "hello", "scheduledAt": at})).await;
         };
         unsent(600).await;
-        app.clock.advance(Duration::from_secs(780));
+        app.advance(Duration::from_secs(590)).await;
         unsent(20).await;
-        app.clock.advance(Duration::from_secs(120));
+        app.clock.advance(Duration::from_secs(290));
         let home = browser.page("/").await;
-        for part in ["2 messages wait for SMS of", "and due 5 minutes ago", "Accepted in the last five minutes: 1."] {
+        for part in ["2 messages wait for SMS of", "and due 4 minutes ago", "Accepted in the last five minutes: 1."] {
             assert!(home.contains(part), "{part}: {home}");
         }
     }
@@ -76,10 +76,22 @@ async fn home_draws_what_went_out_and_names_what_waits() {
 async fn messages_of_which_nobody_knows_are_named_by_their_reason() {
     let app = TestApp::start().await;
     let browser = person(&app, "op@example.net", Role::Operator).await;
-    app.send_message(json!({"to": "+12125550008", "text": "hello", "onUnknown": "hold"})).await;
+    let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+    let metadata = json!({"order": "1017", "paid": true});
+    let id = app.send_message(json!({"to": "+12125550008", "text": "hello", "onUnknown": "hold", "metadata": metadata})).await;
     app.drain().await;
     let home = browser.page("/").await;
     assert!(home.contains("1 message waits for your decision") && home.contains("The outcome of their last attempt is unknown"), "{home}");
+    let path = format!("/messages/{id}");
+    let page = browser.page(&path).await;
+    assert!(page.contains("It was sent") && page.contains("<h2>Content</h2>"), "{page}");
+    assert!(page.contains(">1017</bdi>") && page.contains(">true</bdi>"), "{page}");
+    let seen = viewer.page(&path).await;
+    assert!(seen.contains("waits for a decision") && !seen.contains("It was sent") && !seen.contains("Send again"), "{seen}");
+    app.clock.advance(Duration::from_secs(1));
+    browser.submit(&path, &[("do", "sent")]).await.expect(303);
+    let page = browser.page(&path).await;
+    assert!(page.contains("Decision: it was sent") && page.contains("the outcome of the last attempt was unknown"), "{page}");
 }
 
 // holds: pages.messages, messages.list.text
@@ -206,8 +218,12 @@ async fn two_contacts_are_compared_before_they_are_one() {
     browser.submit(&format!("/contacts/{one}"), &[("do", "stop"), ("channel", "sms"), ("identifier", "+34600111222")]).await.expect(303);
     let page = browser.page(&format!("/contacts/{one}")).await;
     assert!(page.contains("Not to be contacted") && page.contains("Contact again"), "{page}");
+    assert!(page.contains(&format!("/messages?contact={one}")) && page.contains("0 of 0 attempts"), "{page}");
 
     let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+    let seen = viewer.page(&format!("/contacts/{one}")).await;
+    assert!(!seen.contains("Contact again") && !seen.contains("Not the same") && !seen.contains(">Write<"), "{seen}");
+    assert!(!viewer.page("/contacts").await.contains("People from a file"));
     viewer.submit(&format!("/contacts/{one}/merge"), &[("with", &two)]).await.expect(403);
     browser.submit(&format!("/contacts/{one}/merge"), &[("with", &two)]).await.expect(303);
     let merged = browser.page(&format!("/contacts/{one}")).await;
@@ -241,4 +257,45 @@ async fn a_broadcast_is_made_from_a_template_and_its_columns_are_looked_at() {
     let added =
         upload(&browser, &format!("{path}/recipients"), &[("key", &key), ("columns", "vorname:1")], "a.csv", file).await.expect(200).text;
     assert!(added.contains("2 of 2 rows added") && added.contains("Hello Ana, we open at nine."), "{added}");
+}
+
+// holds: pages.broadcasts
+#[tokio::test]
+async fn a_broadcast_is_edited_until_it_is_sent_and_its_time_is_moved() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "op@example.net", Role::Operator).await;
+    let write = [("name", "Spring"), ("channel", "sms"), ("text", "Helo"), ("once", "page-1")];
+    let path = browser.submit("/broadcasts/new", &write).await.expect(303).header("location").to_owned();
+    assert!(browser.page(&path).await.contains(">Helo</textarea>"));
+    let empty = browser.submit(&path, &[("do", "update"), ("name", ""), ("text", "Hello")]).await.expect(400).text;
+    assert!(empty.contains(">Hello</textarea>"), "what was typed stays: {empty}");
+    browser.submit(&path, &[("do", "update"), ("name", "Summer"), ("text", "Hello")]).await.expect(303);
+    let draft = browser.page(&path).await;
+    assert!(draft.contains("Summer") && draft.contains(">Hello</textarea>"), "{draft}");
+    let key = browser.form_key().await;
+    upload(&browser, &format!("{path}/recipients"), &[("key", &key)], "a.csv", "phone\n+34600111222\n").await.expect(200);
+    let later = |hours: u64| app.clock.now().plus(Duration::from_secs(hours * 3_600)).to_string();
+    browser.submit(&path, &[("do", "send"), ("at", &later(2)[..16])]).await.expect(303);
+    app.drain().await;
+    let scheduled = browser.page(&path).await;
+    assert!(scheduled.contains("Sending begins") && !scheduled.contains("value=\"pause\""), "{scheduled}");
+    assert!(!scheduled.contains("</textarea>"), "it can no longer be edited");
+    browser.submit(&path, &[("do", "schedule"), ("at", &later(5)[..16])]).await.expect(303);
+    assert!(browser.page(&path).await.contains(&format!("value=\"{}\"", &later(5)[..16])));
+    let viewer = person(&app, "view@example.net", Role::Viewer).await;
+    let seen = viewer.page(&path).await;
+    assert!(!seen.contains("value=\"clone\"") && !seen.contains("value=\"schedule\""), "{seen}");
+}
+
+// holds: pages.messages
+#[tokio::test]
+async fn a_person_is_found_by_name() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "op@example.net", Role::Viewer).await;
+    let made =
+        app.post("/v1/contacts", json!({"displayName": "Ana Pérez", "channels": [{"channel": "sms", "identifier": "+34600111222"}]})).await;
+    let id = made.expect(201).json()["id"].as_str().expect("an id").to_owned();
+    let found = browser.page("/messages?q=ana%20p%C3%A9rez").await;
+    assert!(found.contains("People with this name") && found.contains(&format!("/messages?contact={id}")), "{found}");
+    assert!(!browser.page("/messages?q=nobody").await.contains("People with this name"));
 }

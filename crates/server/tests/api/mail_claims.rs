@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio::admin::{Command, Request, run};
+use nuncio::admin::{Command, NewThrottle, Request, run};
 use nuncio::config::EmailConfig;
 use nuncio_domain::config::Project;
 use nuncio_domain::{Environment, Permissions};
@@ -351,6 +351,7 @@ async fn a_connection_that_the_operator_sets_up_has_its_address_at_once() {
     let town = Town::open(Backend::Sqlite, EmailConfig::default()).await;
     let (first, owner) = (&town.first, &town.owner);
     let set = |of: &Tenant, from: &str| Command::ConnectionsSet {
+        throttle: NewThrottle::Keep,
         env: Environment::Live,
         sender: Some(of.sender.clone()),
         channel: "email".to_owned(),
