@@ -23,7 +23,8 @@ pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView], decis
     if message.direction == "outbound" {
         steps.push(routed(message));
     }
-    message.attempts.iter().enumerate().for_each(|(number, attempt)| steps.extend(attempted(number, attempt)));
+    let settled = decided_as_sent(message, decisions);
+    message.attempts.iter().enumerate().for_each(|(number, attempt)| steps.extend(attempted(number, attempt, settled == Some(number))));
     let moments = [("Delivered", "ok", message.delivered_at), ("Read", "read", message.read_at)];
     steps.extend(
         moments
@@ -111,7 +112,13 @@ fn routed(message: &MessageView) -> Step {
     Step { at: message.created_at, shape: "ok", title: format!("{} first", channel(first)), tag: None, text }
 }
 
-fn attempted(number: usize, attempt: &AttemptView) -> Vec<Step> {
+/// Returns the attempt that a person declared as sent. It is stored as accepted since then; until then its outcome was unknown.
+fn decided_as_sent(message: &MessageView, decisions: &[AuditEntryView]) -> Option<usize> {
+    let sent = decisions.iter().find(|one| one.entry.after.as_ref().is_some_and(|after| after["action"] == "sent"))?;
+    message.attempts.iter().rposition(|attempt| attempt.started_at < sent.entry.id.created_at())
+}
+
+fn attempted(number: usize, attempt: &AttemptView, was_unknown: bool) -> Vec<Step> {
     let name = format!("Attempt {}", number + 1);
     let tag = Some(channel(attempt.channel).to_owned());
     let said = html! {
@@ -128,8 +135,8 @@ fn attempted(number: usize, attempt: &AttemptView) -> Vec<Step> {
         text: html! { p { "By " (attempt.provider) "." } },
     };
     let (shape, end) = match attempt.status {
-        "accepted" | "delivered" => ("ok", "accepted"),
-        "unknown" => ("held", "ended with an unknown outcome"),
+        "accepted" | "delivered" if !was_unknown => ("ok", "accepted"),
+        "accepted" | "delivered" | "unknown" => ("held", "ended with an unknown outcome"),
         "started" => return vec![begun],
         _ => ("bad", "failed"),
     };

@@ -91,7 +91,7 @@ async fn messages_of_which_nobody_knows_are_named_by_their_reason() {
     app.clock.advance(Duration::from_secs(1));
     browser.submit(&path, &[("do", "sent")]).await.expect(303);
     let page = browser.page(&path).await;
-    assert!(page.contains("Decision: it was sent") && page.contains("the outcome of the last attempt was unknown"), "{page}");
+    assert!(page.contains("Decision: it was sent") && page.contains("Attempt 1 ended with an unknown outcome"), "{page}");
 }
 
 // holds: pages.messages, messages.list.text

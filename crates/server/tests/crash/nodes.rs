@@ -39,9 +39,9 @@ async fn heavy_two_nodes_paused_and_killed() {
     let (mut at_first, at_second) = (Load::start(&keys, &ledger, seed), Load::start(&keys, &ledger, seed ^ 1));
 
     let (survivor, victim) = (first.start(&[]).await, second.start(&[]).await);
+    let mut watch = Watch::prepare(victim.address, &keys).await;
     at_first.serve(Some(survivor.address));
     at_second.serve(Some(victim.address));
-    let mut watch = Watch::prepare(victim.address, &keys).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     watch.send(victim.address, &keys).await;
     tokio::time::sleep(Duration::from_millis(300)).await;

@@ -79,8 +79,8 @@ async fn heavy_postgres_restart() {
     let ledger = Arc::new(Ledger::new(folder.path()));
     let server = install.start(&[]).await;
     let mut load = Load::start(&keys, &ledger, seed);
-    load.serve(Some(server.address));
     let mut watch = Watch::prepare(server.address, &keys).await;
+    load.serve(Some(server.address));
     for _ in 0..3 {
         load.every(|seen| seen.accepted >= 20).await;
         watch.send(server.address, &keys).await;
