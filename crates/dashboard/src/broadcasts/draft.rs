@@ -9,7 +9,7 @@ use nuncio_domain::{Error, Result};
 
 use super::content::Content;
 use crate::App;
-use crate::components::{Faults, Field, ask_first, channel, channels, count, figure, icon, money, select, state, words};
+use crate::components::{Faults, Field, ask_first, channel, channels, count, counted, figure, icon, money, select, state, words};
 use crate::shell::form_key;
 
 /// Maximum number of faulty rows shown.
@@ -157,7 +157,7 @@ fn matched(selected: &SelectedContacts) -> Markup {
         div class="note ok" role="status" {
             (icon("check"))
             div {
-                b { (figure(selected.added)) " contacts added." }
+                b { (counted(selected.added, "contact")) " added." }
                 p { (figure(selected.matched)) " matched; " (figure(selected.duplicates)) " are already recipients, " (figure(selected.unreachable)) " have no address for this channel, " (figure(selected.suppressed)) " are suppressed." }
             }
         }

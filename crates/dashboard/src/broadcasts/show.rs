@@ -7,13 +7,14 @@ use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastProgress, BroadcastStatistics, BroadcastView, PaceStatistics, RecipientCounts};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
-use nuncio_domain::user::Role;
 
 use super::content::editor;
 use super::draft::{self, Said, looked_up_on_request};
 use crate::App;
 use crate::charts::Columns;
-use crate::components::{Field, ask_first, broadcast_state, channel, count, figure, head, icon, money, state, time, value, words};
+use crate::components::{
+    Field, ask_first, broadcast_state, channel, count, counted, figure, head, icon, may_change, money, state, time, value, words,
+};
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Signed, refuse};
 
@@ -43,7 +44,7 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
     let progress = broadcasts.progress(&who.caller, id).await?;
     let (begun, inline) = (broadcast.started_at.is_some(), inline || broadcast.total_contacts <= INLINE);
     let statistics = if begun && inline { Some(broadcasts.statistics(&who.caller, id).await?) } else { None };
-    let changes = who.user.role > Role::Viewer;
+    let changes = may_change(who);
     let draft = if broadcast.status == "draft" && changes { Some(draft::panels(app, who, &broadcast, said, inline).await?) } else { None };
     let line = html! { (broadcast_state(broadcast.status)) @if let Some(at) = broadcast.started_at { " since " (time(at)) } " · " (channel(broadcast.channel)) };
     let content = html! {
@@ -71,7 +72,7 @@ fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
     let button = |verb: &str, word: &str, strong: bool| {
         html! { form class="plain" method="post" action=(action) { (form_key(who)) button class=(if strong { "btn go" } else { "btn" }) name="do" value=(verb) { (word) } } }
     };
-    let changes = who.user.role > Role::Viewer;
+    let changes = may_change(who);
     html! {
         @if changes && broadcast.status == "sending" { (button("pause", "Pause", false)) }
         @if changes && broadcast.status == "paused" { (button("resume", "Resume", true)) }
@@ -104,7 +105,7 @@ fn schedule(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
     html! {
         section class="panel" {
             header { h2 { "Sending begins " (time(broadcast.scheduled_at.unwrap_or_default())) } }
-            @if who.user.role > Role::Viewer {
+            @if may_change(who) {
                 form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
                     (form_key(who))
                     (field.show(&said.faults))
@@ -144,7 +145,7 @@ fn progress_panel(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Ma
                 div class="row" {
                     b class="h" { (progress.percent_complete) " % done" }
                     span class="soft" {
-                        (count(broadcast.total_contacts)) " recipients"
+                        (counted(broadcast.total_contacts as u64, "recipient"))
                         @if let Some(rate) = progress.recipients_per_second { ", " (rate) " per second" }
                         @if let Some(at) = progress.estimated_completion_at { ", completed at about " (time(at)) }
                     }
@@ -240,8 +241,8 @@ fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Marku
     html! {
         @if statistics.pace.len() > 1 { (pace(&statistics.pace)) }
         div class="cols" {
-            (counted("By channel", "Channel", &channels))
-            (counted("By country", "Country", &countries))
+            (breakdown("By channel", "Channel", &channels))
+            (breakdown("By country", "Country", &countries))
             @if !statistics.failures.is_empty() {
                 section class="panel" {
                     header { h2 { "Failures" } }
@@ -313,7 +314,7 @@ fn pace(spans: &[PaceStatistics]) -> Markup {
     html! { section class="panel" { div class="body" { (chart.show()) } } }
 }
 
-fn counted(title: &str, first: &str, rows: &[(String, &RecipientCounts)]) -> Markup {
+fn breakdown(title: &str, first: &str, rows: &[(String, &RecipientCounts)]) -> Markup {
     html! {
         section class="panel" {
             header { h2 { (title) } }

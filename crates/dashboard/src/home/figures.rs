@@ -7,7 +7,7 @@ use nuncio_domain::{Channel, Micros, Result, Timestamp};
 
 use crate::App;
 use crate::charts::{Bar, Columns, SERIES, bars, share};
-use crate::components::{channel, count, money};
+use crate::components::{channel, count, dollars, money};
 
 /// Maximum number of table rows.
 const ROWS: usize = 12;
@@ -156,7 +156,7 @@ fn spending(range: &Range, traffic: &TrafficView, total: &Traffic) -> Markup {
         unit: "From, UTC",
         labels: &labels(range, &traffic.spans),
         series: &series(traffic, |figures| figures.spent),
-        write: |micros| format!("${}", Micros(micros)),
+        write: |micros| dollars(Micros(micros)),
     };
     html! { section class="panel" { div class="body" { (chart.show()) } } }
 }
@@ -182,7 +182,7 @@ fn arrived(traffic: &TrafficView) -> Markup {
         let ended = (figures.delivered + figures.failed).max(1) as f64;
         let known = rate(figures) != "–";
         let ends = if known { (figures.delivered as f64 / ended, 1.0) } else { (0.0, 0.0) };
-        let figures = vec![rate(figures), count(figures.sent), count(figures.failed), format!("${}", Micros(figures.spent))];
+        let figures = vec![rate(figures), count(figures.sent), count(figures.failed), dollars(Micros(figures.spent))];
         Bar { name, ends, figures }
     };
     let rows: Vec<Bar> = rows.into_iter().map(bar).collect();

@@ -12,10 +12,9 @@ use nuncio_core::messages::{ListMessages, MessageView};
 use nuncio_core::senders::ListSenders;
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
-use nuncio_domain::user::Role;
 
 use crate::App;
-use crate::components::{channel, empty, head, made, message_state, time, words};
+use crate::components::{channel, empty, head, made, may_change, message_state, time, words};
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, refuse};
 use needs::Need;
@@ -43,7 +42,7 @@ async fn content(app: &App, who: &SignedIn, span: Option<&str>) -> Result<(Strin
     let figures = figures::panels(app, who, span).await?;
     let content = html! {
         (head(None, html! { (title) }, html! { "As of " (made(app.core.ids().clock.now())) }, acts))
-        @if let Some(steps) = steps && who.user.role > Role::Viewer { (steps.panel(app, who, &senders)) }
+        @if let Some(steps) = steps && may_change(who) { (steps.panel(app, who, &senders)) }
         (attention(&needs))
         (figures)
         @if !newest.is_empty() { (newest_messages(&newest)) }

@@ -205,7 +205,7 @@ fn posted(who: &SignedIn, own: &str, deliveries: &[DeliveryView], has_webhook: b
                                 Some(page) => { a class="clip" href=(page) { (delivery.event_type) } },
                                 None => { span class="clip" { (delivery.event_type) } },
                             }
-                            @if let Some(newest) = newest { span class="n faint" { (status(newest)) @if let Some(said) = said(newest) { " · " (words(&shortened(said, RESPONSE.1))) } } }
+                            @if let Some(newest) = newest { span class="n faint" { (status(newest)) @if delivery.status != "delivered" { @if let Some(said) = said(newest) { " · " (words(&shortened(said, RESPONSE.1 / 2))) } } } }
                         }
                         td class="w" { @match newest { Some(newest) => (response(newest)), None => "–" } }
                         td class="num" {
