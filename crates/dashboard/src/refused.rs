@@ -23,5 +23,8 @@ pub(crate) fn link(app: &App, request: &Request, doing: &'static str, error: &Er
 
 /// The link is unknown.
 pub(crate) fn missing() -> Response {
-    page(StatusCode::NOT_FOUND, plain("There is no such link", "Check that the whole link was copied. It might have expired, or been used already."))
+    page(
+        StatusCode::NOT_FOUND,
+        plain("There is no such link", "Check that the whole link was copied. It might have expired, or been used already."),
+    )
 }

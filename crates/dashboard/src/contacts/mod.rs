@@ -1,5 +1,6 @@
 //! `/contacts` and `/contacts/{id}`: people who sent or received messages.
 
+mod edit;
 mod file;
 mod merge;
 mod show;
@@ -18,6 +19,7 @@ use crate::form::recipient;
 use crate::shell::shell;
 use crate::signed::{Asked, Signed, refuse};
 
+pub(crate) use edit::create;
 pub(crate) use file::{export, import};
 pub(crate) use merge::{compare, merge};
 pub(crate) use show::{act, show};
@@ -43,7 +45,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, impor
     }
     let (contacts, next) = app.core.contacts().list(&who.caller, &list).await?;
     Ok(html! {
-        (head(None, html! { "Contacts" }, html! { "Newest first" }, html! { @if may_change(who) { a class="btn" href="#file" { "Add from a file" } } a class="btn" href="/contacts.csv" { "Export as CSV" } }))
+        (head(None, html! { "Contacts" }, html! { "Newest first" }, html! { @if may_change(who) { a class="btn" href="#file" { "Add people" } } a class="btn" href="/contacts.csv" { "Export as CSV" } }))
         (faults.summary())
         @if let Some(imported) = imported { (rows(imported)) }
         section class="panel" aria-label="List" {
@@ -76,7 +78,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, impor
                 (pager(asked.older("/contacts", next)))
             }
         }
-        @if may_change(who) { (file::form(who)) }
+        @if may_change(who) { div class="cols" { (edit::new_form(who)) (file::form(who)) } }
     })
 }
 

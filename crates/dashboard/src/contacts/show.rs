@@ -9,7 +9,7 @@ use nuncio_core::messages::{ListContactMessages, MessageView};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, Result};
 
-use super::name;
+use super::{edit, name};
 use crate::App;
 use crate::components::{
     ask_first, channel, counted, empty, figure, head, icon, json_text, may_change, message_state, state, time, value, words,
@@ -58,6 +58,7 @@ async fn person(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)>
                     }
                 }
                 (consent(who, &contact, &opt_outs))
+                @if may_change(who) { (edit::forms(who, &contact)) }
                 section class="panel" {
                     header { h2 { "Details" } }
                     div class="body" {
@@ -166,10 +167,18 @@ fn suggestion(who: &SignedIn, contact: &ContactView, other: &str) -> Markup {
     }
 }
 
-/// Dismisses a merge suggestion, or suppresses an address.
+/// Changes a contact, dismisses a merge suggestion, or suppresses an address.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let page = format!("/contacts/{id}");
     let done = match form.get("do").as_str() {
+        "rename" => edit::rename(&app, &who, &id, &form).await,
+        "add" => edit::add(&app, &who, &id, &form).await,
+        "erase" => {
+            return match app.core.contacts().delete(&who.caller, &id).await {
+                Ok(()) => lead_to("/contacts"),
+                Err(error) => refuse(&who, &page, &error),
+            };
+        }
         "dismiss" => app.core.contacts().dismiss_merge_suggestion(&who.caller, &id).await,
         "stop" => {
             // Chat ids belong to one channel; phone numbers and email addresses are suppressed on all of theirs.

@@ -52,7 +52,7 @@ async fn a_broadcast_is_written_filled_tried_and_sent() {
 
         app.post("/v1/contacts", json!({"channels": [{"channel": "sms", "identifier": "+12125550100"}]})).await.expect(201);
         let selected = browser.submit(&path, &[("do", "select"), ("channel", "sms"), ("ofCountries", "us")]).await.expect(200);
-        assert!(selected.text.contains("1 contacts added."), "{}", selected.text);
+        assert!(selected.text.contains("1 contact added."), "{}", selected.text);
         let tried = browser.submit(&path, &[("do", "test"), ("to", "+34600999888")]).await.expect(303);
         assert!(tried.header("location").starts_with("/messages/msg_"));
         // Two recipients have no name: nothing is sent with a gap.

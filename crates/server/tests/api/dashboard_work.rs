@@ -299,3 +299,21 @@ async fn a_person_is_found_by_name() {
     assert!(found.contains("People with this name") && found.contains(&format!("/messages?contact={id}")), "{found}");
     assert!(!browser.page("/messages?q=nobody").await.contains("People with this name"));
 }
+
+// holds: pages.contacts
+#[tokio::test]
+async fn a_person_is_added_named_reached_otherwise_and_erased() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "op@example.net", Role::Operator).await;
+    let add = [("name", "Ana"), ("identifier", "+34 600 111 222"), ("channel", "")];
+    let page = browser.submit("/contacts/new", &add).await.expect(303).header("location").to_owned();
+    browser.submit(&page, &[("do", "rename"), ("name", "Ana Pérez")]).await.expect(303);
+    browser.submit(&page, &[("do", "add"), ("identifier", "ana@example.org"), ("channel", "")]).await.expect(303);
+    let seen = browser.page(&page).await;
+    assert!(["Ana Pérez", "+34600111222", "ana@example.org"].iter().all(|part| seen.contains(part)), "{seen}");
+    browser.submit(&page, &[("do", "add"), ("identifier", "nonsense"), ("channel", "")]).await.expect(400);
+    browser.submit("/contacts/new", &add).await.expect(400);
+    browser.submit(&page, &[("do", "erase")]).await.expect(303);
+    browser.get(&page).await.expect(404);
+    assert!(app.holders("Ana Pérez").await.is_empty(), "the name is gone");
+}

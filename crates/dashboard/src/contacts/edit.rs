@@ -1,0 +1,99 @@
+//! Creates, names, extends and erases a contact.
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::contacts::{AddChannel, ContactChannelIn, ContactView, CreateContact, UpdateContact};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Channel, Error, Result};
+
+use crate::App;
+use crate::components::{Faults, Field, ask_first, channels, select};
+use crate::form::{Form, recipient};
+use crate::shell::form_key;
+use crate::signed::{Posted, Signed, lead_to, refuse};
+
+const CHANNELS: [(&str, &str); 7] = channels(("", "By its form: SMS or email"));
+
+/// Renders the form for a new contact.
+pub(super) fn new_form(who: &SignedIn) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { "One person" } }
+            form class="body" method="post" action="/contacts/new" {
+                (form_key(who))
+                (text("name", "Name", "Optional.", "", false))
+                (address_fields())
+                div class="row" { button class="btn" { "Add this person" } }
+            }
+        }
+    }
+}
+
+/// Renders the forms that change a contact.
+pub(super) fn forms(who: &SignedIn, contact: &ContactView) -> Markup {
+    let action = format!("/contacts/{}", contact.id);
+    html! {
+        section class="panel" {
+            header { h2 { "Change" } }
+            form class="body" method="post" action=(action) {
+                (form_key(who))
+                (text("name", "Name", "Empty for none.", contact.display_name.as_deref().unwrap_or_default(), false))
+                div class="row" { button class="btn" name="do" value="rename" { "Save the name" } }
+            }
+            form class="body" method="post" action=(action) {
+                (form_key(who))
+                (address_fields())
+                div class="row" { button class="btn" name="do" value="add" { "Add the address" } }
+            }
+            footer {
+                (ask_first("erase", "Erase", "Erase this person?", "The contact, the texts of its messages and its addresses in them are erased. This cannot be undone.", &action,
+                    html! { (form_key(who)) input type="hidden" name="do" value="erase"; }))
+            }
+        }
+    }
+}
+
+/// A number or address and its channel.
+fn address_fields() -> Markup {
+    html! {
+        (text("identifier", "Number or address", "A phone number with its country code, an email address, or a chat ID.", "", true))
+        div class="field" { (select("channel", "Channel", &CHANNELS, "", true)) }
+    }
+}
+
+fn text<'a>(name: &'a str, label: &'a str, hint: &'a str, value: &'a str, required: bool) -> Markup {
+    Field { name, label, hint, kind: "text", value, autocomplete: "off", required }.show(&Faults::default())
+}
+
+/// Creates a contact.
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
+    let name = Some(form.get("name").trim().to_owned()).filter(|name| !name.is_empty());
+    let created = async {
+        let command = CreateContact { channels: vec![address(&form)?], display_name: name, metadata: None };
+        app.core.contacts().create(&who.caller, command, None).await
+    };
+    match created.await {
+        Ok(contact) => lead_to(&format!("/contacts/{}", contact.id)),
+        Err(error) => refuse(&who, "/contacts", &error),
+    }
+}
+
+pub(super) async fn rename(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
+    let display_name = Some(form.get("name").trim().to_owned());
+    app.core.contacts().update(&who.caller, id, UpdateContact { display_name, default_channel: None, metadata: None }).await.map(drop)
+}
+
+pub(super) async fn add(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
+    app.core.contacts().add_channel(&who.caller, id, address(form)?, None).await.map(drop)
+}
+
+fn address(form: &Form) -> Result<AddChannel> {
+    let identifier = recipient(&form.get("identifier"));
+    let channel = match form.get("channel").as_str() {
+        "" if identifier.contains('@') => Channel::Email,
+        "" => Channel::Sms,
+        name => Channel::parse(name).ok_or_else(|| Error::field("channel", format!("{name:?} is not a channel")))?,
+    };
+    Ok(ContactChannelIn { channel, identifier, country_code: None, label: None, is_primary: None })
+}
