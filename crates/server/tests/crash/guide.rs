@@ -90,7 +90,11 @@ async fn run(page: &Path) {
     drop(listener);
     let postgres = Backend::all().contains(&Backend::Postgres);
     let own_server = !["start", "operate"].iter().any(|folder| page.parent().is_some_and(|parent| parent.ends_with(folder)));
-    let Some(script) = script(&markdown, &address, own_server, postgres) else { return };
+    let Some(mut script) = script(&markdown, &address, own_server, postgres) else { return };
+    // A page for operators finds an installation, unless it begins one itself.
+    if !own_server && !["serve", "quickstart", " create ", " import "].iter().any(|begins| script.contains(begins)) {
+        script.insert_str(0, "nuncio keys create --name example --env test >/dev/null\n");
+    }
     let database = if postgres && script.contains("DATABASE_URL") { Some(Database::make(Backend::Postgres).await) } else { None };
     let folder = tempfile::tempdir().expect("a folder");
     let mut path = Path::new(env!("CARGO_BIN_EXE_nuncio")).parent().expect("a folder").as_os_str().to_owned();
