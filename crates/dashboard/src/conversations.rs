@@ -1,6 +1,6 @@
 //! `/conversations` and `/conversations/{contact}`: people who wrote, their threads, and replies on the channel last used.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -8,7 +8,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::messages::{ListContactMessages, ListMessages, MessageView, SendMessage, SendOptions};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Channel, ContactId, Error, ErrorCode, RequestedChannel, Result};
+use nuncio_domain::{Channel, ContactId, Error, RequestedChannel, Result};
 
 use crate::App;
 use crate::components::{Faults, Field, channel, counted, empty, head, may_change, message_state, pager, time, words};
@@ -43,24 +43,18 @@ pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Ask
 async fn talks(app: &App, who: &SignedIn, asked: &Asked) -> Result<(Vec<Talk>, Option<String>)> {
     let list = ListMessages { direction: Some("inbound".to_owned()), cursor: asked.get("cursor"), ..ListMessages::default() };
     let (messages, next) = app.core.messages().list(&who.caller, &list).await?;
+    let people: BTreeSet<ContactId> = messages.iter().filter_map(|message| message.contact_id).collect();
+    let mut names = app.core.contacts().names(&who.caller, &Vec::from_iter(people)).await?;
     let mut talks: Vec<Talk> = Vec::new();
     let mut places: HashMap<ContactId, usize> = HashMap::new();
     for message in messages {
-        let Some(contact) = message.contact_id else {
-            talks.push(Talk { newest: message, messages: 1, name: None });
-            continue;
-        };
-        if let Some(talk) = places.get(&contact).and_then(|&place| talks.get_mut(place)) {
+        let of = message.contact_id;
+        if let Some(talk) = of.and_then(|contact| places.get(&contact)).and_then(|&place| talks.get_mut(place)) {
             talk.messages += 1;
             continue;
         }
-        let name = match app.core.contacts().get(&who.caller, &contact.to_string()).await {
-            Ok(contact) => contact.display_name.or(contact.profile_name),
-            Err(error) if error.code() == ErrorCode::NotFound => None,
-            Err(error) => return Err(error),
-        };
-        places.insert(contact, talks.len());
-        talks.push(Talk { newest: message, messages: 1, name });
+        places.extend(of.map(|contact| (contact, talks.len())));
+        talks.push(Talk { newest: message, messages: 1, name: of.and_then(|contact| names.remove(&contact)) });
     }
     Ok((talks, asked.older(PLACE, next)))
 }

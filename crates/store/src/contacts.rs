@@ -51,6 +51,9 @@ pub trait ContactRepo {
     /// rows.
     async fn list_contacts(&mut self, tenant: TenantId, filter: &ContactFilter, page: PageRequest) -> Result<Page<Contact>>;
 
+    /// Returns the existing contacts of these, in the order of their ids.
+    async fn lookup_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Contact>>;
+
     /// Locks contacts until the end of the transaction, always in the same order, and returns the existing ones.
     async fn lock_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Contact>>;
 

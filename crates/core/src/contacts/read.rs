@@ -58,6 +58,16 @@ impl Contacts<'_> {
         Ok(view)
     }
 
+    /// Returns the names of these contacts, of those that have one.
+    pub async fn names(&self, caller: &Caller, ids: &[ContactId]) -> Result<HashMap<ContactId, String>> {
+        caller.require(UseCase::GetContact)?;
+        let found = self.inner.store.read().await?.lookup_contacts(caller.tenant, ids).await?;
+        Ok(found
+            .into_iter()
+            .filter_map(|contact| Some((contact.id, contact.detail.display_name.or(contact.detail.profile_name)?)))
+            .collect())
+    }
+
     /// `GET /v1/contacts/phone/{e164}`.
     pub async fn get_by_phone(&self, caller: &Caller, phone: &str) -> Result<ContactView> {
         caller.require(UseCase::GetContactByPhone)?;

@@ -91,8 +91,8 @@ fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
 
 /// The time of a scheduled broadcast, and the form that moves it.
 fn schedule(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
-    let Some(at) = broadcast.scheduled_at else { return html! {} };
-    let at = at.to_string();
+    let Some(begins) = broadcast.scheduled_at else { return html! {} };
+    let at = begins.to_string();
     let field = Field {
         name: "at",
         label: "When (UTC)",
@@ -104,7 +104,7 @@ fn schedule(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
     };
     html! {
         section class="panel" {
-            header { h2 { "Sending begins " (time(broadcast.scheduled_at.unwrap_or_default())) } }
+            header { h2 { "Sending begins " (time(begins)) } }
             @if may_change(who) {
                 form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
                     (form_key(who))

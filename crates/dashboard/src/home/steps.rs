@@ -9,9 +9,6 @@ use crate::App;
 use crate::components::{state, value};
 use crate::shell::form_key;
 
-/// The kind of the sandbox's connections.
-const SANDBOX: &str = "sim";
-
 /// Which of the first steps are done.
 #[derive(Clone, Copy)]
 pub(super) struct Steps {
@@ -22,13 +19,13 @@ pub(super) struct Steps {
 
 /// Returns the first steps; `None` once the project has a connection in the live environment, which is the last one.
 pub(super) async fn look(app: &App, who: &SignedIn, senders: &[SenderView], sent: bool) -> Result<Option<Steps>> {
-    let live = who.project.tenant(Environment::Live);
-    if app.core.senders().all_connections(live).await?.iter().any(|connection| connection.kind != SANDBOX) {
+    let live = app.core.tenant_config(who.project.tenant(Environment::Live)).await?;
+    if !live.connections.is_empty() {
         return Ok(None);
     }
-    let mut keyed = false;
+    let (mut keyed, now) = (false, app.core.ids().clock.now());
     for environment in [Environment::Live, Environment::Test] {
-        keyed |= app.core.keys().list(who.project.tenant(environment)).await?.iter().any(|key| key.revoked_at.is_none());
+        keyed |= app.core.keys().list(who.project.tenant(environment)).await?.iter().any(|key| key.is_valid(now));
     }
     Ok(Some(Steps { sent, keyed, hooked: senders.iter().any(|sender| sender.webhook.is_some()) }))
 }

@@ -10,7 +10,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use crate::App;
-use crate::components::{channel, channels, empty, head, icon, message_state, money, pager, select, time, words};
+use crate::components::{channel, channels, empty, head, icon, message_state, money, pager, resource_page, select, time, words};
 use crate::form::recipient;
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, lead_to, refuse};
@@ -29,7 +29,7 @@ const PLACES: [(&str, &str); 4] = [("", "Automatic"), ("to", "Recipients"), ("te
 const CHANNELS: [(&str, &str); 7] = channels(("", "Any channel"));
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
-    if let Some(page) = asked.get("q").as_deref().and_then(page_of) {
+    if let Some(page) = asked.get("q").as_deref().and_then(resource_page) {
         return lead_to(&page);
     }
     match content(&app, &who, &asked).await {
@@ -74,12 +74,6 @@ fn people_panel(people: &[ContactView]) -> Markup {
             }
         }
     }
-}
-
-/// Returns the page of a resource id.
-fn page_of(sought: &str) -> Option<String> {
-    let pages = [("msg_", "/messages"), ("con_", "/contacts"), ("brd_", "/broadcasts"), ("snd_", "/senders"), ("tpl_", "/templates")];
-    pages.iter().find(|(prefix, _)| sought.starts_with(prefix)).map(|(_, page)| format!("{page}/{sought}"))
 }
 
 /// Returns the field to search by default: metadata for `name=value`, the recipient for a phone number or address, otherwise the text.

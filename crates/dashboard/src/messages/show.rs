@@ -10,7 +10,7 @@ use nuncio_core::messages::MessageView;
 use nuncio_core::users::{AuditEntryView, ListAudit, SignedIn};
 use nuncio_core::webhooks::ListDeliveries;
 use nuncio_domain::lifecycle::Resolution;
-use nuncio_domain::{Error, ErrorCode, Result};
+use nuncio_domain::{Error, Result};
 
 use super::timeline::timeline;
 use crate::App;
@@ -35,11 +35,8 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup,
     let asked = ListDeliveries { resource_id: Some(id.to_owned()), limit: Some(DELIVERIES), ..ListDeliveries::default() };
     let deliveries = app.core.webhooks().list_deliveries(&who.caller, &asked).await?.0;
     let decisions = decisions(app, who, &message).await?;
-    let sender = match app.core.senders().get(&who.caller, &message.sender_id.to_string()).await {
-        Ok(sender) => Some(sender.name),
-        Err(error) if error.code() == ErrorCode::NotFound => None,
-        Err(error) => return Err(error),
-    };
+    let config = app.core.tenant_config(who.caller.tenant).await?;
+    let sender = config.senders.iter().find(|sender| sender.id == message.sender_id).map(|sender| sender.name.as_str());
     let inbound = message.direction == "inbound";
     let person = if inbound { message.from.clone().unwrap_or_default() } else { message.to.clone() };
     let title = if inbound { format!("From {person}") } else { format!("To {person}") };
@@ -52,7 +49,7 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup,
                 header { h2 { "Timeline" } (message_state(message.status, message.held_reason.is_some())) span class="faint w" { (message.created_at.to_string().get(..10).unwrap_or_default()) ", UTC" } }
                 div class="body" { (timeline(&message, &deliveries, &decisions)) }
             }
-            div class="stack" { (seen(&message)) (cost(&message)) (details(&message, sender.as_deref())) }
+            div class="stack" { (seen(&message)) (cost(&message)) (details(&message, sender)) }
         }
     };
     let quiet = app.core.ids().clock.now().since(message.updated_at);

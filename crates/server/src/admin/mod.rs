@@ -154,7 +154,7 @@ pub enum NewThrottle {
 }
 
 impl Command {
-    /// Whether it can be the first command of a new installation. The others show, change or remove what is there.
+    /// Whether it can be the first command of a new installation. The others need what an earlier one added.
     pub const fn begins(&self) -> bool {
         matches!(
             self,

@@ -91,7 +91,7 @@ pub(super) enum BroadcastsAction {
         #[arg(long, value_parser = names(Channel::ALL, Channel::as_str))]
         channel: Option<String>,
         /// A variable and the contact's field that fills it, as name=FIELD: name, country or metadata.KEY. Repeatable.
-        #[arg(long = "var", value_name = "NAME=FIELD")]
+        #[arg(long = "var", value_name = "NAME=FIELD", value_parser = pair)]
         variables: Vec<String>,
     },
     /// List recipients, newest first.

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::input::{Env, or_live, pairs};
-use super::values::names;
+use super::values::{names, pair};
 use crate::admin::{Command, NewThrottle};
 use crate::client::life::Outcome;
 use crate::client::lists::{self, CONNECTIONS};
@@ -32,10 +32,10 @@ pub(super) enum ConnectionsAction {
         #[arg(long)]
         kind: String,
         /// A setting, as name=value. Repeatable.
-        #[arg(long = "setting", value_name = "NAME=VALUE")]
+        #[arg(long = "setting", value_name = "NAME=VALUE", value_parser = pair)]
         settings: Vec<String>,
         /// A secret, as name=value, or name=@FILE to read it from a file (@- for standard input). Repeatable.
-        #[arg(long = "secret", value_name = "NAME=VALUE")]
+        #[arg(long = "secret", value_name = "NAME=VALUE", value_parser = pair)]
         secrets: Vec<String>,
         /// Limit the rate over all nodes: messages per second, and after a slash how many may go at once after a pause, such as 50/100; none
         /// removes the limit [default: unchanged].

@@ -41,7 +41,7 @@ impl ImportFile {
     ///
     /// Says what the server refused, or that it could not be reached after all tries.
     pub async fn send(&self, progress: impl Fn(u64) + Clone + Send + Sync + 'static) -> anyhow::Result<Value> {
-        // The same file, read in the same way, is the same import, whoever sends it again.
+        // The same file, read in the same way, is the same import.
         let name = fingerprint(&self.file, &self.query).await?;
         for _ in 1..TRIES {
             match self.send_once(&name, progress.clone()).await {

@@ -1,11 +1,13 @@
 //! Number of database queries. PostgreSQL counts them; both databases run the same ones.
 
 use nuncio_domain::Channel;
+use nuncio_domain::user::Role;
 use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::json;
 
 use crate::broadcasts::{add, draft, phones};
 use crate::contacts::{create, list, write};
+use crate::dashboard::person;
 
 async fn counting() -> Option<TestApp> {
     let backend = Backend::all().into_iter().find(|backend| *backend == Backend::Postgres)?;
@@ -32,6 +34,22 @@ async fn a_page_of_contacts_takes_as_many_statements_however_long_it_is() {
     pairs(&app, 4..50).await;
     let many = app.statements(page()).await;
     assert_eq!(list(&app).await.len(), 50);
+    assert_eq!(many.values().sum::<i64>(), few.values().sum::<i64>(), "{few:#?} {many:#?}");
+}
+
+#[tokio::test]
+async fn a_page_of_conversations_takes_as_many_statements_however_many_people_wrote() {
+    let Some(app) = counting().await else { return };
+    let browser = person(&app, "op@example.net", Role::Operator).await;
+    write(&app, Channel::Sms, "+34600110000", "first", None).await;
+    let page = async || browser.page("/conversations").await;
+    page().await; // The session is now known.
+    let few = app.statements(page()).await;
+    for number in 1..15 {
+        write(&app, Channel::Sms, &format!("+3460011{number:04}"), &format!("text {number}"), None).await;
+    }
+    let many = app.statements(page()).await;
+    assert!(page().await.contains("+34600110014"));
     assert_eq!(many.values().sum::<i64>(), few.values().sum::<i64>(), "{few:#?} {many:#?}");
 }
 

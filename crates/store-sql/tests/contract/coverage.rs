@@ -102,7 +102,7 @@ const COVERED: &[(&str, &[&str])] = &[
     ("contacts_of_one_name_are_found", &["contacts_named"]),
     ("contacts_of_identifiers_are_found", &["contacts_by_identifier"]),
     ("an_address_goes_with_its_entries", &["delete_address", "delete_metrics"]),
-    ("a_merge_moves_everything", &["lock_contacts", "merge_contact", "merged_into", "merged_from"]),
+    ("a_merge_moves_everything", &["lookup_contacts", "lock_contacts", "merge_contact", "merged_into", "merged_from"]),
     ("suppressions_are_listed_and_lifted", &["list_suppressions", "find_suppression", "delete_suppression"]),
     ("a_mark_holds_until_the_recipient_is_known_again", &["rename_suppressions"]),
     (

@@ -197,6 +197,8 @@ pub(crate) async fn a_merge_moves_everything(h: &Harness) {
     let mut tx = h.begin().await;
     let locked = tx.lock_contacts(tenant, &[b.id, a.id, h.id()]).await.unwrap();
     assert_eq!(locked.iter().map(|l| l.id).collect::<Vec<_>>(), [a.id, b.id], "those that are there, in order");
+    assert_eq!(tx.lookup_contacts(tenant, &[b.id, a.id, h.id()]).await.unwrap(), locked);
+    assert!(tx.lookup_contacts(h.other.tenant, &[b.id]).await.unwrap().is_empty());
     tx.merge_contact(tenant, a.id, b.id, h.tick()).await.unwrap();
     assert!(tx.lock_contacts(h.other.tenant, &[b.id]).await.unwrap().is_empty());
     assert!(tx.lock_contacts(tenant, &[]).await.unwrap().is_empty());

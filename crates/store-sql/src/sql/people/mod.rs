@@ -50,6 +50,19 @@ impl ContactRow {
     }
 }
 
+/// Returns the existing contacts of these, in the order of their ids; `lock` ends the statement.
+async fn contacts(tx: &mut SqlTx, tenant: TenantId, ids: &[ContactId], lock: &str) -> Result<Vec<Contact>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut query = QueryBuilder::<Db>::new("SELECT ");
+    query.push(columns!()).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0);
+    dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
+    query.push(" ORDER BY id").push(lock);
+    let rows: Vec<ContactRow> = tx.all(query.build()).await?;
+    rows.into_iter().map(ContactRow::decode).collect()
+}
+
 #[async_trait]
 impl ContactRepo for SqlTx {
     async fn find_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<Contact>> {
@@ -77,16 +90,12 @@ impl ContactRepo for SqlTx {
         Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 
+    async fn lookup_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Contact>> {
+        contacts(self, tenant, ids, "").await
+    }
+
     async fn lock_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Contact>> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut query = QueryBuilder::<Db>::new("SELECT ");
-        query.push(columns!()).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0);
-        dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
-        query.push(" ORDER BY id").push(dialect::LOCK);
-        let rows: Vec<ContactRow> = self.all(query.build()).await?;
-        rows.into_iter().map(ContactRow::decode).collect()
+        contacts(self, tenant, ids, dialect::LOCK).await
     }
 
     async fn insert_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<()> {
