@@ -244,9 +244,6 @@ impl Dispatch {
     }
 
     async fn run_messages(&self) {
-        /// Scans take at most one part in this many of the time: the more due messages cannot start, the longer a scan takes. Half of
-        /// the time while lanes live on what scans find.
-        const SCAN_SHARE: u32 = 20;
         let mut interval = tokio::time::interval(EVERY);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut scan_at = Instant::now();
@@ -263,7 +260,7 @@ impl Dispatch {
                 let took = began.elapsed();
                 let outcome = self.run_round(due).await;
                 let feeds = outcome.as_ref().is_ok_and(|processed| processed.feeds);
-                scan_at = Instant::now() + if feeds { took } else { took * SCAN_SHARE };
+                scan_at = Instant::now() + pause_after_scan(took, feeds);
                 outcome.map(drop)
             };
             if let Err(error) = outcome {
@@ -347,6 +344,15 @@ impl Dispatch {
     }
 }
 
+/// Returns the time until the next scan. Scans take at most one part in 20 of the time: the more due messages cannot start, the longer a scan
+/// takes. Half of the time while lanes live on what scans find. A scan that took long because the process or its database was paused says
+/// nothing about the next one, so the pause is limited.
+fn pause_after_scan(took: Duration, feeds: bool) -> Duration {
+    const SHARE: u32 = 20;
+    const MOST: Duration = Duration::from_secs(5);
+    (if feeds { took } else { took * SHARE }).min(MOST)
+}
+
 impl Shared {
     /// Runs the work that is due once a second.
     async fn run_each_second(self: &Arc<Self>, now: Duration) -> Result<bool> {
@@ -373,5 +379,18 @@ pub async fn each_minute<F: Future<Output = Result<()>>>(work: impl Fn() -> F, t
         if let Err(error) = work().await {
             tracing::warn!(%error, "{trouble}; it is tried again");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_scan_delays_the_next_by_a_few_seconds_only() {
+        let pause = |millis, feeds| pause_after_scan(Duration::from_millis(millis), feeds).as_millis();
+        assert_eq!([pause(10, false), pause(10, true)], [200, 10]);
+        // As after a process that was stopped for 19 seconds during the scan.
+        assert_eq!([pause(19_000, false), pause(19_000, true)], [5_000, 5_000]);
     }
 }

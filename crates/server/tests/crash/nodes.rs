@@ -1,4 +1,5 @@
-//! Two nodes on one PostgreSQL database under load: one is paused until it is declared dead, then continues; the other is killed.
+//! Two nodes on one PostgreSQL database under load: one is paused while it sends a broadcast, until it is declared dead, then continues; the
+//! other is killed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use crate::seed;
 use crate::server::{Install, now};
 use crate::sink::Sink;
 use crate::verify::Case;
+use crate::watch::Watch;
 
 /// Longer than until a node is declared dead.
 const PAUSE: Duration = Duration::from_secs(13);
@@ -37,9 +39,12 @@ async fn heavy_two_nodes_paused_and_killed() {
     let (mut at_first, at_second) = (Load::start(&keys, &ledger, seed), Load::start(&keys, &ledger, seed ^ 1));
 
     let (survivor, victim) = (first.start(&[]).await, second.start(&[]).await);
+    let mut watch = Watch::prepare(victim.address, &keys).await;
     at_first.serve(Some(survivor.address));
     at_second.serve(Some(victim.address));
     tokio::time::sleep(Duration::from_secs(2)).await;
+    watch.send(victim.address, &keys).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
     let paused = now();
     victim.signal("STOP");
     tokio::time::sleep(PAUSE).await;
@@ -55,5 +60,7 @@ async fn heavy_two_nodes_paused_and_killed() {
     at_second.finish().await;
     let ends = [paused, killed];
     let case = Case { server: victim.address, install: &second, keys: &keys, ledger: &ledger, sink: &sink, since, ends: &ends };
+    watch.reaches_everybody(&case).await;
     case.verify().await;
+    watch.everything_is_told(&case).await;
 }
