@@ -149,6 +149,8 @@ async function broadcast(page) {
   await page.getByText("100 % done").waitFor();
   await page.getByRole("heading", { name: "By channel" }).waitFor();
   await look(page, "broadcast");
+  await page.getByRole("link", { name: "Recipients" }).click();
+  await look(page, "broadcast-recipients");
   await go(page, "/broadcasts");
   await look(page, "broadcasts");
 }
@@ -159,6 +161,8 @@ async function connection(page) {
   await look(page, "senders");
   await page.locator("table.rows tbody a.to").first().click();
   await look(page, "sender");
+  await page.getByRole("link", { name: "WhatsApp profile" }).click();
+  await look(page, "sender-profile");
   await page.getByRole("button", { name: "Live", exact: true }).click();
   await go(page, "/senders/new");
   await page.fill("[name=name]", "Acme, whose name is so long that no table and no heading has room for all of it");
@@ -236,14 +240,35 @@ async function tasks(page) {
   await done("support: a person's messages", 0, find("+34600111222"), (page) => page.locator("table").getByText("Delivered").first().waitFor());
   await done("support: answer who wrote", 3, follow("Conversations"), row, fill({ text: "At four." }), press(/^Reply by/), see("At four."));
   await done("support: whether they opted out", 2, find("+34600111222"), row, follow("Contact"), see("May be contacted"));
+  await done("support: note something", 3, find("+34600111222"), row, follow("Contact"), fill({ metadataName: "city", metadata: "Madrid" }), press("Save the field"),
+    (page) => page.locator("main input[value=Madrid]").waitFor());
   const buffer = Buffer.from("phone\n+34600444001\n");
   await done("marketer: a broadcast from a file", 3, follow("New broadcast"), fill({ name: "Counted", text: "Hello from Acme. Reply STOP to opt out." }), press("Create the draft"),
     (page) => page.setInputFiles("#file", { name: "people.csv", mimeType: "text/csv", buffer }), press("Add recipients"), see("1 of 1 rows added"));
   await done("marketer: how it went", 2, follow("Broadcasts"), (page) => page.click_(page.getByRole("link", { name: "Spring opening hours" }).first()), see("100 % done"));
+  await done("marketer: who was not reached", 3, follow("Broadcasts"), (page) => page.click_(page.getByRole("link", { name: "Spring opening hours" }).first()), follow("Recipients"), see("+34600200039"));
   await done("marketer: once more", 3, follow("Broadcasts"), (page) => page.click_(page.getByRole("link", { name: "Spring opening hours" }).first()), press("Duplicate"), see("Recipients from a file"));
   await done("operator: what is wrong", 0, see("waits for your decision"));
   await done("operator: decide", 2, follow("Decide"), press("It was sent"), see("Timeline"));
   await done("operator: a connection", 3, follow("Senders"), row, (page) => page.click_(page.locator("main a[href*='/channels/']").first()), see(/Kind of provider|Test/));
+}
+
+/** Prices come from a file; what is sent afterwards is in the ledger. */
+async function money(page) {
+  await go(page, "/money");
+  const csv = (lines) => ({ name: "prices.csv", mimeType: "text/csv", buffer: Buffer.from(`channel,country,unit,provider,fee\n${lines}\n`) });
+  await page.setInputFiles("#file", csv("fax,Spain,page,-1,0"));
+  await page.getByRole("button", { name: "Import prices" }).click();
+  await page.getByText("Nothing was imported").waitFor();
+  await look(page, "money-invalid");
+  await page.setInputFiles("#file", csv("sms,*,segment,0.05,0.005\nsms,ES,segment,0.032,0.005"));
+  await page.getByRole("button", { name: "Import prices" }).click();
+  await page.getByText("2 prices imported").waitFor();
+  await look(page, "money");
+  await api("POST", "/v1/messages", { to: "+34600111222", channel: "sms", text: "Priced" });
+  await go(page, "/money/ledger");
+  await page.getByRole("cell", { name: "Reserved", exact: true }).first().waitFor();
+  await look(page, "ledger");
 }
 
 /** A key is shown once, and works. */
@@ -267,6 +292,10 @@ async function viewer(page) {
   await page.getByRole("button", { name: "Add", exact: true }).click();
   await page.getByRole("cell", { name: "viewer@example.net" }).waitFor();
   await look(page, "people");
+  await page.getByRole("button", { name: "Role…" }).click();
+  await page.getByRole("heading", { name: "Role of viewer@example.net" }).waitFor();
+  await look(page, "people-role");
+  await page.getByRole("button", { name: "Go back" }).first().click();
   const other = await person();
   await go(other, "/messages");
   await look(other, "sign-in");
@@ -292,6 +321,21 @@ async function colour(page) {
   await page.getByRole("button", { name: "Save" }).click();
   await page.locator("#live").getByText("#ffd500").waitFor();
   await look(page, "project");
+}
+
+/** A second project is created, and the navigation leads back to the first. */
+async function projects(page) {
+  await go(page, "/settings/project");
+  await page.getByRole("link", { name: "All projects" }).click();
+  await page.fill("[name=name]", "مشروع Tienda");
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.locator("summary.project").click();
+  await look(page, "projects-switch");
+  await page.getByRole("link", { name: "All projects" }).click();
+  await look(page, "projects");
+  await page.locator("summary.project").click();
+  await page.locator(".switch button").first().click();
+  await page.locator("nav summary", { hasText: "Acme" }).waitFor();
 }
 
 /** A client goes through an invitation, in Spanish and on a phone. */
@@ -350,6 +394,12 @@ async function reading() {
   await page.click("#operations-Account-getMe .execute");
   await page.locator(".live-responses-table .response-col_status").getByText("200").waitFor();
   await page.screenshot({ path: `${pictures}/reference.png` });
+  // Examples of optional parameters are shown, not sent.
+  await page.click("#operations-tag-Contacts");
+  await page.click("#operations-Contacts-listContacts .opblock-summary-control");
+  await page.locator("#operations-Contacts-listContacts").getByText("Example: metadata[plan]=pro").waitFor();
+  await page.click("#operations-Contacts-listContacts .execute");
+  await page.locator("#operations-Contacts-listContacts .request-url").getByText(/\/v1\/contacts$/).waitFor();
   await go(page, "/docs/guide/");
   await page.fill("#q", "idempotency");
   await page.locator("#found a").first().waitFor();
@@ -368,12 +418,14 @@ async function everything() {
   await home(page);
   await tasks(page);
   await keys(page);
+  await money(page);
   await viewer(page);
   await colour(page);
+  await projects(page);
   await invitation(page);
   const others = {
     reviews: "/reviews", templates: "/templates", "template-new": "/templates/new", numbers: "/numbers",
-    suppressions: "/suppressions", money: "/money", "messages-none": "/messages?q=no+such+word", account: "/settings/account", "sender-new": "/senders/new",
+    suppressions: "/suppressions", "messages-none": "/messages?q=no+such+word", account: "/settings/account", "sender-new": "/senders/new",
   };
   for (const [name, path] of Object.entries(others)) {
     await go(page, path);

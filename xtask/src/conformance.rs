@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use crate::generate::root;
+use crate::root::root;
 
 const ROWS: &str = "docs/conformance/rows.txt";
 const MARK: &str = "// holds: ";

@@ -1,11 +1,12 @@
 //! Generates files from the code, so that they cannot differ from it.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use nuncio::config::Config;
 use nuncio_domain::ErrorCode;
+
+use crate::root::root;
 
 fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
     Ok(vec![
@@ -15,10 +16,6 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
         ("docs/nuncio.sample.toml", sample()?),
         ("docs/channels/settings.md", settings()?),
     ])
-}
-
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
 }
 
 pub(crate) fn write() -> anyhow::Result<()> {

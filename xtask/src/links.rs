@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use crate::generate::root;
+use crate::root::root;
 
 /// Source of the guide. Its pages are served without the other documents, so that their links must stay within it.
 const GUIDE: &str = "docs/guide/src";

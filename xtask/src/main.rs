@@ -4,6 +4,7 @@ mod conformance;
 mod deps;
 mod generate;
 mod links;
+mod root;
 
 use clap::{Parser, Subcommand};
 

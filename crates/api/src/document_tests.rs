@@ -196,7 +196,7 @@ fn every_string_of_a_request_has_a_longest_form() {
 
 // holds: openapi.examples
 #[test]
-fn every_body_has_an_example_that_fits_its_schema() {
+fn every_body_and_parameter_has_an_example_that_fits_its_schema() {
     let document = document();
     let registry =
         jsonschema::Registry::new().add("nuncio:/", document.clone()).and_then(|registry| registry.prepare()).expect("a document");
@@ -225,6 +225,11 @@ fn every_body_has_an_example_that_fits_its_schema() {
             for (method, operation) in item.as_object().expect("a path item") {
                 let at = format!("{method} {path}");
                 check_all(&at, &operation["requestBody"]);
+                for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                    let at = format!("{at} {}", parameter["name"]);
+                    assert!(parameter["description"].as_str().is_some_and(|text| !text.is_empty()), "{at}: description");
+                    check(&at, parameter);
+                }
                 for (status, response) in operation["responses"].as_object().expect("responses") {
                     check_all(&format!("{at} {status}"), response);
                 }

@@ -1,13 +1,16 @@
-//! Example bodies for the document.
+//! Examples for the document.
 //!
-//! `examples.json` has one per request, resource and error, by schema name. Those of responses and webhooks are composed from them.
+//! `examples.json` has one per request, resource and error, by schema name. Those of responses and webhooks are composed from them. Those of
+//! parameters come from their schema, or from [`named`].
 
 use std::sync::LazyLock;
 
 use nuncio_core::broadcasts::CSV_HEAD;
+use nuncio_domain::{BroadcastId, ContactId, EventId, MessageId, SenderId};
 use serde_json::{Map, Value, json};
+use utoipa::PartialSchema;
 use utoipa::openapi::example::ExampleBuilder;
-use utoipa::openapi::path::Paths;
+use utoipa::openapi::path::{ParameterBuilder, Paths};
 use utoipa::openapi::{Content, OpenApi, RefOr};
 
 static EXAMPLES: LazyLock<Map<String, Value>> =
@@ -18,9 +21,10 @@ const JSON: &str = "application/json";
 const RESULT: &str = "bct_01hgw2bbg0e9tatjpp9vyrkcyk,+34600111222,phone,delivered,sms,msg_01hgw2bbg0e9tatjpp9vyrkcyk,,,0.035,\
                       2026-01-31T09:30:01.000Z,2026-01-31T09:00:00.000Z";
 
-/// Adds an example to every body.
+/// Adds an example to every body and every parameter.
 pub(crate) fn add(document: &mut OpenApi) {
     let schemas = json!(document.components.as_ref().map(|components| &components.schemas));
+    std::iter::once(&mut document.paths).chain(&mut document.webhooks).for_each(|paths| add_to_parameters(paths, &schemas));
     let of = |content: &mut Content| complete(content, &schemas);
     add_to(&mut document.paths, &of);
     for response in document.components.iter_mut().flat_map(|components| components.responses.values_mut()) {
@@ -58,6 +62,53 @@ fn add_to(paths: &mut Paths, of: &impl Fn(&mut Content)) {
             }
         }
     }
+}
+
+fn add_to_parameters(paths: &mut Paths, schemas: &Value) {
+    for item in paths.paths.values_mut() {
+        for (operation, _) in crate::operations::with_body(item) {
+            for parameter in operation.parameters.iter_mut().flatten() {
+                let RefOr::T(parameter) = parameter else { continue };
+                let known = json!(parameter);
+                if known.get("example").is_none() {
+                    let example = example(&known["schema"], schemas).or_else(|| named(&parameter.name));
+                    *parameter = ParameterBuilder::from(std::mem::take(parameter)).example(example).build();
+                }
+            }
+        }
+    }
+}
+
+/// Returns the example of a parameter whose schema has none.
+fn named(parameter: &str) -> Option<Value> {
+    Some(match parameter {
+        "limit" => json!(50),
+        "cursor" => json!("AXqQ3nB2dGVzdC1jdXJzb3I"),
+        "since" => json!("2026-01-01T00:00:00Z"),
+        "until" => json!("2026-02-01T00:00:00Z"),
+        "broadcastId" => id::<BroadcastId>(),
+        "contactId" => id::<ContactId>(),
+        "senderId" | "Service-Sender" => id::<SenderId>(),
+        "resourceId" => id::<MessageId>(),
+        "metadata" => json!({"plan": "pro"}),
+        "name" => json!("Ana"),
+        "contains" => json!("555"),
+        "dryRun" => json!(true),
+        "idempotencyKey" | "Idempotency-Key" => json!("order-17"),
+        "importId" => json!("people-2026-01"),
+        "recipient" => json!("phone"),
+        "Last-Event-ID" => json!("01hgw2bbg0-4"),
+        "Prefer" => json!("handling=lenient"),
+        "webhook-id" => id::<EventId>(),
+        "webhook-timestamp" => json!("1769851800"),
+        "webhook-signature" => json!("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="),
+        _ => return None,
+    })
+}
+
+/// Returns the example of an identifier.
+fn id<T: PartialSchema>() -> Value {
+    json!(T::schema()).pointer("/examples/0").cloned().unwrap_or_default()
 }
 
 /// Returns the example of a body that is not JSON.
@@ -105,7 +156,7 @@ fn example(schema: &Value, schemas: &Value) -> Option<Value> {
         return Some(known.clone());
     }
     let schema = resolve(schema, schemas)?;
-    if let Some(value) = schema.get("const").or(schema.get("example")).or(schema.pointer("/enum/0")) {
+    if let Some(value) = schema.get("const").or(schema.get("example")).or(schema.pointer("/examples/0")).or(schema.pointer("/enum/0")) {
         return Some(value.clone());
     }
     if let Some(first) = alternatives(schema).iter().find_map(|alternative| example(alternative, schemas)) {

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_domain::id::{Id as _, uuid_v7};
-use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
-use nuncio_domain::message::{Direction, FailureCode, Message, Request, Status};
+use nuncio_domain::message::{Detail, Direction, FailureCode, Message, Request, Route, State, Status, Wait};
 use nuncio_domain::{AddressId, Channel, FieldError, MessageId, MessageType, Redacted, RequestedChannel, SenderId, Timestamp};
 use serde_json::{Map, Value, json};
 

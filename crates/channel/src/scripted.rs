@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+use url::form_urlencoded;
 
 /// How the server reacts to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,10 +78,29 @@ impl Seen {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", String::from_utf8_lossy(&self.body)))
     }
 
+    /// Returns the parameters of the query and of a form in the body, sorted.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        let form = self.header("content-type") == Some("application/x-www-form-urlencoded");
+        let mut all: Vec<_> = form_urlencoded::parse(query(&self.path).as_bytes()).into_owned().collect();
+        all.extend(form_urlencoded::parse(if form { &self.body } else { b"" }).into_owned());
+        all.sort();
+        all
+    }
+
+    /// Returns the first parameter of this name.
+    pub fn parameter(&self, name: &str) -> Option<String> {
+        self.parameters().into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
     /// Returns a header by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
+}
+
+/// Returns the query of a URL.
+pub fn query(url: &str) -> &str {
+    url.split_once('?').map_or("", |(_, query)| query)
 }
 
 type Script = dyn Fn(&Seen) -> Reply + Send + Sync;

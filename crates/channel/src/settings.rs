@@ -143,6 +143,14 @@ impl<'a> Settings<'a> {
         base
     }
 
+    /// Adds an error if a text or secret is set and not `good`; it must be `wanted`.
+    pub fn check_text(&mut self, name: &str, good: impl FnOnce(&str) -> bool, wanted: &str) {
+        let Some(text) = self.text(name).filter(|text| !text.is_empty() && !good(text)) else { return };
+        let is_secret = self.fields.iter().any(|field| field.name == name && field.secret);
+        let shown = if is_secret { "the value given".to_owned() } else { format!("{text:?}") };
+        self.error(name, format!("{shown} is wrong; must be {wanted}"));
+    }
+
     /// Adds an error that only the adapter can detect. The text must not contain a secret.
     pub fn error(&mut self, name: &str, message: impl Into<String>) {
         let path = self.fields.iter().find(|field| field.name == name).map_or_else(|| name.to_owned(), path);

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use nuncio_domain::address::sms_sender;
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::{MessageType, plain};
+use nuncio_domain::{MessageType, Timestamp, plain};
 
-use crate::SendRequest;
+use crate::{Inbound, Origin, SendRequest};
 
 /// Message types that an SMS can carry, as text where necessary.
 pub static MESSAGE_TYPES: &[MessageType] = &[
@@ -30,4 +31,12 @@ pub fn text<'a>(request: &SendRequest<'a>) -> Result<Cow<'a, str>, Failure> {
         return Err(Failure::own(FailureCode::ContentRejected, why));
     }
     Ok(plain::text(message.message_type, message.request.text.as_deref(), message.request.content.as_deref()))
+}
+
+/// Returns an inbound SMS. `from` and `to` are numbers, short codes or names as the provider writes them; `to` can be empty. `None` without an
+/// author.
+pub fn inbound(origin: Origin, id: String, [from, to]: [&str; 2], text: String, at: Timestamp) -> Option<Inbound> {
+    let from = sms_sender(from, None);
+    let to = Some(sms_sender(to, None)).filter(|to| !to.is_empty());
+    (!from.is_empty()).then(|| Inbound { to, ..Inbound::text(origin, id, from, text, at) })
 }

@@ -156,3 +156,19 @@ fn an_adapters_own_fault_joins_the_others() {
     let faults = settings.finish().expect_err("two faults");
     assert_eq!(faults.iter().map(|f| f.path.as_str()).collect::<Vec<_>>(), ["settings.port", "settings.host"]);
 }
+
+#[test]
+fn a_text_of_the_wrong_shape_is_shown_unless_it_is_secret() {
+    let account = account(json!({"host": "a b"}), json!({"password": "hunter 2"}));
+    let mut settings = Settings::new(FIELDS, &account);
+    for name in ["host", "password", "tls"] {
+        settings.check_text(name, |text| !text.contains(' '), "a single word");
+    }
+    let faults = settings.finish().expect_err("two faults");
+    let faults: Vec<_> = faults.iter().map(|f| (f.path.as_str(), f.message.as_str())).collect();
+    let wanted = [
+        ("settings.host", "\"a b\" is wrong; must be a single word"),
+        ("secrets.password", "the value given is wrong; must be a single word"),
+    ];
+    assert_eq!(faults, wanted);
+}

@@ -37,7 +37,7 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, faults: &Faults, of
 
 fn content(who: &SignedIn, browsers: &[Browser], factor: &Markup, faults: &Faults) -> Markup {
     html! {
-        (head(None, html! { "Your account" }, html! { (who.user.email) ", " (who.user.role.as_str()) " of " (who.project.name) }, html! {}))
+        (head(None, html! { "Your account" }, html! { (who.user.email) ", " (who.role.as_str()) " of " (who.project.name) }, html! {}))
         section class="panel" {
             header { h2 { "Signed-in browsers" } }
             table class="fix" {

@@ -8,17 +8,16 @@ use nuncio_core::Act;
 use nuncio_core::users::{AuditEntryView, ListAudit, SignedIn};
 use nuncio_domain::audit::{Actor, ActorKind};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{Environment, Error, Result, Timestamp};
+use nuncio_domain::{Environment, Result};
 use serde_json::Value;
-use std::time::Duration;
 
 use crate::components::{empty, head, json_text, pager, resource_page, time, words};
+use crate::filters::{field, span, span_fields};
 use crate::shell::shell;
 use crate::signed::{Asked, Signed, refuse, signed_in};
 use crate::{App, address};
 
 const PLACE: &str = "/settings/audit";
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// Records the changes of a request in the audit log, as the signed-in person. Without one, the use case names the actor.
 pub(crate) async fn watch(State(app): State<App>, request: Request, next: Next) -> Response {
@@ -42,31 +41,17 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Ask
 }
 
 async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
-    let list = ListAudit {
-        actor: asked.get("who"),
-        resource: asked.get("what"),
-        since: day(asked, "since")?,
-        until: day(asked, "until")?.map(|day| day.plus(DAY)),
-        cursor: asked.get("cursor"),
-    };
+    let (since, until) = span(asked)?;
+    let list = ListAudit { actor: asked.get("who"), resource: asked.get("what"), since, until, cursor: asked.get("cursor") };
     let (found, next) = app.core.users().audit_log(who, &list).await?;
-    let field = |name: &str, label: &str, kind: &str, hint: &str| {
-        html! {
-            div class="field" {
-                label for=(name) { (label) }
-                input class="in" id=(name) name=(name) type=(kind) placeholder=(hint) value=(asked.get(name).unwrap_or_default());
-            }
-        }
-    };
     let filtered = ["who", "what", "since", "until"].iter().any(|name| asked.get(name).is_some());
     Ok(html! {
         (head(None, html! { "Audit log" }, html! { "Who changed what in " (who.project.name) ", in both environments" }, html! {}))
         section class="panel" {
             form class="filters" method="get" action=(PLACE) {
-                (field("who", "Who", "search", "Email address, key or command line"))
-                (field("what", "What", "search", "Id, or a kind such as sender"))
-                (field("since", "From (UTC)", "date", ""))
-                (field("until", "Until (UTC)", "date", ""))
+                (field(asked, "who", "Who", "search", "Email address, key or command line"))
+                (field(asked, "what", "What", "search", "Id, or a kind such as sender"))
+                (span_fields(asked))
                 button class="btn" { "Find" }
             }
             @if found.is_empty() && filtered {
@@ -238,13 +223,6 @@ fn changes(before: Option<&Value>, after: Option<&Value>) -> Vec<(String, Option
     };
     let all = names.into_iter().map(|name| (name.clone(), shown(before.get(name)), shown(after.get(name))));
     all.filter(|(_, before, after)| before.is_some() || after.is_some()).collect()
-}
-
-/// Parses a day (UTC) of the query; returns its start.
-fn day(asked: &Asked, name: &str) -> Result<Option<Timestamp>> {
-    let Some(text) = asked.get(name) else { return Ok(None) };
-    let parsed = Timestamp::parse(&format!("{text}T00:00:00Z"));
-    parsed.map(Some).map_err(|_| Error::field(name, format!("is {text:?}; must be a day such as 2026-05-31")))
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ pub(crate) fn age(lasting: std::time::Duration) -> String {
 
 /// Returns whether this person may send, change and decide. Pages hide what a viewer may not use.
 pub(crate) fn may_change(who: &SignedIn) -> bool {
-    who.user.role > Role::Viewer
+    who.role > Role::Viewer
 }
 
 /// Formats an exact sum in US dollars, with at least two decimals.
@@ -250,6 +250,11 @@ impl Faults {
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(path, _)| path == name).map(|(_, message)| message.as_str())
+    }
+
+    /// Returns all errors with their fields.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(path, message)| (path.as_str(), message.as_str()))
     }
 
     /// Renders the summary above a form, with links to its fields.

@@ -46,7 +46,7 @@ async fn content(app: &App, who: &SignedIn, typed: &Form, faults: &Faults, made:
     for environment in [Environment::Live, Environment::Test] {
         keys.extend(app.core.keys().list(who.project.tenant(environment)).await?.into_iter().map(|key| (environment, key)));
     }
-    let owner = who.user.role == Role::Owner;
+    let owner = who.role == Role::Owner;
     let now = app.core.ids().clock.now();
     Ok(html! {
         (head(None, html! { "API keys" }, html! { "Programs authenticate with these." }, html! {}))
@@ -183,7 +183,7 @@ const fn label(permission: Permission) -> &'static str {
 }
 
 fn owners_only(who: &SignedIn) -> Result<()> {
-    if who.user.role == Role::Owner { Ok(()) } else { Err(Error::new(ErrorCode::Forbidden, "only owners can create and revoke API keys")) }
+    if who.role == Role::Owner { Ok(()) } else { Err(Error::new(ErrorCode::Forbidden, "only owners can create and revoke API keys")) }
 }
 
 /// Creates a key and shows it once.

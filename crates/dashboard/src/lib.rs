@@ -12,6 +12,7 @@ mod components;
 mod contacts;
 mod conversations;
 mod factor;
+mod filters;
 mod form;
 mod headers;
 mod home;
@@ -26,6 +27,7 @@ mod oidc;
 mod page;
 mod people;
 mod project;
+mod projects;
 mod refused;
 mod senders;
 mod shell;
@@ -34,6 +36,7 @@ mod signed;
 mod suppressions;
 mod templates;
 mod unsubscribe;
+mod upload;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -103,7 +106,10 @@ fn people_pages() -> axum::Router<App> {
         .route("/conversations/{id}", get(conversations::show).post(conversations::answer))
         .route("/broadcasts", get(broadcasts::list))
         .route("/broadcasts/new", get(broadcasts::new).post(broadcasts::create))
-        .route("/broadcasts/{id}/recipients", post(broadcasts::upload).layer(axum::extract::DefaultBodyLimit::disable()))
+        .route(
+            "/broadcasts/{id}/recipients",
+            post(broadcasts::upload).get(broadcasts::recipients).layer(axum::extract::DefaultBodyLimit::disable()),
+        )
         .route("/broadcasts/{id}/columns", post(broadcasts::look).layer(axum::extract::DefaultBodyLimit::disable()))
         .route("/broadcasts/{id}/results.csv", get(broadcasts::results))
         .route("/broadcasts/{id}", get(broadcasts::show).post(broadcasts::act))
@@ -112,6 +118,7 @@ fn people_pages() -> axum::Router<App> {
         .route("/senders", get(senders::list))
         .route("/senders/new", get(senders::new).post(senders::create))
         .route("/senders/{id}", get(senders::show).post(senders::act))
+        .route("/senders/{id}/profile", get(senders::profile).post(senders::change_profile))
         .route("/senders/{id}/channels/{channel}", get(senders::connection).post(senders::connect))
         .route("/templates", get(templates::list))
         .route("/templates/new", get(templates::new).post(templates::create))
@@ -122,13 +129,15 @@ fn people_pages() -> axum::Router<App> {
         .route("/invitations/{id}", post(invitations::cancel))
         .route("/suppressions", get(suppressions::show).post(suppressions::add))
         .route("/suppressions/{id}", post(suppressions::remove))
-        .route("/money", get(money::show))
+        .route("/money", get(money::show).post(money::import))
+        .route("/money/ledger", get(money::ledger))
         .route("/developers/keys", get(keys::show).post(keys::create))
         .route("/developers/keys/{id}", post(keys::revoke))
         .route("/settings/account", get(account::show).post(account::act))
         .route("/settings/audit", get(audit::show))
         .route("/settings/people", get(people::show).post(people::act))
         .route("/settings/project", get(project::show).post(project::act))
+        .route("/projects", get(projects::show).post(projects::act))
 }
 
 /// Returns the client address that limits apply to.

@@ -1,11 +1,11 @@
-//! `/settings/people`: people who can sign in to this project. Owners add and remove them.
+//! `/settings/people`: people who can sign in to this project. Owners add and remove them, and change their roles.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::users::{NewUser, SignedIn};
-use nuncio_domain::user::Role;
+use nuncio_domain::user::{Member, Role, User};
 use nuncio_domain::{Error, ErrorCode, Redacted, Result};
 
 use crate::App;
@@ -14,6 +14,7 @@ use crate::shell::{form_key, framed};
 use crate::signed::{Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/settings/people";
+const FIRST_PASSWORD: &str = "At least 12 characters; send it to them in a secure way. Whoever belongs to another project of this server keeps theirs: leave it empty.";
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
     page(&app, &who, StatusCode::OK, "", &Faults::default()).await
@@ -28,7 +29,7 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, email: &str, faults
 
 async fn content(app: &App, who: &SignedIn, email: &str, faults: &Faults) -> Result<Markup> {
     let people = app.core.users().list(who.project.id).await?;
-    let owner = who.user.role == Role::Owner;
+    let owner = who.role == Role::Owner;
     Ok(html! {
         (head(None, html! { "People" }, html! { "People who can sign in to " (who.project.name) }, html! {}))
         section class="panel" {
@@ -36,18 +37,19 @@ async fn content(app: &App, who: &SignedIn, email: &str, faults: &Faults) -> Res
                 caption class="sr" { "People" }
                 thead { tr { th scope="col" { "Email address" } th scope="col" class="w2" { "Role" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
                 tbody {
-                    @for person in &people {
+                    @for Member { user, role } in &people {
                         tr {
-                            td { (person.email) @if person.id == who.user.id { " " span class="faint" { "you" } } }
-                            td { (person.role.as_str()) @if app.core.users().has_factor(person)? { " " span class="faint" { "second factor" } } }
+                            td { (user.email) @if user.id == who.user.id { " " span class="faint" { "you" } } }
+                            td { (role.as_str()) @if app.core.users().has_factor(user)? { " " span class="faint" { "second factor" } } }
                             td class="num" {
-                                @if owner && person.id != who.user.id {
-                                    @if app.core.users().has_factor(person)? {
-                                        (ask_first(&format!("f-{}", person.id), "Reset factor", &format!("Reset the second factor of {}?", person.email), "They sign in with only their password until they set it up again. Verify that the request is theirs.", PLACE,
-                                            html! { (form_key(who)) input type="hidden" name="reset" value=(person.email); }))
+                                @if owner && user.id != who.user.id {
+                                    (change_role(who, user, *role))
+                                    @if app.core.users().has_factor(user)? {
+                                        (ask_first(&format!("f-{}", user.id), "Reset factor", &format!("Reset the second factor of {}?", user.email), "They sign in with only their password until they set it up again. Verify that the request is theirs.", PLACE,
+                                            html! { (form_key(who)) input type="hidden" name="reset" value=(user.email); }))
                                     }
-                                    (ask_first(&person.id.to_string(), "Remove", &format!("Remove {}?", person.email), "They are signed out everywhere at once.", PLACE,
-                                        html! { (form_key(who)) input type="hidden" name="remove" value=(person.email); }))
+                                    (ask_first(&user.id.to_string(), "Remove", &format!("Remove {}?", user.email), "They lose access to this project at once.", PLACE,
+                                        html! { (form_key(who)) input type="hidden" name="remove" value=(user.email); }))
                                 }
                             }
                         }
@@ -59,8 +61,49 @@ async fn content(app: &App, who: &SignedIn, email: &str, faults: &Faults) -> Res
     })
 }
 
+/// A button that opens the choice of a role.
+fn change_role(who: &SignedIn, user: &User, role: Role) -> Markup {
+    let id = format!("r-{}", user.id);
+    html! {
+        button class="btn" type="button" popovertarget=(id) { "Role…" }
+        div class="dlg" id=(id) popover role="dialog" aria-labelledby={ (id) "-h" } {
+            form method="post" action=(PLACE) {
+                (form_key(who))
+                input type="hidden" name="member" value=(user.email);
+                h2 id={ (id) "-h" } { "Role of " (user.email) }
+                (roles(role))
+                p class="row" {
+                    button class="btn go" { "Change" }
+                    button class="btn" type="button" popovertarget=(id) popovertargetaction="hide" { "Go back" }
+                }
+            }
+        }
+    }
+}
+
+fn roles(chosen: Role) -> Markup {
+    let meaning = |role| match role {
+        Role::Viewer => ("Viewer", "Sees everything, changes nothing."),
+        Role::Operator => ("Operator", "Sends, changes and decides."),
+        Role::Owner => ("Owner", "Also manages API keys and people."),
+    };
+    html! {
+        fieldset class="field" {
+            legend { "Role" }
+            div class="pick" {
+                @for role in Role::ALL {
+                    label {
+                        input type="radio" name="role" value=(role.as_str()) checked[*role == chosen];
+                        (meaning(*role).0) span { (meaning(*role).1) }
+                    }
+                }
+            }
+        }
+    }
+}
+
 fn new_person(who: &SignedIn, email: &str, faults: &Faults) -> Markup {
-    let field = |name, label, hint, kind, value| Field { name, label, hint, kind, value, autocomplete: "off", required: true };
+    let field = |name, label, hint, kind, value, required| Field { name, label, hint, kind, value, autocomplete: "off", required };
     html! {
         section class="panel" {
             header { h2 { "Add a person" } }
@@ -68,17 +111,10 @@ fn new_person(who: &SignedIn, email: &str, faults: &Faults) -> Markup {
                 (form_key(who))
                 (faults.summary())
                 div class="fields" {
-                    (field("email", "Email address", "", "email", email).show(faults))
-                    (field("password", "First password", "At least 12 characters. Send it to them in a secure way.", "password", "").show(faults))
+                    (field("email", "Email address", "", "email", email, true).show(faults))
+                    (field("password", "First password", FIRST_PASSWORD, "password", "", false).show(faults))
                 }
-                fieldset class="field" {
-                    legend { "Role" }
-                    div class="pick" {
-                        label { input type="radio" name="role" value="viewer" checked; "Viewer" span { "Sees everything, changes nothing." } }
-                        label { input type="radio" name="role" value="operator"; "Operator" span { "Sends, changes and decides." } }
-                        label { input type="radio" name="role" value="owner"; "Owner" span { "Also manages API keys and people." } }
-                    }
-                }
+                (roles(Role::Viewer))
                 div class="row" { button class="btn go" { "Add" } }
             }
         }
@@ -88,22 +124,25 @@ fn new_person(who: &SignedIn, email: &str, faults: &Faults) -> Markup {
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     let email = form.get("email");
     let done = async {
-        if who.user.role != Role::Owner {
+        if who.role != Role::Owner {
             return Err(Error::new(ErrorCode::Forbidden, "only owners can manage people"));
         }
+        let (users, project) = (app.core.users(), &who.project);
         let removed = form.get("remove");
         if !removed.is_empty() {
-            let of_project = app.core.users().list(who.project.id).await?.iter().any(|person| person.email == removed);
-            return if of_project { app.core.users().remove(&removed).await } else { Err(Error::not_found("person")) };
+            return users.remove(project, &removed).await;
         }
         let reset = form.get("reset");
         if !reset.is_empty() {
-            let of_project = app.core.users().list(who.project.id).await?.iter().any(|person| person.email == reset);
-            return if of_project { app.core.users().reset_factor(&reset).await } else { Err(Error::not_found("person")) };
+            return users.reset_colleagues_factor(&who, &reset).await;
         }
-        let role = Role::parse(&form.get("role")).ok_or_else(|| Error::field("role", "is viewer, operator or owner"))?;
+        let role = Role::parse(&form.get("role")).ok_or_else(|| Error::field("role", "must be viewer, operator or owner"))?;
+        let member = form.get("member");
+        if !member.is_empty() {
+            return users.set_role(project, &member, role).await;
+        }
         let new = NewUser { email: email.clone(), password: Redacted::new(form.get("password")) };
-        app.core.users().create(&who.project, role, &new).await.map(drop)
+        users.add(project, role, &new).await.map(drop)
     };
     match done.await {
         Ok(()) => lead_to(PLACE),

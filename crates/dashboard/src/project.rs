@@ -14,7 +14,7 @@ use crate::App;
 use crate::brand::SHEETS;
 use crate::components::{Faults, Field, head, icon, words};
 use crate::form::Form;
-use crate::shell::{form_key, framed};
+use crate::shell::{PROJECTS, form_key, framed};
 use crate::signed::{Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/settings/project";
@@ -49,7 +49,7 @@ pub(crate) async fn show(Signed(who): Signed) -> Response {
 
 /// Previews or changes the project.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
-    if who.user.role != Role::Owner {
+    if who.role != Role::Owner {
         return refuse(&who, PLACE, &Error::new(ErrorCode::Forbidden, "only owners can change the project"));
     }
     let typed = Typed::of(&form);
@@ -65,9 +65,9 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form
 
 fn page(who: &SignedIn, status: StatusCode, typed: &Typed, faults: &Faults) -> Response {
     let content = html! {
-        (head(None, html! { "Project" }, html! { "Its name, and how its invitations look" }, html! {}))
+        (head(None, html! { "Project" }, html! { "Its name, and how its invitations look" }, html! { a class="btn" href=(PROJECTS) { "All projects" } }))
         div class="aside" {
-            @if who.user.role == Role::Owner { (fields(who, typed, faults)) } @else { (facts(&who.project)) }
+            @if who.role == Role::Owner { (fields(who, typed, faults)) } @else { (facts(&who.project)) }
             div class="stack" id="live" aria-live="polite" { (preview(typed)) }
         }
     };

@@ -14,6 +14,11 @@ use crate::page::page;
 /// Page of a person's own account.
 pub(crate) const ACCOUNT: &str = "/settings/account";
 
+/// Page of a person's projects.
+pub(crate) const PROJECTS: &str = "/projects";
+/// Maximum number of projects listed in the navigation.
+const SWITCH: usize = 8;
+
 /// Navigation: path, icon, label.
 const WORK: [(&str, &str, &str); 6] = [
     ("/", "home", "Home"),
@@ -99,7 +104,7 @@ pub(crate) fn followed(status: StatusCode, who: &SignedIn, place: &str, title: &
 fn navigation(who: &SignedIn, place: &str, test: bool) -> Markup {
     html! {
         nav class="nav" id="nav" popover aria-label="Main" {
-            a class="project" href="/" { (mark()) span class="name" { (words(&who.project.name)) } }
+            (projects(who, place))
             form class="plain" method="post" action="/world" {
                 (form_key(who))
                 input type="hidden" name="to" value=(place);
@@ -120,13 +125,33 @@ fn navigation(who: &SignedIn, place: &str, test: bool) -> Markup {
             div {
                 h2 { "Project" }
                 (entries(&PROJECT, place))
-                @if who.user.role > Role::Viewer { (entries(&OPERATORS, place)) }
+                @if who.role > Role::Viewer { (entries(&OPERATORS, place)) }
             }
             div { h2 { "Help" } ul { li { a href="/docs/guide" { (icon("doc")) "Guide" } } li { a href="/docs" { (icon("link")) "API reference" } } } }
             div class="me" {
                 a href=(ACCOUNT) title={ "Your account, " (who.user.email) } aria-current=[(place == ACCOUNT).then_some("page")] { (who.user.email) }
                 form class="plain" method="post" action="/sign-out" { (form_key(who)) button class="btn quiet small" { "Sign out" } }
             }
+        }
+    }
+}
+
+/// The project, and a switch to others of the person.
+fn projects(who: &SignedIn, place: &str) -> Markup {
+    let name = html! { (mark()) span class="name" { (words(&who.project.name)) } };
+    if who.projects.len() == 1 {
+        return html! { a class="project" href="/" { (name) } };
+    }
+    let others = who.projects.iter().filter(|(project, _)| project.id != who.project.id).take(SWITCH);
+    html! {
+        details class="switch" {
+            summary class="project" { (name) span class="sr" { ", switch project" } }
+            form class="plain" method="post" action=(PROJECTS) {
+                (form_key(who))
+                input type="hidden" name="to" value=(place);
+                ul { @for (project, _) in others { li { button class="btn quiet" name="open" value=(project.id) { (words(&project.name)) } } } }
+            }
+            a href=(PROJECTS) { "All projects" }
         }
     }
 }

@@ -151,7 +151,7 @@ pub(crate) async fn sign_out(State(app): State<App>, Signed(who): Signed, _: Pos
 /// Switches the session to the other environment.
 pub(crate) async fn world(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     let environment = if form.get("world") == "live" { Environment::Live } else { Environment::Test };
-    match app.core.users().look_at(&who, environment).await {
+    match app.core.users().look_at(&who, who.project.id, environment).await {
         Ok(()) => lead_to(own_page(&form.get("to"))),
         Err(error) => refuse(&who, "/", &error),
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use nuncio_channel::SendRequest;
 use nuncio_domain::MessageType;
-use nuncio_domain::lifecycle::{Outcome, Scope, Step, Wait};
-use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message};
+use nuncio_domain::lifecycle::{Outcome, Scope, Step};
+use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message, Wait};
 use nuncio_store::{StoreError, Transition, Transitioned};
 
 use crate::lane::Slot;

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Applied, Change, State, Wait};
-use nuncio_domain::message::{AttemptStatus, Status};
+use nuncio_domain::lifecycle::{Applied, Change};
+use nuncio_domain::message::{AttemptStatus, State, Status, Wait};
 use nuncio_domain::{AddressId, Channel, Country, TenantId, Timestamp};
 use nuncio_store::{CountryMetrics, HOUR, HourlyTraffic, MetricDelta, MetricRow, Result, Traffic, Transitioned};
 use parking_lot::Mutex;

@@ -12,9 +12,10 @@ use nuncio_store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::Shared;
+use crate::hint::Hint;
 use crate::in_flight::Accepting;
 use crate::memory::Held;
-use crate::{Hint, Shared};
 
 mod health;
 

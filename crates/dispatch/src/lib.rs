@@ -9,6 +9,7 @@
 mod attachments;
 mod attempt;
 mod channel_metrics;
+mod hint;
 mod in_flight;
 mod lane;
 mod log_signals;
@@ -28,19 +29,21 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use nuncio_channel::{Registry, Services};
-use nuncio_domain::lifecycle::{Applied, NodeId};
+use nuncio_domain::lifecycle::Applied;
+use nuncio_domain::message::NodeId;
 use nuncio_domain::{ConnectionId, Ids, MessageId, TenantId, Timestamp, limits};
 use nuncio_secrets::Sealer;
 use nuncio_store::{DueMessage, Result, Store, Transitioned};
 use parking_lot::{Mutex, RwLock};
 
 use channel_metrics::MetricBuffer;
+pub use hint::Hint;
 use in_flight::InFlight;
 use lane::Lane;
 pub use log_signals::{LogFlags, LogSignals};
 use memory::Memory;
 pub use nodes::is_in;
-pub use outbound::{Hint, Permit};
+pub use outbound::Permit;
 use scanner::Processed;
 pub use track::{Gate, Tracker, Working};
 

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::future::join_all;
-use nuncio_domain::lifecycle::{NodeId, Step};
-use nuncio_domain::message::HeldReason;
+use nuncio_domain::lifecycle::Step;
+use nuncio_domain::message::{HeldReason, NodeId};
 use nuncio_domain::{MessageId, TenantId, Timestamp};
 use nuncio_store::{DueMessage, Node, Result, StoreError, Transition};
 use parking_lot::Mutex;

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use nuncio_channel::{Adapter, Receipts};
 use nuncio_domain::config::Connection;
 use nuncio_domain::health::Health;
-use nuncio_domain::lifecycle::NodeId;
-use nuncio_domain::message::Message;
-use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
+use nuncio_domain::message::{Message, NodeId};
+use nuncio_domain::{ConnectionId, TenantId, Timestamp};
 
+use crate::hint::Hint;
 use crate::lane::{Hinted, Slot};
 use crate::{Dispatch, Shared};
 
@@ -37,20 +37,6 @@ impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Permit").field("connection", &self.slot.lane.connection).finish_non_exhaustive()
     }
-}
-
-/// A message waiting for its next attempt.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Hint {
-    pub tenant: TenantId,
-    pub id: MessageId,
-    pub fence: i64,
-    /// Connection of its next attempt.
-    pub connection: ConnectionId,
-    /// Whether it yields to others.
-    pub bulk: bool,
-    /// Bytes of the request that its attempt must load from the spool; 0 if the row holds it all.
-    pub bytes: usize,
 }
 
 impl Dispatch {

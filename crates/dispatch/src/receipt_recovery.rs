@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use nuncio_channel::SendRequest;
-use nuncio_domain::lifecycle::Wait;
-use nuncio_domain::message::{AttemptStatus, Message};
+use nuncio_domain::message::{AttemptStatus, Message, Wait};
 use nuncio_store::{AgendaPlace, DueMessage, Result};
 use parking_lot::Mutex;
 

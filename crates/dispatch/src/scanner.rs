@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use nuncio_domain::lifecycle::{Step, Wait};
+use nuncio_domain::lifecycle::Step;
+use nuncio_domain::message::Wait;
 use nuncio_domain::{ConnectionId, Timestamp};
 use nuncio_store::{DueMessage, Result, StoreError};
 

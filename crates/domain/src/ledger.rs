@@ -6,6 +6,7 @@ use uuid::Uuid;
 use crate::channel::named;
 use crate::id::SenderId;
 use crate::money::Micros;
+use crate::time::Timestamp;
 
 named! {
     /// An account of an environment. The sum over all four is always zero.
@@ -65,6 +66,23 @@ pub struct Transfer {
     pub amount: Micros,
     /// The sender to count it for, if that sender's spending is limited.
     pub sender: Option<SenderId>,
+}
+
+/// A transfer as the ledger lists it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    pub transfer: Transfer,
+    pub recorded_at: Timestamp,
+}
+
+/// Which entries of a ledger are listed; all by default.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EntryFilter {
+    pub purpose: Option<Purpose>,
+    /// Recorded at or after this time.
+    pub since: Option<Timestamp>,
+    /// Recorded before this time.
+    pub until: Option<Timestamp>,
 }
 
 /// Account balances of an environment.

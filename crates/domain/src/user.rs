@@ -57,14 +57,12 @@ impl Role {
     }
 }
 
-/// A user of a project.
+/// A person who signs in. What they may do is their role in a project, see [`Membership`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
     pub id: UserId,
-    pub project: ProjectId,
     /// Canonical email address, used to sign in. Unique in the installation.
     pub email: String,
-    pub role: Role,
     /// Argon2id hash of the password, in PHC string format.
     pub password: Redacted<String>,
     /// What the second factor is made of, sealed; `None` for somebody who signs in with the password alone.
@@ -73,12 +71,28 @@ pub struct User {
     pub factor_version: i64,
 }
 
+/// A project that a user belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Membership {
+    pub project: ProjectId,
+    pub role: Role,
+}
+
+/// A user of a project.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Member {
+    pub user: User,
+    pub role: Role,
+}
+
 /// A signed-in browser.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Session {
     /// SHA-256 of the cookie.
     pub hash: [u8; 32],
     pub user: UserId,
+    /// The project the user is viewing. If they no longer belong to it, they view another of theirs.
+    pub project: ProjectId,
     /// The environment the user is viewing.
     pub environment: Environment,
     /// When the user signed in.

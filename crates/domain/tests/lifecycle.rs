@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use nuncio_domain::broadcast::{Counts, Halt, Membership};
+use nuncio_domain::broadcast::{Counts, Halt};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{
-    Applied, Change, Detail, NodeId, Outcome, ReceiptKind, Receipts, Resolution, Route, Scope, State, Step, Wait,
+use nuncio_domain::lifecycle::{Applied, Change, Outcome, ReceiptKind, Receipts, Resolution, Scope, Step};
+use nuncio_domain::message::{
+    Attempt, AttemptStatus, Cost, Detail, Failure, FailureCode, HeldReason, Membership, Money, NodeId, OnUnknown, Quote, QuoteState, Route,
+    State, Status, Wait,
 };
-use nuncio_domain::message::{Attempt, AttemptStatus, Cost, Failure, FailureCode, HeldReason, Money, OnUnknown, Quote, QuoteState, Status};
 use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, ConnectionId, Micros, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};

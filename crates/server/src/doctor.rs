@@ -1,8 +1,8 @@
 //! Diagnoses problems, and resolves held messages.
 
 use nuncio_core::Core;
-use nuncio_domain::config::Project;
-use nuncio_domain::lifecycle::{Resolution, Wait};
+use nuncio_domain::lifecycle::Resolution;
+use nuncio_domain::message::Wait;
 use nuncio_domain::{Environment, Error, MessageId, Result, TenantId};
 use nuncio_store::DueMessage;
 use serde_json::json;
@@ -77,11 +77,11 @@ async fn held_messages(core: &Core) -> Result<Vec<DueMessage>> {
 }
 
 /// Resolves one held message, or all of them.
-pub(crate) async fn resolve(core: &Core, project: &Project, id: Option<&str>, all: bool, action: Resolution) -> Result<CommandOutput> {
+pub(crate) async fn resolve(core: &Core, id: Option<&str>, all: bool, action: Resolution) -> Result<CommandOutput> {
     let targets: Vec<(TenantId, MessageId)> = match (id, all) {
         (Some(text), false) => {
             let id = text.parse().map_err(|_| Error::not_found("message"))?;
-            vec![(project.live, id), (project.test, id)]
+            core.projects().list().await?.iter().flat_map(|project| [(project.live, id), (project.test, id)]).collect()
         }
         (None, true) => held_messages(core).await?.into_iter().map(|m| (m.tenant, m.id)).collect(),
         _ => return Err(Error::field("id", "set the id of one message, or --all")),

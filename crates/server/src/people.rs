@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_core::Core;
 use nuncio_core::users::NewUser;
 use nuncio_domain::config::Project;
-use nuncio_domain::user::Role;
+use nuncio_domain::user::{Member, Role};
 use nuncio_domain::{Error, Redacted, Result};
 use serde_json::json;
 
@@ -15,8 +15,8 @@ use crate::table::Table;
 /// Lists the users of the project.
 pub(crate) async fn list(core: &Core, project: &Project) -> Result<CommandOutput> {
     let people = core.users().list(project.id).await?;
-    let json = people.iter().map(|person| json!({"id": person.id, "email": person.email, "role": person.role.as_str()})).collect();
-    let rows = people.iter().map(|person| vec![person.email.clone(), person.role.as_str().to_owned()]);
+    let json = people.iter().map(|Member { user, role }| json!({"id": user.id, "email": user.email, "role": role.as_str()})).collect();
+    let rows = people.iter().map(|Member { user, role }| vec![user.email.clone(), role.as_str().to_owned()]);
     Ok(CommandOutput::list(
         json,
         Table::new(&["EMAIL", "ROLE"]).with(rows),
@@ -37,12 +37,27 @@ pub(crate) async fn first_link(core: &Core) -> Result<Option<String>> {
     Ok(core.users().first_run_token().await?.map(|token| format!("{}/begin/{token}", core.public_url())))
 }
 
-/// Adds a user, with a password that is shown once.
+/// Adds a user to the project. Shows the password of a new one once.
 pub(crate) async fn add(core: &Core, project: &Project, email: &str, role: &str) -> Result<CommandOutput> {
-    let role = Role::parse(role).ok_or_else(|| Error::field("role", format!("is {role:?}; must be viewer, operator or owner")))?;
+    let role = parse_role(role)?;
     let password = password(core);
-    let user = core.users().create(project, role, &NewUser { email: email.to_owned(), password: password.clone() }).await?;
-    Ok(shown(&user.email, &password))
+    let added = core.users().add(project, role, &NewUser { email: email.to_owned(), password: password.clone() }).await?;
+    if added.is_new {
+        return Ok(shown(&added.email, &password));
+    }
+    let text = format!("{} belongs to {} now, and signs in with the same password as before", added.email, project.name);
+    Ok(CommandOutput::new(json!({"email": added.email, "password": null}), text))
+}
+
+/// Changes the role of a user in the project.
+pub(crate) async fn set_role(core: &Core, project: &Project, email: &str, role: &str) -> Result<CommandOutput> {
+    let role = parse_role(role)?;
+    core.users().set_role(project, email, role).await?;
+    Ok(CommandOutput::new(json!({"email": email, "role": role.as_str()}), format!("{email} is {} of {} now", role.as_str(), project.name)))
+}
+
+fn parse_role(role: &str) -> Result<Role> {
+    Role::parse(role).ok_or_else(|| Error::field("role", format!("is {role:?}; must be viewer, operator or owner")))
 }
 
 /// Sets a new password, which is shown once, and ends the user's sessions.
@@ -59,10 +74,10 @@ pub(crate) async fn reset_factor(core: &Core, email: &str) -> Result<CommandOutp
     Ok(CommandOutput::new(json!({"email": email, "secondFactor": false}), text))
 }
 
-/// Deletes a user.
-pub(crate) async fn remove(core: &Core, email: &str) -> Result<CommandOutput> {
-    core.users().remove(email).await?;
-    Ok(CommandOutput::new(json!({"removed": email}), format!("{email} can no longer sign in")))
+/// Removes a user from the project.
+pub(crate) async fn remove(core: &Core, project: &Project, email: &str) -> Result<CommandOutput> {
+    core.users().remove(project, email).await?;
+    Ok(CommandOutput::new(json!({"removed": email}), format!("{email} no longer belongs to {}", project.name)))
 }
 
 fn password(core: &Core) -> Redacted<String> {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{State, Wait};
+use nuncio_domain::message::{State, Wait};
 use parking_lot::Mutex;
 use uuid::Uuid;
 

@@ -7,8 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{State, Wait};
-use nuncio_domain::message::Message;
+use nuncio_domain::message::{Message, State, Wait};
 use nuncio_store::RawReceipt;
 use parking_lot::Mutex;
 use uuid::Uuid;

@@ -4,8 +4,8 @@ use std::hash::Hasher as _;
 use std::sync::Arc;
 
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Change, Detail, NodeId, Route, State, Wait};
-use nuncio_domain::message::{Direction, HeldReason, Message, Request, Status};
+use nuncio_domain::lifecycle::Change;
+use nuncio_domain::message::{Detail, Direction, HeldReason, Message, NodeId, Request, Route, State, Status, Wait};
 use nuncio_domain::{AddressId, Channel, ConnectionId, MessageId, MessageType, SenderId, TenantId, Timestamp, limits};
 pub(crate) use nuncio_store::Result;
 use nuncio_store::{DueMessage, StoreError};

@@ -1,7 +1,6 @@
 //! Stores a new message.
 
-use nuncio_domain::lifecycle::NodeId;
-use nuncio_domain::message::Message;
+use nuncio_domain::message::{Message, NodeId};
 use nuncio_domain::{AddressId, ContactId, MessageId, Recipient, Timestamp};
 
 use crate::ledger::Shortage;

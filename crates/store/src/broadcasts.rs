@@ -133,6 +133,14 @@ pub trait BroadcastRecipientRepo {
         page: PageRequest,
     ) -> Result<Page<BroadcastContact>>;
 
+    /// Returns the recipient with this address.
+    async fn find_broadcast_recipient(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        recipient: &Recipient,
+    ) -> Result<Option<BroadcastContact>>;
+
     /// Removes a recipient of a draft; `false` if there is none, `None` if it is no longer a draft.
     async fn delete_broadcast_contact(&mut self, tenant: TenantId, id: BroadcastId, contact: BroadcastContactId) -> Result<Option<bool>>;
 

@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 use nuncio_domain::event::{EventType, ResourceKind};
-use nuncio_domain::lifecycle::{Change, NodeId};
+use nuncio_domain::lifecycle::Change;
+use nuncio_domain::message::NodeId;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{DeliveryId, EventId, SenderId, TenantId, Timestamp};

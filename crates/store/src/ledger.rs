@@ -1,7 +1,7 @@
 //! Keeps the balance of an environment by double entry.
 
 use async_trait::async_trait;
-use nuncio_domain::ledger::{Balance, Transfer};
+use nuncio_domain::ledger::{Balance, Entry, EntryFilter, Transfer};
 use nuncio_domain::{Micros, SenderId, TenantId, Timestamp};
 use uuid::Uuid;
 
@@ -45,6 +45,9 @@ pub trait LedgerRepo {
 
     /// The transfers of a resource, ordered by purpose and part.
     async fn list_transfers(&mut self, tenant: TenantId, resource: Uuid) -> Result<Vec<Transfer>>;
+
+    /// Up to `limit` entries that match, newest first, after the first `skip`. Reads `skip` rows of each purpose, so it must be small.
+    async fn list_entries(&mut self, tenant: TenantId, filter: &EntryFilter, skip: u32, limit: u32) -> Result<Vec<Entry>>;
 
     /// Spending of a sender with a spending limit since `since`: charges and reservations, less what was released.
     async fn spent_by_sender(&mut self, tenant: TenantId, sender: SenderId, since: Timestamp) -> Result<Micros>;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use nuncio_domain::lifecycle::{NodeId, Wait};
-use nuncio_domain::message::{Direction, Message, Status};
+use nuncio_domain::message::{Direction, Message, NodeId, Status, Wait};
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{BroadcastId, Channel, ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
 

@@ -5,7 +5,7 @@
 
 use async_trait::async_trait;
 use nuncio_domain::Timestamp;
-use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::message::NodeId;
 
 use crate::error::Result;
 

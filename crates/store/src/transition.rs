@@ -1,8 +1,8 @@
 //! Applies a step to a stored message.
 
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Applied, Change, ReceiptKind, State, Step};
-use nuncio_domain::message::Message;
+use nuncio_domain::lifecycle::{Applied, Change, ReceiptKind, Step};
+use nuncio_domain::message::{Message, State};
 use nuncio_domain::{AddressId, ConnectionId, MessageId, Micros, TenantId, Timestamp};
 
 use crate::RawReceipt;

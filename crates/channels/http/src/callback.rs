@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use hmac::Mac;
 use hmac::digest::KeyInit;
+use nuncio_domain::{MessageId, Redacted, Timestamp};
 use percent_encoding::percent_decode;
+use subtle::ConstantTimeEq as _;
 
 /// Parameters of a query or a form (`application/x-www-form-urlencoded`). Values are bytes: providers send texts that are not UTF-8.
 #[derive(Debug)]
@@ -37,6 +39,16 @@ impl<'a> Parameters<'a> {
         Some(self.text(name).into_owned()).filter(|text| !text.is_empty())
     }
 
+    /// Whether the value is this secret. Compares in constant time.
+    pub fn is_secret(&self, name: &str, secret: &Redacted<String>) -> bool {
+        is_secret(self.bytes(name), secret)
+    }
+
+    /// The attempt that [`Endpoint::attempt_url`](crate::Endpoint::attempt_url) named.
+    pub fn attempt(&self) -> Option<(MessageId, usize)> {
+        Some((self.text("m").parse().ok()?, self.text("a").parse().ok()?))
+    }
+
     /// All names and values, sorted, without repetitions.
     pub fn sorted(&self) -> Vec<(&[u8], &[u8])> {
         let mut all: Vec<_> = self.0.iter().map(|[name, value]| (name.as_ref(), value.as_ref())).collect();
@@ -44,6 +56,21 @@ impl<'a> Parameters<'a> {
         all.dedup();
         all
     }
+}
+
+/// Names an attempt in the query of a URL.
+pub(crate) fn attempt_query(message: MessageId, attempt: usize) -> String {
+    format!("m={message}&a={attempt}")
+}
+
+/// Whether a caller knows a secret. Compares in constant time.
+pub fn is_secret(given: &[u8], secret: &Redacted<String>) -> bool {
+    given.ct_eq(secret.expose().as_bytes()).into()
+}
+
+/// A time in Unix seconds, or `now` if it is not one.
+pub fn unix_seconds(seconds: &str, now: Timestamp) -> Timestamp {
+    seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000)).map_or(now, Timestamp::from_millis)
 }
 
 fn split(pair: &[u8]) -> [&[u8]; 2] {
@@ -67,7 +94,36 @@ pub fn mac<M: Mac + KeyInit>(key: &str, bytes: &[u8]) -> M {
 
 #[cfg(test)]
 mod tests {
+    use nuncio_domain::id::{Id as _, uuid_v7};
+
     use super::*;
+
+    #[test]
+    fn an_attempt_is_read_as_it_was_named() {
+        let message = MessageId::from_uuid(uuid_v7(Timestamp::from_millis(1), [7; 10]));
+        let query = attempt_query(message, 3);
+        assert_eq!(Parameters::parse(query.as_bytes()).attempt(), Some((message, 3)));
+        for wrong in [query.replace("m=msg_", "m=msg_x"), query.replace("a=3", "a=x"), query.replace("&a", "&b"), String::new()] {
+            assert_eq!(Parameters::parse(wrong.as_bytes()).attempt(), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_its_bytes() {
+        let secret = Redacted::new("a+b".to_owned());
+        let parameters = Parameters::parse(b"right=a%2Bb&wrong=a+b&short=a");
+        assert!(parameters.is_secret("right", &secret));
+        assert!(!["wrong", "short", "none"].iter().any(|name| parameters.is_secret(name, &secret)));
+    }
+
+    #[test]
+    fn times_are_in_seconds() {
+        let now = Timestamp::from_millis(7);
+        assert_eq!(unix_seconds("1795304697", now), Timestamp::from_millis(1_795_304_697_000));
+        for other in ["", "x", "1.5", "9223372036854775807"] {
+            assert_eq!(unix_seconds(other, now), now, "{other}");
+        }
+    }
 
     #[test]
     fn values_are_bytes() {

@@ -1,10 +1,24 @@
 //! What the accounts of HTTP APIs have in common.
 
+use std::fmt;
 use std::time::Duration;
 
 use nuncio_channel::{Account, Field, FieldKind, Origin, Services, Settings};
-use nuncio_net::header::HeaderMap;
+use nuncio_domain::MessageId;
+use nuncio_net::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use nuncio_net::{Client, FetchError, FetchLimits, Method, Network, Response};
+
+use crate::RequestError;
+use crate::callback::attempt_query;
+
+/// Longest response to a [`Request`] that is read, in bytes. It describes one message.
+const RESPONSE_BYTES: u64 = 256 * 1_024;
+
+/// The setting `from`.
+pub const fn from() -> Field {
+    let help = "sender of all messages and calls: a number, a short code or a name of up to 11 letters; default the sender's own number";
+    Field::optional("from", FieldKind::Text, help)
+}
 
 /// The setting `window`. `help` gives the default.
 pub const fn window(help: &'static str) -> Field {
@@ -14,6 +28,33 @@ pub const fn window(help: &'static str) -> Field {
 /// The setting `timeout_seconds`.
 pub const fn timeout_seconds() -> Field {
     Field::optional("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for a response; default 30")
+}
+
+/// A request to a provider's API. Not shown: its URL, headers and body can hold secrets.
+pub struct Request {
+    pub method: Method,
+    pub url: String,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl Request {
+    /// A GET with these headers.
+    pub const fn get(url: String, headers: HeaderMap) -> Self {
+        Self { method: Method::GET, url, headers, body: Vec::new() }
+    }
+
+    /// A POST of a form with these headers and its own.
+    pub fn post_form(url: String, mut headers: HeaderMap, form: String) -> Self {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        Self { method: Method::POST, url, headers, body: form.into_bytes() }
+    }
 }
 
 /// An account, with the way to its provider's API.
@@ -44,6 +85,22 @@ impl Endpoint {
             client: net.client(account.trusted).clone(),
             guarded: net.client(false).clone(),
         }
+    }
+
+    /// The callback URL at `path` for the receipts of an attempt; [`Parameters::attempt`](crate::Parameters::attempt) reads it. Who calls it
+    /// must be verified too.
+    pub fn attempt_url(&self, path: &str, message: MessageId, attempt: usize) -> String {
+        format!("{}/{path}?{}", self.callback_url, attempt_query(message, attempt))
+    }
+
+    /// Sends a request to the API and reads the response; `read` knows the provider's format.
+    pub async fn send<T, E>(
+        &self,
+        request: Request,
+        read: impl FnOnce(&Response) -> Result<T, RequestError<E>>,
+    ) -> Result<T, RequestError<E>> {
+        let Request { method, url, headers, body } = request;
+        read(&self.call(method, &url, headers, body, RESPONSE_BYTES).await?)
     }
 
     /// Sends a request to the API. At most `most` bytes of the response are read.

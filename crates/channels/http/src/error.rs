@@ -105,6 +105,12 @@ impl<E> RequestError<E> {
         Self::Unreadable { status: response.status.as_u16(), retry_after: retry_after(&response.headers) }
     }
 
+    /// The provider refused the request, with its own code and its text for people, which must not hold secrets.
+    pub fn refused(response: &Response, details: E, code: String, text: String) -> Self {
+        let text = if text.is_empty() { "no reason given".to_owned() } else { text };
+        Self::Refused(Refusal { status: response.status.as_u16(), code, text, retry_after: retry_after(&response.headers), details })
+    }
+
     /// The refusal, if the provider sent one.
     pub const fn refusal(&self) -> Option<&Refusal<E>> {
         match self {

@@ -26,6 +26,13 @@ pub struct HttpFactory {
     pub open: Open,
 }
 
+impl HttpFactory {
+    /// A factory of adapters without sessions.
+    pub const fn new(net: Network, kind: &'static str, channels: &'static [Channel], fields: &'static [Field], open: Open) -> Self {
+        Self { net, kind, channels, fields, has_sessions: false, open }
+    }
+}
+
 impl AdapterFactory for HttpFactory {
     fn kind(&self) -> &'static str {
         self.kind

@@ -3,6 +3,7 @@
 //!
 //! It has no kind of its own. An adapter adds its requests, its error codes and its callbacks.
 
+mod adapter;
 mod callback;
 mod endpoint;
 mod error;
@@ -20,8 +21,9 @@ use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use nuncio_net::{Client, FetchLimits};
 
-pub use callback::{Parameters, mac};
-pub use endpoint::{Endpoint, timeout_seconds, window};
+pub use adapter::{MessageApi, SendError, adapter};
+pub use callback::{Parameters, is_secret, mac, unix_seconds};
+pub use endpoint::{Endpoint, Request, from, timeout_seconds, window};
 pub use error::{Disposition, Refusal, RequestError};
 pub use factory::{HttpFactory, Open};
 pub use multipart::{FilePart, multipart};

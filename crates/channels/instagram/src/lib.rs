@@ -34,7 +34,7 @@ const MESSAGES: &str = "me/messages";
 
 /// Makes adapters of kind `instagram`.
 pub fn factory(net: Network) -> HttpFactory {
-    HttpFactory { net, kind: KIND, channels: &[Channel::Instagram], fields: config::FIELDS, has_sessions: false, open }
+    HttpFactory::new(net, KIND, &[Channel::Instagram], config::FIELDS, open)
 }
 
 fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {

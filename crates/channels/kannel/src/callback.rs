@@ -4,52 +4,43 @@
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE};
 use hmac::Mac as _;
-use nuncio_channel::{CallError, CallbackRequest, Inbound, ParsedCallback, ProviderEvent};
-use nuncio_channel_http::Parameters;
-use nuncio_domain::address::sms_sender;
-use nuncio_domain::{MessageId, Timestamp};
+use nuncio_channel::{CallError, CallbackRequest, ParsedCallback, ProviderEvent, sms};
+use nuncio_channel_http::{Parameters, unix_seconds};
 use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
 
 use crate::config::Config;
 use crate::{map, wire};
 
 pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
+    let variables = Parameters::parse(call.query.as_bytes());
     let event = match call.rest {
-        "" => inbound(config, call)?,
-        "dlr" => receipt(config, call)?,
+        "" => inbound(config, call, &variables)?,
+        "dlr" => receipt(config, call, &variables)?,
         _ => return Err(CallError::unproved("the gateway was not given this URL")),
     };
     Ok(event.into())
 }
 
-fn receipt(config: &Config, call: &CallbackRequest<'_>) -> Result<Option<ProviderEvent>, CallError> {
-    let variables = Parameters::parse(call.query.as_bytes());
+fn receipt(config: &Config, call: &CallbackRequest<'_>, variables: &Parameters<'_>) -> Result<Option<ProviderEvent>, CallError> {
     let unproved = || CallError::unproved("k does not prove m and a; callback_secret may have changed since the message was sent");
-    let message: MessageId = variables.text("m").parse().map_err(|_| unproved())?;
-    let attempt: usize = variables.text("a").parse().map_err(|_| unproved())?;
+    let (message, attempt) = variables.attempt().ok_or_else(unproved)?;
     let proof = hex::decode(variables.bytes("k")).map_err(|_| unproved())?;
     wire::proof(config, message, attempt).verify_slice(&proof).map_err(|_| unproved())?;
     let (receipt_type, answer) = (variables.text("type"), variables.text("answer"));
     Ok(map::receipt(&receipt_type, &answer).map(|kind| ProviderEvent::Receipt {
         target: config.endpoint.origin.attempt(message, attempt),
         kind,
-        at: at(&variables.text("time"), call.now),
+        at: unix_seconds(&variables.text("time"), call.now),
         raw: Some(format!("type {receipt_type}, answer {answer}")),
     }))
 }
 
-fn inbound(config: &Config, call: &CallbackRequest<'_>) -> Result<Option<ProviderEvent>, CallError> {
-    let variables = Parameters::parse(call.query.as_bytes());
-    if !bool::from(variables.bytes("key").ct_eq(config.callback_secret.expose().as_bytes())) {
+fn inbound(config: &Config, call: &CallbackRequest<'_>, variables: &Parameters<'_>) -> Result<Option<ProviderEvent>, CallError> {
+    if !variables.is_secret("key", &config.callback_secret) {
         return Err(CallError::unproved("key is not the connection's callback_secret; see get-url in the gateway's configuration"));
     }
     let header = |name: &str| call.header(name).unwrap_or_default();
     let value = |name: &str| variables.some(name).unwrap_or_else(|| header(&format!("x-kannel-{name}")).to_owned());
-    let from = value("from");
-    if from.trim().is_empty() {
-        return Err(CallError::malformed("from is missing: get-url must name %p, post-url needs send-sender = true"));
-    }
     // 1: binary data.
     if value("coding") == "1" {
         return Ok(None);
@@ -59,17 +50,12 @@ fn inbound(config: &Config, call: &CallbackRequest<'_>) -> Result<Option<Provide
     } else {
         decode(variables.bytes("text"), &variables.text("charset"))
     };
-    let time = variables.text("time");
+    let (from, time) = (value("from"), variables.text("time"));
     // Without an id, the same text from the same number in the same second is the same message.
     let id = variables.some("id").unwrap_or_else(|| hex::encode(Sha256::digest(format!("{from}\n{time}\n{text}"))));
-    let to = Some(sms_sender(&value("to"), None)).filter(|to| !to.is_empty());
-    let inbound = Inbound::text(config.endpoint.origin, id, sms_sender(&from, None), text, at(&time, call.now));
-    Ok(Some(ProviderEvent::Inbound(Inbound { to, ..inbound })))
-}
-
-/// Reads Unix seconds.
-fn at(seconds: &str, now: Timestamp) -> Timestamp {
-    seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000)).map_or(now, Timestamp::from_millis)
+    let inbound = sms::inbound(config.endpoint.origin, id, [&from, &value("to")], text, unix_seconds(&time, call.now));
+    let no_author = || CallError::malformed("from is missing: get-url must name %p, post-url needs send-sender = true");
+    inbound.map(|inbound| Some(ProviderEvent::Inbound(inbound))).ok_or_else(no_author)
 }
 
 /// Decodes a text from the character set that the gateway names; UTF-8 by default.

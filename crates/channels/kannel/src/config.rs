@@ -1,13 +1,9 @@
 //! Settings of a Kannel account.
 
 use nuncio_channel::{Account, Field, FieldKind, Services, Settings};
-use nuncio_channel_http::{Endpoint, timeout_seconds, window};
+use nuncio_channel_http::{Endpoint, from, timeout_seconds, window};
 use nuncio_domain::{FieldError, Redacted};
 use nuncio_net::Network;
-
-/// Shortest callback secret that cannot be guessed, in characters.
-const SECRET: usize = 16;
-const URL: &str = "http://127.0.0.1:13013/cgi-bin/sendsms";
 
 /// Every setting and secret of kind `kannel`.
 pub(crate) static FIELDS: &[Field] = &[
@@ -20,11 +16,7 @@ pub(crate) static FIELDS: &[Field] = &[
     ),
     Field::optional("smsc", FieldKind::Text, "smsc-id of the connection that sends the messages; default the gateway's choice"),
     Field::optional("account", FieldKind::Text, "account that the gateway writes to its log"),
-    Field::optional(
-        "from",
-        FieldKind::Text,
-        "sender of all messages: a number, a short code or up to 11 letters; default the sender's own number",
-    ),
+    from(),
     Field::optional(
         "numbers",
         FieldKind::OneOf(&["plus", "digits"]),
@@ -45,15 +37,12 @@ pub(crate) static FIELDS: &[Field] = &[
 pub(crate) struct Config {
     pub(crate) endpoint: Endpoint,
     pub(crate) url: String,
-    /// Whether messages are sent with POST.
     pub(crate) post: bool,
     pub(crate) username: String,
     pub(crate) password: Redacted<String>,
     pub(crate) callback_secret: Redacted<String>,
-    /// The gateway's connection to use.
     pub(crate) smsc: Option<String>,
     pub(crate) account: Option<String>,
-    /// Sender of all messages.
     pub(crate) from: Option<String>,
     /// Whether numbers start with `+`.
     pub(crate) plus: bool,
@@ -65,18 +54,14 @@ impl Config {
     /// Reads the settings of `account`, or returns all their errors.
     pub(crate) fn read(net: &Network, account: &Account, services: &Services) -> Result<Self, Vec<FieldError>> {
         let mut settings = Settings::new(FIELDS, account);
-        if (1..SECRET).contains(&settings.secret("callback_secret").expose().len()) {
-            settings.error("callback_secret", format!("is too short; must be at least {SECRET} characters"));
-        }
+        settings.check_text("callback_secret", |text| text.len() >= 16, "at least 16 characters, so that it cannot be guessed");
         // Each becomes the value of a header.
         for name in ["username", "smsc", "account", "from", "password"] {
-            if settings.text(name).is_some_and(|text| text.chars().any(char::is_control)) {
-                settings.error(name, "contains a line break or another control character; must be a single line");
-            }
+            settings.check_text(name, |text| !text.contains(char::is_control), "a single line without control characters");
         }
         let config = Self {
             endpoint: Endpoint::read(&settings, net, crate::KIND, account, services, 20),
-            url: settings.base_url("url", URL),
+            url: settings.base_url("url", "http://127.0.0.1:13013/cgi-bin/sendsms"),
             post: settings.text("method") == Some("post"),
             username: settings.string("username").unwrap_or_default(),
             password: settings.secret("password"),

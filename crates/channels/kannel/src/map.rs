@@ -2,59 +2,46 @@
 //!
 //! Source: Kannel 1.4.5 User's Guide, table "Status codes of HTTP responses", and the texts of its smsbox.
 
-use nuncio_channel::{Outcome, Scope};
-use nuncio_channel_http::{Disposition, Refusal, RequestError, plain, retry_after};
+use nuncio_channel::Scope;
+use nuncio_channel_http::{Disposition, SendError, plain};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::Response;
 
-pub(crate) fn read(response: &Response, password: &str) -> Result<(), RequestError> {
-    let status = response.status.as_u16();
+pub(crate) fn read(response: &Response, password: &str) -> Result<(), SendError> {
     let text = plain(&String::from_utf8_lossy(&response.body), password);
-    match status {
+    match response.status.as_u16() {
         // `0: Accepted for delivery`, `3: Queued for later delivery`, and `Sent.` if it does not wait for its queue.
         200..=299 if ["0:", "3:", "Sent"].iter().any(|head| text.starts_with(head)) => Ok(()),
         // Compatible gateways return an id here. 202 has no other meaning.
         202 => Ok(()),
-        200..=299 => Err(RequestError::unreadable(response)),
-        _ => Err(RequestError::Refused(Refusal {
-            status,
-            code: status.to_string(),
-            text: if text.is_empty() { "no reason given".to_owned() } else { text },
-            retry_after: retry_after(&response.headers),
-            details: (),
-        })),
+        200..=299 => Err(SendError::unreadable(response)),
+        status => Err(SendError::refused(response, classify(status, &text), status.to_string(), text)),
     }
 }
 
-/// The outcome on a message that was not accepted.
-pub(crate) fn outcome(error: &RequestError) -> Outcome {
-    error.outcome(|refusal| {
-        let text = refusal.text.to_ascii_lowercase();
-        Some(match refusal.status {
-            // Besides a wrong login, the only 403: no connection of the gateway can reach the recipient.
-            403 if text.starts_with("not routable") => Disposition::Reject(FailureCode::Undeliverable),
-            407 => Disposition::BAD_CREDENTIALS,
-            500 if text.starts_with("sending failed") => Disposition::Defer(Scope::Message, FailureCode::Undeliverable),
-            401 | 403..=405 | 408 | 429 => return None,
-            400..=499 if text.contains("receiver") || text.contains("denied") => Disposition::Reject(FailureCode::InvalidRecipient),
-            400..=499 if text.contains("charset or body") => Disposition::Reject(FailureCode::ContentRejected),
-            _ => return None,
-        })
+/// What a refusal means where the HTTP status alone does not say.
+fn classify(status: u16, text: &str) -> Option<Disposition> {
+    let text = text.to_ascii_lowercase();
+    Some(match status {
+        // Besides a wrong login, the only 403: no connection of the gateway can reach the recipient.
+        403 if text.starts_with("not routable") => Disposition::Reject(FailureCode::Undeliverable),
+        407 => Disposition::BAD_CREDENTIALS,
+        500 if text.starts_with("sending failed") => Disposition::Defer(Scope::Message, FailureCode::Undeliverable),
+        401 | 403..=405 | 408 | 429 => return None,
+        400..=499 if text.contains("receiver") || text.contains("denied") => Disposition::Reject(FailureCode::InvalidRecipient),
+        400..=499 if text.contains("charset or body") => Disposition::Reject(FailureCode::ContentRejected),
+        _ => return None,
     })
 }
 
 /// A failed check, with advice for the operator.
-pub(crate) fn advice(error: &RequestError) -> String {
-    error.with_advice(match error {
-        RequestError::Refused(Refusal { status: 401 | 403 | 407, .. }) => {
-            "check username and password, and that user-allow-ip of the gateway's group sendsms-user permits this machine"
-        }
-        RequestError::Refused(Refusal { status: 300..=399 | 404 | 405, .. }) | RequestError::Unreadable { .. } => {
-            "check url: it is the gateway's sendsms-port with the path /cgi-bin/sendsms"
-        }
-        RequestError::Unreachable(_) => "check url, that the gateway's smsbox runs, and the network between",
-        RequestError::NoResponse(_) | RequestError::Refused(_) => "try again; if it keeps failing, look into the gateway's log",
+pub(crate) fn advice(error: &SendError) -> String {
+    let address = "check url: it is the gateway's sendsms-port with the path /cgi-bin/sendsms; and that the gateway's smsbox runs";
+    error.explain(address, |refusal| match refusal.status {
+        401 | 403 | 407 => "check username and password, and that user-allow-ip of the gateway's group sendsms-user permits this machine",
+        300..=399 | 404 | 405 => address,
+        _ => "try again; if it keeps failing, look into the gateway's log",
     })
 }
 
@@ -88,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    fn answered(status: u16, body: &str) -> Result<(), RequestError> {
+    fn answered(status: u16, body: &str) -> Result<(), SendError> {
         let status = StatusCode::from_u16(status).unwrap();
         read(&Response { status, headers: HeaderMap::new(), body: body.into(), truncated: false }, "foobar")
     }
@@ -105,7 +92,7 @@ mod tests {
         ] {
             assert_eq!(answered(status, body), Ok(()), "{status} {body}");
         }
-        assert_eq!(answered(200, "<html>"), Err(RequestError::Unreadable { status: 200, retry_after: None }));
+        assert_eq!(answered(200, "<html>"), Err(SendError::Unreadable { status: 200, retry_after: None }));
     }
 
     #[test]
@@ -133,7 +120,7 @@ mod tests {
             (200, "<html>", "unknown", UnknownOutcome),
         ] {
             let error = answered(status, body).unwrap_err();
-            assert_eq!(kind_and_code(&outcome(&error)), (kind, code), "{status} {body}");
+            assert_eq!(kind_and_code(&error.outcome(|refusal| refusal.details)), (kind, code), "{status} {body}");
             assert!(advice(&error).contains("What to do"));
         }
         let error = answered(400, "password foobar\nis bad").unwrap_err();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hmac::{Hmac, Mac as _};
 use nuncio_channel::SendRequest;
-use nuncio_channel_http::mac;
+use nuncio_channel_http::{Request, mac};
 use nuncio_domain::MessageId;
 use nuncio_domain::sms::{self, Encoding};
 use nuncio_net::Method;
@@ -16,21 +16,13 @@ use url::form_urlencoded::Serializer;
 
 use crate::config::Config;
 
-/// A request. Its URL and headers contain secrets; headers and body are empty with GET.
-pub(crate) struct HttpRequest {
-    pub(crate) method: Method,
-    pub(crate) url: String,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Vec<u8>,
-}
-
 /// A request with credentials only.
-pub(crate) fn login(config: &Config) -> HttpRequest {
+pub(crate) fn login(config: &Config) -> Request {
     request(config, &credentials(config), "")
 }
 
 /// An attempt to send a message with this text.
-pub(crate) fn message(config: &Config, send: &SendRequest<'_>, text: &str) -> HttpRequest {
+pub(crate) fn message(config: &Config, send: &SendRequest<'_>, text: &str) -> Request {
     let message = send.message;
     let mut variables = credentials(config);
     let number = |number: &str| match number.strip_prefix('+') {
@@ -66,7 +58,7 @@ fn minutes(left: Duration) -> u64 {
 /// The URL for receipts of an attempt. The gateway fills in the escapes that begin with `%`.
 fn dlr_url(config: &Config, message: MessageId, attempt: usize) -> String {
     let proof = hex::encode(proof(config, message, attempt).finalize().into_bytes());
-    format!("{}/dlr?m={message}&a={attempt}&k={proof}&type=%d&answer=%A&time=%T", config.endpoint.callback_url)
+    format!("{}&k={proof}&type=%d&answer=%A&time=%T", config.endpoint.attempt_url("dlr", message, attempt))
 }
 
 /// Proves that a receipt URL was made by this server for this attempt.
@@ -75,18 +67,16 @@ pub(crate) fn proof(config: &Config, message: MessageId, attempt: usize) -> Hmac
     mac(config.callback_secret.expose(), proved.as_bytes())
 }
 
-fn request(config: &Config, variables: &[(&'static str, String)], text: &str) -> HttpRequest {
+fn request(config: &Config, variables: &[(&'static str, String)], text: &str) -> Request {
     if config.post {
-        let url = config.url.clone();
-        return HttpRequest { method: Method::POST, url, headers: headers(variables), body: text.as_bytes().to_vec() };
+        return Request { method: Method::POST, url: config.url.clone(), headers: headers(variables), body: text.into() };
     }
     let mut query = Serializer::new(String::new());
     query.extend_pairs(variables);
     if !text.is_empty() {
         query.append_pair("charset", "UTF-8").append_pair("text", text);
     }
-    let url = format!("{}?{}", config.url, query.finish());
-    HttpRequest { method: Method::GET, url, headers: HeaderMap::new(), body: Vec::new() }
+    Request::get(format!("{}?{}", config.url, query.finish()), HeaderMap::new())
 }
 
 /// In a POST, each variable is a header.

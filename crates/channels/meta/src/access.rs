@@ -38,11 +38,8 @@ impl Secrets {
 
 /// An id of the Graph API: digits. It becomes part of a path. Errors are added to `settings`.
 pub fn digits(settings: &mut Settings<'_>, name: &str) -> Option<String> {
-    let id = settings.text(name)?;
-    if id.is_empty() || !id.bytes().all(|b| b.is_ascii_digit()) {
-        settings.error(name, format!("{id:?} is wrong; must be the id that Meta shows, which consists of digits"));
-    }
-    Some(id.to_owned())
+    settings.check_text(name, |id| id.bytes().all(|b| b.is_ascii_digit()), "the id that Meta shows, which consists of digits");
+    settings.string(name)
 }
 
 /// The URL of the API with its version, without a slash at its end. Errors are added to `settings`.

@@ -6,7 +6,6 @@ use hmac::{Hmac, Mac as _};
 use nuncio_channel::{CallError, CallbackReply, CallbackRequest, ParsedCallback};
 use nuncio_channel_http::{Parameters, mac};
 use sha2::Sha256;
-use subtle::ConstantTimeEq as _;
 
 use crate::Secrets;
 
@@ -24,7 +23,7 @@ pub fn proved(secrets: &Secrets, call: &CallbackRequest<'_>) -> Result<Option<Pa
 
 fn subscription(secrets: &Secrets, query: &str) -> Result<ParsedCallback, CallError> {
     let parameters = Parameters::parse(query.as_bytes());
-    if !bool::from(parameters.bytes("hub.verify_token").ct_eq(secrets.verify_token.expose().as_bytes())) {
+    if !parameters.is_secret("hub.verify_token", &secrets.verify_token) {
         return Err(CallError::unproved("hub.verify_token is not the connection's verify_token"));
     }
     match (&*parameters.text("hub.mode"), parameters.get("hub.challenge")) {

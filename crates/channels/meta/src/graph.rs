@@ -101,10 +101,12 @@ impl Graph {
         default_base: &str,
         window: usize,
     ) -> Self {
+        settings.check_text(
+            "access_token",
+            |token| token.bytes().all(|b| b.is_ascii_graphic()),
+            "visible ASCII without spaces; copy it again",
+        );
         let token = settings.secret("access_token");
-        if token.expose().bytes().any(|b| !b.is_ascii_graphic()) {
-            settings.error("access_token", "must be visible ASCII without spaces; copy it again");
-        }
         let root = root(settings, default_base);
         Self { root, token, endpoint: Endpoint::read(settings, net, kind, account, services, window) }
     }

@@ -1,8 +1,12 @@
 //! A scripted Graph API for the tests of the channels. Panics where a test would.
 
+use std::sync::Arc;
+
 use hmac::{Hmac, Mac as _};
 pub use nuncio_channel::testing::{object, services};
-pub use nuncio_channel_http::testing::{Case, NOWHERE, Provider as Api, RETRY_AFTER, Reply, Seen, network};
+use nuncio_channel::{Adapter, CallError, ParsedCallback};
+use nuncio_channel_http::testing;
+pub use nuncio_channel_http::testing::{Accounts, Case, NOW, NOWHERE, Provider as Api, RETRY_AFTER, Reply, Seen, network};
 use serde_json::json;
 use sha2::Sha256;
 
@@ -24,4 +28,16 @@ pub fn sign(body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("any length");
     mac.update(body);
     format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
+}
+
+/// Calls back as Meta does, with this `X-Hub-Signature-256`.
+pub fn call(
+    adapter: &Arc<dyn Adapter>,
+    method: &str,
+    query: &str,
+    signature: Option<&str>,
+    body: &[u8],
+) -> Result<ParsedCallback, CallError> {
+    let headers: Vec<_> = signature.map(|text| ("x-hub-signature-256", text)).into_iter().collect();
+    testing::call(adapter, method, &format!("{}?{query}", testing::CALLBACK), &headers, body)
 }

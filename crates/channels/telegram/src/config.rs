@@ -54,10 +54,8 @@ impl Config {
         let mut settings = Settings::new(FIELDS, account);
         let token = settings.text("token").unwrap_or_default().to_owned();
         let bot = bot(&token);
-        if bot.is_none() && !token.is_empty() {
-            settings
-                .error("token", "is not a bot token: digits, a colon, then letters, digits, - and _; copy the whole token from BotFather");
-        }
+        let shape = "a bot token: digits, a colon, then letters, digits, - and _; copy the whole token from BotFather";
+        settings.check_text("token", |_| bot.is_some(), shape);
         let base_url = settings.base_url("base_url", DEFAULT_BASE_URL);
         if Url::parse(&base_url).is_ok_and(|url| !url.username().is_empty() || url.password().is_some()) {
             settings.error("base_url", "must not contain a user or password");

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use nuncio_channel::{CallError, CallbackReply, CallbackRequest, ParsedCallback, Unrecorded};
+use nuncio_channel_http::is_secret;
 use nuncio_domain::Timestamp;
 use serde_json::{Value, json};
-use subtle::ConstantTimeEq as _;
 use tokio::time::sleep;
 
 use crate::Telegram;
@@ -161,7 +161,7 @@ impl Telegram {
     /// Reads a callback. The secret given to Telegram with the URL proves who posts.
     pub(crate) fn posted(&self, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
         let given = call.header(SECRET).unwrap_or_default();
-        if !bool::from(given.as_bytes().ct_eq(self.config.webhook_secret.expose().as_bytes())) {
+        if !is_secret(given.as_bytes(), &self.config.webhook_secret) {
             return Err(CallError::Unproved(format!("the header {SECRET} is missing or wrong")));
         }
         // The error's own text would quote the message.

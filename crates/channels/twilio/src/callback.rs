@@ -6,21 +6,17 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac as _};
-use nuncio_channel::{CallError, CallbackReply, CallbackRequest, Inbound, Media, ParsedCallback, ProviderEvent};
+use nuncio_channel::{CallError, CallbackReply, CallbackRequest, ParsedCallback, ProviderEvent, sms};
 use nuncio_channel_http::{Parameters, mac};
-use nuncio_domain::MessageType;
-use nuncio_domain::address::sms_sender;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
 use sha1::Sha1;
 use url::Url;
 
 use crate::config::Config;
-use crate::map;
+use crate::{map, media, voice};
 
 const SIGNATURE: &str = "x-twilio-signature";
-/// Most media read of a message; Twilio's limit is ten.
-const MEDIA: usize = 16;
 
 pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
     let posted = call.method == "POST";
@@ -28,7 +24,7 @@ pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<Parsed
     prove(config, call, &parameters)?;
     match call.rest {
         "status" => Ok(status(config, call, &parameters).into()),
-        "" if config.is_voice() => Ok(ParsedCallback { events: Vec::new(), reply: xml("<Response><Reject/></Response>") }),
+        "" if config.voice.is_some() => Ok(ParsedCallback { events: Vec::new(), reply: xml(voice::REJECT) }),
         "" => {
             // With GET, the parameters are in the URL, which is signed as a whole.
             let parameters = if posted { parameters } else { Parameters::parse(call.query.as_bytes()) };
@@ -74,17 +70,15 @@ fn addresses(url: &str) -> Vec<String> {
 }
 
 fn status(config: &Config, call: &CallbackRequest<'_>, parameters: &Parameters<'_>) -> Vec<ProviderEvent> {
-    let voice = config.is_voice();
-    let (sid, status) = if voice { ("CallSid", "CallStatus") } else { ("MessageSid", "MessageStatus") };
-    let (sid, status, error) = (parameters.text(sid), parameters.text(status), parameters.text("ErrorCode"));
-    let sip = parameters.text("SipResponseCode");
-    let kind = if voice { map::call_status(&status, &sip) } else { map::message_status(&status, &error, &parameters.text("ErrorMessage")) };
+    let is_voice = config.voice.is_some();
+    let (sid, status) = if is_voice { ("CallSid", "CallStatus") } else { ("MessageSid", "MessageStatus") };
+    let [sid, status, error, sip, text] = [sid, status, "ErrorCode", "SipResponseCode", "ErrorMessage"].map(|name| parameters.text(name));
+    let kind = if is_voice { voice::status(&status, &sip) } else { map::message_status(&status, &error, &text) };
     let Some(kind) = kind else { return Vec::new() };
-    let ours = Parameters::parse(call.query.as_bytes());
     let origin = config.endpoint.origin;
-    let target = match (ours.text("m").parse(), ours.text("a").parse()) {
-        (Ok(message), Ok(attempt)) => origin.attempt(message, attempt),
-        _ => origin.reference(sid.to_string()),
+    let target = match Parameters::parse(call.query.as_bytes()).attempt() {
+        Some((message, attempt)) => origin.attempt(message, attempt),
+        None => origin.reference(sid.to_string()),
     };
     let opted_out = matches!(&kind, ReceiptKind::Failed(Failure { code: FailureCode::RecipientSuppressed, .. }));
     let raw = Some(format!("{sid} {status} {error}{sip}").trim_end().to_owned());
@@ -95,30 +89,14 @@ fn status(config: &Config, call: &CallbackRequest<'_>, parameters: &Parameters<'
 
 fn inbound(config: &Config, call: &CallbackRequest<'_>, parameters: &Parameters<'_>) -> Result<Vec<ProviderEvent>, CallError> {
     let origin = config.endpoint.origin;
-    let (sid, from) = (parameters.some("MessageSid"), sms_sender(&parameters.text("From"), None));
-    let Some(sid) = sid.filter(|_| !from.is_empty()) else { return Err(CallError::malformed("MessageSid or From is missing")) };
-    let mut inbound = Inbound::text(origin, sid, from.clone(), parameters.text("Body").into_owned(), call.now);
-    inbound.to = Some(sms_sender(&parameters.text("To"), None)).filter(|to| !to.is_empty());
+    let [from, to, text] = ["From", "To", "Body"].map(|name| parameters.text(name));
+    let inbound = parameters.some("MessageSid").and_then(|sid| sms::inbound(origin, sid, [&from, &to], text.into_owned(), call.now));
+    let mut inbound = inbound.ok_or_else(|| CallError::malformed("MessageSid or From is missing"))?;
     inbound.profile_name = parameters.some("ProfileName");
-    let count = parameters.text("NumMedia").parse().unwrap_or(0).min(MEDIA);
-    inbound.media.extend((0..count).filter_map(|number| media(parameters, number)));
-    if let Some(first) = inbound.media.first() {
-        inbound.message_type = match first.content_type.split('/').next() {
-            Some("image") => MessageType::Image,
-            Some("video") => MessageType::Video,
-            Some("audio") => MessageType::Audio,
-            _ => MessageType::Document,
-        };
-    }
+    media::read(parameters, &mut inbound);
     // The provider has confirmed the opt-out and would block our own confirmation: record the opt-out before the message.
-    let opted_out = (parameters.text("OptOutType") == "STOP").then(|| origin.opted_out(from));
+    let opted_out = (parameters.text("OptOutType") == "STOP").then(|| origin.opted_out(inbound.from.clone()));
     Ok(opted_out.into_iter().chain([ProviderEvent::Inbound(inbound)]).collect())
-}
-
-fn media(parameters: &Parameters<'_>, number: usize) -> Option<Media> {
-    let reference = parameters.some(&format!("MediaUrl{number}"))?;
-    let content_type = parameters.text(&format!("MediaContentType{number}")).into_owned();
-    Some(Media { reference, filename: None, content_type, content_id: None, bytes: None })
 }
 
 #[cfg(test)]

@@ -2,18 +2,15 @@
 //!
 //! Codes: <https://www.twilio.com/docs/api/errors>
 
-use nuncio_channel::{Outcome, Scope};
-use nuncio_channel_http::{Disposition, Refusal, plain, retry_after};
+use nuncio_channel::Scope;
+use nuncio_channel_http::{Disposition, SendError, plain};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::Response;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Why a request failed; a refusal has Twilio's error code.
-pub(crate) type RequestError = nuncio_channel_http::RequestError<u32>;
-
-pub(crate) fn read(response: &Response, token: &str) -> Result<Value, RequestError> {
+pub(crate) fn read(response: &Response, token: &str) -> Result<Value, SendError> {
     #[derive(Deserialize)]
     struct Error {
         code: u32,
@@ -22,16 +19,20 @@ pub(crate) fn read(response: &Response, token: &str) -> Result<Value, RequestErr
     }
     if response.status.is_success() {
         let value = serde_json::from_slice(&response.body).ok().filter(Value::is_object);
-        return value.ok_or_else(|| RequestError::unreadable(response));
+        return value.ok_or_else(|| SendError::unreadable(response));
     }
-    let Ok(Error { code, message }) = serde_json::from_slice(&response.body) else { return Err(RequestError::unreadable(response)) };
-    Err(RequestError::Refused(Refusal {
-        status: response.status.as_u16(),
-        code: code.to_string(),
-        text: words(code, &message, token),
-        retry_after: retry_after(&response.headers),
-        details: code,
-    }))
+    let Ok(Error { code, message }) = serde_json::from_slice(&response.body) else { return Err(SendError::unreadable(response)) };
+    let disposition = known(code).map(|(disposition, _)| disposition);
+    Err(SendError::refused(response, disposition, code.to_string(), words(code, &message, token)))
+}
+
+/// Reads the response to a message or a call: its SID.
+pub(crate) fn sent(response: &Response, token: &str) -> Result<Vec<String>, SendError> {
+    let message = read(response, token)?;
+    match message.get("sid").and_then(Value::as_str).filter(|sid| !sid.is_empty()) {
+        Some(sid) => Ok(vec![sid.to_owned()]),
+        None => Err(SendError::unreadable(response)),
+    }
 }
 
 /// The provider's text, or what is known of the code.
@@ -45,6 +46,7 @@ fn words(code: u32, text: &str, token: &str) -> String {
 
 /// What an error code means, and its text where the provider sends only the code.
 const fn known(code: u32) -> Option<(Disposition, &'static str)> {
+    use Disposition::{Defer, Reject};
     use FailureCode as Code;
     Some(match code {
         10_001 | 20_005 | 30_002 => (Disposition::BAD_CREDENTIALS, "the account is not active"),
@@ -54,61 +56,42 @@ const fn known(code: u32) -> Option<(Disposition, &'static str)> {
         10_004 => (Disposition::RATE_LIMITED, "too many calls at once"),
         14_107 | 20_429 | 30_022 | 51_002 => (Disposition::RATE_LIMITED, "the account exceeds its sending limit"),
         21_611 | 30_001 => (Disposition::RATE_LIMITED, "the sender's queue is full"),
-        20_503 => (Disposition::Defer(Scope::Connection, Code::Undeliverable), "the provider is unavailable"),
-        13_223 | 13_224 | 21_211 | 21_217 | 21_421 => (Disposition::Reject(Code::InvalidRecipient), "the number is not valid"),
-        21_614 => (Disposition::Reject(Code::InvalidRecipient), "the number is not a mobile phone"),
-        30_005 => (Disposition::Reject(Code::InvalidRecipient), "the number is unknown, or no longer in use"),
-        21_610 => (Disposition::Reject(Code::RecipientSuppressed), "the recipient opted out at the provider"),
-        30_004 => (Disposition::Reject(Code::BlockedByRecipient), "the recipient cannot or does not want to receive messages"),
-        30_003 => (Disposition::Reject(Code::Undeliverable), "the phone is off, out of reach, or cannot receive messages"),
-        30_006 => (Disposition::Reject(Code::Undeliverable), "the number is a landline, or its carrier cannot be reached"),
-        21_612 => (Disposition::Reject(Code::Undeliverable), "the sender cannot reach this recipient"),
-        30_008 | 30_009 | 30_010 | 30_410 => (Disposition::Reject(Code::Undeliverable), "it was not delivered, for an unknown reason"),
-        30_036 => (Disposition::Reject(Code::Expired), "its validity ended before it could be delivered"),
-        21_617 | 21_605 => (Disposition::Reject(Code::ContentRejected), "the text is too long"),
-        21_602 | 21_619 => (Disposition::Reject(Code::ContentRejected), "there is nothing to send"),
-        30_007 => (Disposition::Reject(Code::ContentRejected), "it was filtered as spam"),
-        12_100 | 12_200 | 13_512 => (Disposition::Reject(Code::ContentRejected), "the TwiML was refused"),
-        11_751 | 21_620 | 21_623 | 30_019 => {
-            (Disposition::Reject(Code::AttachmentUnavailable), "the media could not be fetched, or are too large")
-        }
-        13_227 | 21_215 | 21_408 => {
-            (Disposition::Reject(Code::ProviderRejected), "this country is not permitted: see geo permissions in the console")
-        }
-        21_608 | 21_219 => (Disposition::Reject(Code::ProviderRejected), "a trial account can reach verified numbers only"),
+        20_503 => (Defer(Scope::Connection, Code::Undeliverable), "the provider is unavailable"),
+        13_223 | 13_224 | 21_211 | 21_217 | 21_421 => (Reject(Code::InvalidRecipient), "the number is not valid"),
+        21_614 => (Reject(Code::InvalidRecipient), "the number is not a mobile phone"),
+        30_005 => (Reject(Code::InvalidRecipient), "the number is unknown, or no longer in use"),
+        21_610 => (Reject(Code::RecipientSuppressed), "the recipient opted out at the provider"),
+        30_004 => (Reject(Code::BlockedByRecipient), "the recipient cannot or does not want to receive messages"),
+        30_003 => (Reject(Code::Undeliverable), "the phone is off, out of reach, or cannot receive messages"),
+        30_006 => (Reject(Code::Undeliverable), "the number is a landline, or its carrier cannot be reached"),
+        21_612 => (Reject(Code::Undeliverable), "the sender cannot reach this recipient"),
+        30_008 | 30_009 | 30_010 | 30_410 => (Reject(Code::Undeliverable), "it was not delivered, for an unknown reason"),
+        30_036 => (Reject(Code::Expired), "its validity ended before it could be delivered"),
+        21_617 | 21_605 => (Reject(Code::ContentRejected), "the text is too long"),
+        21_602 | 21_619 => (Reject(Code::ContentRejected), "there is nothing to send"),
+        30_007 => (Reject(Code::ContentRejected), "it was filtered as spam"),
+        12_100 | 12_200 | 13_512 => (Reject(Code::ContentRejected), "the TwiML was refused"),
+        11_751 | 21_620 | 21_623 | 30_019 => (Reject(Code::AttachmentUnavailable), "the media could not be fetched, or are too large"),
+        13_227 | 21_215 | 21_408 => (Reject(Code::ProviderRejected), "this country is not permitted: see geo permissions in the console"),
+        21_608 | 21_219 => (Reject(Code::ProviderRejected), "a trial account can reach verified numbers only"),
         21_210 | 21_212 | 21_603 | 21_606 | 21_659 | 21_660 => {
-            (Disposition::Reject(Code::ProviderRejected), "the sender does not belong to the account")
+            (Reject(Code::ProviderRejected), "the sender does not belong to the account")
         }
-        21_703 | 21_705 => (Disposition::Reject(Code::ProviderRejected), "the messaging service has no sender, or does not exist"),
-        30_032 | 30_034 | 30_035 => (Disposition::Reject(Code::ProviderRejected), "the sender is not registered with the carriers"),
+        21_703 | 21_705 => (Reject(Code::ProviderRejected), "the messaging service has no sender, or does not exist"),
+        30_032 | 30_034 | 30_035 => (Reject(Code::ProviderRejected), "the sender is not registered with the carriers"),
         _ => return None,
     })
 }
 
-fn classify(refusal: &Refusal<u32>) -> Option<Disposition> {
-    known(refusal.details).map(|(disposition, _)| disposition)
-}
-
-/// The outcome on a message, by the response to it.
-pub(crate) fn sent(response: Result<Value, RequestError>) -> Outcome {
-    let error = match response {
-        Ok(message) => match message.get("sid").and_then(Value::as_str).filter(|sid| !sid.is_empty()) {
-            Some(sid) => return Outcome::Accepted { refs: vec![sid.to_owned()], cost: None },
-            None => RequestError::Unreadable { status: 201, retry_after: None },
-        },
-        Err(error) => error,
-    };
-    error.outcome(classify)
-}
-
 /// A failed check, with advice for the operator.
-pub(crate) fn advice(error: &RequestError) -> String {
-    let disposition = |refusal: &Refusal<u32>| classify(refusal).unwrap_or_else(|| Disposition::of_status(refusal.status));
-    error.explain("check base_url, account_sid and this machine's network access", |refusal| match disposition(refusal) {
-        Disposition::BAD_CREDENTIALS => {
-            "check account_sid and auth_token against the first page of the provider's console, and that the account is active"
+pub(crate) fn advice(error: &SendError) -> String {
+    error.explain("check base_url, account_sid and this machine's network access", |refusal| {
+        match refusal.details.unwrap_or_else(|| Disposition::of_status(refusal.status)) {
+            Disposition::BAD_CREDENTIALS => {
+                "check account_sid and auth_token against the first page of the provider's console, and that the account is active"
+            }
+            _ => "look the code up at https://www.twilio.com/docs/api/errors",
         }
-        _ => "look the code up at https://www.twilio.com/docs/api/errors",
     })
 }
 
@@ -130,22 +113,8 @@ pub(crate) fn message_status(status: &str, error: &str, text: &str) -> Option<Re
     }
 }
 
-/// Maps the status of a call and the SIP response of the called side (RFC 3261 §21) to a receipt; `None` for an unknown status.
-pub(crate) fn call_status(status: &str, sip: &str) -> Option<ReceiptKind> {
-    let failed = |code, what| Some(ReceiptKind::Failed(reported(code, status, what)));
-    match (status, sip) {
-        ("queued" | "initiated" | "ringing" | "in-progress", _) => Some(ReceiptKind::Sent),
-        ("completed", _) => Some(ReceiptKind::Delivered),
-        ("busy", _) => failed(FailureCode::Undeliverable, "the line was busy"),
-        ("no-answer", _) => failed(FailureCode::Undeliverable, "there was no answer"),
-        ("canceled", _) => failed(FailureCode::ProviderRejected, "the call was cancelled at the provider"),
-        ("failed", "404" | "410" | "484" | "604") => failed(FailureCode::InvalidRecipient, "the number does not exist"),
-        ("failed", _) => failed(FailureCode::Undeliverable, "the call could not be connected"),
-        _ => None,
-    }
-}
-
-fn reported(code: FailureCode, status: &str, what: &str) -> Failure {
+/// The failure that a status stands for.
+pub(crate) fn reported(code: FailureCode, status: &str, what: &str) -> Failure {
     Failure { code, provider_code: Some(status.to_owned()), message: what.to_owned() }
 }
 

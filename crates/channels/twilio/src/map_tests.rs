@@ -1,3 +1,4 @@
+use nuncio_channel::Outcome;
 use nuncio_channel::testing::kind_and_code;
 use nuncio_net::StatusCode;
 use nuncio_net::header::HeaderMap;
@@ -5,16 +6,18 @@ use serde_json::json;
 
 use super::*;
 
-fn response(status: u16, body: &str) -> Result<Value, RequestError> {
+fn response(status: u16, body: &str) -> Response {
     let status = StatusCode::from_u16(status).unwrap();
-    read(&Response { status, headers: HeaderMap::new(), body: body.into(), truncated: false }, "the-token")
+    Response { status, headers: HeaderMap::new(), body: body.into(), truncated: false }
 }
 
-fn refused(status: u16, code: u32) -> Result<Value, RequestError> {
-    response(
-        status,
-        &json!({"code": code, "message": "m", "more_info": "https://www.twilio.com/docs/errors/1", "status": status}).to_string(),
-    )
+fn refused(status: u16, code: u32) -> Response {
+    let more_info = "https://www.twilio.com/docs/errors/1";
+    response(status, &json!({"code": code, "message": "m", "more_info": more_info, "status": status}).to_string())
+}
+
+fn outcome(response: &Response) -> Outcome {
+    sent(response, "the-token").unwrap_err().outcome(|refusal| refusal.details)
 }
 
 #[test]
@@ -35,7 +38,7 @@ fn every_code_has_its_class() {
     ];
     for (kind, code, numbers) in table {
         for number in *numbers {
-            assert_eq!(kind_and_code(&sent(refused(400, *number))), (*kind, *code), "{number}");
+            assert_eq!(kind_and_code(&outcome(&refused(400, *number))), (*kind, *code), "{number}");
         }
     }
 }
@@ -43,20 +46,20 @@ fn every_code_has_its_class() {
 #[test]
 fn an_unknown_code_goes_by_the_status() {
     for status in [302, 400, 401, 403, 404, 408, 429, 500, 503, 504] {
-        let wanted = sent(Err(RequestError::Unreadable { status, retry_after: None }));
-        assert_eq!(kind_and_code(&sent(refused(status, 1))), kind_and_code(&wanted), "{status}");
-        assert_eq!(kind_and_code(&sent(response(status, "<html>"))), kind_and_code(&wanted), "{status}");
+        let wanted = SendError::Unreadable { status, retry_after: None }.outcome(|_| unreachable!("it has no code"));
+        assert_eq!(kind_and_code(&outcome(&refused(status, 1))), kind_and_code(&wanted), "{status}");
+        assert_eq!(kind_and_code(&outcome(&response(status, "<html>"))), kind_and_code(&wanted), "{status}");
     }
     for body in ["<html>", "[]", "{}", "{\"sid\": null}", "{\"sid\": \"\"}", ""] {
-        assert_eq!(kind_and_code(&sent(response(201, body))), ("unknown", FailureCode::UnknownOutcome), "{body}");
+        assert_eq!(kind_and_code(&outcome(&response(201, body))), ("unknown", FailureCode::UnknownOutcome), "{body}");
     }
     let taken = response(201, r#"{"sid": "SM1", "status": "queued", "price": null, "num_segments": "1"}"#);
-    assert_eq!(sent(taken), Outcome::Accepted { refs: vec!["SM1".into()], cost: None });
+    assert_eq!(sent(&taken, "the-token"), Ok(vec!["SM1".to_owned()]));
 }
 
 #[test]
 fn the_token_is_not_repeated() {
-    let error = response(401, r#"{"code": 20003, "message": "the-token\nis wrong"}"#).unwrap_err();
+    let error = read(&response(401, r#"{"code": 20003, "message": "the-token\nis wrong"}"#), "the-token").unwrap_err();
     assert_eq!(error.to_string(), "the provider returned code 20003: *** is wrong");
     assert!(advice(&error).contains("check account_sid and auth_token"));
 }
@@ -83,23 +86,4 @@ fn what_statuses_of_messages_say() {
     for unknown in ["", "receiving", "received", "partially_delivered"] {
         assert_eq!(message_status(unknown, "", ""), None);
     }
-}
-
-#[test]
-fn what_statuses_of_calls_say() {
-    for sent in ["queued", "initiated", "ringing", "in-progress"] {
-        assert_eq!(call_status(sent, ""), Some(ReceiptKind::Sent));
-    }
-    assert_eq!(call_status("completed", "200"), Some(ReceiptKind::Delivered));
-    for (status, sip, code) in [
-        ("busy", "486", FailureCode::Undeliverable),
-        ("no-answer", "487", FailureCode::Undeliverable),
-        ("canceled", "", FailureCode::ProviderRejected),
-        ("failed", "404", FailureCode::InvalidRecipient),
-        ("failed", "503", FailureCode::Undeliverable),
-    ] {
-        let Some(ReceiptKind::Failed(failure)) = call_status(status, sip) else { panic!("{status}") };
-        assert_eq!((failure.code, failure.provider_code.as_deref()), (code, Some(status)));
-    }
-    assert_eq!(call_status("answered-by-a-cat", ""), None);
 }

@@ -3,6 +3,7 @@
 //! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/payload-examples>
 
 use nuncio_channel::{CallError, CallbackRequest, Inbound, ParsedCallback, ProviderEvent};
+use nuncio_channel_http::unix_seconds;
 use nuncio_channel_meta::{GraphError, proved};
 use nuncio_domain::Timestamp;
 use nuncio_domain::lifecycle::ReceiptKind;
@@ -113,7 +114,7 @@ fn receipt(cloud: &Cloud, now: Timestamp, raw: &RawValue) -> Option<ProviderEven
         Some((message, attempt)) => cloud.graph.endpoint.origin.attempt(message, attempt),
         None => cloud.graph.endpoint.origin.reference(status.id),
     };
-    Some(ProviderEvent::Receipt { target, kind, at: inbound::at(&status.timestamp, now), raw: Some(raw.get().to_owned()) })
+    Some(ProviderEvent::Receipt { target, kind, at: unix_seconds(&status.timestamp, now), raw: Some(raw.get().to_owned()) })
 }
 
 /// The ids of the messages among `events`.

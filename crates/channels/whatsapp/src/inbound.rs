@@ -3,6 +3,7 @@
 //! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/components>
 
 use nuncio_channel::{Inbound, Media};
+use nuncio_channel_http::unix_seconds;
 use nuncio_domain::message::{Button, Card, Content, Row, Section};
 use nuncio_domain::{MessageType, Timestamp};
 use serde::Deserialize;
@@ -149,7 +150,7 @@ pub(crate) fn read(cloud: &Cloud, now: Timestamp, json: &str, people: &[Person])
     }
     let person = people.iter().find(|person| person.wa_id == head.from);
     let mut inbound =
-        Inbound::text(cloud.graph.endpoint.origin, head.id, format!("+{}", head.from), String::new(), at(&head.timestamp, now));
+        Inbound::text(cloud.graph.endpoint.origin, head.id, format!("+{}", head.from), String::new(), unix_seconds(&head.timestamp, now));
     inbound.profile_name = person.and_then(|person| person.profile.name.clone()).filter(|name| !name.is_empty());
     inbound.replies_to = head.context.and_then(|context| context.id);
     // A message whose content cannot be parsed is still reported, because it opens the conversation.
@@ -224,9 +225,4 @@ fn cards(contacts: Vec<Contact>) -> (MessageType, Content) {
 fn react(reaction: Reaction) -> (MessageType, Content) {
     let Reaction { message_id, emoji } = reaction;
     (MessageType::Reaction, Content { react_to_message_id: Some(message_id), emoji: Some(emoji), ..Content::default() })
-}
-
-/// Reads Unix seconds written as text; `now` if they cannot be read.
-pub(crate) fn at(seconds: &str, now: Timestamp) -> Timestamp {
-    seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000)).map_or(now, Timestamp::from_millis)
 }

@@ -98,7 +98,7 @@ fn person(email: &str) -> Actor {
     Actor { kind: ActorKind::Person, name: email.to_owned(), label: String::new() }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Change {
     kind: &'static str,
     verb: &'static str,

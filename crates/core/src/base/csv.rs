@@ -32,9 +32,16 @@ pub(crate) fn records(file: &[u8]) -> Result<Vec<(u64, Vec<String>)>> {
     let mut reader = ReaderBuilder::new().delimiter(delimiter(input)).build();
     let (mut fields, mut ends) = (vec![0; input.len() + 1], vec![0; 64]);
     let (mut filled, mut ended, mut records) = (0, 0, Vec::new());
-    let mut line = 1;
+    let (mut line, mut begins) = (1, 1);
     loop {
+        if ended == 0 && filled == 0 {
+            // The reader counts these to the record, whose line would be that of the one before.
+            let blank = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            line += lines(&input[..blank]);
+            (input, begins) = (&input[blank..], line);
+        }
         let (result, read, wrote, more) = reader.read_record(input, &mut fields[filled..], &mut ends[ended..]);
+        line += lines(&input[..read]);
         input = &input[read..];
         (filled, ended) = (filled + wrote, ended + more);
         match result {
@@ -47,12 +54,16 @@ pub(crate) fn records(file: &[u8]) -> Result<Vec<(u64, Vec<String>)>> {
                 let cell = |(start, end): (usize, &usize)| String::from_utf8_lossy(&fields[start..*end]).trim().to_owned();
                 let cells: Vec<String> = starts.zip(&ends[..ended]).map(cell).collect();
                 if cells.iter().any(|cell| !cell.is_empty()) {
-                    records.push((line, cells));
+                    records.push((begins, cells));
                 }
-                (filled, ended, line) = (0, 0, reader.line());
+                (filled, ended) = (0, 0);
             }
         }
     }
+}
+
+fn lines(text: &[u8]) -> u64 {
+    text.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 #[cfg(test)]
@@ -72,7 +83,9 @@ mod tests {
         let cells = |texts: [&str; 2]| texts.map(str::to_owned).to_vec();
         assert_eq!(read[0], (1, cells(["name", "phone"])));
         assert_eq!(read[1], (2, cells(["Ana", "a;\nb"])));
-        assert_eq!((read.len(), &read[2].1), (3, &cells(["Bo", "2"])));
+        assert_eq!((read.len(), &read[2]), (3, &(6, cells(["Bo", "2"]))));
+        let read = records(b"name,phone\r\nAna,1\r\n\r\nBo,2\r\n").expect("UTF-8");
+        assert_eq!(read.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [1, 2, 4]);
         assert!(records(b"name\n\xff\n").is_err());
         assert_eq!(records(b"").expect("nothing"), []);
     }

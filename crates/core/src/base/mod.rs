@@ -62,8 +62,8 @@ pub(crate) struct Inner {
     pub(crate) cursors: Cursors,
     pub(crate) marks: IdentifierHasher,
     pub(crate) tokens: Tokens,
-    /// Callers of keys that were valid when they were read, and when these keys expire.
-    pub(crate) keys: Cache<nuncio_domain::key::KeyHash, Option<(Caller, Option<Timestamp>)>>,
+    /// Callers of keys that were valid when they were read.
+    pub(crate) keys: Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
     /// Uses of keys that are not stored yet, by key.
     pub(crate) key_uses: parking_lot::Mutex<BTreeMap<(TenantId, KeyId), Timestamp>>,
     /// Keys created on this node, or valid at their last look-up.
@@ -106,6 +106,8 @@ pub struct Caller {
     pub key_hash: nuncio_domain::key::KeyHash,
     pub key_name: String,
     pub permissions: Permissions,
+    /// When the key expires.
+    pub expires_at: Option<Timestamp>,
 }
 
 impl Caller {

@@ -1,10 +1,12 @@
 //! Money and quotas of a tenant.
 
 mod balance;
+mod ledger;
 mod prices;
 pub(crate) mod quota;
 
 pub use balance::*;
+pub use ledger::{LedgerCause, LedgerEntryView, ListLedger};
 
 crate::base::use_cases! {
     /// Balances, prices and quotas.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use nuncio_domain::broadcast::{Broadcast, Membership};
+use nuncio_domain::broadcast::Broadcast;
 use nuncio_domain::config::{Sender, TenantConfig};
-use nuncio_domain::message::{Failure, FailureCode, OnUnknown};
+use nuncio_domain::message::{Failure, FailureCode, Membership, OnUnknown};
 use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, ErrorCode, Result, Timestamp};
 use nuncio_store::NewBroadcastContact;

@@ -119,6 +119,25 @@ impl Broadcasts<'_> {
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
+    /// Returns the recipients with this number, email address or chat id: none, one, or one for each channel of a chat id.
+    pub async fn find_contacts(&self, caller: &Caller, id: &str, address: &str) -> Result<Vec<BroadcastContactView>> {
+        caller.require(UseCase::ListBroadcastContacts)?;
+        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let (kinds, identifier): (&[AddressKind], _) = match Parsed::parse(address) {
+            Ok(Parsed::Phone(number)) => (&[AddressKind::Phone], number),
+            Ok(Parsed::Email(email)) => (&[AddressKind::Email], email),
+            Ok(Parsed::Digits(chat)) => (&[AddressKind::Telegram, AddressKind::Instagram], chat),
+            Err(_) => return Ok(Vec::new()),
+        };
+        let mut tx = self.inner.store.read().await?;
+        let mut found = Vec::new();
+        for kind in kinds {
+            let recipient = Recipient { kind: *kind, identifier: identifier.clone() };
+            found.extend(tx.find_broadcast_recipient(caller.tenant, broadcast.id, &recipient).await?);
+        }
+        Ok(found.into_iter().map(|contact| BroadcastContactView::new(contact, &broadcast)).collect())
+    }
+
     /// Deletes a recipient from a draft.
     pub async fn delete_contact(&self, caller: &Caller, id: &str, contact: &str) -> Result<()> {
         caller.require(UseCase::DeleteBroadcastContact)?;

@@ -1,6 +1,6 @@
 //! Imports recipients from files of any size in bounded memory. Parses one piece while the previous one is written.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use nuncio_domain::address::{self, typed_phone};
@@ -12,9 +12,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::command::NewContact;
-use super::import_preview::columns;
-use super::import_rows::{Format, Row, Rows};
-use super::{Broadcasts, contacts};
+use super::import_rows::{Columns, Format, Row, Rows};
+use super::{Broadcasts, contacts, variables};
 use crate::base::{Caller, Change, Core, UseCase, parse_id};
 
 /// Bytes parsed at once.
@@ -280,6 +279,25 @@ impl Reader {
         }
         contact
     }
+}
+
+/// Returns the column mapping for a broadcast.
+pub(super) fn columns(broadcast: &Broadcast, template: Option<&Template>, asked: &ImportContacts) -> Result<Columns> {
+    let used = match template {
+        Some(template) => template.content.variables.clone(),
+        None => variables::used(broadcast).into_iter().map(str::to_owned).collect(),
+    };
+    Ok(Columns { recipient: asked.recipient.clone(), renamed: renamed(asked.columns.as_deref())?, used })
+}
+
+/// Parses `column:variable,…`.
+fn renamed(text: Option<&str>) -> Result<BTreeMap<String, String>> {
+    let pairs = text.unwrap_or_default().split(',').filter(|pair| !pair.trim().is_empty());
+    let pair = |pair: &str| match pair.rsplit_once(':') {
+        Some((column, name)) => Ok((column.trim().to_owned(), name.trim().to_owned())),
+        None => Err(Error::field("query.columns", format!("{pair:?} is not column:variable, such as nombre:name"))),
+    };
+    pairs.map(pair).collect()
 }
 
 fn countries(text: Option<&str>) -> Result<Vec<String>> {

@@ -1,13 +1,10 @@
 //! Previews how a CSV file of recipients would be imported, from its first lines.
 
-use std::collections::BTreeMap;
+use nuncio_domain::{Permission, Result};
 
-use nuncio_domain::broadcast::Broadcast;
-use nuncio_domain::template::Template;
-use nuncio_domain::{Error, Permission, Result};
-
+use super::Broadcasts;
+use super::import::{ImportContacts, columns};
 use super::import_rows::{Columns, named};
-use super::{Broadcasts, ImportContacts, variables};
 use crate::base::csv::records;
 use crate::base::{Caller, parse_id};
 
@@ -69,15 +66,6 @@ impl Broadcasts<'_> {
     }
 }
 
-/// Returns the column mapping for a broadcast.
-pub(super) fn columns(broadcast: &Broadcast, template: Option<&Template>, asked: &ImportContacts) -> Result<Columns> {
-    let used = match template {
-        Some(template) => template.content.variables.clone(),
-        None => variables::used(broadcast).into_iter().map(str::to_owned).collect(),
-    };
-    Ok(Columns { recipient: asked.recipient.clone(), renamed: renamed(asked.columns.as_deref())?, used })
-}
-
 /// Returns how each column of a header is imported.
 fn uses(columns: &Columns, head: &[String]) -> Result<Vec<(String, ColumnUse)>> {
     let names = named(columns, head.iter().map(String::as_str).collect())?;
@@ -87,14 +75,4 @@ fn uses(columns: &Columns, head: &[String]) -> Result<Vec<(String, ColumnUse)>> 
         None => ColumnUse::LeftOut,
     };
     Ok(names.all.iter().enumerate().map(|(at, name)| (name.clone(), becomes(at, name))).collect())
-}
-
-/// Parses `column:variable,…`.
-fn renamed(text: Option<&str>) -> Result<BTreeMap<String, String>> {
-    let pairs = text.unwrap_or_default().split(',').filter(|pair| !pair.trim().is_empty());
-    let pair = |pair: &str| match pair.rsplit_once(':') {
-        Some((column, name)) => Ok((column.trim().to_owned(), name.trim().to_owned())),
-        None => Err(Error::field("query.columns", format!("{pair:?} is not column:variable, such as nombre:name"))),
-    };
-    pairs.map(pair).collect()
 }

@@ -1,10 +1,10 @@
-//! Exports and imports contacts as CSV, one contact per row.
+//! Exports and imports contacts as CSV, one contact per row. Reads NDJSON too.
 
-use nuncio_domain::{Channel, ErrorCode, Permission, Result, address};
-use serde_json::{Map, Value};
+use nuncio_domain::{Channel, Error, ErrorCode, Permission, Result, address};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 
 use super::command::{ContactChannelIn, CreateContact, ListContacts, UpdateContact};
-use super::view::ContactView;
 use super::{CHANNELS, Contacts};
 use crate::base::csv::{quoted, records, unquoted};
 use crate::base::{Caller, Core};
@@ -15,6 +15,9 @@ pub const ROWS: usize = 5_000;
 pub const HEAD: &str = "id,name,phone,email,whatsapp,telegram,instagram,country,metadata\r\n";
 /// Exported columns that an import ignores.
 const IGNORED: [&str; 2] = ["id", "country"];
+
+/// A row of a file: its line, and what it says or why it is rejected.
+pub type FileRow<T> = (u64, std::result::Result<T, String>);
 
 /// An export, read page by page.
 #[derive(Debug)]
@@ -48,18 +51,13 @@ impl Contacts<'_> {
     /// whose phone numbers may be in national format.
     pub async fn import(&self, caller: &Caller, file: &[u8], countries: &[String]) -> Result<ImportedPeople> {
         caller.require(Permission::ContactsWrite)?;
-        let mut rows = records(file)?.into_iter();
-        let head: Vec<String> = rows.next().map(|(_, cells)| cells.iter().map(|cell| cell.to_lowercase()).collect()).unwrap_or_default();
-        if !head.iter().any(|column| channel_of(column).is_some()) {
-            let message = "has no column named phone, email, whatsapp, telegram or instagram in its first line";
-            return Err(nuncio_domain::Error::field("file", message));
-        }
+        let rows = read_csv(file, countries)?;
         if rows.len() > ROWS {
-            return Err(nuncio_domain::Error::field("file", format!("has {} rows; must have at most {ROWS}", rows.len())));
+            return Err(Error::field("file", format!("has {} rows; must have at most {ROWS}", rows.len())));
         }
         let mut imported = ImportedPeople { rows: rows.len(), ..ImportedPeople::default() };
-        for (line, cells) in rows {
-            let result = match read(&head, &cells, countries) {
+        for (line, row) in rows {
+            let result = match row {
                 Ok(command) => self.add_contact(caller, command).await?,
                 Err(reason) => Err(reason),
             };
@@ -100,37 +98,87 @@ impl ContactFile {
         let asked = ListContacts { limit: Some(100), cursor: self.cursor.take(), ..ListContacts::default() };
         let (contacts, next) = self.core.contacts().list(&self.caller, &asked).await?;
         (self.through, self.cursor) = (next.is_none(), next);
-        Ok(Some(contacts.iter().map(line).collect()))
+        Ok(Some(contacts.iter().map(|contact| csv_line(&json!(contact))).collect()))
     }
 }
 
-fn line(contact: &ContactView) -> String {
+/// Returns the row of a contact, given as its JSON, below [`HEAD`].
+pub fn csv_line(contact: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let of = |channels: &[&str]| {
         let mut found: Vec<&str> = Vec::new();
-        for channel in contact.channels.iter().filter(|channel| channels.contains(&channel.channel)) {
-            if !found.contains(&channel.identifier.as_str()) {
-                found.push(&channel.identifier);
+        for channel in contact["channels"].as_array().into_iter().flatten() {
+            let identifier = channel["identifier"].as_str().unwrap_or_default();
+            if channels.contains(&channel["channel"].as_str().unwrap_or_default()) && !found.contains(&identifier) {
+                found.push(identifier);
             }
         }
         found.join("; ")
     };
-    let metadata = if contact.metadata.is_empty() { String::new() } else { Value::Object(contact.metadata.clone()).to_string() };
+    let name = if contact["displayName"].is_string() { &contact["displayName"] } else { &contact["profileName"] };
+    let has_metadata = contact["metadata"].as_object().is_some_and(|metadata| !metadata.is_empty());
     let cells = [
-        contact.id.to_string(),
-        contact.display_name.clone().or_else(|| contact.profile_name.clone()).unwrap_or_default(),
+        text(&contact["id"]),
+        text(name),
         of(&["sms", "voice"]),
         of(&["email"]),
         of(&["whatsapp"]),
         of(&["telegram"]),
         of(&["instagram"]),
-        contact.country_code.clone().unwrap_or_default(),
-        metadata,
+        text(&contact["countryCode"]),
+        if has_metadata { contact["metadata"].to_string() } else { String::new() },
     ];
     cells.map(|cell| quoted(&cell)).join(",") + "\r\n"
 }
 
+/// Reads contacts in the columns of an export; unknown columns become metadata. `countries` are those whose phone numbers may be in
+/// national format. Fails if no column has addresses.
+pub fn read_csv(file: &[u8], countries: &[String]) -> Result<Vec<FileRow<CreateContact>>> {
+    let mut rows = records(file)?.into_iter();
+    let head: Vec<String> = rows.next().map(|(_, cells)| cells.iter().map(|cell| cell.to_lowercase()).collect()).unwrap_or_default();
+    if !head.iter().any(|column| channel_of(column).is_some()) {
+        let message = "has no column named phone, email, whatsapp, telegram or instagram in its first line";
+        return Err(Error::field("file", message));
+    }
+    Ok(rows.map(|(line, cells)| (line, read(&head, &cells, countries))).collect())
+}
+
+/// Reads contacts as bodies of `POST /v1/contacts`, one per line.
+pub fn read_ndjson(text: &str, countries: &[String]) -> Vec<FileRow<CreateContact>> {
+    let typed_all = |mut contact: CreateContact| {
+        for channel in &mut contact.channels {
+            channel.identifier = typed(channel.channel, &channel.identifier, countries)?;
+        }
+        Ok(contact)
+    };
+    json_lines(text).into_iter().map(|(line, contact)| (line, contact.and_then(typed_all))).collect()
+}
+
+/// Reads a value per line; empty lines are skipped.
+pub(super) fn json_lines<T: DeserializeOwned>(text: &str) -> Vec<FileRow<T>> {
+    let lines = text.trim_start_matches('\u{feff}').lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    lines
+        .map(|(line, number)| (number, serde_json::from_str(line).map_err(|error| error.to_string().replace(" at line 1 ", " at "))))
+        .collect()
+}
+
+/// Returns an identifier as a person typed it: a phone number in E.164 form, others unchanged.
+pub(super) fn typed(channel: Channel, text: &str, countries: &[String]) -> std::result::Result<String, String> {
+    match channel {
+        Channel::Sms | Channel::SmsOneway | Channel::Whatsapp | Channel::Voice => {
+            address::typed_phone(text, countries).map_err(|error| error.to_string())
+        }
+        Channel::Email | Channel::Telegram | Channel::Instagram => Ok(text.to_owned()),
+    }
+}
+
+/// Returns the entries of a cell, which are separated by semicolons.
+pub(super) fn entries(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split(';').map(str::trim).filter(|entry| !entry.is_empty())
+}
+
 /// Returns the channel whose identifiers the column contains.
-fn channel_of(column: &str) -> Option<Channel> {
+pub(super) fn channel_of(column: &str) -> Option<Channel> {
     match column {
         "phone" | "phone_number" | "phonenumber" | "phone number" | "mobile" | "msisdn" | "tel" | "telephone" => Some(Channel::Sms),
         "e-mail" | "mail" => Some(Channel::Email),
@@ -149,10 +197,8 @@ fn read(head: &[String], cells: &[String], countries: &[String]) -> std::result:
     {
         match (channel_of(column), column) {
             (Some(channel), _) => {
-                for part in cell.split(';').map(str::trim).filter(|part| !part.is_empty()) {
-                    let typed = matches!(channel, Channel::Sms | Channel::Whatsapp | Channel::Voice);
-                    let identifier =
-                        if typed { address::typed_phone(part, countries).map_err(|error| error.to_string())? } else { part.to_owned() };
+                for entry in entries(cell) {
+                    let identifier = typed(channel, entry, countries)?;
                     command.channels.push(ContactChannelIn { channel, identifier, country_code: None, label: None, is_primary: None });
                 }
             }

@@ -7,6 +7,7 @@ mod erase;
 pub mod file;
 mod merge;
 mod read;
+pub mod suppression_file;
 pub mod suppressions;
 pub mod unsubscribe;
 mod view;

@@ -10,8 +10,9 @@ use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
-use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
-use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Money, Quote, QuoteState, Request, Status};
+use nuncio_domain::message::{
+    Attachment, AttachmentSource, Detail, Direction, Message, Money, Quote, QuoteState, Request, Route, State, Status, Wait,
+};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::price::{PriceBook, Quantity};
 use nuncio_domain::{

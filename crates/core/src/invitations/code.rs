@@ -72,6 +72,7 @@ impl Invitations<'_> {
             key_hash: KeyHash::default(), // not of any key
             key_name: "invitations".to_owned(),
             permissions: Permissions::NONE.with(Permission::MessagesSend),
+            expires_at: None,
         }
     }
 }

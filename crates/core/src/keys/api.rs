@@ -64,7 +64,8 @@ pub struct CreateApiKey {
     #[serde(default)]
     #[schema(max_items = 64)]
     pub permissions: Option<Vec<String>>,
-    /// From when on the key is refused: a time in the future. If absent, it does not expire.
+    /// From when on the key is refused: a time in the future, and no later than that of the key that creates it. If absent, it expires with
+    /// that key, or not at all.
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
 }
@@ -117,7 +118,11 @@ impl Keys<'_> {
             return Err(Error::new(ErrorCode::Forbidden, message).with("requiredPermission", missing.as_str().into()));
         }
         let permissions = permissions.and(caller.permissions);
-        let new = self.prepare(caller.tenant, caller.environment, &asked.name, permissions, asked.expires_at)?;
+        let expires_at = asked.expires_at.or(caller.expires_at);
+        if let (Some(asked), Some(latest)) = (asked.expires_at, caller.expires_at.filter(|latest| expires_at > Some(*latest))) {
+            return Err(Error::field("expiresAt", format!("is {asked}; must not be after {latest}, when the key that creates it expires")));
+        }
+        let new = self.prepare(caller.tenant, caller.environment, &asked.name, permissions, expires_at)?;
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await?;
         let repeat =

@@ -36,21 +36,20 @@ impl Keys<'_> {
             self.inner.good_keys.note(hash, found.is_some());
             Ok::<_, Error>(found.map(|(key, environment)| {
                 self.note_use(&key, now);
-                let caller = Caller {
+                Caller {
                     tenant: key.tenant,
                     environment,
                     key: key.id,
                     key_hash: key.hash,
                     key_name: key.name,
                     permissions: key.permissions,
-                };
-                (caller, key.expires_at)
+                    expires_at: key.expires_at,
+                }
             }))
         };
         let found = self.inner.keys.get_or_read(hash, &*self.ids().clock, read).await?;
         // A key can expire while it is cached.
-        let found = found.filter(|(_, expires_at)| expires_at.is_none_or(|at| at > self.ids().clock.now()));
-        Ok(found.map(|(caller, _)| caller))
+        Ok(found.filter(|caller| caller.expires_at.is_none_or(|at| at > self.ids().clock.now())))
     }
 
     /// Returns whether this key was created on this node or valid at its last look-up, without a database access.

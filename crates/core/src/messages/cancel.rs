@@ -1,7 +1,7 @@
 //! `POST /v1/messages/{id}/cancel` and `/resolve`: human decisions on accepted messages.
 
-use nuncio_domain::lifecycle::{Applied, Resolution, State, Step, Wait};
-use nuncio_domain::message::Status;
+use nuncio_domain::lifecycle::{Applied, Resolution, Step};
+use nuncio_domain::message::{State, Status, Wait};
 use nuncio_domain::{Error, ErrorCode, MessageId, Result, TenantId};
 use nuncio_store::{Transition, Transitioned};
 use serde_json::json;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
 use nuncio_domain::message::{
-    Attachment, AttachmentSource, Content, Direction, Message, Money, Quote, QuoteState, Request, Routing, Status,
+    Attachment, AttachmentSource, Content, Detail, Direction, Message, Money, Quote, QuoteState, Request, Route, Routing, State, Status,
+    Wait,
 };
 use nuncio_domain::price::Quantity;
 use nuncio_domain::sms::{self, Measure};

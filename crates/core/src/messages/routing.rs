@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, TenantConfig};
-use nuncio_domain::lifecycle::Route;
-use nuncio_domain::message::{Considered, Cost, Routing};
+use nuncio_domain::message::{Considered, Cost, Route, Routing};
 use nuncio_domain::price::{PriceBook, Quantity};
 use nuncio_domain::{AddressKind, Channel, Error, ErrorCode, FieldError, MessageType, RequestedChannel, Result, Timestamp, limits};
 use nuncio_store::{ChannelMetrics, CountryMetrics};

@@ -7,8 +7,7 @@ use nuncio_dispatch::{Hint, Permit};
 use nuncio_domain::address::Parsed;
 use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::ledger::Balance;
-use nuncio_domain::lifecycle::Wait;
-use nuncio_domain::message::{Cost, Message, Money, Status};
+use nuncio_domain::message::{Cost, Message, Money, Status, Wait};
 use nuncio_domain::template::Template;
 use nuncio_domain::{
     AddressKind, Channel, Environment, Error, ErrorCode, FieldError, MessageType, Micros, Permission, Result, SenderId, TenantId, Timestamp,

@@ -1,9 +1,8 @@
 //! Public representation of messages.
 
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::Wait;
 use nuncio_domain::message::{
-    Attempt, AttemptStatus, Considered, Content, Direction, FailureCode, HeldReason, Message, OnUnknown, Request, Status,
+    Attempt, AttemptStatus, Considered, Content, Direction, FailureCode, HeldReason, Message, OnUnknown, Request, Status, Wait,
 };
 use nuncio_domain::{
     Authentication, BroadcastId, Channel, ContactId, Environment, MessageId, MessageType, Micros, RequestedChannel, SenderId, Timestamp,

@@ -1,7 +1,8 @@
 //! Projects and environments.
 
 use nuncio_domain::config::{Project, Sender};
-use nuncio_domain::{Colour, Environment, Error, FieldError, Result, TenantId, limits, line};
+use nuncio_domain::user::{Membership, Role};
+use nuncio_domain::{Colour, Environment, Error, FieldError, Result, TenantId, UserId, limits, line};
 use serde_json::{Value, json};
 
 use super::Projects;
@@ -46,6 +47,15 @@ impl Projects<'_> {
 
     /// Creates a project with a default sender in each environment; all channels of the one in the test environment are simulated.
     pub async fn create(&self, name: &str) -> Result<Project> {
+        self.create_with(name, None).await
+    }
+
+    /// Creates a project that this person owns.
+    pub async fn create_for(&self, name: &str, owner: UserId) -> Result<Project> {
+        self.create_with(name, Some(owner)).await
+    }
+
+    async fn create_with(&self, name: &str, owner: Option<UserId>) -> Result<Project> {
         if let Some(fault) = line::check("name", name, 1, limits::PROJECT_NAME) {
             return Err(Error::invalid(vec![fault]));
         }
@@ -61,6 +71,9 @@ impl Projects<'_> {
             test: TenantId(0),
         };
         let project = tx.insert_project(project, now).await?;
+        if let Some(owner) = owner {
+            tx.insert_membership(owner, Membership { project: project.id, role: Role::Owner }, now).await?;
+        }
         let mut simulated = None;
         for environment in [Environment::Live, Environment::Test] {
             let sender = Sender { is_default: true, ..Sender::new(self.ids().at(now), "Default", now) };

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use nuncio_channel::{Account, Outcome, SendRequest};
 use nuncio_domain::config::Connection;
-use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
 use nuncio_domain::mailbox::{Proof, Status as Inbound};
-use nuncio_domain::message::{Direction, Message, Request, Status};
+use nuncio_domain::message::{Detail, Direction, Message, Request, Route, State, Status, Wait};
 use nuncio_domain::{Channel, Error, ErrorCode, MessageType, Permission, Redacted, RequestedChannel, Result, TenantId, Timestamp, limits};
 use nuncio_secrets::mac;
 use nuncio_store::MailCode;

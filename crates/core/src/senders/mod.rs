@@ -16,7 +16,7 @@ mod update;
 mod view;
 mod write;
 
-pub use business::{ProfileView, SetPicture, UpdateProfile};
+pub use business::{PictureType, ProfileView, SetPicture, UpdateProfile};
 pub use claims::InboundAddressView;
 pub use command::{CreateSender, UpdateSender};
 pub use connections::PutConnection;

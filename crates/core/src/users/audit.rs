@@ -41,7 +41,7 @@ pub struct AuditEntryView {
 impl Users<'_> {
     /// Returns changes in both environments of the project, newest first, and the cursor of the next page. `403 forbidden` for viewers.
     pub async fn audit_log(&self, who: &SignedIn, asked: &ListAudit) -> Result<(Vec<AuditEntryView>, Option<String>)> {
-        if who.user.role < Role::Operator {
+        if who.role < Role::Operator {
             return Err(Error::new(ErrorCode::Forbidden, "only operators and owners can read the audit log"));
         }
         let scope = format!("audit?{:?}", (&asked.actor, &asked.resource, asked.since, asked.until));

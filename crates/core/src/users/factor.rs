@@ -5,7 +5,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::user::User;
+use nuncio_domain::user::{Role, User};
 use nuncio_domain::{Error, ErrorCode, Redacted, Result, Timestamp, UserId};
 use nuncio_secrets::{Row, mac};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
-use super::manage::project_of;
+use super::manage::record_in_all;
 use super::totp::{base32, step_of};
 use super::{SignedIn, Users, password, sign_in_address};
 use crate::base::Change;
@@ -124,6 +124,27 @@ impl Users<'_> {
         self.put_factor(&user, None, Some("reset_second_factor")).await
     }
 
+    /// Removes the second factor of a colleague who lost it. Fails unless `who` owns all of their projects: an owner of one project must
+    /// not weaken the access to another.
+    pub async fn reset_colleagues_factor(&self, who: &SignedIn, email: &str) -> Result<()> {
+        let email = sign_in_address(email).unwrap_or_default();
+        let mut tx = self.inner.store.read().await?;
+        let user = tx.find_user(&email).await?.ok_or_else(|| Error::not_found("person"))?;
+        let theirs = tx.list_memberships(user.id).await?;
+        if !theirs.iter().any(|membership| membership.project == who.project.id) {
+            return Err(Error::not_found("person"));
+        }
+        let mine = tx.list_memberships(who.user.id).await?;
+        let owns = |project| mine.iter().any(|membership| membership.project == project && membership.role == Role::Owner);
+        drop(tx);
+        if !theirs.iter().all(|membership| owns(membership.project)) {
+            let text =
+                format!("{email} also belongs to a project that you do not own; on the server, run nuncio people reset-factor {email}");
+            return Err(Error::new(ErrorCode::InvalidRequest, text));
+        }
+        self.put_factor(&user, None, Some("reset_second_factor")).await
+    }
+
     /// Returns proof of the first step. Valid for five minutes, for one sign-in, and until the password changes.
     pub(super) fn ticket(&self, user: &User) -> Redacted<String> {
         let until = self.ids().clock.now().plus(PATIENCE).millis().to_be_bytes();
@@ -159,8 +180,8 @@ impl Users<'_> {
             Some(verb) => verb,
             None => {
                 let mut tx = self.inner.store.begin().await?;
-                let project = project_of(&mut *tx, user).await?;
-                Change::new("person", "refused_second_step", &user.email).by(&user.email).record_of(&mut *tx, &project).await?;
+                let change = Change::new("person", "refused_second_step", &user.email).by(&user.email);
+                record_in_all(&mut *tx, user, &change).await?;
                 tx.commit().await?;
                 return Err(Error::field("code", "is not a valid code"));
             }
@@ -208,11 +229,10 @@ impl Users<'_> {
             return Err(Error::field("code", "was just used; wait for the next one"));
         }
         if let Some(verb) = verb {
-            let project = project_of(&mut *tx, user).await?;
             let change = Change::new("person", verb, &user.email);
             // During the second step, no one is signed in who could be the actor.
             let change = if verb == USED { change.by(&user.email) } else { change };
-            change.record_of(&mut *tx, &project).await?;
+            record_in_all(&mut *tx, user, &change).await?;
         }
         Ok(tx.commit().await?)
     }

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_domain::config::Project;
-use nuncio_domain::user::{Role, User};
-use nuncio_domain::{Error, ErrorCode, FieldError, ProjectId, Redacted, Result, limits, line};
+use nuncio_domain::user::{Member, Membership, Role, User};
+use nuncio_domain::{Error, ErrorCode, FieldError, ProjectId, Redacted, Result, Timestamp, UserId, limits, line};
 use nuncio_store::Tx;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
@@ -17,6 +17,13 @@ pub struct NewUser {
     pub email: String,
     /// At least 12 characters.
     pub password: Redacted<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AddedUser {
+    pub email: String,
+    /// Whether the person belonged to no project before, so that the given password is theirs.
+    pub is_new: bool,
 }
 
 impl Users<'_> {
@@ -44,28 +51,48 @@ impl Users<'_> {
         }
         let oldest = self.projects().list().await?.into_iter().next().ok_or_else(|| Error::not_found("project"))?;
         let named = line::check("project", project, 1, limits::PROJECT_NAME);
-        let user = self.checked(oldest.id, Role::Owner, new, named).await?;
+        let user = self.checked(new, named).await?;
         let mut tx = self.change_project(&oldest).await?;
         if tx.has_users().await? {
             return Err(Error::not_found("link"));
         }
-        tx.insert_user(&user, self.ids().clock.now()).await?;
+        let owner = Membership { project: oldest.id, role: Role::Owner };
+        join(&mut *tx, &user, true, owner, self.ids().clock.now()).await?;
         tx.update_project(&Project { name: project.to_owned(), ..oldest.clone() }).await?;
-        Change::new("person", "create", &user.email).to(&shown(&user)).by(&user.email).record_of(&mut *tx, &oldest).await?;
+        Change::new("person", "create", &user.email).to(&shown(Role::Owner)).by(&user.email).record_of(&mut *tx, &oldest).await?;
         self.commit_project(&oldest, tx).await?;
         self.open_session(&user).await
     }
 
-    /// Creates a person. Fails if the email address is in use.
-    pub async fn create(&self, project: &Project, role: Role, new: &NewUser) -> Result<User> {
-        let user = self.checked(project.id, role, new, None).await?;
+    /// Adds a person to a project. Somebody who belongs to another project of this server keeps their password.
+    pub async fn add(&self, project: &Project, role: Role, new: &NewUser) -> Result<AddedUser> {
+        let known = self.inner.store.read().await?.find_user(&sign_in_address(&new.email).unwrap_or_default()).await?;
+        let is_new = known.is_none();
+        let user = match known {
+            Some(user) => user,
+            None => self.checked(new, None).await?,
+        };
         let mut tx = self.inner.store.begin().await?;
-        if !tx.insert_user(&user, self.ids().clock.now()).await? {
-            return Err(Error::field("email", "is already in use"));
+        let joined = join(&mut *tx, &user, is_new, Membership { project: project.id, role }, self.ids().clock.now()).await?;
+        if !joined {
+            return Err(Error::field("email", "already belongs to this project"));
         }
-        Change::new("person", "create", &user.email).to(&shown(&user)).record_of(&mut *tx, project).await?;
+        Change::new("person", "create", &user.email).to(&shown(role)).record_of(&mut *tx, project).await?;
         tx.commit().await?;
-        Ok(user)
+        Ok(AddedUser { email: user.email, is_new })
+    }
+
+    /// Changes the role of a person in a project. Fails for its last owner.
+    pub async fn set_role(&self, project: &Project, email: &str, role: Role) -> Result<()> {
+        let mut tx = self.change_project(project).await?;
+        let member = member(&mut *tx, project, email).await?;
+        if role != Role::Owner {
+            keep_an_owner(&mut *tx, project, &member).await?;
+        }
+        tx.update_membership(member.user.id, Membership { project: project.id, role }).await?;
+        let change = Change::new("person", "update", &member.user.email).from(&shown(member.role)).to(&shown(role));
+        change.record_of(&mut *tx, project).await?;
+        self.commit_project(project, tx).await
     }
 
     /// Sets a person's password and ends their sessions.
@@ -77,36 +104,31 @@ impl Users<'_> {
         let hashed = password::hash(password.expose(), &*self.ids().entropy).await?;
         let mut tx = self.inner.store.begin().await?;
         let user = tx.find_user(&email).await?.ok_or_else(|| Error::not_found("person"))?;
-        let project = project_of(&mut *tx, &user).await?;
-        Change::new("person", "change_password", &user.email).record_of(&mut *tx, &project).await?;
-        tx.update_user(&User { password: hashed, ..user }).await?;
+        record_in_all(&mut *tx, &user, &Change::new("person", "change_password", &user.email)).await?;
+        tx.put_password(user.id, &hashed).await?;
         Ok(tx.commit().await?)
     }
 
-    /// Removes a person. Fails for the last owner of a project.
-    pub async fn remove(&self, email: &str) -> Result<()> {
-        let email = sign_in_address(email).unwrap_or_default();
-        let mut tx = self.inner.store.begin().await?;
-        let user = tx.find_user(&email).await?.ok_or_else(|| Error::not_found("person"))?;
-        let owners = tx.list_users(user.project).await?.iter().filter(|other| other.role == Role::Owner).count();
-        if user.role == Role::Owner && owners == 1 {
-            return Err(Error::new(
-                ErrorCode::InvalidRequest,
-                format!("{email} is the only owner of the project; add another owner first"),
-            ));
+    /// Removes a person from a project, and altogether if it was their only one. Fails for the last owner.
+    pub async fn remove(&self, project: &Project, email: &str) -> Result<()> {
+        let mut tx = self.change_project(project).await?;
+        let member = member(&mut *tx, project, email).await?;
+        keep_an_owner(&mut *tx, project, &member).await?;
+        let Member { user, role } = member;
+        Change::new("person", "delete", &user.email).from(&shown(role)).record_of(&mut *tx, project).await?;
+        tx.delete_membership(user.id, project.id).await?;
+        if tx.list_memberships(user.id).await?.is_empty() {
+            tx.delete_user(user.id).await?;
         }
-        let project = project_of(&mut *tx, &user).await?;
-        Change::new("person", "delete", &user.email).from(&shown(&user)).record_of(&mut *tx, &project).await?;
-        tx.delete_user(user.id).await?;
-        Ok(tx.commit().await?)
+        self.commit_project(project, tx).await
     }
 
     /// Returns the people of a project, oldest first.
-    pub async fn list(&self, project: ProjectId) -> Result<Vec<User>> {
-        Ok(self.inner.store.read().await?.list_users(project).await?)
+    pub async fn list(&self, project: ProjectId) -> Result<Vec<Member>> {
+        Ok(self.inner.store.read().await?.list_members(project).await?)
     }
 
-    async fn checked(&self, project: ProjectId, role: Role, new: &NewUser, named: Option<FieldError>) -> Result<User> {
+    async fn checked(&self, new: &NewUser, named: Option<FieldError>) -> Result<User> {
         let email = sign_in_address(&new.email);
         let wrong = email.as_ref().err().map(|error| FieldError::new("email", error.to_string()));
         let faults: Vec<FieldError> = [named, wrong, password::fault(new.password.expose())].into_iter().flatten().collect();
@@ -114,17 +136,51 @@ impl Users<'_> {
             return Err(Error::invalid(faults));
         }
         let password = password::hash(new.password.expose(), &*self.ids().entropy).await?;
-        Ok(User { id: self.ids().next(), project, email: email.unwrap_or_default(), role, password, factor: None, factor_version: 0 })
+        Ok(User { id: self.ids().next(), email: email.unwrap_or_default(), password, factor: None, factor_version: 0 })
     }
 }
 
-/// Returns the members that the audit log records.
-pub(super) fn shown(user: &User) -> Value {
-    json!({"role": user.role.as_str()})
+/// Stores a membership, and the user if they are new. Returns `false` if they already belong to the project.
+pub(super) async fn join(tx: &mut dyn Tx, user: &User, is_new: bool, membership: Membership, now: Timestamp) -> Result<bool> {
+    if is_new && !tx.insert_user(user, now).await? {
+        return Err(Error::unavailable("this person was just added; try again"));
+    }
+    Ok(tx.insert_membership(user.id, membership, now).await?)
 }
 
-/// Returns the project of a person.
-pub(super) async fn project_of(tx: &mut dyn Tx, user: &User) -> Result<Project> {
-    let found = tx.list_projects().await?.into_iter().find(|project| project.id == user.project);
-    found.ok_or_else(|| Error::not_found("project"))
+/// Returns the members that the audit log records.
+pub(super) fn shown(role: Role) -> Value {
+    json!({"role": role.as_str()})
+}
+
+/// Returns the projects of a person with their role, oldest first.
+pub(super) async fn projects_of(tx: &mut dyn Tx, user: UserId) -> Result<Vec<(Project, Role)>> {
+    let memberships = tx.list_memberships(user).await?;
+    let projects = tx.list_projects().await?;
+    let role = |project: &Project| memberships.iter().find(|membership| membership.project == project.id).map(|found| found.role);
+    Ok(projects.into_iter().filter_map(|project| role(&project).map(|role| (project, role))).collect())
+}
+
+/// Records a change of a person in the audit log of each of their projects.
+pub(super) async fn record_in_all(tx: &mut dyn Tx, user: &User, change: &Change) -> Result<()> {
+    for (project, _) in projects_of(tx, user.id).await? {
+        change.clone().record_of(tx, &project).await?;
+    }
+    Ok(())
+}
+
+async fn member(tx: &mut dyn Tx, project: &Project, email: &str) -> Result<Member> {
+    let email = sign_in_address(email).unwrap_or_default();
+    let found = tx.list_members(project.id).await?.into_iter().find(|member| member.user.email == email);
+    found.ok_or_else(|| Error::not_found("person"))
+}
+
+/// Fails if the member is the only owner. The caller's transaction began with a change of the project, so no other owner leaves meanwhile.
+async fn keep_an_owner(tx: &mut dyn Tx, project: &Project, member: &Member) -> Result<()> {
+    let owners = tx.list_members(project.id).await?.iter().filter(|other| other.role == Role::Owner).count();
+    if member.role != Role::Owner || owners > 1 {
+        return Ok(());
+    }
+    let text = format!("{} is the only owner of the project; add another owner first", member.user.email);
+    Err(Error::new(ErrorCode::InvalidRequest, text))
 }

@@ -15,7 +15,7 @@ pub use crate::base::{Oidc, OidcSettings};
 pub use account::Browser;
 pub use audit::{AuditEntryView, ListAudit};
 pub use factor::{FactorState, PendingFactor};
-pub use manage::NewUser;
+pub use manage::{AddedUser, NewUser};
 pub use oidc::OidcBegun;
 pub use sign_in::{SignIn, SignInStep, SignedIn};
 

@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::DateTime;
-use nuncio_domain::user::User;
+use nuncio_domain::user::{Membership, User};
 use nuncio_domain::{Error, ErrorCode, Redacted, Result};
 use nuncio_secrets::mac;
 use openidconnect::core::{CoreAuthenticationFlow, CoreClient, CoreUserInfoClaims};
@@ -139,10 +139,11 @@ impl Users<'_> {
         if !tx.has_users().await? {
             return Err(refused("this server has no owner yet; open the link that it printed when it started"));
         }
-        let (id, role) = (self.ids().next(), oidc.settings.role);
-        let user = User { id, project: project.id, email: email.to_owned(), role, password, factor: None, factor_version: 0 };
-        if tx.insert_user(&user, self.ids().clock.now()).await? {
-            Change::new("person", "create", email).to(&shown(&user)).by(email).record_of(&mut *tx, &project).await?;
+        let (role, now) = (oidc.settings.role, self.ids().clock.now());
+        let user = User { id: self.ids().next(), email: email.to_owned(), password, factor: None, factor_version: 0 };
+        if tx.insert_user(&user, now).await? {
+            tx.insert_membership(user.id, Membership { project: project.id, role }, now).await?;
+            Change::new("person", "create", email).to(&shown(role)).by(email).record_of(&mut *tx, &project).await?;
             tx.commit().await?;
             return Ok(user);
         }

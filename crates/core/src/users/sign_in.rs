@@ -6,13 +6,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_domain::config::Project;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::user::{Session, User};
-use nuncio_domain::{Environment, Error, ErrorCode, KeyId, Redacted, Result};
+use nuncio_domain::user::{Role, Session, User};
+use nuncio_domain::{Environment, Error, ErrorCode, KeyId, ProjectId, Redacted, Result};
 use nuncio_secrets::mac;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::manage::project_of;
+use super::manage::projects_of;
 use super::{Users, password, sign_in_address};
 use crate::base::{Caller, Change};
 
@@ -40,7 +40,12 @@ pub enum SignInStep {
 #[derive(Clone, Debug)]
 pub struct SignedIn {
     pub user: User,
+    /// The project that the session views.
     pub project: Project,
+    /// Their role in it.
+    pub role: Role,
+    /// All of their projects with their role, oldest first.
+    pub projects: Vec<(Project, Role)>,
     pub session: Session,
     /// A caller with the permissions of the person's role.
     pub caller: Caller,
@@ -68,12 +73,15 @@ impl Users<'_> {
         let mut secret = [0; 32];
         self.ids().entropy.fill(&mut secret);
         let cookie = URL_SAFE_NO_PAD.encode(secret);
-        let (environment, expires_at) = (Environment::Test, now.plus(SESSION));
-        let session = Session { hash: hash(&cookie), user: user.id, environment, created_at: now, expires_at };
         let mut tx = self.inner.store.begin().await?;
         tx.purge_sessions(now, PURGED).await?;
+        let last = tx.list_sessions(user.id, now).await?.into_iter().next().map(|session| session.project);
+        let mut projects = projects_of(&mut *tx, user.id).await?.into_iter().map(|(project, _)| project);
+        let first = projects.next().ok_or_else(|| Error::new(ErrorCode::Unauthorized, "you no longer belong to a project"))?;
+        let project = if last == Some(first.id) { first } else { projects.find(|project| Some(project.id) == last).unwrap_or(first) };
+        let (environment, expires_at) = (Environment::Test, now.plus(SESSION));
+        let session = Session { hash: hash(&cookie), user: user.id, project: project.id, environment, created_at: now, expires_at };
         tx.insert_session(&session).await?;
-        let project = project_of(&mut *tx, user).await?;
         Change::new("person", "sign_in", &user.email).by(&user.email).record_of(&mut *tx, &project).await?;
         tx.commit().await?;
         Ok(Redacted::new(cookie))
@@ -83,17 +91,20 @@ impl Users<'_> {
     pub async fn signed_in(&self, cookie: &str) -> Result<Option<SignedIn>> {
         let mut tx = self.inner.store.read().await?;
         let Some((session, user)) = tx.find_session(&hash(cookie), self.ids().clock.now()).await? else { return Ok(None) };
-        let Some(project) = tx.list_projects().await?.into_iter().find(|project| project.id == user.project) else { return Ok(None) };
+        let projects = projects_of(&mut *tx, user.id).await?;
+        let viewed = projects.iter().find(|(project, _)| project.id == session.project).or(projects.first());
+        let Some((project, role)) = viewed.cloned() else { return Ok(None) };
         let caller = Caller {
             tenant: project.tenant(session.environment),
             environment: session.environment,
             key: KeyId::from_uuid(user.id.uuid()),
             key_hash: session.hash,
             key_name: user.email.clone(),
-            permissions: user.role.permissions(),
+            permissions: role.permissions(),
+            expires_at: None,
         };
         let form_key = self.form_key(cookie);
-        Ok(Some(SignedIn { user, project, session, caller, form_key }))
+        Ok(Some(SignedIn { user, project, role, projects, session, caller, form_key }))
     }
 
     /// Returns whether a form belongs to the session of this cookie.
@@ -105,10 +116,13 @@ impl Users<'_> {
         URL_SAFE_NO_PAD.encode(&mac(self.inner.sealer.derive(b"forms of the dashboard").expose(), &[cookie.as_bytes()])[..16])
     }
 
-    /// Switches the session to the other environment.
-    pub async fn look_at(&self, signed_in: &SignedIn, environment: Environment) -> Result<()> {
+    /// Switches the session to a project of the person and an environment. `404 not_found` for a project that is not theirs.
+    pub async fn look_at(&self, signed_in: &SignedIn, project: ProjectId, environment: Environment) -> Result<()> {
         let mut tx = self.inner.store.begin().await?;
-        tx.update_session(&signed_in.session.hash, environment).await?;
+        if !tx.list_memberships(signed_in.user.id).await?.iter().any(|membership| membership.project == project) {
+            return Err(Error::not_found("project"));
+        }
+        tx.update_session(&signed_in.session.hash, project, environment).await?;
         Ok(tx.commit().await?)
     }
 

@@ -3,9 +3,7 @@
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::webhook::DeliveryStatus;
-use nuncio_domain::{
-    BroadcastId, ContactId, DeliveryId, Error, EventId, FieldError, InvitationId, MessageId, Result, SenderId, TemplateId, Timestamp,
-};
+use nuncio_domain::{DeliveryId, Error, EventId, Result, SenderId, Timestamp};
 use nuncio_store::{Delivery, DeliveryFilter, NewEvent, Occurrence};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::Webhooks;
+use super::resource_id::{asked_resource, resource_id};
 use crate::base::list::{Listed, asked, words};
 use crate::base::{Caller, Change, UseCase, list, parse_id};
 use crate::webhooks::events::Event;
@@ -95,40 +94,6 @@ impl From<Delivery> for DeliveryView {
             updated_at: delivery.updated_at,
         }
     }
-}
-
-fn resource_id(kind: ResourceKind, resource: Uuid) -> Option<String> {
-    Some(match kind {
-        ResourceKind::Message => MessageId::from_uuid(resource).to_string(),
-        ResourceKind::Contact => ContactId::from_uuid(resource).to_string(),
-        ResourceKind::Broadcast => BroadcastId::from_uuid(resource).to_string(),
-        ResourceKind::Template => TemplateId::from_uuid(resource).to_string(),
-        ResourceKind::Invitation => InvitationId::from_uuid(resource).to_string(),
-        ResourceKind::Webhook => return None,
-    })
-}
-
-fn read_resource_id(text: &str) -> Option<Uuid> {
-    let of = |text: &str| -> Option<Uuid> {
-        Some(match text.split('_').next()? {
-            MessageId::PREFIX => text.parse::<MessageId>().ok()?.uuid(),
-            ContactId::PREFIX => text.parse::<ContactId>().ok()?.uuid(),
-            BroadcastId::PREFIX => text.parse::<BroadcastId>().ok()?.uuid(),
-            TemplateId::PREFIX => text.parse::<TemplateId>().ok()?.uuid(),
-            InvitationId::PREFIX => text.parse::<InvitationId>().ok()?.uuid(),
-            _ => return None,
-        })
-    };
-    of(text)
-}
-
-/// Parses `resourceId` of a query.
-pub(crate) fn asked_resource(text: Option<&str>, errors: &mut Vec<FieldError>) -> Option<Uuid> {
-    let found = read_resource_id(text?);
-    if found.is_none() {
-        errors.push(FieldError::new("query.resourceId", "is not the id of a resource that has events"));
-    }
-    found
 }
 
 /// Returns the id of an event's delivery to the webhook of a sender, or of the environment; derived, so that every node computes the same.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use nuncio_domain::config::TenantConfig;
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::{Id as _, uuid_v7};
-use nuncio_domain::lifecycle::{Change, Wait};
-use nuncio_domain::message::{Failure, Message, Status};
+use nuncio_domain::lifecycle::Change;
+use nuncio_domain::message::{Failure, Message, Status, Wait};
 use nuncio_domain::{ContactId, Environment, EventId, FieldError, MessageId, ProjectId, SenderId, TenantId, Timestamp, limits};
 use nuncio_store::{LogEntry, LogPayload, Position, Tx};
 use serde::{Deserialize, Serialize};
@@ -18,11 +18,11 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::Events;
+use super::resource_id::asked_resource;
 use crate::base::list::{Listed, asked, words};
 use crate::base::rights::{Resource, id_and_status};
 use crate::base::{Caller, UseCase};
 use crate::messages::MessageView;
-use crate::webhooks::asked_resource;
 
 /// An event with its resource.
 #[derive(Clone, Debug)]

@@ -3,12 +3,12 @@
 mod config;
 mod deliveries;
 pub mod events;
+mod resource_id;
 mod sign;
 mod targets;
 
 pub use config::{ExpireOld, PutWebhook, WebhookView, drop_waiting};
 pub(crate) use config::{WebhookChange, check_events};
-pub(crate) use deliveries::asked_resource;
 pub use deliveries::{DeliveryAttemptView, DeliveryView, ListDeliveries, delivery_id};
 pub use sign::{Signature, new_secret, sign};
 pub use targets::{Target, Targets, changed};

@@ -11,9 +11,7 @@ use super::content::Content;
 use crate::App;
 use crate::components::{Faults, Field, ask_first, channel, channels, count, counted, figure, icon, money, select, state, words};
 use crate::shell::form_key;
-
-/// Maximum number of faulty rows shown.
-const SHOWN: usize = 20;
+use crate::upload::{file_field, invalid_rows};
 
 /// Result of the last action on the page.
 #[derive(Default)]
@@ -60,11 +58,7 @@ fn from_file(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
             header { h2 { "Recipients from a file" } span class="faint" { (count(broadcast.total_contacts)) " so far" } }
             form class="body" method="post" enctype="multipart/form-data" action={ "/broadcasts/" (broadcast.id) "/recipients" } {
                 (form_key(who))
-                div class="field" {
-                    label for="file" { "File" }
-                    input class="in" id="file" name="file" type="file" accept=".csv,.tsv,.txt,.ndjson,.jsonl" required aria-describedby="file-hint";
-                    p class="hint" id="file-hint" { "CSV with a header row. A column named phone, email or recipient has the recipients; other columns fill the {{variables}} of the same name. Above 50 MB use nuncio broadcasts import." }
-                }
+                (file_field("File", ".csv,.tsv,.txt,.ndjson,.jsonl", "CSV with a header row. A column named phone, email or recipient has the recipients; other columns fill the {{variables}} of the same name. Above 50 MB use nuncio broadcasts import."))
                 details {
                     summary { "Other names, national numbers" }
                     (plain("recipient", "Column of the recipient", "If it has a different name.").show(&Faults::default()))
@@ -141,13 +135,7 @@ fn rows(imported: &ImportedContacts) -> Markup {
             div class="body" {
                 p class="soft" { (figure(imported.duplicates)) " are already recipients, " (figure(imported.invalid)) " are invalid, " (figure(imported.suppressed)) " recipients are suppressed and will be skipped." }
             }
-            @if !imported.errors.is_empty() {
-                table class="fix" {
-                    caption class="sr" { "Invalid rows" }
-                    thead { tr { th scope="col" class="num w1" { "Line" } th scope="col" { "Error" } } }
-                    tbody { @for row in imported.errors.iter().take(SHOWN) { tr { td class="num" { (row.line) } td { (words(&row.reason)) } } } }
-                }
-            }
+            @if !imported.errors.is_empty() { (invalid_rows(imported.errors.iter().map(|row| (row.line, row.reason.as_str())))) }
         }
     }
 }

@@ -81,6 +81,7 @@ fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
             (ask_first("cancel", "Cancel", "Cancel this broadcast?", &format!("{} recipients will not receive it. This cannot be undone.", count(broadcast.pending_count)),
                 &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
         }
+        a class="btn" href={ "/broadcasts/" (broadcast.id) "/recipients" } { "Recipients" }
         @if broadcast.started_at.is_some() {
             a class="btn" href={ "/messages?broadcast=" (broadcast.id) } { "Messages" }
             a class="btn" href={ "/broadcasts/" (broadcast.id) "/results.csv" } { "Results as CSV" }
@@ -252,7 +253,7 @@ fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Marku
                         tbody {
                             @for failure in &statistics.failures {
                                 tr {
-                                    td { a class="clip" href={ "/messages?broadcast=" (broadcast.id) "&status=failed" } { (failure.code.replace('_', " ")) } }
+                                    td { a class="clip" href={ "/broadcasts/" (broadcast.id) "/recipients?status=failed" } { (failure.code.replace('_', " ")) } }
                                     td class="num" { (figure(failure.recipients)) }
                                 }
                             }

@@ -18,6 +18,7 @@ use crate::components::{Faults, Field, figure};
 use crate::form::of_another_site;
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Signed, foreign, is_form_key, refuse};
+use crate::upload::file_field;
 
 /// Exports all contacts, for spreadsheets.
 pub(crate) async fn export(State(app): State<App>, Signed(who): Signed) -> Response {
@@ -49,11 +50,7 @@ pub(super) fn form(who: &SignedIn) -> Markup {
             form class="body" method="post" enctype="multipart/form-data" action="/contacts" {
                 (form_key(who))
                 (countries.show(&Faults::default()))
-                div class="field" {
-                    label for="file" { "CSV file" }
-                    input class="in" id="file" name="file" type="file" accept=".csv,.tsv,.txt" required aria-describedby="file-hint";
-                    p class="hint" id="file-hint" { "The first line names the columns: name, phone, email, whatsapp, telegram, instagram. Others become metadata. At most " (figure(ROWS as u64)) " rows. No messages are sent." }
-                }
+                (file_field("CSV file", ".csv,.tsv,.txt", &format!("The first line names the columns: name, phone, email, whatsapp, telegram, instagram. Others become metadata. At most {} rows. No messages are sent.", figure(ROWS as u64))))
                 div class="row" { button class="btn" { "Add people" } }
             }
         }

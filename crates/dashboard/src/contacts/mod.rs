@@ -3,6 +3,7 @@
 mod edit;
 mod file;
 mod merge;
+mod metadata;
 mod show;
 
 use axum::extract::State;
@@ -18,14 +19,12 @@ use crate::components::{Faults, channel, empty, figure, head, icon, may_change, 
 use crate::form::recipient;
 use crate::shell::shell;
 use crate::signed::{Asked, Signed, refuse};
+use crate::upload::invalid_rows;
 
 pub(crate) use edit::create;
 pub(crate) use file::{export, import};
 pub(crate) use merge::{compare, merge};
 pub(crate) use show::{act, show};
-
-/// Maximum number of faulty rows shown.
-const SHOWN: usize = 20;
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     match people(&app, &who, &asked, &Faults::default(), None).await {
@@ -88,13 +87,7 @@ fn rows(imported: &ImportedPeople) -> Markup {
         section class="panel" role="status" {
             header { h2 { (figure(imported.added as u64)) " of " (figure(imported.rows as u64)) " people are new" } }
             div class="body" { p class="soft" { "Already known: " (figure(imported.known as u64)) ". Invalid rows: " (figure(imported.errors.len() as u64)) "." } }
-            @if !imported.errors.is_empty() {
-                table class="fix" {
-                    caption class="sr" { "Invalid rows" }
-                    thead { tr { th scope="col" class="num w1" { "Line" } th scope="col" { "Error" } } }
-                    tbody { @for (line, reason) in imported.errors.iter().take(SHOWN) { tr { td class="num" { (line) } td { (words(reason)) } } } }
-                }
-            }
+            @if !imported.errors.is_empty() { (invalid_rows(imported.errors.iter().map(|(line, reason)| (line, reason.as_str())))) }
         }
     }
 }

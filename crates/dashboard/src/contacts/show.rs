@@ -1,6 +1,7 @@
 //! `/contacts/{id}`: one contact with channels, consent and messages.
 
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::contacts::ContactView;
@@ -9,22 +10,24 @@ use nuncio_core::messages::{ListContactMessages, MessageView};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, Result};
 
-use super::{edit, name};
+use super::{edit, metadata, name};
 use crate::App;
-use crate::components::{
-    ask_first, channel, counted, empty, figure, head, icon, json_text, may_change, message_state, state, time, value, words,
-};
-use crate::shell::{form_key, shell};
+use crate::components::{Faults, ask_first, channel, counted, empty, figure, head, icon, may_change, message_state, state, time, words};
+use crate::shell::{form_key, framed};
 use crate::signed::{Posted, Signed, lead_to, refuse};
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
-    match person(&app, &who, &id).await {
-        Ok((title, content)) => shell(&who, "/contacts", &title, &content),
-        Err(error) => refuse(&who, "/contacts", &error),
+    page(&app, &who, &id, StatusCode::OK, &metadata::Said::default()).await
+}
+
+async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &metadata::Said) -> Response {
+    match person(app, who, id, said).await {
+        Ok((title, content)) => framed(status, who, "/contacts", &title, &content),
+        Err(error) => refuse(who, "/contacts", &error),
     }
 }
 
-async fn person(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)> {
+async fn person(app: &App, who: &SignedIn, id: &str, said: &metadata::Said) -> Result<(String, Markup)> {
     let contact = app.core.contacts().get(&who.caller, id).await?;
     let asked = ListContactMessages { limit: Some(50), ..ListContactMessages::default() };
     let (messages, older) = app.core.messages().list_of_contact(&who.caller, id, &asked).await?;
@@ -59,13 +62,7 @@ async fn person(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)>
                 }
                 (consent(who, &contact, &opt_outs))
                 @if may_change(who) { (edit::forms(who, &contact)) }
-                section class="panel" {
-                    header { h2 { "Details" } }
-                    div class="body" {
-                        dl class="facts" { @for (key, value) in &contact.metadata { dt { (words(key)) } dd { code { (words(&json_text(value))) } } } }
-                        (value(&contact.id.to_string()))
-                    }
-                }
+                (metadata::panel(who, &contact, said))
             }
         }
     };
@@ -172,6 +169,16 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
     let page = format!("/contacts/{id}");
     let done = match form.get("do").as_str() {
         "rename" => edit::rename(&app, &who, &id, &form).await,
+        verb @ ("set" | "unset") => {
+            return match metadata::change(&app, &who, &id, &form, verb == "unset").await {
+                Ok(()) => lead_to(&format!("{page}#details")),
+                Err(error) if error.code().status() == 400 => {
+                    let said = metadata::Said { faults: Faults::of(&error), typed: form };
+                    self::page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
+                }
+                Err(error) => refuse(&who, &page, &error),
+            };
+        }
         "add" => edit::add(&app, &who, &id, &form).await,
         "erase" => {
             return match app.core.contacts().delete(&who.caller, &id).await {

@@ -10,10 +10,12 @@ use nuncio_core::webhooks::{DeliveryAttemptView, DeliveryView, ListDeliveries};
 use nuncio_domain::health::{Health, HealthState};
 use nuncio_domain::{Channel, Redacted, Result};
 
+use super::edit;
 use crate::App;
 use crate::components::{
     Faults, ask_first, channel, empty, head, icon, may_change, pager, resource_page, shortened, state, time, value, words,
 };
+use crate::form::Form;
 use crate::shell::{form_key, framed, shell};
 use crate::signed::{Asked, Signed, refuse};
 
@@ -72,6 +74,8 @@ pub(crate) struct Said {
     pub(super) faults: Faults,
     pub(super) secret: Option<Redacted<String>>,
     pub(super) url: String,
+    /// Details as entered.
+    pub(super) typed: Option<Form>,
 }
 
 /// Renders the page with the result of the last action.
@@ -107,19 +111,7 @@ async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
         }
         (connections(&sender, may_change(who)))
         (webhook(who, &sender, said, &deliveries))
-        @if may_change(who) {
-            section class="panel" {
-                header { h2 { "Name" } }
-                form class="body" method="post" action=(own) {
-                    (form_key(who))
-                    div class="row" {
-                        label class="sr" for="name" { "Name" }
-                        input class="in" id="name" name="name" value=(sender.name) required;
-                        button class="btn" name="do" value="rename" { "Rename" }
-                    }
-                }
-            }
-        }
+        (edit::panel(who, &sender, said))
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&sender.id.to_string())) } }
     };
     Ok((sender.name.clone(), content))

@@ -22,7 +22,7 @@ mod safety;
 mod status;
 
 pub use action::{BroadcastAction, Standing, apply};
-pub use counts::{Counts, Membership};
+pub use counts::Counts;
 pub use quiet_hours::{QuietHours, TimeOfDay, WrittenQuietHours};
 pub use review::{ReviewDecision, ReviewPolicy, ReviewResult};
 pub use safety::{Canary, HaltBase, HaltOn};

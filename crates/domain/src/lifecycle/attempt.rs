@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::route::unknown_outcome;
-use super::{Applied, Change, NodeId, Outcome, ReceiptKind, Receipts, State, Wait};
+use super::{Applied, Change, Outcome, ReceiptKind, Receipts};
 use crate::limits;
-use crate::message::{AttemptStatus, Failure, FailureCode, HeldReason, OnUnknown, Status};
+use crate::message::{AttemptStatus, Failure, FailureCode, HeldReason, NodeId, OnUnknown, State, Status, Wait};
 use crate::time::Timestamp;
 
 /// What applies to a result that is not final.

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::detail::stored_cost;
 use crate::message::{Attempt, Cost, Failure, Status};
 use crate::time::Timestamp;
 
@@ -23,7 +22,7 @@ pub struct Change {
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// The cost after the change.
-    #[serde(rename = "c", with = "stored_cost", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "c", with = "crate::message::money::stored_cost::option", default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// Whether the message is a possible duplicate after the change.
     #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::change::{strip_provider_text, strip_recipient_data};
 use super::route::unknown_outcome;
-use super::{Applied, Change, NodeId, Resolution, State, Wait};
+use super::{Applied, Change, Resolution};
 use crate::broadcast::Halt;
 use crate::limits;
-use crate::message::{AttemptStatus, Failure, FailureCode, HeldReason, QuoteState, Status};
+use crate::message::{AttemptStatus, Failure, FailureCode, HeldReason, NodeId, QuoteState, State, Status, Wait};
 use crate::time::Timestamp;
 
 impl State {

@@ -1,7 +1,6 @@
 //! Charges what providers accepted, and releases the rest.
 
-use super::{Detail, State};
-use crate::message::{AttemptStatus, Cost, Money, QuoteState};
+use crate::message::{AttemptStatus, Cost, Detail, Money, QuoteState, State};
 
 impl State {
     /// A cost reported by the provider counts only if no price was agreed.

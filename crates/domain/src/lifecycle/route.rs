@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Change, State, Wait};
-use crate::message::{Attempt, AttemptStatus, Failure, FailureCode, Status};
+use super::Change;
+use crate::message::{Attempt, AttemptStatus, Failure, FailureCode, State, Status, Wait};
 use crate::time::Timestamp;
 
 impl State {

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::NodeId;
 use crate::broadcast::Halt;
-use crate::message::{Attempt, Cost, Failure, HeldReason};
+use crate::message::{Attempt, Cost, Failure, HeldReason, NodeId};
 use crate::time::Timestamp;
 
 /// An event in the life of a message.

@@ -4,19 +4,26 @@ use std::sync::Arc;
 
 use crate::channel::MessageType;
 use crate::id::{AddressId, MessageId, SenderId};
-use crate::lifecycle::State;
 use crate::tenant::TenantId;
 
 mod attempt;
 mod content;
-mod money;
+mod detail;
+mod membership;
+pub(crate) mod money;
 mod request;
+mod route;
+mod state;
 mod status;
 
 pub use attempt::{Attempt, AttemptStatus, Failure, FailureCode};
 pub use content::{Button, Card, Content, CtaHeaderType, Row, Section};
+pub use detail::Detail;
+pub use membership::Membership;
 pub use money::{Cost, Money, Quote, QuoteState};
 pub use request::{Attachment, AttachmentSource, Considered, Request, Routing};
+pub use route::Route;
+pub use state::{NodeId, State, Wait};
 pub use status::{Direction, HeldReason, OnUnknown, Status};
 
 /// A stored message: the immutable request and the mutable [`State`].

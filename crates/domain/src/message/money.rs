@@ -83,7 +83,7 @@ impl Money {
 }
 
 /// The stored form of costs: fee and carrier's price in micros. The public JSON has decimals, which would not read back.
-mod stored_cost {
+pub(crate) mod stored_cost {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::Cost;
@@ -96,5 +96,19 @@ mod stored_cost {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cost, D::Error> {
         let (fee, provider) = Deserialize::deserialize(deserializer)?;
         Ok(Cost { fee: Micros(fee), provider: Micros(provider) })
+    }
+
+    /// The same for costs that can be absent.
+    pub(crate) mod option {
+        use super::{Cost, Deserialize, Deserializer, Micros, Serialize, Serializer};
+
+        pub(crate) fn serialize<S: Serializer>(cost: &Option<Cost>, serializer: S) -> Result<S::Ok, S::Error> {
+            cost.map(|cost| (cost.fee.0, cost.provider.0)).serialize(serializer)
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cost>, D::Error> {
+            let stored = Option::<(i64, i64)>::deserialize(deserializer)?;
+            Ok(stored.map(|(fee, provider)| Cost { fee: Micros(fee), provider: Micros(provider) }))
+        }
     }
 }

@@ -123,6 +123,8 @@ pub enum Command {
     PeoplePassword { email: String },
     /// Switch a person's second factor off.
     PeopleResetFactor { email: String },
+    /// Change the role of a person.
+    PeopleRole { email: String, role: String },
     /// Remove a person.
     PeopleRemove { email: String },
     /// Show broadcasts that wait for a person's review.
@@ -238,7 +240,7 @@ async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
         Command::NumbersImport { env, numbers } => crate::inventory::import(core, project.tenant(env), &numbers).await,
         Command::NumbersAdd { env, number } => crate::inventory::add(core, project.tenant(env), &number).await,
         Command::HeldList => crate::doctor::held(core).await,
-        Command::HeldResolve { id, all, action } => crate::doctor::resolve(core, &project, id.as_deref(), all, action).await,
+        Command::HeldResolve { id, all, action } => crate::doctor::resolve(core, id.as_deref(), all, action).await,
         Command::PricesImport { csv, own, replace } => money::prices_import(core, own.then_some(project.id), &csv, replace).await,
         Command::PricesList { own } => money::prices_list(core, own.then_some(project.id)).await,
         Command::BalanceShow { env } => Ok(money::balance(&core.billing().balance(project.tenant(env)).await?)),
@@ -256,7 +258,8 @@ async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
         Command::PeopleAdd { email, role } => people::add(core, &project, &email, &role).await,
         Command::PeoplePassword { email } => people::new_password(core, &email).await,
         Command::PeopleResetFactor { email } => people::reset_factor(core, &email).await,
-        Command::PeopleRemove { email } => people::remove(core, &email).await,
+        Command::PeopleRole { email, role } => people::set_role(core, &project, &email, &role).await,
+        Command::PeopleRemove { email } => people::remove(core, &project, &email).await,
         Command::ReviewsList => crate::reviews::list(core, &project).await,
         Command::ReviewsDecide { id, approve, reason } => crate::reviews::decide(core, &project, &id, approve, reason.as_deref()).await,
         Command::ReviewsPolicy { env, threshold, blocked_words, allowed_domains } => {

@@ -37,9 +37,10 @@ pub(super) enum BroadcastsAction {
         /// The broadcast.
         id: String,
     },
-    /// Create a draft.
+    /// Create a broadcast, as a draft.
+    #[command(after_help = STEPS)]
     Create {
-        /// A name for it.
+        /// Its name, which recipients do not see.
         #[arg(long)]
         name: String,
         /// How to reach the recipients; smart chooses for each.
@@ -55,7 +56,7 @@ pub(super) enum BroadcastsAction {
     Update {
         /// The broadcast.
         id: String,
-        /// A name for it.
+        /// Its name, which recipients do not see.
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
@@ -71,7 +72,7 @@ pub(super) enum BroadcastsAction {
         #[arg(long, value_name = "COLUMN")]
         recipient: Option<String>,
         /// Countries whose national numbers are accepted, such as ES,PT.
-        #[arg(long)]
+        #[arg(long, value_name = "COUNTRIES")]
         countries: Option<String>,
         /// Columns and the variables that they fill, such as nombre:name,notas: (a column without a variable is ignored).
         #[arg(long)]
@@ -112,12 +113,12 @@ pub(super) enum BroadcastsAction {
         /// The recipient's ID, which `recipients` lists.
         recipient: String,
     },
-    /// Show the cost, the duration, and unreachable recipients.
+    /// Show what a broadcast will cost, how long it takes, and who cannot be reached.
     Estimate {
         /// The broadcast.
         id: String,
     },
-    /// Show the message of one recipient.
+    /// Show the message that one recipient gets.
     Preview {
         /// The broadcast.
         id: String,
@@ -125,14 +126,14 @@ pub(super) enum BroadcastsAction {
         #[arg(long, value_name = "ID")]
         recipient: Option<String>,
     },
-    /// Send the message to a recipient of your own, as a test.
+    /// Send the message of a draft to yourself, as a test.
     Test {
         /// The broadcast.
         id: String,
         /// Phone number, email address or chat ID.
         to: String,
     },
-    /// Submit it for review, and send it if it passes.
+    /// Submit a broadcast for review, and send it if it passes.
     Send {
         /// The broadcast.
         id: String,
@@ -156,17 +157,17 @@ pub(super) enum BroadcastsAction {
         /// The broadcast.
         id: String,
     },
-    /// Pause sending.
+    /// Pause a broadcast that is being sent.
     Pause {
         /// The broadcast.
         id: String,
     },
-    /// Resume sending.
+    /// Resume a paused broadcast.
     Resume {
         /// The broadcast.
         id: String,
     },
-    /// Cancel it. Recipients without a message will not get one.
+    /// Cancel a broadcast. Recipients without a message will not get one.
     Cancel {
         /// The broadcast.
         id: String,
@@ -181,7 +182,7 @@ pub(super) enum BroadcastsAction {
         /// The broadcast.
         id: String,
     },
-    /// Create a draft with the same content.
+    /// Create a draft with the content of a broadcast, without its recipients.
     Clone {
         /// The broadcast.
         id: String,
@@ -239,6 +240,10 @@ impl Content {
         Ok(body.into())
     }
 }
+
+const STEPS: &str = "Next: `nuncio broadcasts import ID people.csv`, then `estimate ID`, `test ID TO` and `send ID --follow`.
+
+Example: nuncio broadcasts create --name spring --channel sms --text 'Hello {{name}}' --env live";
 
 impl BroadcastsAction {
     pub(super) async fn run(self, at: &Remote) -> anyhow::Result<Outcome> {

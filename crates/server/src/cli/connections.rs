@@ -16,6 +16,10 @@ use crate::client::lists::{self, CONNECTIONS};
 use crate::client::profile::{Access, Remote};
 use crate::client::{World, say, say_json};
 
+const SET: &str = "\
+Example: nuncio connections set --env live --channel email --kind smtp --setting host=smtp.example.org --setting from=hello@example.org \
+--secret password=@password.txt";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum ConnectionsAction {
     /// List connections, without their secrets.
@@ -25,10 +29,11 @@ pub(super) enum ConnectionsAction {
         env: Option<Env>,
     },
     /// Set the provider account of a sender's channel, replacing the current one.
+    #[command(after_help = SET)]
     Set {
         #[command(flatten)]
         of: Which,
-        /// The kind of provider, such as smtp.
+        /// The kind of provider: smtp, smpp, kannel, twilio, sip, telegram, whatsapp_cloud or instagram.
         #[arg(long)]
         kind: String,
         /// A setting, as name=value. Repeatable.

@@ -8,11 +8,13 @@ use crate::admin::Command;
 pub(super) enum DomainsAction {
     /// List domains and their projects.
     List,
-    /// Assign a domain to the project (see --project): its live connections receive email to addresses of the domain. Subdomains are not
-    /// included.
+    /// Assign a domain to a project: its live connections receive email to addresses of the domain. Subdomains are not included.
     Add {
         /// The domain, such as example.org.
         domain: String,
+        /// ID or name of the project [default: the oldest].
+        #[arg(long, value_name = "PROJECT", help_heading = "Installation")]
+        project: Option<String>,
     },
     /// Withdraw a domain. Email to addresses that were claimed through it no longer arrives.
     Remove {
@@ -21,11 +23,18 @@ pub(super) enum DomainsAction {
     },
 }
 
+impl DomainsAction {
+    /// The project that the domain is assigned to, if one was named.
+    pub(super) fn project(&self) -> Option<&String> {
+        if let Self::Add { project, .. } = self { project.as_ref() } else { None }
+    }
+}
+
 impl From<DomainsAction> for Command {
     fn from(action: DomainsAction) -> Self {
         match action {
             DomainsAction::List => Self::DomainsList,
-            DomainsAction::Add { domain } => Self::DomainsAdd { domain },
+            DomainsAction::Add { domain, .. } => Self::DomainsAdd { domain },
             DomainsAction::Remove { domain } => Self::DomainsRemove { domain },
         }
     }

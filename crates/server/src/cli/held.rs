@@ -9,14 +9,14 @@ use crate::admin::Command;
 pub(super) enum HeldAction {
     /// List held messages.
     List,
-    /// Resolve held messages.
+    /// Resolve a held message, or all of them.
     Resolve {
-        /// The message.
+        /// The message; or --all.
         id: Option<String>,
         /// All held messages.
         #[arg(long)]
         all: bool,
-        /// What to do.
+        /// What to do: resend it, or count it as sent or failed.
         #[arg(long)]
         action: Decision,
     },

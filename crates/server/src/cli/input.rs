@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::ValueEnum;
+use nuncio_core::contacts::file::FileRow;
 use nuncio_domain::{Environment, address};
 use serde_json::{Map, Value};
 
+use crate::client::import::is_ndjson;
 use crate::client::profile::{self, Access};
 use crate::config::Config;
 use crate::data::has_database;
@@ -64,7 +66,7 @@ pub(super) struct Asked {
     #[command(flatten)]
     pub(super) at: Installation,
     /// Print JSON, for scripts.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 901)]
     pub(super) json: bool,
 }
 
@@ -176,6 +178,35 @@ pub(super) fn read(file: &str) -> anyhow::Result<String> {
     match file {
         "-" => Ok(std::io::read_to_string(std::io::stdin())?),
         path => std::fs::read_to_string(path).with_context(|| path.to_owned()),
+    }
+}
+
+/// A file to import.
+#[derive(Debug, clap::Args)]
+pub(super) struct ImportOf {
+    /// CSV, or NDJSON if its name ends with .ndjson, .jsonl or .json; - for CSV from standard input.
+    file: String,
+    /// Countries whose national numbers are accepted, such as ES,PT.
+    #[arg(long, value_delimiter = ',', value_parser = country)]
+    countries: Vec<String>,
+}
+
+impl ImportOf {
+    /// The rows of the file.
+    ///
+    /// # Errors
+    ///
+    /// Reports a file that cannot be read, or that has no columns to import.
+    pub(super) fn rows<T>(
+        &self,
+        csv: fn(&[u8], &[String]) -> nuncio_domain::Result<Vec<FileRow<T>>>,
+        ndjson: fn(&str, &[String]) -> Vec<FileRow<T>>,
+    ) -> anyhow::Result<Vec<FileRow<T>>> {
+        let text = read(&self.file)?;
+        if is_ndjson(Path::new(&self.file)) {
+            return Ok(ndjson(&text, &self.countries));
+        }
+        csv(text.as_bytes(), &self.countries).map_err(|error| anyhow!("{}: {}", self.file, error.message().trim_start_matches("file: ")))
     }
 }
 

@@ -24,22 +24,22 @@ use crate::client::profile::Access;
 #[derive(Debug, Subcommand)]
 pub(super) enum InstalledAction {
     /// Manage projects. Each has its own senders, keys, contacts and messages.
-    Projects(On<InProject, ProjectsAction>),
+    Projects(On<Asked, ProjectsAction>),
     /// Manage API keys.
     #[command(after_help = PLACES)]
     Keys(On<Place, KeysAction>),
-    /// Manage senders.
+    /// Manage senders: the profiles that send messages.
     #[command(after_help = PLACES)]
     Senders(On<Place, SendersAction>),
     /// Manage connections: the provider accounts of senders.
     #[command(after_help = PLACES)]
     Connections(On<Place, ConnectionsAction>),
-    /// Manage the domains whose inbound email belongs to a project.
-    Domains(On<InProject, DomainsAction>),
-    /// Manage the inventory of phone numbers.
+    /// Manage domains: whose inbound email belongs to which project.
+    Domains(On<Asked, DomainsAction>),
+    /// Manage the inventory of phone numbers that projects can acquire.
     Numbers(On<InProject, NumbersAction>),
     /// Resolve messages that wait for a decision, in all projects.
-    Held(On<InProject, HeldAction>),
+    Held(On<Asked, HeldAction>),
     /// Review escalated broadcasts.
     Reviews(On<InProject, ReviewsAction>),
     /// Manage prices. Without prices, nothing is charged.
@@ -63,16 +63,15 @@ impl InstalledAction {
             Self::Keys(On { at: Place { here: at, .. }, .. })
             | Self::Senders(On { at: Place { here: at, .. }, .. })
             | Self::Connections(On { at: Place { here: at, .. }, .. })
-            | Self::Projects(On { at, .. })
-            | Self::Domains(On { at, .. })
             | Self::Numbers(On { at, .. })
-            | Self::Held(On { at, .. })
             | Self::Reviews(On { at, .. })
             | Self::Prices(On { at, .. })
             | Self::Balance(On { at, .. })
             | Self::Storage(On { at, .. })
             | Self::People(On { at, .. }) => (&at.asked, at.project.as_ref()),
-            Self::Db(On { at, .. }) | Self::Doctor(at) => (at, None),
+            Self::Projects(On { at, action }) => (at, action.project()),
+            Self::Domains(On { at, action }) => (at, action.project()),
+            Self::Held(On { at, .. }) | Self::Db(On { at, .. }) | Self::Doctor(at) => (at, None),
         }
     }
 

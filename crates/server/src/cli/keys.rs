@@ -15,6 +15,7 @@ use crate::client::{say, say_json};
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysAction {
     /// Create a key. It is shown once.
+    #[command(after_help = "Example: nuncio keys create --name shop --env live --permissions messages:send,messages:read")]
     Create {
         /// What the key is for.
         #[arg(long)]

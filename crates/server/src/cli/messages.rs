@@ -73,7 +73,7 @@ pub(super) enum MessagesAction {
     Resolve {
         /// The message.
         id: String,
-        /// What to do.
+        /// What to do: resend it, or count it as sent or failed.
         #[arg(long)]
         action: Decision,
     },

@@ -25,13 +25,13 @@ mod reviews;
 mod senders;
 mod suppressions;
 mod templates;
-pub(crate) mod values;
 mod webhooks;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, Parser as _};
 use nuncio_domain::line;
 
@@ -41,6 +41,7 @@ use crate::client::life::Outcome;
 use crate::client::{CallError, say};
 use crate::config::Config;
 use crate::data::{DataDir, has_database};
+use crate::option_values as values;
 use crate::table::terminal_width;
 use crate::wiring;
 use crate::{quickstart, serve};
@@ -56,7 +57,7 @@ const IN_PROGRESS: u8 = 4;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::try_parse().unwrap_or_else(|error| nearest_first(error).exit());
     nuncio_net::init_tls();
     match start(args.action) {
         Ok(code) => code,
@@ -73,6 +74,15 @@ pub fn main() -> ExitCode {
 /// The whole command line, for help, completions and manual pages.
 pub fn command() -> clap::Command {
     Args::command()
+}
+
+/// Puts the nearest of the suggested commands first; clap puts it last.
+fn nearest_first(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::Strings(found)) = error.get(ContextKind::SuggestedSubcommand) {
+        let found = found.iter().rev().cloned().collect();
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(found));
+    }
+    error
 }
 
 fn start(action: Action) -> anyhow::Result<ExitCode> {
@@ -223,6 +233,35 @@ mod tests {
         let json = shown(&answer, true);
         assert!(json.bytes().all(|b| b.is_ascii_graphic()), "{json}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&json).expect("JSON"), answer.json);
+    }
+
+    /// What is suggested for a typo.
+    fn suggested(line: &str) -> Vec<String> {
+        let error = Args::try_parse_from(format!("nuncio {line}").split(' ')).map(|_| ()).map_err(nearest_first).expect_err("a typo");
+        let shown = error.to_string();
+        let tip = shown.split_once("exist").map(|(_, tip)| tip.split("\n\n").next().unwrap_or_default()).unwrap_or_default();
+        tip.split('\'').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    // holds: cli.typos
+    #[test]
+    fn the_nearest_command_is_suggested_first() {
+        for (typo, meant) in [
+            ("mesages list", "messages"),
+            ("brodcasts", "broadcasts"),
+            ("sent", "send"),
+            ("contcats list", "contacts"),
+            ("supressions", "suppressions"),
+            ("conections list", "connections"),
+            ("messages lst", "list"),
+            ("broadcasts improt", "import"),
+            ("messages list --limt 3", "--limit"),
+            ("messages list --staus sent", "--status"),
+            ("contacts import people.csv --country ES", "--countries"),
+        ] {
+            let suggested = suggested(typo);
+            assert_eq!(suggested.first().map(String::as_str), Some(meant), "{typo}: {suggested:?}");
+        }
     }
 
     fn parsed(line: &[&str]) -> Result<admin::Command, String> {

@@ -29,7 +29,8 @@ pub(super) enum NumbersAction {
         #[arg(long, default_value = "live")]
         env: Env,
     },
-    /// Add one number.
+    /// Add one number. A known number gets the new capabilities and prices.
+    #[command(after_help = "Example: nuncio numbers add +12025550142 --capabilities sms,voice --monthly-price 1.15")]
     Add {
         /// With the country code, such as "+34 600 111 222", or as dialled in --country.
         phone_number: String,
@@ -39,17 +40,17 @@ pub(super) enum NumbersAction {
         /// The environment.
         #[arg(long, default_value = "live")]
         env: Env,
-        /// sms, voice, mms; several joined by commas.
+        /// What it can do: sms, voice, mms; separated by commas.
         #[arg(long)]
         capabilities: String,
         /// What its holder pays per month, in US dollars.
-        #[arg(long, default_value = "0")]
+        #[arg(long, value_name = "USD", default_value = "0")]
         monthly_price: String,
-        /// What you pay per month.
-        #[arg(long, default_value = "0")]
+        /// What you pay per month, in US dollars.
+        #[arg(long, value_name = "USD", default_value = "0")]
         monthly_cost: String,
-        /// What its holder pays once.
-        #[arg(long, default_value = "0")]
+        /// What its holder pays once, in US dollars.
+        #[arg(long, value_name = "USD", default_value = "0")]
         upfront_cost: String,
         /// Charge its holder nothing.
         #[arg(long)]

@@ -26,6 +26,7 @@ use crate::client::{say, say_json};
 #[derive(Debug, Subcommand)]
 pub(super) enum RemoteAction {
     /// Test an API key and save it with the URL of its node. Asks for the key if none is given.
+    #[command(after_help = "Example: nuncio login --server https://messages.example.org")]
     Login {
         #[command(flatten)]
         at: Access,
@@ -40,6 +41,7 @@ pub(super) enum RemoteAction {
         profile: Option<String>,
     },
     /// Send a message on any channel, and follow it until it is delivered.
+    #[command(after_help = SEND)]
     Send {
         #[command(flatten)]
         at: Remote,
@@ -51,6 +53,7 @@ pub(super) enum RemoteAction {
     /// List past events, or follow new ones.
     Events(On<Remote, EventsAction>),
     /// Forward events to a program on this machine, signed as a webhook would be, for development.
+    #[command(after_help = "Example: nuncio listen --forward http://127.0.0.1:3000/hooks --type message.delivered,message.failed")]
     Listen {
         #[command(flatten)]
         at: Remote,
@@ -61,7 +64,7 @@ pub(super) enum RemoteAction {
     Contacts(On<Remote, ContactsAction>),
     /// Manage broadcasts: one message to many recipients.
     Broadcasts(On<Remote, BroadcastsAction>),
-    /// Manage templates.
+    /// Manage templates: texts with variables, which WhatsApp approves.
     Templates(On<Remote, TemplatesAction>),
     /// Manage invitations: links by which clients connect their own numbers.
     Invitations(On<Remote, InvitationsAction>),
@@ -87,6 +90,13 @@ pub(super) enum RemoteAction {
     },
 }
 
+const SEND: &str = "\
+Exit codes: 0 delivered, or still in progress with --wait 0; 1 failed; 3 server unreachable; 4 still in progress after --wait.
+
+Examples:
+  nuncio send +34600111222 'Your parcel is on its way'
+  nuncio send ana@example.org - --subject Invoice --attach invoice.pdf < body.txt";
+
 impl RemoteAction {
     /// Runs the command.
     pub(super) async fn run(self) -> anyhow::Result<Outcome> {
@@ -97,11 +107,11 @@ impl RemoteAction {
             Self::Messages(On { at, action }) => return action.run(&at).await,
             Self::Events(On { at, action }) => action.run(&at).await?,
             Self::Listen { at, forward } => listen::listen(&at.worlds()?, &forward, at.json()).await?,
-            Self::Contacts(On { at, action }) => action.run(&at).await?,
+            Self::Contacts(On { at, action }) => return action.run(&at).await,
             Self::Broadcasts(On { at, action }) => return action.run(&at).await,
             Self::Templates(On { at, action }) => action.run(&at).await?,
             Self::Invitations(On { at, action }) => action.run(&at).await?,
-            Self::Suppressions(On { at, action }) => action.run(&at).await?,
+            Self::Suppressions(On { at, action }) => return action.run(&at).await,
             Self::Webhooks(On { at, action }) => action.run(&at).await?,
             Self::Audit(On { at, action }) => action.run(&at).await?,
             Self::Api { at, env, method, path, body } => {

@@ -29,7 +29,7 @@ pub(super) enum SendersAction {
         #[arg(long)]
         name: String,
         /// Its phone number: with the country code, such as "+34 600 111 222", or as dialled in --country.
-        #[arg(long, default_value = "")]
+        #[arg(long, value_name = "NUMBER", default_value = "", hide_default_value = true)]
         phone_number: String,
         /// The country of the phone number, such as ES.
         #[arg(long, value_parser = country)]
@@ -49,7 +49,7 @@ pub(super) enum SendersAction {
         #[arg(long)]
         name: Option<String>,
         /// Its new phone number.
-        #[arg(long)]
+        #[arg(long, value_name = "NUMBER")]
         phone_number: Option<String>,
         /// The country of the phone number, such as ES.
         #[arg(long, value_parser = country)]

@@ -22,6 +22,7 @@ pub(super) enum TemplatesAction {
         id: String,
     },
     /// Create a template.
+    #[command(after_help = "Example of a file: {\"name\": \"hello\", \"language\": \"en\", \"body\": \"Hello {{1}}\"}")]
     Create {
         /// A file with the JSON body of the request; - for standard input.
         file: String,

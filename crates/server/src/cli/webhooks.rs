@@ -65,7 +65,7 @@ pub(super) enum WebhooksAction {
         #[command(flatten)]
         whose: Whose,
         /// When the old secret expires.
-        #[arg(long, default_value = "24h")]
+        #[arg(long, value_name = "WHEN", default_value = "24h")]
         expire_old: OldSecret,
     },
     /// Send a test event.

@@ -16,8 +16,8 @@ use super::{CallError, World};
 /// Bytes that are sent at once.
 const PIECE: usize = 64 * 1024;
 /// How often an import that was cut off goes on, and how soon.
-const TRIES: usize = 5;
-const PAUSE: Duration = Duration::from_secs(2);
+pub(super) const TRIES: usize = 5;
+pub(super) const PAUSE: Duration = Duration::from_secs(2);
 /// Wrong rows that are shown.
 const SHOWN: usize = 20;
 
@@ -82,12 +82,14 @@ impl ImportFile {
     }
 
     fn content_type(&self) -> &'static str {
-        let extension = self.file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        match extension.to_ascii_lowercase().as_str() {
-            "ndjson" | "jsonl" | "json" => "application/x-ndjson",
-            _ => "text/csv",
-        }
+        if is_ndjson(&self.file) { "application/x-ndjson" } else { "text/csv" }
     }
+}
+
+/// Whether a file holds a JSON object per line, by its name.
+pub(crate) fn is_ndjson(file: &Path) -> bool {
+    let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    ["ndjson", "jsonl", "json"].contains(&extension.to_ascii_lowercase().as_str())
 }
 
 /// Describes the result of an import.
@@ -106,8 +108,16 @@ pub fn summary(answer: &Value) -> String {
         number("invalid"),
         number("suppressed")
     );
-    for error in answer["errors"].as_array().into_iter().flatten().take(SHOWN) {
-        out.push_str(&format!("\nline {}: {}", error["line"], error["reason"].as_str().unwrap_or_default()));
+    out + &wrong_rows(answer)
+}
+
+/// The first wrong rows of an import, a line each.
+pub(super) fn wrong_rows(answer: &Value) -> String {
+    let shown = |error: &Value| format!("\nline {}: {}", error["line"], error["reason"].as_str().unwrap_or_default());
+    let errors = answer["errors"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut out: String = errors.iter().take(SHOWN).map(shown).collect();
+    if errors.len() > SHOWN {
+        out += &format!("\nand {} more; --json lists them", errors.len() - SHOWN);
     }
     out
 }

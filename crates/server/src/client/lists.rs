@@ -5,6 +5,7 @@ use nuncio_domain::line;
 use reqwest::Method;
 use serde_json::{Map, Value};
 
+use super::files::patiently;
 use super::tables::Form::{self, Money, Text, Time, Yes};
 pub(crate) use super::tables::{
     AUDIT_LOG, BROADCASTS, CONNECTIONS, CONTACTS, DELIVERIES, EVENTS, INVITATIONS, KEYS, Listed, MESSAGES, RECEIPTS, RECIPIENTS, SENDERS,
@@ -95,24 +96,38 @@ impl Listed {
 }
 
 async fn pages(world: &World, path: &str, query: &[(&str, &str)], limit: usize) -> Result<Vec<Value>, CallError> {
-    let (mut items, mut cursor) = (Vec::new(), String::new());
-    while items.len() < limit {
-        let size = (limit - items.len()).min(PAGE).to_string();
+    let mut items = Vec::new();
+    each_page(world, path, query, limit, |found| items.extend(found)).await?;
+    Ok(items)
+}
+
+/// Reads resources at a path of an environment page by page, newest first, until there are `limit`.
+pub(crate) async fn each_page(
+    world: &World,
+    path: &str,
+    query: &[(&str, &str)],
+    limit: usize,
+    mut take: impl FnMut(Vec<Value>),
+) -> Result<(), CallError> {
+    let (mut left, mut cursor) = (limit, String::new());
+    while left > 0 {
+        let size = left.min(PAGE).to_string();
         let mut query = query.to_vec();
         query.push(("limit", &size));
         if !cursor.is_empty() {
             query.push(("cursor", &cursor));
         }
-        let mut page = world.get(path, &query).await?;
+        let mut page = patiently(1, async || world.get(path, &query).await).await?;
         if let Value::Array(found) = page["items"].take() {
-            items.extend(found);
+            left = left.saturating_sub(found.len());
+            take(found);
         }
         match page["nextCursor"].as_str() {
             Some(next) => next.clone_into(&mut cursor),
             None => break,
         }
     }
-    Ok(items)
+    Ok(())
 }
 
 fn table(listed: &Listed, items: &[Value], several: bool) -> Table {

@@ -1,6 +1,7 @@
 //! The HTTP API of a node, as the commands that speak to one use it. They need no data folder, only a key.
 
 pub(crate) mod broadcasts;
+pub(crate) mod files;
 pub mod import;
 pub(crate) mod life;
 pub(crate) mod listen;
@@ -10,7 +11,7 @@ pub(crate) mod send;
 mod stream;
 mod tables;
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -56,6 +57,17 @@ impl CallError {
             message => format!("{} ({status})", message.unwrap_or(text.trim())),
         };
         Self::Refused { status, message, body }
+    }
+
+    /// Whether the node asks to wait, or refuses for a while.
+    fn is_passing(&self) -> bool {
+        let is_busy = matches!(self, Self::Refused { status: StatusCode::SERVICE_UNAVAILABLE, .. });
+        is_busy || self.is_rate_limit() || matches!(self, Self::Unreachable { .. })
+    }
+
+    /// Whether there were too many requests.
+    fn is_rate_limit(&self) -> bool {
+        matches!(self, Self::Refused { status: StatusCode::TOO_MANY_REQUESTS, .. })
     }
 
     /// Whether the node says that there is no such thing.
@@ -116,9 +128,15 @@ impl World {
         .await
     }
 
+    /// Posts a JSON body. Returns whether something was created.
+    async fn create(&self, path: &str, body: &Value) -> Result<bool, CallError> {
+        let (status, _) = self.text(self.request(Method::POST, self.url(path, &[])).timeout(PATIENCE).json(body)).await?;
+        Ok(status == StatusCode::CREATED)
+    }
+
     /// Sends a request and reads its answer.
     pub(crate) async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Value, CallError> {
-        let text = self.text(request).await?;
+        let (_, text) = self.text(request).await?;
         Ok(if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap_or(Value::String(text)) })
     }
 
@@ -136,11 +154,11 @@ impl World {
         Ok(output.flush().await?)
     }
 
-    async fn text(&self, request: reqwest::RequestBuilder) -> Result<String, CallError> {
+    async fn text(&self, request: reqwest::RequestBuilder) -> Result<(StatusCode, String), CallError> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
         let text = response.text().await.map_err(|error| self.unreachable(&error))?;
-        if status.is_success() { Ok(text) } else { Err(CallError::refused(status, &text)) }
+        if status.is_success() { Ok((status, text)) } else { Err(CallError::refused(status, &text)) }
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> CallError {
@@ -156,6 +174,14 @@ impl World {
 /// Prints a line of JSON.
 pub(crate) fn say_json(value: &Value) {
     say(line::escaped_json(&value.to_string()));
+}
+
+/// Prints text as it is. On a terminal, it cannot control it.
+pub(crate) fn say_text(text: &str) {
+    let text = if std::io::stdout().is_terminal() { line::escaped(&text.replace('\r', "")).into_owned() } else { text.to_owned() };
+    if std::io::stdout().lock().write_all(text.as_bytes()).is_err() {
+        std::process::exit(0);
+    }
 }
 
 /// Prints a line. A reader that went away, such as `head`, ends the program in peace.

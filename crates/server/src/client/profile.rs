@@ -35,11 +35,11 @@ pub(crate) struct Access {
 pub(crate) struct Remote {
     #[command(flatten)]
     access: Access,
-    /// Only this environment. A command that changes something needs it where there are keys to both [default: each with a key].
-    #[arg(long, global = true, value_parser = PossibleValuesParser::new(["live", "test"]).map(environment))]
+    /// Only this environment [default: each that there is a key for]. With keys to both, commands that create or set something need it.
+    #[arg(long, global = true, display_order = 900, value_parser = PossibleValuesParser::new(["live", "test"]).map(environment))]
     env: Option<Environment>,
     /// Print JSON, for scripts.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 901)]
     json: bool,
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::life::{self, Outcome};
 use super::{CallError, World, say, say_json};
-use crate::cli::values::{channel_or, object, pair, time};
+use crate::option_values::{channel_or, object, pair, time};
 
 /// A message, as it is given on the command line.
 #[derive(Debug, clap::Args)]

@@ -333,12 +333,12 @@ async fn bulk_leaves_room_for_others() {
 #[tokio::test]
 async fn without_receipts_sent_is_delivered() {
     let app = TestApp::start().await;
-    let part = nuncio_domain::broadcast::Membership::new(app.node.core.ids().next(), app.node.core.ids().next(), true);
+    let part = nuncio_domain::message::Membership::new(app.node.core.ids().next(), app.node.core.ids().next(), true);
     let id = app.send_message(json!({"to": "+12125550005", "text": "x"})).await;
     app.drain().await;
     let mut tx = app.store().read().await.expect("a reader");
     let mut state = tx.lookup_message(app.tenant(), id.parse().expect("an id")).await.expect("a look").expect("a message").state;
-    state.detail.broadcast = Some(nuncio_domain::broadcast::Membership { no_receipts: false, ..part });
+    state.detail.broadcast = Some(nuncio_domain::message::Membership { no_receipts: false, ..part });
     assert_eq!((Counts::of(&state).sending, Counts::of(&state).sent), (1, 1));
     state.detail.broadcast = Some(part);
     assert_eq!((Counts::of(&state).delivered, Counts::of(&state).sending), (1, 0));

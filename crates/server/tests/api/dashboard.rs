@@ -75,7 +75,7 @@ impl<'a> Browser<'a> {
 /// Creates a user with this role and signs in.
 pub(crate) async fn person<'a>(app: &'a TestApp, email: &str, role: Role) -> Browser<'a> {
     let new = NewUser { email: email.to_owned(), password: Redacted::new(PASSWORD.to_owned()) };
-    app.node.core.users().create(&app.project, role, &new).await.expect("a person");
+    app.node.core.users().add(&app.project, role, &new).await.expect("a person");
     let mut browser = Browser::new(app);
     browser.sign_in(email, PASSWORD).await.expect(303);
     browser

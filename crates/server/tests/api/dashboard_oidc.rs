@@ -144,7 +144,7 @@ impl<'a> Browser<'a> {
 
 async fn owner(app: &TestApp, email: &str) {
     let new = NewUser { email: email.to_owned(), password: Redacted::new(PASSWORD.to_owned()) };
-    app.node.core.users().create(&app.project, Role::Owner, &new).await.expect("a person");
+    app.node.core.users().add(&app.project, Role::Owner, &new).await.expect("a person");
 }
 
 // holds: pages.oidc

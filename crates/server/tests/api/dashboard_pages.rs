@@ -138,7 +138,7 @@ async fn a_sender_is_made_connected_and_tested() {
     browser.submit(&own, &[("do", "try")]).await.expect(303);
     app.drain().await;
     assert!(browser.page(&own).await.contains("webhook.test"));
-    browser.submit(&own, &[("do", "rename"), ("name", "Store")]).await.expect(303);
+    browser.submit(&own, &[("do", "save"), ("name", "Store")]).await.expect(303);
     assert!(browser.page("/senders").await.contains("Store"));
     browser.submit(&own, &[("do", "delete")]).await.expect(303);
     browser.get(&own).await.expect(404);

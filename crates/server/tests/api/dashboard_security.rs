@@ -47,11 +47,12 @@ const ABOUT_ONESELF: &[&str] = &["/sign-out", "/world", "/settings/account"];
 
 /// Read-only forms, for all users who may read the page.
 const READ_ONLY: &[&str] = &["/broadcasts/{id}/columns"];
-/// Forms with a file: path, and a valid file of recipients.
+/// Forms with a file: path, and a valid file.
 const WITH_FILES: &[(&str, &str)] = &[
     ("/contacts", "name,phone\r\nAda,+34600999222\r\n"),
     ("/broadcasts/{id}/recipients", "phone\r\n+34600999222\r\n"),
     ("/broadcasts/{id}/columns", "phone\r\n+34600999222\r\n"),
+    ("/money", "channel,country,unit,provider,fee\r\nsms,ES,segment,0.03,0.005\r\n"),
 ];
 
 /// Fields that would cause a change by each form.

@@ -99,6 +99,20 @@ async fn a_key_is_refused_from_the_time_on_when_it_expires() {
     }
 }
 
+// holds: keys.expiry, keys.no_more
+#[tokio::test]
+async fn a_key_does_not_outlive_the_key_that_creates_it() {
+    let app = TestApp::start().await;
+    let latest = app.node.core.ids().clock.now().plus(Duration::from_secs(60));
+    let made = app.post("/v1/keys", json!({"name": "guest", "expiresAt": latest.to_string()})).await.expect(201).json();
+    let key = made["key"].as_str().expect("a key");
+    let later = latest.plus(Duration::from_millis(1)).to_string();
+    let refused = with(&app, key, "POST", "/v1/keys", Some(json!({"name": "x", "expiresAt": later}))).await.expect(400).json();
+    assert_eq!(refused["details"]["errors"][0]["path"], "expiresAt", "{refused}");
+    let inherited = with(&app, key, "POST", "/v1/keys", Some(json!({"name": "x"}))).await.expect(201).json();
+    assert_eq!(inherited["expiresAt"], latest.to_string(), "{inherited}");
+}
+
 // holds: keys.expiry
 #[tokio::test]
 async fn a_key_expires_in_the_future() {

@@ -40,7 +40,8 @@ async fn phone_of(app: &TestApp, sender: nuncio_domain::SenderId) -> String {
     app.node.core.tenant_config(app.tenant()).await.expect("the world").sender(sender).expect("the sender").phone_number.clone()
 }
 
-async fn stock(app: &TestApp, phone_number: &str, monthly_price: &str) {
+/// Adds a number to the inventory of the test environment.
+pub(crate) async fn stock(app: &TestApp, phone_number: &str, monthly_price: &str) {
     let number = ImportedNumber {
         phone_number: phone_number.to_owned(),
         capabilities: "sms".to_owned(),

@@ -127,6 +127,7 @@ async fn paths(app: &TestApp, browser: &Browser<'_>, message: MessageId) -> Vec<
         "/invitations",
         "/suppressions",
         "/money",
+        "/money/ledger",
         "/developers/keys",
         "/settings/account",
         "/settings/people",
@@ -139,8 +140,11 @@ async fn paths(app: &TestApp, browser: &Browser<'_>, message: MessageId) -> Vec<
         format!("/messages/new?like={message}"),
         format!("/contacts/{contact}"),
         format!("/conversations/{contact}"),
+        format!("{broadcast}/recipients"),
+        format!("{broadcast}/recipients?status=failed"),
         broadcast,
         format!("/senders/{sender}"),
+        format!("/senders/{sender}/profile"),
         format!("/senders/{sender}/channels/sms"),
     ]);
     paths

@@ -448,6 +448,9 @@ CREATE TABLE ledger (
 -- Only transfers of senders whose daily spending is limited bear one.
 CREATE INDEX ledger_sender_idx ON ledger (tenant_id, sender_id, recorded_at) WHERE sender_id IS NOT NULL;
 
+-- The list of entries: each purpose in the order of time.
+CREATE INDEX ledger_purpose_idx ON ledger (tenant_id, purpose, recorded_at, resource_id, part);
+
 -- What the transfers of a world add up to.
 CREATE TABLE balances (
     tenant_id BIGINT NOT NULL PRIMARY KEY,
@@ -710,19 +713,29 @@ CREATE TABLE mail_codes (
 -- People who sign in to the dashboard. A password is a hash; `factor` is sealed.
 CREATE TABLE users (
     id             UUID NOT NULL PRIMARY KEY,
-    project_id     UUID NOT NULL REFERENCES projects (id),
     email          TEXT COLLATE "C" NOT NULL UNIQUE,
-    role           SMALLINT NOT NULL,
     password       TEXT COLLATE "C" NOT NULL,
     factor         BYTEA,
     factor_version BIGINT NOT NULL,
     created_at     BIGINT NOT NULL
 );
 
--- Browsers that are signed in, by the hash of their cookie.
+-- The projects of each user, and their role there.
+CREATE TABLE memberships (
+    user_id    UUID NOT NULL REFERENCES users (id),
+    project_id UUID NOT NULL REFERENCES projects (id),
+    role       SMALLINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (user_id, project_id)
+);
+
+CREATE INDEX memberships_project_idx ON memberships (project_id);
+
+-- Browsers that are signed in, by the hash of their cookie. `project_id` and `environment`: what they view.
 CREATE TABLE sessions (
     hash        BYTEA NOT NULL PRIMARY KEY,
     user_id     UUID NOT NULL REFERENCES users (id),
+    project_id  UUID NOT NULL REFERENCES projects (id),
     environment TEXT COLLATE "C" NOT NULL,
     created_at  BIGINT NOT NULL,
     expires_at  BIGINT NOT NULL

@@ -448,6 +448,9 @@ CREATE TABLE ledger (
 -- Only transfers of senders whose daily spending is limited bear one.
 CREATE INDEX ledger_sender_idx ON ledger (tenant_id, sender_id, recorded_at) WHERE sender_id IS NOT NULL;
 
+-- The list of entries: each purpose in the order of time.
+CREATE INDEX ledger_purpose_idx ON ledger (tenant_id, purpose, recorded_at, resource_id, part);
+
 -- What the transfers of a world add up to.
 CREATE TABLE balances (
     tenant_id INTEGER NOT NULL PRIMARY KEY,
@@ -710,19 +713,29 @@ CREATE TABLE mail_codes (
 -- People who sign in to the dashboard. A password is a hash; `factor` is sealed.
 CREATE TABLE users (
     id             BLOB NOT NULL PRIMARY KEY,
-    project_id     BLOB NOT NULL REFERENCES projects (id),
     email          TEXT NOT NULL UNIQUE,
-    role           INTEGER NOT NULL,
     password       TEXT NOT NULL,
     factor         BLOB,
     factor_version INTEGER NOT NULL,
     created_at     INTEGER NOT NULL
 ) STRICT;
 
--- Browsers that are signed in, by the hash of their cookie.
+-- The projects of each user, and their role there.
+CREATE TABLE memberships (
+    user_id    BLOB NOT NULL REFERENCES users (id),
+    project_id BLOB NOT NULL REFERENCES projects (id),
+    role       INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (user_id, project_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX memberships_project_idx ON memberships (project_id);
+
+-- Browsers that are signed in, by the hash of their cookie. `project_id` and `environment`: what they view.
 CREATE TABLE sessions (
     hash        BLOB NOT NULL PRIMARY KEY,
     user_id     BLOB NOT NULL REFERENCES users (id),
+    project_id  BLOB NOT NULL REFERENCES projects (id),
     environment TEXT NOT NULL,
     created_at  INTEGER NOT NULL,
     expires_at  INTEGER NOT NULL

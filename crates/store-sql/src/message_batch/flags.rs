@@ -1,7 +1,6 @@
 //! Lists of failed and of held messages.
 
-use nuncio_domain::lifecycle::{State, Wait};
-use nuncio_domain::message::Status;
+use nuncio_domain::message::{State, Status, Wait};
 use uuid::Uuid;
 
 /// A message that enters or leaves the list of failed or of held messages.

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use nuncio_domain::lifecycle::{Change, Wait};
+use nuncio_domain::lifecycle::Change;
 use nuncio_domain::limits;
-use nuncio_domain::message::{Failure, FailureCode, Message, Request, Status};
+use nuncio_domain::message::{Failure, FailureCode, Message, Request, Status, Wait};
 use nuncio_store::{Accept, Accepted, Result};
 use uuid::Uuid;
 

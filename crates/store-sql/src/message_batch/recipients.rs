@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use nuncio_domain::broadcast::{ContactStatus, Counts, Membership};
+use nuncio_domain::broadcast::{ContactStatus, Counts};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::State;
-use nuncio_domain::message::Message;
+use nuncio_domain::message::{Membership, Message, State};
 use uuid::Uuid;
 
 /// Changes of broadcast recipients, and what they add to the counts.

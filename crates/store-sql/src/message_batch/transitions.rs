@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use nuncio_domain::broadcast::{Counts, Halt};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
-use nuncio_domain::message::{Message, Money};
+use nuncio_domain::lifecycle::{Applied, Change, Step};
+use nuncio_domain::message::{Message, Money, State, Wait};
 use nuncio_domain::{AddressId, Micros};
 use nuncio_store::{RawReceipt, Result, Transition, Transitioned};
 use uuid::Uuid;

@@ -9,8 +9,20 @@ use sqlx::postgres::PgPoolOptions;
 use crate::{SqlxResult as _, sqlx_error};
 
 /// Tables that each node has a copy of, those first that others refer to.
-pub const COPIED: &[&str] =
-    &["projects", "worlds", "api_keys", "senders", "connections", "mailboxes", "mail_domains", "prices", "nodes", "users", "sessions"];
+pub const COPIED: &[&str] = &[
+    "projects",
+    "worlds",
+    "api_keys",
+    "senders",
+    "connections",
+    "mailboxes",
+    "mail_domains",
+    "prices",
+    "nodes",
+    "users",
+    "memberships",
+    "sessions",
+];
 
 /// Tables that are distributed by `tenant_id`. All others go with the first.
 pub const DISTRIBUTED: &[&str] = &[

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nuncio_domain::Micros;
-use nuncio_domain::lifecycle::{Applied, Step, Wait};
+use nuncio_domain::lifecycle::{Applied, Step};
+use nuncio_domain::message::Wait;
 use nuncio_store::{Accepted, Result, StoreError, Transition, Transitioned};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot, watch};

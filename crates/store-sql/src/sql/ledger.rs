@@ -2,12 +2,13 @@
 
 use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::ledger::{Account, Balance, BalanceDelta, Purpose, Transfer};
+use nuncio_domain::ledger::{Account, Balance, BalanceDelta, Entry, EntryFilter, Purpose, Transfer};
 use nuncio_domain::{Micros, SenderId, TenantId, Timestamp};
 use nuncio_store::{LedgerRepo, Result, Transferred};
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::SqlTx;
+use super::{Db, SqlTx};
 use crate::row::corrupt;
 
 const INSERT: &str = r"
@@ -101,26 +102,56 @@ impl LedgerRepo for SqlTx {
     }
 
     async fn list_transfers(&mut self, tenant: TenantId, resource: Uuid) -> Result<Vec<Transfer>> {
-        let rows: Vec<(i16, i16, i64, Option<Uuid>)> = self
+        let rows: Vec<EntryRow> = self
             .all(sql!(
                 r"
-                SELECT purpose, part, amount, sender_id
+                SELECT recorded_at, resource_id, purpose, part, amount, sender_id
                 FROM ledger
                 WHERE tenant_id = $1 AND resource_id = $2
                 ORDER BY purpose, part",
                 [tenant.0, resource]
             ))
             .await?;
-        rows.into_iter()
-            .map(|(purpose, part, amount, sender)| {
-                let purpose = Purpose::from_number(purpose).ok_or_else(|| corrupt("ledger", format!("purpose {purpose}")))?;
-                Ok(Transfer { purpose, resource, part, amount: Micros(amount), sender: sender.map(SenderId::from_uuid) })
-            })
-            .collect()
+        rows.into_iter().map(|row| entry(row).map(|entry| entry.transfer)).collect()
+    }
+
+    async fn list_entries(&mut self, tenant: TenantId, filter: &EntryFilter, skip: u32, limit: u32) -> Result<Vec<Entry>> {
+        let rows: Vec<EntryRow> = self.all(newest(tenant, filter, skip, limit).build()).await?;
+        rows.into_iter().map(entry).collect()
     }
 
     async fn spent_by_sender(&mut self, tenant: TenantId, sender: SenderId, since: Timestamp) -> Result<Micros> {
         let (spent,): (i64,) = self.one(sql!(SPENT, [tenant.0, sender.uuid(), since.millis(), Account::Available.number()])).await?;
         Ok(Micros(spent))
     }
+}
+
+/// Time, resource, purpose, part, amount and sender.
+type EntryRow = (i64, Uuid, i16, i16, i64, Option<Uuid>);
+
+fn entry((at, resource, purpose, part, amount, sender): EntryRow) -> Result<Entry> {
+    let purpose = Purpose::from_number(purpose).ok_or_else(|| corrupt("ledger", format!("purpose {purpose}")))?;
+    let transfer = Transfer { purpose, resource, part, amount: Micros(amount), sender: sender.map(SenderId::from_uuid) };
+    Ok(Entry { transfer, recorded_at: Timestamp::from_millis(at) })
+}
+
+/// Merges the purposes, each of which the index has in the order of time.
+fn newest(tenant: TenantId, filter: &EntryFilter, skip: u32, limit: u32) -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::<Db>::new("");
+    for (n, purpose) in Purpose::ALL.iter().filter(|purpose| filter.purpose.is_none_or(|wanted| wanted == **purpose)).enumerate() {
+        query.push(if n == 0 { "" } else { " UNION ALL " });
+        query.push("SELECT * FROM (SELECT recorded_at, resource_id, purpose, part, amount, sender_id FROM ledger WHERE tenant_id = ");
+        query.push_bind(tenant.0).push(" AND purpose = ").push_bind(purpose.number());
+        if let Some(since) = filter.since {
+            query.push(" AND recorded_at >= ").push_bind(since.millis());
+        }
+        if let Some(until) = filter.until {
+            query.push(" AND recorded_at < ").push_bind(until.millis());
+        }
+        query.push(" ORDER BY recorded_at DESC, resource_id DESC, part DESC LIMIT ").push_bind(i64::from(skip) + i64::from(limit));
+        query.push(") s").push(n.to_string());
+    }
+    query.push(" ORDER BY recorded_at DESC, resource_id DESC, purpose DESC, part DESC LIMIT ").push_bind(i64::from(limit));
+    query.push(" OFFSET ").push_bind(i64::from(skip));
+    query
 }

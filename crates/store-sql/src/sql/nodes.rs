@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use nuncio_domain::Timestamp;
-use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::message::NodeId;
 use nuncio_store::{Node, NodeRepo, Result};
 
 use super::{SqlTx, dialect};
@@ -34,7 +34,18 @@ impl NodeRepo for SqlTx {
 
     async fn delete_node(&mut self, id: NodeId) -> Result<()> {
         self.prune_agenda_of(id).await?;
-        self.run(sql!("DELETE FROM nodes WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM agenda WHERE owner = $1)", [id.0])).await?;
+        self.run(sql!(
+            r"
+            DELETE FROM nodes
+            WHERE id = $1
+              AND NOT EXISTS (
+                  SELECT 1
+                  FROM agenda
+                  WHERE owner = $1
+              )",
+            [id.0]
+        ))
+        .await?;
         Ok(())
     }
 

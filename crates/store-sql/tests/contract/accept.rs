@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use nuncio_domain::broadcast;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{NodeId, Step, Wait};
-use nuncio_domain::message::{Attachment, AttachmentSource, AttemptStatus, Cost, FailureCode, Message, Status};
+use nuncio_domain::lifecycle::Step;
+use nuncio_domain::message::{Attachment, AttachmentSource, AttemptStatus, Cost, FailureCode, Message, NodeId, Status, Wait};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressKind, MessageId, Micros, Recipient, TenantId, Timestamp};
 use nuncio_store::{Accept, Accepted, Claim, MessageFilter, StoreError, Suppression, SuppressionReason, Transition};

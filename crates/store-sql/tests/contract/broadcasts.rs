@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use nuncio_domain::broadcast::{
-    Body, Broadcast, BroadcastChannel, BroadcastType, ContactStatus, Counts, Membership, ReviewPolicy, ReviewResult, Status, Variables,
+    Body, Broadcast, BroadcastChannel, BroadcastType, ContactStatus, Counts, ReviewPolicy, ReviewResult, Status, Variables,
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
 use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Scope, Step};
 
-use nuncio_domain::message::{Cost, Failure, FailureCode, Money, Quote, QuoteState};
+use nuncio_domain::message::{Cost, Failure, FailureCode, Membership, Money, Quote, QuoteState};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Channel, Micros, Recipient, SenderId, TenantId, Timestamp};
 use nuncio_store::{
@@ -142,6 +142,10 @@ pub(crate) async fn recipients_of_a_draft_come_and_go(h: &Harness) {
     let page = tx.list_broadcast_contacts(tenant, id, &[], PageRequest::older(3, page.next)).await.unwrap();
     assert_eq!((page.items.len(), page.items[0].variables.clone(), page.next), (1, contacts[0].variables.clone(), None));
     assert_eq!(tx.list_broadcast_contacts(tenant, id, &[ContactStatus::Failed], ALL).await.unwrap().items.len(), 0);
+    let found = tx.find_broadcast_recipient(tenant, id, &contacts[0].recipient).await.unwrap();
+    assert_eq!(found, page.items.first().cloned());
+    assert_eq!(tx.find_broadcast_recipient(tenant, id, &contacts[4].recipient).await.unwrap(), None);
+    assert_eq!(tx.find_broadcast_recipient(h.other.tenant, id, &contacts[0].recipient).await.unwrap(), None);
     let pending = tx.pending_broadcast_contacts(tenant, id, Some(contacts[0].id), 2).await.unwrap();
     assert_eq!((pending.found, pending.next), (contacts[1..3].to_vec(), Some(contacts[2].id)));
     let rest = tx.pending_broadcast_contacts(tenant, id, pending.next, 2).await.unwrap();

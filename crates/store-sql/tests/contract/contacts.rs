@@ -2,8 +2,8 @@
 
 use futures::future::join_all;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Outcome, Wait};
-use nuncio_domain::message::{Direction, FailureCode, Status};
+use nuncio_domain::lifecycle::Outcome;
+use nuncio_domain::message::{Direction, FailureCode, Status, Wait};
 use nuncio_domain::{AddressId, AddressKind, Channel, Recipient};
 use nuncio_store::{MetricDelta, NewInbound, Suppression, SuppressionReason};
 

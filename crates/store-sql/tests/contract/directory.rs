@@ -2,10 +2,10 @@
 
 use nuncio_domain::config::{ApiKey, Connection, Project, Sender, Throttle};
 use nuncio_domain::key::KeyHash;
-use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::message::NodeId;
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount, SetupStatus, Vertical};
-use nuncio_domain::user::{Role, Session, User};
+use nuncio_domain::user::{Member, Membership, Role, Session, User};
 use nuncio_domain::{Channel, Colour, Environment, Micros, Permission, Permissions, Redacted, SenderId, TenantId};
 use nuncio_store::{StoreError, Tx};
 use serde_json::json;
@@ -297,30 +297,66 @@ pub(crate) async fn a_conflict_ends_the_transaction(h: &Harness) {
     tx.commit().await.unwrap();
 }
 
+pub(crate) async fn people_belong_to_projects(h: &Harness) {
+    let project = h.read().await.list_projects().await.unwrap().remove(0);
+    let user = |email: &str| {
+        let (id, password) = (h.id(), Redacted::new("hash".to_owned()));
+        User { id, email: email.to_owned(), password, factor: None, factor_version: 0 }
+    };
+    let (ada, bo) = (user("ada@example.net"), user("bo@example.net"));
+    let mut tx = h.begin().await;
+    let other = tx.insert_project(h.project("other"), START).await.unwrap();
+    assert!(tx.insert_user(&ada, START).await.unwrap() && tx.insert_user(&bo, START).await.unwrap());
+    let membership = |project: &Project, role| Membership { project: project.id, role };
+    let (owner, viewer) = (membership(&project, Role::Owner), membership(&other, Role::Viewer));
+    assert!(tx.insert_membership(ada.id, viewer, START).await.unwrap() && tx.insert_membership(ada.id, owner, START).await.unwrap());
+    assert!(!tx.insert_membership(ada.id, membership(&project, Role::Viewer), START).await.unwrap(), "once");
+    assert!(tx.insert_membership(bo.id, viewer, START).await.unwrap());
+    tx.commit().await.unwrap();
+    let mut tx = h.begin().await;
+    let mut hers = [owner, viewer];
+    hers.sort_by_key(|membership| membership.project);
+    assert_eq!(tx.list_memberships(ada.id).await.unwrap(), hers);
+    let member = |user: &User, role| Member { user: user.clone(), role };
+    assert_eq!(tx.list_members(project.id).await.unwrap(), [member(&ada, Role::Owner)]);
+    let mut both = [member(&ada, Role::Viewer), member(&bo, Role::Viewer)];
+    both.sort_by_key(|member| member.user.id);
+    assert_eq!(tx.list_members(other.id).await.unwrap(), both);
+    let operator = membership(&other, Role::Operator);
+    assert!(tx.update_membership(bo.id, operator).await.unwrap());
+    assert!(!tx.update_membership(bo.id, membership(&project, Role::Owner)).await.unwrap(), "not a member");
+    assert_eq!(tx.list_memberships(bo.id).await.unwrap(), [operator]);
+    assert_eq!(tx.list_memberships(ada.id).await.unwrap(), hers, "only theirs");
+    assert!(tx.delete_membership(ada.id, other.id).await.unwrap() && !tx.delete_membership(ada.id, other.id).await.unwrap());
+    assert_eq!(tx.list_memberships(ada.id).await.unwrap(), [owner]);
+    assert!(tx.delete_user(bo.id).await.unwrap());
+    assert_eq!(tx.list_members(other.id).await.unwrap(), []);
+    tx.commit().await.unwrap();
+}
+
 pub(crate) async fn people_sign_in_and_out(h: &Harness) {
     let later = START.plus(std::time::Duration::from_secs(60));
     let project = h.read().await.list_projects().await.unwrap().remove(0);
-    let user = |email: &str, role| User {
+    let user = |email: &str| User {
         id: h.id(),
-        project: project.id,
         email: email.to_owned(),
-        role,
         password: Redacted::new("hash".to_owned()),
         factor: None,
         factor_version: 0,
     };
     assert!(!h.read().await.has_users().await.unwrap());
-    let (ada, bo) = (user("ada@example.net", Role::Owner), user("bo@example.net", Role::Viewer));
+    let (ada, bo) = (user("ada@example.net"), user("bo@example.net"));
     let session = |user: &User, hash: u8| Session {
         hash: [hash; 32],
         user: user.id,
+        project: project.id,
         environment: Environment::Test,
         created_at: START,
         expires_at: later,
     };
     let mut tx = h.begin().await;
     assert!(tx.insert_user(&ada, START).await.unwrap() && tx.insert_user(&bo, START).await.unwrap());
-    assert!(!tx.insert_user(&user("ada@example.net", Role::Viewer), START).await.unwrap(), "an address has one person");
+    assert!(!tx.insert_user(&user("ada@example.net"), START).await.unwrap(), "an address has one person");
     for (user, hash) in [(&ada, 1), (&ada, 2), (&bo, 3)] {
         tx.insert_session(&session(user, hash)).await.unwrap();
     }
@@ -328,17 +364,15 @@ pub(crate) async fn people_sign_in_and_out(h: &Harness) {
     let mut tx = h.begin().await;
     assert!(tx.has_users().await.unwrap());
     assert_eq!(tx.find_user("ada@example.net").await.unwrap(), Some(ada.clone()));
-    let mut everybody = [ada.clone(), bo.clone()];
-    everybody.sort_by_key(|user| user.id);
-    assert_eq!(tx.list_users(project.id).await.unwrap(), everybody);
     assert_eq!(tx.find_session(&[1; 32], START).await.unwrap(), Some((session(&ada, 1), ada.clone())));
     assert_eq!(tx.find_session(&[1; 32], later).await.unwrap(), None, "it has expired");
     assert_eq!(tx.list_sessions(ada.id, START).await.unwrap(), [session(&ada, 1), session(&ada, 2)]);
     assert_eq!(tx.list_sessions(ada.id, later).await.unwrap(), []);
-    assert!(
-        tx.update_session(&[1; 32], Environment::Live).await.unwrap() && !tx.update_session(&[9; 32], Environment::Live).await.unwrap()
-    );
-    assert_eq!(tx.find_session(&[1; 32], START).await.unwrap().unwrap().0.environment, Environment::Live);
+    let other = tx.insert_project(h.project("other"), START).await.unwrap();
+    assert!(tx.update_session(&[1; 32], other.id, Environment::Live).await.unwrap());
+    assert!(!tx.update_session(&[9; 32], other.id, Environment::Live).await.unwrap());
+    let (session_now, _) = tx.find_session(&[1; 32], START).await.unwrap().unwrap();
+    assert_eq!((session_now.project, session_now.environment), (other.id, Environment::Live));
     assert!(tx.delete_session(&[2; 32]).await.unwrap() && !tx.delete_session(&[2; 32]).await.unwrap());
     let sealed = Redacted::new(vec![1, 2, 3]);
     assert!(tx.put_factor(ada.id, 0, Some(&sealed)).await.unwrap() && !tx.put_factor(ada.id, 0, None).await.unwrap(), "once per version");
@@ -346,8 +380,8 @@ pub(crate) async fn people_sign_in_and_out(h: &Harness) {
     assert_eq!(tx.find_user_by_id(ada.id).await.unwrap(), Some(ada.clone()));
     assert_eq!(tx.find_session(&[1; 32], START).await.unwrap().unwrap().1, ada);
     assert_eq!(tx.find_user_by_id(h.id()).await.unwrap(), None);
-    let changed = User { role: Role::Operator, password: Redacted::new("other".to_owned()), ..ada.clone() };
-    assert!(tx.update_user(&changed).await.unwrap());
+    let changed = User { password: Redacted::new("other".to_owned()), ..ada.clone() };
+    assert!(tx.put_password(ada.id, &changed.password).await.unwrap() && !tx.put_password(h.id(), &changed.password).await.unwrap());
     assert_eq!(tx.find_user("ada@example.net").await.unwrap(), Some(changed));
     assert_eq!(tx.find_session(&[1; 32], START).await.unwrap(), None, "a new password ends sessions");
     assert_eq!(tx.purge_sessions(START, 10).await.unwrap(), 0);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use nuncio_domain::config::{Connection, Project, Sender};
 use nuncio_domain::id::{Id, uuid_v7};
-use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::message::NodeId;
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Channel, ConnectionId, Redacted, SenderId, TenantId, Timestamp};
 use nuncio_store::{MessageFilter, Position, Store, Tx};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{NodeId, Outcome, ReceiptKind, Receipts, Resolution, Scope, State, Step};
-use nuncio_domain::message::{FailureCode, HeldReason};
+use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Receipts, Resolution, Scope, Step};
+use nuncio_domain::message::{FailureCode, HeldReason, NodeId, State};
 use nuncio_domain::{MessageId, Timestamp};
 use nuncio_store::{Accepted, Position, RawReceipt, Store, Transition, Transitioned};
 

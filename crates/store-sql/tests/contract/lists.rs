@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{ReceiptKind, Step, Wait};
-use nuncio_domain::message::{Direction, HeldReason, Message, Status};
+use nuncio_domain::lifecycle::{ReceiptKind, Step};
+use nuncio_domain::message::{Direction, HeldReason, Message, Status, Wait};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Channel, MessageId, Timestamp, limits};
 use nuncio_store::{ContactFilter, DueMessage, MessageFilter, NewInbound};

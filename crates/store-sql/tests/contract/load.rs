@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::{join, join_all};
 use nuncio_domain::Redacted;
-use nuncio_domain::lifecycle::{Applied, ReceiptKind, Step, Wait};
-use nuncio_domain::message::{FailureCode, Status};
+use nuncio_domain::lifecycle::{Applied, ReceiptKind, Step};
+use nuncio_domain::message::{FailureCode, Status, Wait};
 use nuncio_store::{Accept, Accepted, Claim, Store, Suppression, SuppressionReason, Transition, Transitioned};
 use nuncio_store_sql::{Target, open_unmigrated};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -138,6 +138,7 @@ cases! {
         directory {
             a_project_has_two_worlds,
             people_sign_in_and_out,
+            people_belong_to_projects,
             every_change_raises_the_epoch_of_its_world,
             a_key_is_found_by_its_hash_and_revoked_once,
             keys_remember_their_last_use,
@@ -248,6 +249,7 @@ cases! {
         }
         money {
             money_moves_once_and_never_below_nothing,
+            the_ledger_is_listed_newest_first,
             a_sender_s_day_adds_up,
             a_message_sets_aside_pays_and_gives_back,
             a_message_that_cannot_be_paid_writes_nothing,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Applied, Detail, NodeId, Outcome, ReceiptKind, Receipts, Route, State, Step, Wait};
-use nuncio_domain::message::{Direction, Failure, FailureCode, Message, Request, Status};
+use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Receipts, Step};
+use nuncio_domain::message::{Detail, Direction, Failure, FailureCode, Message, NodeId, Request, Route, State, Status, Wait};
 use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, MessageId, MessageType, Recipient, TenantId, Timestamp};
 use nuncio_store::{Accept, Accepted, Claim, EventRecord, Idempotency, IdempotentOperation, Result, Store, Transition, Transitioned};
 use sqlx::{Connection as _, PgConnection};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use futures::future::join;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::ledger::{Balance, Purpose, Transfer};
-use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Receipts, Route, Step};
-use nuncio_domain::message::{Cost, FailureCode, Message, Money, Quote, QuoteState};
+use nuncio_domain::ledger::{Balance, Entry, EntryFilter, Purpose, Transfer};
+use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Receipts, Step};
+use nuncio_domain::message::{Cost, FailureCode, Message, Money, Quote, QuoteState, Route};
 use nuncio_domain::price::{Price, Unit};
 use nuncio_domain::{AddressKind, Channel, Micros, SenderId, Timestamp};
 use nuncio_store::{Accept, Accepted, CountryMetrics, MetricDelta, Shortage, Suppression, SuppressionReason, Transferred};
@@ -102,6 +102,35 @@ pub(crate) async fn money_moves_once_and_never_below_nothing(h: &Harness) {
     assert_eq!(tx.transfer(tenant, &transfer(Purpose::Charge, 3, 7), START).await.unwrap(), Transferred::Done);
     tx.commit().await.unwrap();
     assert_eq!(h.accounts().await, (-7, 0, 112));
+}
+
+pub(crate) async fn the_ledger_is_listed_newest_first(h: &Harness) {
+    let tenant = h.world.tenant;
+    let at = |ms: i64| Timestamp::from_millis(START.millis() + ms);
+    let all = [
+        (transfer(Purpose::Charge, 3, 5), at(20)),
+        (transfer(Purpose::Reserve, 2, 7), at(10)),
+        // Of one time: by resource, then purpose.
+        (transfer(Purpose::Settle, 1, 6), at(0)),
+        (transfer(Purpose::Reserve, 1, 6), at(0)),
+        (transfer(Purpose::Deposit, 9, 50), at(-10)),
+    ];
+    let mut tx = h.begin().await;
+    for (transfer, now) in all.iter().rev() {
+        assert_eq!(tx.transfer(tenant, transfer, *now).await.unwrap(), Transferred::Done);
+    }
+    let entries = all.map(|(transfer, recorded_at)| Entry { transfer, recorded_at });
+    let every = EntryFilter::default();
+    assert_eq!(tx.list_entries(tenant, &every, 0, 9).await.unwrap(), entries);
+    assert_eq!(tx.list_entries(tenant, &every, 1, 2).await.unwrap(), entries[1..3]);
+    assert_eq!(tx.list_entries(tenant, &every, 3, 2).await.unwrap(), entries[3..]);
+    assert_eq!(tx.list_entries(tenant, &every, 5, 2).await.unwrap(), []);
+    let span = EntryFilter { since: Some(at(0)), until: Some(at(20)), purpose: None };
+    assert_eq!(tx.list_entries(tenant, &span, 0, 9).await.unwrap(), entries[1..4]);
+    let reserved = EntryFilter { purpose: Some(Purpose::Reserve), ..every };
+    assert_eq!(tx.list_entries(tenant, &reserved, 0, 9).await.unwrap(), [entries[1], entries[3]]);
+    assert_eq!(tx.list_entries(h.other.tenant, &every, 0, 9).await.unwrap(), [], "the other world's ledger is its own");
+    tx.commit().await.unwrap();
 }
 
 pub(crate) async fn a_sender_s_day_adds_up(h: &Harness) {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use nuncio_domain::lifecycle::{NodeId, Step};
+use nuncio_domain::lifecycle::Step;
+use nuncio_domain::message::NodeId;
 use nuncio_domain::{MessageId, Redacted};
 use nuncio_store::{Accept, Claim, Node, StoreError};
 use nuncio_store_sql::{Target, open_unmigrated};

@@ -97,6 +97,7 @@ const NOT_OF_A_TENANT: &[(&str, &str)] = &[
     ("worlds", "project_id"),
     ("users", "id"),
     ("users", "email"),
+    ("memberships", "user_id"),
     ("sessions", "hash"),
 ];
 

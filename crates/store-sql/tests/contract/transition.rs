@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use futures::future::join_all;
 use nuncio_domain::MessageId;
-use nuncio_domain::lifecycle::{Applied, NodeId, Outcome, ReceiptKind, Resolution, Step, Wait};
-use nuncio_domain::message::{AttemptStatus, FailureCode, HeldReason, Status};
+use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Resolution, Step};
+use nuncio_domain::message::{AttemptStatus, FailureCode, HeldReason, NodeId, Status, Wait};
 use nuncio_store::{StoreError, Suppression, SuppressionReason, Transitioned};
 
 use crate::harness::{Harness, NODE, START, in_tx};
@@ -202,8 +202,7 @@ pub(crate) async fn a_recipient_suppressed_meanwhile_is_not_sent_to(h: &Harness)
 pub(crate) async fn a_retry_takes_the_fallback_route(h: &Harness) {
     let mut item = h.claimed(&phone(1));
     let sms = item.message.state.route.clone();
-    let other =
-        nuncio_domain::lifecycle::Route { channel: nuncio_domain::Channel::Voice, connection: h.id(), provider: "voice".to_owned() };
+    let other = nuncio_domain::message::Route { channel: nuncio_domain::Channel::Voice, connection: h.id(), provider: "voice".to_owned() };
     item.message.state.detail.fallback = Some(other.clone());
     let message = h.accept(item).await;
     assert_eq!(message.state.route, sms);

@@ -2,28 +2,20 @@
 
 use std::sync::{Arc, LazyLock};
 
-use http::{HeaderMap, HeaderName, HeaderValue};
 use nuncio_channel::contract::arbitrary;
-use nuncio_channel::{Adapter, CallError, CallbackReply, CallbackRequest, Inbound, Media, ParsedCallback, ProviderEvent, ReceiptTarget};
-use nuncio_channel_meta::scripted::{Reply, WORD, sign};
+use nuncio_channel::{Adapter, CallError, CallbackReply, Inbound, Media, ParsedCallback, ProviderEvent, ReceiptTarget};
+use nuncio_channel_meta::scripted::{NOW, Reply, WORD, call, sign};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::FailureCode;
 use nuncio_domain::{Channel, MessageType, TenantId, Timestamp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::{ACCOUNT, ADA, offline, open, start};
+use crate::support::{ACCOUNT, ADA, INSTAGRAM, start};
 
-const NOW: Timestamp = Timestamp::from_millis(1_749_416_400_000);
 const AT: i64 = 1_749_416_383_123;
 
-fn call(adapter: &Arc<dyn Adapter>, method: &str, query: &str, signature: Option<&str>, body: &[u8]) -> Result<ParsedCallback, CallError> {
-    let headers = signature.map(|text| (HeaderName::from_static("x-hub-signature-256"), HeaderValue::from_str(text).unwrap()));
-    let headers = HeaderMap::from_iter(headers);
-    adapter.callback(&CallbackRequest { method, url: "https://nuncio.example/", rest: "", query, headers: &headers, body, now: NOW })
-}
-
-static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(offline);
+static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| INSTAGRAM.offline(json!({})));
 
 fn post(body: &[u8]) -> Result<Vec<ProviderEvent>, CallError> {
     let told = call(&ADAPTER, "POST", "", Some(&sign(body)), body)?;
@@ -63,7 +55,7 @@ fn inbound(event: Value) -> Inbound {
 
 #[test]
 fn meta_tries_the_address() {
-    let adapter = offline();
+    let adapter = INSTAGRAM.offline(json!({}));
     let query = format!("hub.mode=subscribe&hub.verify_token={WORD}&hub.challenge=1158201444");
     let told = call(&adapter, "GET", &query, None, b"").unwrap();
     assert_eq!(told, ParsedCallback { events: Vec::new(), reply: CallbackReply { content_type: "text/plain", body: "1158201444".into() } });
@@ -74,7 +66,7 @@ fn meta_tries_the_address() {
 
 #[test]
 fn only_meta_is_believed() {
-    let adapter = offline();
+    let adapter = INSTAGRAM.offline(json!({}));
     let body = envelope(json!([says(json!({"text": "hi"}))])).to_string().into_bytes();
     let good = sign(&body);
     assert_eq!(call(&adapter, "POST", "", Some(&good), &body).unwrap().events.len(), 1);
@@ -224,7 +216,7 @@ async fn media_are_fetched_without_the_token() {
         _ => Reply::raw(404, Vec::new(), Vec::new()),
     })
     .await;
-    let adapter = open(&api);
+    let adapter = INSTAGRAM.open(&api, json!({}));
     let file = adapter.fetch_media(&format!("{}/cdn?s=1", api.base()), 4).await.unwrap();
     assert_eq!((file.content_type.as_str(), file.bytes.as_slice()), ("image/png", b"\x89PNG".as_slice()));
     assert_eq!(api.seen()[0].header("authorization"), None);

@@ -1,10 +1,10 @@
 //! The adapter keeps the contract in every mode that the API has.
 
 use nuncio_channel::contract::Mode;
-use nuncio_channel_meta::scripted::{Case, RETRY_AFTER, Reply, SECRET, Seen, TOKEN, refusal, services};
+use nuncio_channel_meta::scripted::{Case, RETRY_AFTER, Reply, SECRET, Seen, TOKEN, refusal};
 use serde_json::json;
 
-use crate::support::{ACCOUNT, ADA, account, factory, identity, taken};
+use crate::support::{ACCOUNT, INSTAGRAM, identity, taken};
 
 fn respond(mode: Mode, seen: &Seen) -> Reply {
     match (mode, seen.method.as_str()) {
@@ -24,6 +24,6 @@ fn respond(mode: Mode, seen: &Seen) -> Reply {
 
 #[tokio::test]
 async fn the_messaging_api_keeps_the_contract() {
-    let (account, more_secrets) = (Box::new(|base: &str| account(base, json!({}))), vec![SECRET.replace('-', "%2D")]);
-    Case { factory: factory(), account, services: services(), to: ADA, identity, respond, more_secrets }.holds().await;
+    let more_secrets = vec![SECRET.replace('-', "%2D")];
+    Case { accounts: INSTAGRAM, settings: json!({}), identity, respond, more_secrets }.holds().await;
 }

@@ -7,7 +7,7 @@ use nuncio_domain::MessageType;
 use nuncio_domain::message::{FailureCode, Message};
 use serde_json::{Value, json};
 
-use crate::support::{ADA, message, offline, open, send, start, taken};
+use crate::support::{ADA, INSTAGRAM, send, start, taken};
 
 /// Takes everything, and numbers what it takes: the id is `m` and the length of the body.
 fn takes(seen: &Seen) -> Reply {
@@ -39,7 +39,7 @@ fn choice(title: &str, id: &str) -> Value {
 /// Sends, and returns what was posted. Every call has an id but reactions.
 async fn posted(message: &Message) -> Vec<Value> {
     let api = start(takes).await;
-    let outcome = send(&open(&api), message).await;
+    let outcome = send(&INSTAGRAM.open(&api, json!({})), message).await;
     let Outcome::Accepted { refs, cost: None } = outcome else { panic!("{outcome:?}") };
     let bodies: Vec<Value> = api.seen().iter().map(Seen::json).collect();
     let ids: Vec<_> = bodies.iter().filter(|body| body.get("message").is_some()).map(id_of).collect();
@@ -106,7 +106,7 @@ async fn every_type() {
         (MessageType::Reaction, None, emoji(""), vec![react("unreact", json!({"message_id": "aWdfZ"}))]),
     ];
     for (message_type, text, content, wanted) in table {
-        let sent = posted(&message(message_type, text, content)).await;
+        let sent = posted(&INSTAGRAM.message(message_type, text, content)).await;
         assert_eq!(sent, wanted, "{message_type}");
     }
 }
@@ -114,40 +114,41 @@ async fn every_type() {
 #[tokio::test]
 async fn what_is_too_long_for_one_message_goes_in_several() {
     let cards: Vec<_> = (0..20).map(|n| json!({"name": "x".repeat(80), "phones": [format!("+346001112{n:02}")]})).collect();
-    let sent = posted(&message(MessageType::Contact, None, json!({"contacts": cards}))).await;
+    let sent = posted(&INSTAGRAM.message(MessageType::Contact, None, json!({"contacts": cards}))).await;
     let texts: Vec<_> = sent.iter().map(|body| body["message"]["text"].as_str().unwrap()).collect();
     assert_eq!(texts.len(), 2);
     assert!(texts.iter().all(|text| text.len() <= 1_000 && text.ends_with(|c: char| c.is_ascii_digit())), "cut between lines: {texts:?}");
 
     let long = "word ".repeat(199);
     let buttons = json!({"buttons": [{"id": "y", "title": "Yes"}], "footerText": "At the very end"});
-    let sent = posted(&message(MessageType::Buttons, Some(&long), buttons)).await;
+    let sent = posted(&INSTAGRAM.message(MessageType::Buttons, Some(&long), buttons)).await;
     let choices: Vec<_> = sent.iter().map(|body| body["message"].get("quick_replies").is_some()).collect();
     assert_eq!(choices, [false, true], "choices vanish when another message follows");
 
-    let sent = posted(&message(MessageType::CtaUrl, Some(&long), json!({"ctaDisplayText": "Pay", "ctaUrl": "https://x.example"}))).await;
+    let sent =
+        posted(&INSTAGRAM.message(MessageType::CtaUrl, Some(&long), json!({"ctaDisplayText": "Pay", "ctaUrl": "https://x.example"}))).await;
     assert_eq!(sent.len(), 2);
     assert_eq!(sent[1].pointer("/message/attachment/payload/text"), Some(&json!("Pay")));
 }
 
 #[tokio::test]
 async fn what_cannot_be_sent_is_refused_before_anything_goes_out() {
-    let adapter = offline();
+    let adapter = INSTAGRAM.offline(json!({}));
     let rejected = async |message: &Message| match send(&adapter, message).await {
         Outcome::Rejected { failure } => failure.code,
         outcome => panic!("{outcome:?}"),
     };
-    assert_eq!(rejected(&message(MessageType::Image, None, json!({}))).await, FailureCode::ContentRejected);
-    assert_eq!(rejected(&message(MessageType::Template, Some(""), json!({}))).await, FailureCode::ContentRejected);
-    let ours = json!({"emoji": "👍", "reactToMessageId": message(MessageType::Text, None, json!({})).id.to_string()});
-    assert_eq!(rejected(&message(MessageType::Reaction, None, ours)).await, FailureCode::ContentRejected);
+    assert_eq!(rejected(&INSTAGRAM.message(MessageType::Image, None, json!({}))).await, FailureCode::ContentRejected);
+    assert_eq!(rejected(&INSTAGRAM.message(MessageType::Template, Some(""), json!({}))).await, FailureCode::ContentRejected);
+    let ours = json!({"emoji": "👍", "reactToMessageId": INSTAGRAM.message(MessageType::Text, None, json!({})).id.to_string()});
+    assert_eq!(rejected(&INSTAGRAM.message(MessageType::Reaction, None, ours)).await, FailureCode::ContentRejected);
     for to in ["-1", "+34600111222", "", "1/2"] {
-        let mut message = message(MessageType::Text, Some("x"), json!({}));
+        let mut message = INSTAGRAM.message(MessageType::Text, Some("x"), json!({}));
         message.to = to.to_owned();
         assert_eq!(rejected(&message).await, FailureCode::InvalidRecipient, "{to}");
     }
     let file = ResolvedAttachment { filename: "a".into(), content_type: "image/png".into(), content_id: None, bytes: vec![1] };
-    let message = message(MessageType::Image, None, json!({}));
+    let message = INSTAGRAM.message(MessageType::Image, None, json!({}));
     let outcome = adapter.send(&SendRequest { attachments: &[file], ..request(&message) }).await;
     assert!(matches!(outcome, Outcome::Rejected { .. }), "{outcome:?}");
 }
@@ -166,12 +167,20 @@ async fn breaks_after(count: usize, then: Reply) -> Api {
 async fn a_caption_that_does_not_follow_its_media_leaves_the_outcome_open() {
     for then in [Reply::HangUp, refusal(400, 100, "(#100) Invalid parameter"), refusal(429, 613, "Too many"), taken("")] {
         let api = breaks_after(1, then.clone()).await;
-        let outcome = send(&open(&api), &message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a"}))).await;
+        let outcome = send(
+            &INSTAGRAM.open(&api, json!({})),
+            &INSTAGRAM.message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a"})),
+        )
+        .await;
         let Outcome::Unknown { failure, refs } = outcome else { panic!("{then:?}: {outcome:?}") };
         assert_eq!((refs, failure.code), (vec![id_of(&api.seen()[0].json())], FailureCode::UnknownOutcome));
         assert!(failure.message.starts_with("1 of 2 parts were sent; then: "), "{}", failure.message);
         let none = breaks_after(0, then.clone()).await;
-        let outcome = send(&open(&none), &message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a"}))).await;
+        let outcome = send(
+            &INSTAGRAM.open(&none, json!({})),
+            &INSTAGRAM.message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a"})),
+        )
+        .await;
         assert_eq!(none.seen().len(), 1, "nothing follows what did not go out: {outcome:?}");
     }
 }
@@ -180,12 +189,12 @@ async fn a_caption_that_does_not_follow_its_media_leaves_the_outcome_open() {
 async fn errors_that_only_instagram_has() {
     let error = |code: i64, subcode: i64| Reply::json(400, &json!({"error": {"message": "No", "code": code, "error_subcode": subcode}}));
     let api = start(move |_| error(10, 2_534_022)).await;
-    let outcome = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
+    let outcome = send(&INSTAGRAM.open(&api, json!({})), &INSTAGRAM.message(MessageType::Text, Some("x"), json!({}))).await;
     assert!(matches!(&outcome, Outcome::Rejected { failure } if failure.code == FailureCode::WindowClosed), "{outcome:?}");
     let api = start(move |_| error(10, 1)).await;
-    let outcome = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
+    let outcome = send(&INSTAGRAM.open(&api, json!({})), &INSTAGRAM.message(MessageType::Text, Some("x"), json!({}))).await;
     assert!(matches!(&outcome, Outcome::Deferred { scope: Scope::Message, .. }), "it may be this person's alone: {outcome:?}");
     let api = start(|_| refusal(400, 10, "No")).await;
-    let outcome = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
+    let outcome = send(&INSTAGRAM.open(&api, json!({})), &INSTAGRAM.message(MessageType::Text, Some("x"), json!({}))).await;
     assert!(matches!(&outcome, Outcome::Deferred { scope: Scope::Connection, .. }), "{outcome:?}");
 }

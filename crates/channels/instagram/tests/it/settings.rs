@@ -1,40 +1,36 @@
 //! Settings: every fault at once, no secret in any text; and what a check finds.
 
 use nuncio_channel::Receipts;
-use nuncio_channel::testing::{object, paths};
+use nuncio_channel::testing::object;
 use nuncio_channel_meta::scripted::{Reply, SECRET, TOKEN, WORD, refusal};
-use nuncio_domain::Redacted;
 use serde_json::{Value, json};
 
-use crate::support::{ACCOUNT, account, offline, start, try_open};
-
-fn faults(settings: Value, secrets: Value) -> Vec<String> {
-    let mut account = account("https://graph.example", json!({}));
-    (account.settings, account.secrets) = (object(settings), Redacted::new(object(secrets)));
-    paths(try_open(&account).unwrap_err(), "hunter2")
-}
+use crate::support::{ACCOUNT, INSTAGRAM, start};
 
 #[test]
 fn the_least_that_works() {
-    let mut least = account("x", json!({}));
+    let mut least = INSTAGRAM.account("x", json!({}));
     least.settings = object(json!({"account_id": "1784"}));
-    let adapter = try_open(&least).unwrap();
+    let adapter = INSTAGRAM.try_open(&least).unwrap();
     assert_eq!((adapter.capabilities().window, adapter.capabilities().receipts), (20, Receipts::ByReference));
     assert!(format!("{adapter:?}").contains("https://graph.instagram.com/v23.0"));
     least.settings = object(json!({"account_id": "1784", "login": "page", "window": "7"}));
-    let adapter = try_open(&least).unwrap();
+    let adapter = INSTAGRAM.try_open(&least).unwrap();
     assert_eq!(adapter.capabilities().window, 7);
     assert!(format!("{adapter:?}").contains("https://graph.facebook.com/v23.0"));
 }
 
 #[test]
 fn all_faults_at_once() {
-    assert_eq!(faults(json!({}), json!({})), ["secrets.access_token", "secrets.app_secret", "secrets.verify_token", "settings.account_id"]);
+    assert_eq!(
+        INSTAGRAM.faults(json!({}), json!({})),
+        ["secrets.access_token", "secrets.app_secret", "secrets.verify_token", "settings.account_id"]
+    );
     let settings = json!({
         "account_id": "../me", "login": "facebook", "window": 0, "timeout_seconds": 301, "base_url": "graph.facebook.com",
         "api_version": "23", "token": "x"
     });
-    let found = faults(settings, json!({"access_token": "hunter2 \n", "app_secret": "hunter2", "verify_token": "hunter2"}));
+    let found = INSTAGRAM.faults(settings, json!({"access_token": "hunter2 \n", "app_secret": "hunter2", "verify_token": "hunter2"}));
     assert_eq!(
         found,
         [
@@ -52,13 +48,13 @@ fn all_faults_at_once() {
 
 #[test]
 fn no_secret_is_printed() {
-    let text = format!("{:?}", offline());
+    let text = format!("{:?}", INSTAGRAM.offline(json!({})));
     assert!(text.contains(ACCOUNT) && ![TOKEN, SECRET, WORD].iter().any(|secret| text.contains(secret)), "{text}");
 }
 
 async fn check(login: &str, answer: Value) -> (Result<String, String>, String) {
     let api = start(move |_| Reply::json(200, &answer.clone())).await;
-    let found = try_open(&account(&api.base(), json!({"login": login}))).unwrap().check().await;
+    let found = INSTAGRAM.try_open(&INSTAGRAM.account(&api.base(), json!({"login": login}))).unwrap().check().await;
     (found, api.seen()[0].path.clone())
 }
 
@@ -82,7 +78,7 @@ async fn a_check_says_what_to_do() {
     assert!(found.unwrap_err().contains("link the account to the Page"));
     for (code, word) in [(190, "access_token"), (10, "instagram_business_manage_messages"), (100, "login")] {
         let api = start(move |_| refusal(400, code, "No")).await;
-        let text = try_open(&account(&api.base(), json!({}))).unwrap().check().await.unwrap_err();
+        let text = INSTAGRAM.try_open(&INSTAGRAM.account(&api.base(), json!({}))).unwrap().check().await.unwrap_err();
         assert!(text.contains(&format!("code {code}")) && text.contains("What to do") && text.contains(word), "{text}");
     }
 }

@@ -3,48 +3,24 @@
 use std::sync::Arc;
 
 use nuncio_channel::contract::request;
-use nuncio_channel::testing;
-use nuncio_channel::{Account, Adapter, AdapterFactory as _, Outcome};
-use nuncio_channel_http::HttpFactory;
-use nuncio_channel_meta::scripted::{Api, NOWHERE, Reply, SECRET, Seen, TOKEN, WORD, network, services};
+use nuncio_channel::{Adapter, Outcome};
+use nuncio_channel_meta::scripted::{Accounts, Api, Reply, SECRET, Seen, TOKEN, WORD};
+use nuncio_domain::Channel;
 use nuncio_domain::message::Message;
-use nuncio_domain::{Channel, FieldError, MessageType};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Meta's id of the account.
 pub(crate) const ACCOUNT: &str = "17841405309211844";
 /// Ada's id, as the account sees her.
 pub(crate) const ADA: &str = "1254459154682919";
 
-pub(crate) fn factory() -> HttpFactory {
-    nuncio_channel_instagram::factory(network())
-}
-
-/// An account for an API at `base`, with more settings.
-pub(crate) fn account(base: &str, more: Value) -> Account {
-    let settings = json!({"account_id": ACCOUNT, "base_url": base});
-    let secrets = json!({"access_token": TOKEN, "app_secret": SECRET, "verify_token": WORD});
-    testing::account(Channel::Instagram, settings, more, secrets)
-}
-
-pub(crate) fn try_open(account: &Account) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-    factory().open(account, &services())
-}
-
-/// An adapter for a scripted API.
-pub(crate) fn open(api: &Api) -> Arc<dyn Adapter> {
-    try_open(&account(&api.base(), json!({}))).unwrap()
-}
-
-/// An adapter that makes no calls.
-pub(crate) fn offline() -> Arc<dyn Adapter> {
-    try_open(&account(NOWHERE, json!({}))).unwrap()
-}
-
-/// A message of a type to Ada.
-pub(crate) fn message(message_type: MessageType, text: Option<&str>, content: Value) -> Message {
-    testing::message(&account(NOWHERE, json!({})), ADA, message_type, text, content)
-}
+pub(crate) const INSTAGRAM: Accounts = Accounts {
+    factory: nuncio_channel_instagram::factory,
+    channel: Channel::Instagram,
+    to: ADA,
+    settings: |base| json!({"account_id": ACCOUNT, "base_url": base}),
+    secrets: || json!({"access_token": TOKEN, "app_secret": SECRET, "verify_token": WORD}),
+};
 
 pub(crate) async fn send(adapter: &Arc<dyn Adapter>, message: &Message) -> Outcome {
     adapter.send(&request(message)).await

@@ -1,13 +1,38 @@
 //! What the gateway calls: proof, receipts, messages, and what is none of them.
 
-use http::{HeaderMap, HeaderValue};
-use nuncio_channel::{CallError, CallbackReply, CallbackRequest, Inbound, ParsedCallback, ProviderEvent, ReceiptTarget};
-use nuncio_domain::lifecycle::ReceiptKind;
-use nuncio_domain::message::FailureCode;
-use nuncio_domain::{Channel, TenantId, Timestamp};
-use proptest::prelude::*;
+use std::sync::Arc;
 
-use crate::support::{NOW, SECRET, dlr_url, draft, get, offline, query};
+use nuncio_channel::contract::request;
+use nuncio_channel::scripted::{Reply, Scripted, query};
+use nuncio_channel::{Adapter, CallError, CallbackReply, Inbound, ParsedCallback, ProviderEvent, ReceiptTarget};
+use nuncio_channel_http::testing::{CALLBACK, NOW, call};
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::{FailureCode, Message};
+use nuncio_domain::{Channel, MessageType, TenantId, Timestamp};
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::support::{GATEWAY, SECRET, identity};
+
+fn offline() -> Arc<dyn Adapter> {
+    GATEWAY.offline(json!({}))
+}
+
+fn message() -> Message {
+    GATEWAY.message(MessageType::Text, Some("x"), json!({}))
+}
+
+/// Calls back, as the gateway would with GET.
+fn get(adapter: &Arc<dyn Adapter>, rest: &str, query: &str) -> Result<ParsedCallback, CallError> {
+    call(adapter, "GET", &format!("{CALLBACK}/{rest}?{query}"), &[], b"")
+}
+
+/// The address for receipts of the first attempt of a message, as the gateway was given it.
+async fn dlr_url(message: &Message) -> String {
+    let gateway = Scripted::start(|_| Reply::text(202, "0: Accepted for delivery")).await;
+    let _ = GATEWAY.open(&gateway, json!({})).send(&request(message)).await;
+    identity(&gateway.seen()[0]).unwrap()
+}
 
 /// The address for receipts as the gateway calls it.
 fn filled(address: &str, kind: &str, answer: &str) -> String {
@@ -16,7 +41,7 @@ fn filled(address: &str, kind: &str, answer: &str) -> String {
 
 #[tokio::test]
 async fn receipts_find_their_attempt() {
-    let (adapter, message) = (offline(), draft("x"));
+    let (adapter, message) = (offline(), message());
     let address = dlr_url(&message).await;
     for _ in ["first", "duplicate"] {
         let ParsedCallback { events, reply } = get(&adapter, "dlr", &filled(&address, "1", "")).unwrap();
@@ -38,7 +63,7 @@ async fn receipts_find_their_attempt() {
 
 #[tokio::test]
 async fn receipts_are_proved() {
-    let (adapter, message) = (offline(), draft("x"));
+    let (adapter, message) = (offline(), message());
     let right = filled(&dlr_url(&message).await, "1", "");
     let digit = if right.contains("&k=0") { "&k=1" } else { "&k=0" };
     let start = right.find("&k=").unwrap();
@@ -91,22 +116,8 @@ fn messages_come_by_get_url() {
 #[test]
 fn messages_come_by_post_url() {
     let adapter = offline();
-    let headers = HeaderMap::from_iter([
-        (http::header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=\"UTF-16BE\"")),
-        (http::HeaderName::from_static("x-kannel-from"), HeaderValue::from_static("+34600111222")),
-        (http::HeaderName::from_static("x-kannel-coding"), HeaderValue::from_static("2")),
-    ]);
-    let query = format!("{}&id=7", key());
-    let call = CallbackRequest {
-        method: "POST",
-        url: "https://nuncio.example/",
-        rest: "",
-        query: &query,
-        headers: &headers,
-        body: b"\x04\x1f",
-        now: NOW,
-    };
-    let told = adapter.callback(&call).unwrap();
+    let headers = [("content-type", "text/plain; charset=\"UTF-16BE\""), ("x-kannel-from", "+34600111222"), ("x-kannel-coding", "2")];
+    let told = call(&adapter, "POST", &format!("{CALLBACK}?{}&id=7", key()), &headers, b"\x04\x1f").unwrap();
     let read = inbound(&told);
     assert_eq!((read.from.as_str(), read.text.as_str(), read.provider_message_id.as_str()), ("+34600111222", "П", "7"));
 }
@@ -114,7 +125,6 @@ fn messages_come_by_post_url() {
 proptest! {
     #[test]
     fn no_call_breaks_it(rest in "(dlr)?", query in "(key=a-word-of-our-own%2B16&)?[a-z=&%+0-9]*", body in proptest::collection::vec(any::<u8>(), 0..32)) {
-        let headers = HeaderMap::new();
-        let _ = offline().callback(&CallbackRequest { method: "POST", url: "https://nuncio.example/", rest: &rest, query: &query, headers: &headers, body: &body, now: NOW });
+        let _ = call(&offline(), "POST", &format!("{CALLBACK}/{rest}?{query}"), &[], &body);
     }
 }

@@ -1,13 +1,11 @@
 //! The adapter keeps the contract in every mode that HTTP has.
 
-use nuncio_channel::Account;
 use nuncio_channel::contract::Mode;
-use nuncio_channel::testing::services;
 use nuncio_channel_http::testing::{Case, RETRY_AFTER, Reply, Seen};
 use nuncio_domain::Channel;
 use serde_json::json;
 
-use crate::support::{PASSWORD, SECRET, account, factory, identity};
+use crate::support::{GATEWAY, PASSWORD, SECRET, identity};
 
 fn respond(mode: Mode, seen: &Seen) -> Reply {
     match mode {
@@ -28,9 +26,8 @@ async fn it_keeps_the_contract() {
     let more_secrets = vec![plus.replace('+', "%20"), plus, SECRET.replace('+', "%2B")];
     for channel in [Channel::Sms, Channel::SmsOneway] {
         for settings in [json!({}), json!({"method": "post"})] {
-            let account = move |base: &str| Account { channel, ..account(base, settings.clone()) };
-            let (account, more_secrets) = (Box::new(account), more_secrets.clone());
-            Case { factory: factory(), account, services: services(), to: "+34600111222", identity, respond, more_secrets }.holds().await;
+            let more_secrets = more_secrets.clone();
+            Case { accounts: GATEWAY.on(channel), settings, identity, respond, more_secrets }.holds().await;
         }
     }
 }

@@ -8,20 +8,23 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
 use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
-use nuncio_channel::testing::object;
-use nuncio_channel::{Account, Adapter, AdapterFactory as _, CallbackRequest, Inbound, Outcome, ProviderEvent, ReceiptTarget, Scope};
+use nuncio_channel::testing::{object, services};
+use nuncio_channel::{
+    Account, Adapter, AdapterFactory as _, CallbackRequest, Inbound, Outcome, ProviderEvent, ReceiptTarget, Scope, Services,
+};
+use nuncio_channel_http::testing::NOW;
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{FailureCode, Message};
-use nuncio_domain::{ConnectionId, MessageId, Redacted, Timestamp};
+use nuncio_domain::{ConnectionId, MessageId, MessageType, Redacted, Timestamp};
+use nuncio_net::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::support::{NOW, PASSWORD, SECRET, account, draft, factory, services_at};
+use crate::support::{GATEWAY, PASSWORD, SECRET};
 
 /// Kannel asks an SMSC that it lost again after 10 s.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -118,8 +121,8 @@ impl House {
         let ids = [1, 2, 3].map(|n| ConnectionId::from_uuid(uuid_v7(Timestamp::from_millis(n), [7; 10])));
         let open = |id: ConnectionId, settings, password: &str| {
             let secrets = Redacted::new(object(json!({"password": password, "callback_secret": SECRET})));
-            let account = Account { id, secrets, ..account(&format!("http://127.0.0.1:{sendsms}"), settings) };
-            let adapter = factory().open(&account, &services_at(&base)).unwrap();
+            let account = Account { id, secrets, ..GATEWAY.account(&format!("http://127.0.0.1:{sendsms}"), settings) };
+            let adapter = GATEWAY.factory().open(&account, &Services { public_url: base.as_str().into(), ..services() }).unwrap();
             adapters.lock().unwrap().push((id.to_string(), Arc::clone(&adapter)));
             adapter
         };
@@ -227,6 +230,10 @@ impl Gateway {
         }
         Self { _bearerbox: bearerbox, _smsbox: smsbox, fakesmsc, smsc, _folder: folder }
     }
+}
+
+fn draft(text: &str) -> Message {
+    GATEWAY.message(MessageType::Text, Some(text), json!({}))
 }
 
 fn to(number: &str, text: &str, tail: u8) -> Message {

@@ -9,11 +9,15 @@ use nuncio_domain::MessageType;
 use nuncio_domain::message::{Content, FailureCode, Message};
 use serde_json::{Value, json};
 
-use crate::support::{PASSWORD, draft, identity, open, query, variable};
+use crate::support::{GATEWAY, PASSWORD, identity};
+
+fn draft(text: &str) -> Message {
+    GATEWAY.message(MessageType::Text, Some(text), json!({}))
+}
 
 async fn sent(message: &Message, settings: Value) -> Seen {
     let gateway = Scripted::start(|_| Reply::text(202, "0: Accepted for delivery")).await;
-    let outcome = open(&gateway, settings).send(&request(message)).await;
+    let outcome = GATEWAY.open(&gateway, settings).send(&request(message)).await;
     assert_eq!(outcome, Outcome::Accepted { refs: Vec::new(), cost: None });
     gateway.seen().remove(0)
 }
@@ -23,7 +27,6 @@ async fn what_get_says() {
     let mut message = draft("Olé {€} & more");
     let seen = sent(&message, json!({"smsc": "FAKE", "account": "acme"})).await;
     assert_eq!((seen.method.as_str(), seen.path.split_once('?').unwrap().0), ("GET", "/cgi-bin/sendsms"));
-    let said = |seen: &Seen, name: &str| variable(query(&seen.path), name);
     for (name, value) in [
         ("username", "tester"),
         ("password", PASSWORD),
@@ -37,9 +40,9 @@ async fn what_get_says() {
         ("account", "acme"),
         ("dlr-mask", "31"),
     ] {
-        assert_eq!(said(&seen, name).as_deref(), Some(value), "{name}");
+        assert_eq!(seen.parameter(name).as_deref(), Some(value), "{name}");
     }
-    let address = said(&seen, "dlr-url").unwrap();
+    let address = seen.parameter("dlr-url").unwrap();
     let (start, end) = ("https://nuncio.example/providers/kannel/cnx_", "&type=%d&answer=%A&time=%T");
     assert!(address.starts_with(start) && address.ends_with(end), "{address}");
     assert!(address.contains(&format!("/dlr?m={}&a=0&k=", message.id)), "{address}");
@@ -47,11 +50,11 @@ async fn what_get_says() {
     message.request_mut().text = Some("Привет".to_owned());
     message.from.clear();
     let seen = sent(&message, json!({"numbers": "digits", "receipts": "none"})).await;
-    assert_eq!(said(&seen, "coding").as_deref(), Some("2"));
-    assert_eq!((said(&seen, "to").as_deref(), said(&seen, "from")), (Some("34600111222"), None), "the gateway knows its sender");
-    assert_eq!((said(&seen, "dlr-url"), said(&seen, "dlr-mask")), (None, None));
+    assert_eq!(seen.parameter("coding").as_deref(), Some("2"));
+    assert_eq!((seen.parameter("to").as_deref(), seen.parameter("from")), (Some("34600111222"), None), "the gateway knows its sender");
+    assert_eq!((seen.parameter("dlr-url"), seen.parameter("dlr-mask")), (None, None));
     let seen = sent(&message, json!({"from": "ACME", "receipts": "final"})).await;
-    assert_eq!((said(&seen, "from").as_deref(), said(&seen, "dlr-mask").as_deref()), (Some("ACME"), Some("19")));
+    assert_eq!((seen.parameter("from").as_deref(), seen.parameter("dlr-mask").as_deref()), (Some("ACME"), Some("19")));
 }
 
 #[tokio::test]
@@ -79,13 +82,13 @@ async fn what_post_says() {
 #[tokio::test]
 async fn each_attempt_has_an_address_of_its_own() {
     let gateway = Scripted::start(|_| Reply::text(202, "0: Accepted for delivery")).await;
-    let (adapter, message) = (open(&gateway, json!({})), draft("x"));
+    let (adapter, message) = (GATEWAY.open(&gateway, json!({})), draft("x"));
     for attempt in [0, 1] {
         let _ = adapter.send(&SendRequest { attempt, ..request(&message) }).await;
     }
     let seen: Vec<_> = gateway.seen().iter().filter_map(identity).collect();
     assert!(seen[0].contains("&a=0&") && seen[1].contains("&a=1&"), "{seen:?}");
-    let proof = |address: &str| variable(query(address), "k");
+    let proof = |address: &str| address.split_once("&k=").unwrap().1.to_owned();
     assert_ne!(proof(&seen[0]), proof(&seen[1]));
 }
 
@@ -96,11 +99,11 @@ async fn other_types_go_in_words_or_not_at_all() {
     let buttons = json!({"buttons": [{"id": "y", "title": "Yes"}, {"id": "n", "title": "No"}]});
     message.request_mut().content = Some(Box::new(serde_json::from_value::<Content>(buttons).unwrap()));
     let seen = sent(&message, json!({})).await;
-    assert_eq!(variable(query(&seen.path), "text").as_deref(), Some("Coming?\n1. Yes\n2. No"));
+    assert_eq!(seen.parameter("text").as_deref(), Some("Coming?\n1. Yes\n2. No"));
     for refused in [MessageType::Sticker, MessageType::Reaction] {
         let gateway = Scripted::start(|_| Reply::text(202, "")).await;
         message.message_type = refused;
-        let outcome = open(&gateway, json!({})).send(&request(&message)).await;
+        let outcome = GATEWAY.open(&gateway, json!({})).send(&request(&message)).await;
         let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
         assert_eq!(failure.code, FailureCode::ContentRejected);
         assert_eq!(gateway.seen(), []);
@@ -110,7 +113,7 @@ async fn other_types_go_in_words_or_not_at_all() {
 #[tokio::test]
 async fn silence_is_an_unknown_outcome() {
     let gateway = Scripted::start(|_| Reply::Silence).await;
-    let adapter = open(&gateway, json!({"timeout_seconds": 1}));
+    let adapter = GATEWAY.open(&gateway, json!({"timeout_seconds": 1}));
     let began = std::time::Instant::now();
     let outcome = adapter.send(&request(&draft("x"))).await;
     let Outcome::Unknown { failure, .. } = outcome else { panic!("{outcome:?}") };
@@ -121,7 +124,7 @@ async fn silence_is_an_unknown_outcome() {
 #[tokio::test]
 async fn a_check_says_where_to_call_back() {
     let gateway = Scripted::start(|_| Reply::text(400, "Missing receiver number, rejected")).await;
-    let found = open(&gateway, json!({})).check().await.unwrap();
+    let found = GATEWAY.open(&gateway, json!({})).check().await.unwrap();
     assert!(found.contains("https://nuncio.example/providers/kannel/cnx_"), "{found}");
     for (status, text, todo) in [
         (403, "Authorization failed for sendsms", "check username and password"),
@@ -131,7 +134,7 @@ async fn a_check_says_where_to_call_back() {
         (500, "", "look into the gateway's log"),
     ] {
         let gateway = Scripted::start(move |_| Reply::text(status, text)).await;
-        let wrong = open(&gateway, json!({})).check().await.unwrap_err();
+        let wrong = GATEWAY.open(&gateway, json!({})).check().await.unwrap_err();
         assert!(wrong.contains(todo), "{wrong}");
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use nuncio_channel::contract::{message, request};
 use nuncio_channel::{Account, Adapter, AdapterFactory, Outcome, ProviderEvent, ReceiptTarget, SendRequest};
 use nuncio_channel_sim::{RESUME_AFTER, SimFactory};
-use nuncio_domain::lifecycle::{Change, NodeId, ReceiptKind};
-use nuncio_domain::message::Message;
+use nuncio_domain::lifecycle::{Change, ReceiptKind};
+use nuncio_domain::message::{Message, NodeId};
 use nuncio_domain::{Channel, FieldError, MessageType, RequestedChannel};
 use serde_json::json;
 

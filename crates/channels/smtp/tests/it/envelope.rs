@@ -2,8 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nuncio_domain::broadcast::Membership;
-use nuncio_domain::message::Message;
+use nuncio_domain::message::{Membership, Message};
 use serde_json::json;
 
 use crate::support::{PUBLIC_URL, Peer, Sink, key, key_text, listen, open, open_with, send, send_again, short, text, tokens};

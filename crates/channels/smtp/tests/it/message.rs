@@ -1,7 +1,6 @@
 //! A message to send.
 
-use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
-use nuncio_domain::message::{Direction, Message, Status};
+use nuncio_domain::message::{Detail, Direction, Message, Route, State, Status, Wait};
 use nuncio_domain::{Channel, MessageType, TenantId, Timestamp};
 
 /// 2026-11-21T10:00:00Z.

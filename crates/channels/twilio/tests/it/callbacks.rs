@@ -5,18 +5,17 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac as _};
-use http::{HeaderMap, HeaderName, HeaderValue};
-use nuncio_channel::{Adapter, CallError, CallbackReply, CallbackRequest, Inbound, Media, ParsedCallback, ProviderEvent, ReceiptTarget};
+use nuncio_channel::{Adapter, CallError, CallbackReply, Inbound, Media, ParsedCallback, ProviderEvent, ReceiptTarget};
+use nuncio_channel_http::testing::{self, CALLBACK as BASE, NOW};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::FailureCode;
 use nuncio_domain::{Channel, MessageId, MessageType, TenantId};
 use proptest::prelude::*;
+use serde_json::json;
 use sha1::Sha1;
 use url::form_urlencoded::Serializer;
 
-use crate::support::{NOW, TOKEN, message, offline};
-
-pub(crate) const BASE: &str = "https://nuncio.example/providers/twilio/cnx_1";
+use crate::support::{TOKEN, TWILIO};
 
 /// Calls as the provider does, with this signature.
 pub(crate) fn call(
@@ -27,11 +26,8 @@ pub(crate) fn call(
 ) -> Result<ParsedCallback, CallError> {
     let body = Serializer::new(String::new()).extend_pairs(parameters).finish();
     let method = if parameters.is_empty() { "GET" } else { "POST" };
-    let pairs = signature.map(|text| (HeaderName::from_static("x-twilio-signature"), HeaderValue::from_str(text).unwrap()));
-    let headers = HeaderMap::from_iter(pairs);
-    let (path, query) = url.split_once('?').unwrap_or((url, ""));
-    let rest = path.strip_prefix(BASE).unwrap_or_default().trim_start_matches('/');
-    adapter.callback(&CallbackRequest { method, url, rest, query, headers: &headers, body: body.as_bytes(), now: NOW })
+    let headers: Vec<_> = signature.map(|text| ("x-twilio-signature", text)).into_iter().collect();
+    testing::call(adapter, method, url, &headers, body.as_bytes())
 }
 
 fn sign(url: &str, parameters: &[(&str, &str)]) -> String {
@@ -46,7 +42,7 @@ fn told(adapter: &Arc<dyn Adapter>, url: &str, parameters: &[(&str, &str)]) -> P
 }
 
 fn id() -> MessageId {
-    message(Channel::Sms, MessageType::Text, None, serde_json::json!({})).id
+    TWILIO.message(MessageType::Text, None, json!({})).id
 }
 
 fn status_url() -> String {
@@ -55,7 +51,7 @@ fn status_url() -> String {
 
 #[test]
 fn statuses_find_their_attempt() {
-    let adapter = offline(Channel::Sms);
+    let adapter = TWILIO.offline(json!({}));
     let delivered = [("MessageSid", "SM1"), ("MessageStatus", "delivered"), ("AccountSid", "AC1"), ("Future", "x")];
     for _ in ["first", "duplicate"] {
         let ParsedCallback { events, reply } = told(&adapter, &status_url(), &delivered);
@@ -81,14 +77,14 @@ fn statuses_find_their_attempt() {
 #[test]
 fn who_stopped_is_told_of() {
     let stopped = [("MessageSid", "SM1"), ("MessageStatus", "failed"), ("ErrorCode", "21610"), ("To", "+34600111333")];
-    let told = told(&offline(Channel::Sms), &status_url(), &stopped);
+    let told = told(&TWILIO.offline(json!({})), &status_url(), &stopped);
     let [ProviderEvent::Receipt { .. }, ProviderEvent::OptedOut(opted)] = &told.events[..] else { panic!("{told:?}") };
     assert_eq!((opted.from.as_str(), opted.channel), ("+34600111333", Channel::Sms));
 }
 
 #[test]
 fn calls_tell_how_they_went() {
-    let adapter = offline(Channel::Voice);
+    let adapter = TWILIO.on(Channel::Voice).offline(json!({}));
     let kind = |parameters: &[(&str, &str)]| match told(&adapter, &status_url(), parameters).events.remove(0) {
         ProviderEvent::Receipt { kind, .. } => kind,
         other => panic!("{other:?}"),
@@ -103,7 +99,7 @@ fn calls_tell_how_they_went() {
 
 #[test]
 fn callers_are_proved() {
-    let adapter = offline(Channel::Sms);
+    let adapter = TWILIO.offline(json!({}));
     let (url, parameters) = (status_url(), [("MessageSid", "SM1"), ("MessageStatus", "delivered")]);
     let right = sign(&url, &parameters);
     let other = url.replace("a=1", "a=2");
@@ -130,7 +126,7 @@ fn callers_are_proved() {
 }
 
 fn read(parameters: &[(&str, &str)]) -> Vec<ProviderEvent> {
-    let ParsedCallback { events, reply } = told(&offline(Channel::Sms), BASE, parameters);
+    let ParsedCallback { events, reply } = told(&TWILIO.offline(json!({})), BASE, parameters);
     assert_eq!((reply.content_type, &*reply.body), ("text/xml", "<Response/>"));
     events
 }
@@ -171,7 +167,7 @@ fn an_opt_out_comes_before_its_words() {
 #[test]
 fn messages_come_by_get_too() {
     let url = format!("{BASE}?MessageSid=SM9&From=%2B34600111222&Body=Hola+t%C3%BA");
-    let told = told(&offline(Channel::Sms), &url, &[]);
+    let told = told(&TWILIO.offline(json!({})), &url, &[]);
     let [ProviderEvent::Inbound(inbound)] = &told.events[..] else { panic!("{told:?}") };
     assert_eq!((inbound.from.as_str(), inbound.text.as_str()), ("+34600111222", "Hola tú"));
 }
@@ -179,7 +175,7 @@ fn messages_come_by_get_too() {
 #[test]
 fn what_is_no_message_is_malformed() {
     for parameters in [&[("Body", "x")][..], &[("MessageSid", "SM1")], &[("From", "+34600111222")]] {
-        let error = call(&offline(Channel::Sms), BASE, parameters, Some(&sign(BASE, parameters))).unwrap_err();
+        let error = call(&TWILIO.offline(json!({})), BASE, parameters, Some(&sign(BASE, parameters))).unwrap_err();
         assert!(matches!(error, CallError::Malformed(_)), "{error:?}");
     }
 }
@@ -194,7 +190,7 @@ proptest! {
         let parameters: Vec<_> = names.iter().map(String::as_str).zip(values.iter().map(String::as_str)).collect();
         let url = format!("{BASE}{end}");
         for channel in [Channel::Sms, Channel::Voice] {
-            let _ = call(&offline(channel), &url, &parameters, Some(&sign(&url, &parameters)));
+            let _ = call(&TWILIO.on(channel).offline(json!({})), &url, &parameters, Some(&sign(&url, &parameters)));
         }
     }
 }

@@ -1,12 +1,11 @@
 //! The adapter keeps the contract on every channel, in every mode that HTTP has.
 
 use nuncio_channel::contract::Mode;
-use nuncio_channel::testing::services;
 use nuncio_channel_http::testing::{Case, RETRY_AFTER, Reply, Seen};
 use nuncio_domain::Channel;
 use serde_json::json;
 
-use crate::support::{TOKEN, account, factory, refusal, said, taken};
+use crate::support::{TOKEN, TWILIO, refusal, taken};
 
 fn respond(mode: Mode, seen: &Seen) -> Reply {
     match (mode, seen.method.as_str()) {
@@ -21,7 +20,7 @@ fn respond(mode: Mode, seen: &Seen) -> Reply {
 }
 
 fn identity(seen: &Seen) -> Option<String> {
-    if seen.method == "POST" { said(seen, "StatusCallback") } else { None }
+    if seen.method == "POST" { seen.parameter("StatusCallback") } else { None }
 }
 
 #[tokio::test]
@@ -29,7 +28,7 @@ async fn it_keeps_the_contract() {
     // The login of the requests.
     let more_secrets = vec!["QUMwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMTowMTIzNDU2Nzg5YWJjZGVmLWF1dGgtdG9rZW4=".to_owned()];
     for channel in [Channel::Sms, Channel::SmsOneway, Channel::Voice] {
-        let (account, more_secrets) = (Box::new(move |base: &str| account(channel, base, json!({}))), more_secrets.clone());
-        Case { factory: factory(), account, services: services(), to: "+34600111333", identity, respond, more_secrets }.holds().await;
+        let more_secrets = more_secrets.clone();
+        Case { accounts: TWILIO.on(channel), settings: json!({}), identity, respond, more_secrets }.holds().await;
     }
 }

@@ -7,12 +7,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Scripted, Seen};
+use nuncio_channel_http::testing::CALLBACK as BASE;
 use nuncio_domain::message::Message;
 use nuncio_domain::{Channel, MessageType};
 use serde_json::{Value, json};
 
-use crate::callbacks::{BASE, call};
-use crate::support::{SID, TOKEN, form, message, offline, open, said, taken};
+use crate::callbacks::call;
+use crate::support::{SID, TOKEN, TWILIO, taken};
 
 /// The peer program.
 struct Library {
@@ -49,7 +50,7 @@ impl Drop for Library {
 
 async fn sent(channel: Channel, message: &Message, settings: Value) -> Seen {
     let api = Scripted::start(|_| taken()).await;
-    let _ = open(channel, &api, settings).send(&request(message)).await;
+    let _ = TWILIO.on(channel).open(&api, settings).send(&request(message)).await;
     api.seen().remove(0)
 }
 
@@ -57,7 +58,7 @@ async fn sent(channel: Channel, message: &Message, settings: Value) -> Seen {
 fn is_theirs(ours: &Seen, theirs: &Value) {
     assert_eq!(theirs["method"], ours.method);
     assert_eq!(theirs["url"], format!("https://api.twilio.com{}", ours.path));
-    assert_eq!(theirs["form"], json!(form(ours)));
+    assert_eq!(theirs["form"], json!(ours.parameters()));
     assert_eq!(theirs["authorization"], json!([SID, TOKEN]));
 }
 
@@ -65,27 +66,27 @@ fn is_theirs(ours: &Seen, theirs: &Value) {
 #[ignore = "needs the peers' Python packages; ./test runs it"]
 async fn heavy_requests_are_those_of_the_library() {
     let mut library = Library::start();
-    let text = message(Channel::Sms, MessageType::Text, Some("Olé {€} & more"), json!({}));
+    let text = TWILIO.message(MessageType::Text, Some("Olé {€} & more"), json!({}));
     let ours = sent(Channel::Sms, &text, json!({"from": "ACME", "messaging_service_sid": "MG1"})).await;
-    let callback = said(&ours, "StatusCallback").unwrap();
+    let callback = ours.parameter("StatusCallback").unwrap();
     let theirs = library.ask(&json!({"messages": {
         "to": "+34600111333", "from_": "ACME", "messaging_service_sid": "MG1", "body": "Olé {€} & more", "status_callback": callback,
         "validity_period": 3_600
     }}));
     is_theirs(&ours, &theirs);
 
-    let image = message(Channel::Sms, MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a.png"}));
+    let image = TWILIO.message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a.png"}));
     let ours = sent(Channel::Sms, &image, json!({"mms": true})).await;
     let theirs = library.ask(&json!({"messages": {
         "to": "+34600111333", "from_": "+34600111222", "body": "See", "media_url": ["https://x.example/a.png"],
-        "status_callback": said(&ours, "StatusCallback"), "validity_period": 3_600
+        "status_callback": ours.parameter("StatusCallback"), "validity_period": 3_600
     }}));
     is_theirs(&ours, &theirs);
 
-    let call = message(Channel::Voice, MessageType::Text, Some("Hola"), json!({}));
+    let call = TWILIO.on(Channel::Voice).message(MessageType::Text, Some("Hola"), json!({}));
     let ours = sent(Channel::Voice, &call, json!({})).await;
     let theirs = library.ask(&json!({"calls": {
-        "to": "+34600111333", "from_": "+34600111222", "twiml": said(&ours, "Twiml"), "status_callback": said(&ours, "StatusCallback"),
+        "to": "+34600111333", "from_": "+34600111222", "twiml": ours.parameter("Twiml"), "status_callback": ours.parameter("StatusCallback"),
         "status_callback_event": ["ringing", "answered", "completed"], "timeout": 60
     }}));
     is_theirs(&ours, &theirs);
@@ -102,8 +103,8 @@ async fn heavy_twiml_is_that_of_the_library() {
     ] {
         let message_type = if media.is_some() { MessageType::Audio } else { MessageType::Text };
         let content = media.map_or_else(|| json!({}), |url| json!({"mediaUrl": url}));
-        let ours = sent(Channel::Voice, &message(Channel::Voice, message_type, Some(text), content), settings.clone()).await;
-        let ours = library.ask(&json!({"canonical": said(&ours, "Twiml").unwrap()}));
+        let ours = sent(Channel::Voice, &TWILIO.on(Channel::Voice).message(message_type, Some(text), content), settings.clone()).await;
+        let ours = library.ask(&json!({"canonical": ours.parameter("Twiml").unwrap()}));
         let mut ask = theirs;
         ask["say"] = json!(text);
         ask["repeat"] = settings.get("repeat").cloned().unwrap_or(json!(1));
@@ -118,7 +119,7 @@ async fn heavy_twiml_is_that_of_the_library() {
 #[ignore = "needs the peers' Python packages; ./test runs it"]
 fn heavy_what_the_library_signs_is_proved() {
     let mut library = Library::start();
-    let adapter = offline(Channel::Sms);
+    let adapter = TWILIO.offline(json!({}));
     let status = format!("{BASE}/status?m=msg_x&a=0");
     let got = format!("{BASE}?MessageSid=SM9&From=%2B34600111222&Body=Hola+t%C3%BA");
     for (url, parameters) in [

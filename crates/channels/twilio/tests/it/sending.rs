@@ -11,11 +11,11 @@ use nuncio_domain::{Channel, MessageType};
 use nuncio_net::{GuardPolicy, Network};
 use serde_json::{Value, json};
 
-use crate::support::{SID, account, factory, form, message, open, refusal, said, taken};
+use crate::support::{SID, TWILIO, refusal, taken};
 
 async fn sent(channel: Channel, message: &Message, settings: Value) -> Seen {
     let api = Scripted::start(|_| taken()).await;
-    let outcome = open(channel, &api, settings).send(&request(message)).await;
+    let outcome = TWILIO.on(channel).open(&api, settings).send(&request(message)).await;
     assert_eq!(outcome, Outcome::Accepted { refs: vec!["SM00000000000000000000000000000001".into()], cost: None });
     api.seen().remove(0)
 }
@@ -23,7 +23,7 @@ async fn sent(channel: Channel, message: &Message, settings: Value) -> Seen {
 async fn refused(message: &Message, settings: Value) -> String {
     let api = Scripted::start(|_| taken()).await;
     let channel = message.state.route.channel;
-    let outcome = open(channel, &api, settings).send(&request(message)).await;
+    let outcome = TWILIO.on(channel).open(&api, settings).send(&request(message)).await;
     let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
     assert_eq!((failure.code, api.seen().len()), (FailureCode::ContentRejected, 0));
     failure.message
@@ -31,11 +31,11 @@ async fn refused(message: &Message, settings: Value) -> String {
 
 #[tokio::test]
 async fn a_text() {
-    let text = message(Channel::Sms, MessageType::Text, Some("Olé {€} & more"), json!({}));
+    let text = TWILIO.message(MessageType::Text, Some("Olé {€} & more"), json!({}));
     let seen = sent(Channel::Sms, &text, json!({})).await;
     assert_eq!((seen.method.as_str(), &*seen.path), ("POST", &*format!("/2010-04-01/Accounts/{SID}/Messages.json")));
     assert_eq!(seen.header("content-type"), Some("application/x-www-form-urlencoded"));
-    let callback = said(&seen, "StatusCallback").unwrap();
+    let callback = seen.parameter("StatusCallback").unwrap();
     assert!(callback.starts_with("https://nuncio.example/providers/twilio/cnx_"), "{callback}");
     assert!(callback.ends_with(&format!("/status?m={}&a=0", text.id)), "{callback}");
     let expected = [
@@ -45,37 +45,37 @@ async fn a_text() {
         ("To", "+34600111333"),
         ("ValidityPeriod", "3600"),
     ];
-    assert_eq!(form(&seen), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    assert_eq!(seen.parameters(), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
 
     let seen = sent(Channel::Sms, &text, json!({"messaging_service_sid": "MG1"})).await;
-    assert_eq!((said(&seen, "From"), said(&seen, "MessagingServiceSid").as_deref()), (None, Some("MG1")));
+    assert_eq!((seen.parameter("From"), seen.parameter("MessagingServiceSid").as_deref()), (None, Some("MG1")));
     let seen = sent(Channel::SmsOneway, &text, json!({"messaging_service_sid": "MG1", "from": "ACME"})).await;
-    assert_eq!((said(&seen, "From").as_deref(), said(&seen, "MessagingServiceSid").as_deref()), (Some("ACME"), Some("MG1")));
+    assert_eq!((seen.parameter("From").as_deref(), seen.parameter("MessagingServiceSid").as_deref()), (Some("ACME"), Some("MG1")));
     let mut long = text;
     long.state.expires_at = long.state.updated_at.plus(std::time::Duration::from_secs(36_000));
-    assert_eq!(said(&sent(Channel::Sms, &long, json!({})).await, "ValidityPeriod"), None, "it is kept no longer in any case");
+    assert_eq!(sent(Channel::Sms, &long, json!({})).await.parameter("ValidityPeriod"), None, "it is kept no longer in any case");
 }
 
 #[tokio::test]
 async fn media_go_as_links_or_as_mms() {
-    let image = message(Channel::Sms, MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a.png"}));
+    let image = TWILIO.message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a.png"}));
     let seen = sent(Channel::Sms, &image, json!({})).await;
-    assert_eq!((said(&seen, "Body").as_deref(), said(&seen, "MediaUrl")), (Some("See\nhttps://x.example/a.png"), None));
+    assert_eq!((seen.parameter("Body").as_deref(), seen.parameter("MediaUrl")), (Some("See\nhttps://x.example/a.png"), None));
     let seen = sent(Channel::Sms, &image, json!({"mms": true})).await;
-    assert_eq!((said(&seen, "Body").as_deref(), said(&seen, "MediaUrl").as_deref()), (Some("See"), Some("https://x.example/a.png")));
+    assert_eq!((seen.parameter("Body").as_deref(), seen.parameter("MediaUrl").as_deref()), (Some("See"), Some("https://x.example/a.png")));
     let buttons = json!({"buttons": [{"id": "y", "title": "Yes"}, {"id": "n", "title": "No"}]});
-    let buttons = message(Channel::Sms, MessageType::Buttons, Some("Coming?"), buttons);
-    assert_eq!(said(&sent(Channel::Sms, &buttons, json!({"mms": true})).await, "Body").as_deref(), Some("Coming?\n1. Yes\n2. No"));
-    refused(&message(Channel::Sms, MessageType::Sticker, None, json!({})), json!({})).await;
+    let buttons = TWILIO.message(MessageType::Buttons, Some("Coming?"), buttons);
+    assert_eq!(sent(Channel::Sms, &buttons, json!({"mms": true})).await.parameter("Body").as_deref(), Some("Coming?\n1. Yes\n2. No"));
+    refused(&TWILIO.message(MessageType::Sticker, None, json!({})), json!({})).await;
 }
 
 #[tokio::test]
 async fn a_call() {
-    let text = message(Channel::Voice, MessageType::Text, Some("Tea & <cake>"), json!({}));
+    let text = TWILIO.on(Channel::Voice).message(MessageType::Text, Some("Tea & <cake>"), json!({}));
     let seen = sent(Channel::Voice, &text, json!({"ring_seconds": 20})).await;
     assert_eq!(seen.path, format!("/2010-04-01/Accounts/{SID}/Calls.json"));
     let twiml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Response><Say language=\"es-ES\">Tea &amp; &lt;cake&gt;</Say></Response>";
-    let callback = said(&seen, "StatusCallback").unwrap();
+    let callback = seen.parameter("StatusCallback").unwrap();
     let expected = [
         ("From", "+34600111222"),
         ("StatusCallback", &callback),
@@ -86,40 +86,42 @@ async fn a_call() {
         ("To", "+34600111333"),
         ("Twiml", twiml),
     ];
-    assert_eq!(form(&seen), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    assert_eq!(seen.parameters(), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
 }
 
 #[tokio::test]
 async fn what_a_call_says() {
     let body = |seen: &Seen| {
-        let twiml = said(seen, "Twiml").unwrap();
+        let twiml = seen.parameter("Twiml").unwrap();
         twiml.split_once("<Response>").unwrap().1.strip_suffix("</Response>").unwrap().to_owned()
     };
-    let mut text = message(Channel::Voice, MessageType::Text, Some("Hola"), json!({}));
+    let mut text = TWILIO.on(Channel::Voice).message(MessageType::Text, Some("Hola"), json!({}));
     text.request_mut().voice_language = Some("ca-ES".to_owned());
     let seen = sent(Channel::Voice, &text, json!({"voice": "Polly.\"Arlet\"", "repeat": 2})).await;
     let once = "<Say language=\"ca-ES\" voice=\"Polly.&quot;Arlet&quot;\">Hola</Say>";
     assert_eq!(body(&seen), format!("{once}<Pause length=\"1\"/>{once}"));
-    let audio = message(Channel::Voice, MessageType::Audio, None, json!({"mediaUrl": "https://x.example/a.mp3?b=1&c=2"}));
+    let audio = TWILIO.on(Channel::Voice).message(MessageType::Audio, None, json!({"mediaUrl": "https://x.example/a.mp3?b=1&c=2"}));
     assert_eq!(body(&sent(Channel::Voice, &audio, json!({})).await), "<Play>https://x.example/a.mp3?b=1&amp;c=2</Play>");
     let place = json!({"latitude": 40.4, "longitude": -3.7, "locationName": "Prado", "locationAddress": "Madrid"});
-    let place = message(Channel::Voice, MessageType::Location, Some("Here:"), place);
+    let place = TWILIO.on(Channel::Voice).message(MessageType::Location, Some("Here:"), place);
     assert_eq!(body(&sent(Channel::Voice, &place, json!({})).await), "<Say language=\"es-ES\">Here:\nPrado\nMadrid</Say>");
 
-    let long = message(Channel::Voice, MessageType::Text, Some(&"a".repeat(3_999)), json!({}));
+    let long = TWILIO.on(Channel::Voice).message(MessageType::Text, Some(&"a".repeat(3_999)), json!({}));
     assert!(refused(&long, json!({})).await.contains("the provider allows 4000"));
-    assert!(refused(&message(Channel::Voice, MessageType::Text, Some(" "), json!({})), json!({})).await.contains("nothing to say"));
-    refused(&message(Channel::Voice, MessageType::Image, Some("x"), json!({})), json!({})).await;
+    assert!(
+        refused(&TWILIO.on(Channel::Voice).message(MessageType::Text, Some(" "), json!({})), json!({})).await.contains("nothing to say")
+    );
+    refused(&TWILIO.on(Channel::Voice).message(MessageType::Image, Some("x"), json!({})), json!({})).await;
 }
 
 #[tokio::test]
 async fn each_attempt_has_an_address_of_its_own() {
     let api = Scripted::start(|_| taken()).await;
-    let (adapter, text) = (open(Channel::Sms, &api, json!({})), message(Channel::Sms, MessageType::Text, Some("x"), json!({})));
+    let (adapter, text) = (TWILIO.open(&api, json!({})), TWILIO.message(MessageType::Text, Some("x"), json!({})));
     for attempt in [0, 1] {
         let _ = adapter.send(&SendRequest { attempt, ..request(&text) }).await;
     }
-    let seen: Vec<_> = api.seen().iter().filter_map(|seen| said(seen, "StatusCallback")).collect();
+    let seen: Vec<_> = api.seen().iter().filter_map(|seen| seen.parameter("StatusCallback")).collect();
     assert!(seen[0].ends_with("&a=0") && seen[1].ends_with("&a=1"), "{seen:?}");
 }
 
@@ -127,9 +129,9 @@ async fn each_attempt_has_an_address_of_its_own() {
 async fn who_told_the_provider_to_stop_is_told_of() {
     let api = Scripted::start(|_| refusal(400, 21_610, "Attempt to send to unsubscribed recipient")).await;
     let sink = Arc::new(Pushed::default());
-    let account = account(Channel::Sms, &api.base(), json!({}));
-    let adapter = factory().open(&account, &services_with(&sink)).unwrap();
-    let outcome = adapter.send(&request(&message(Channel::Sms, MessageType::Text, Some("x"), json!({})))).await;
+    let account = TWILIO.account(&api.base(), json!({}));
+    let adapter = TWILIO.factory().open(&account, &services_with(&sink)).unwrap();
+    let outcome = adapter.send(&request(&TWILIO.message(MessageType::Text, Some("x"), json!({})))).await;
     let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
     assert_eq!((failure.code, failure.provider_code.as_deref()), (FailureCode::RecipientSuppressed, Some("21610")));
     let opted = OptedOut { tenant: account.tenant, connection: account.id, channel: Channel::Sms, from: "+34600111333".into() };
@@ -139,8 +141,8 @@ async fn who_told_the_provider_to_stop_is_told_of() {
 #[tokio::test]
 async fn silence_is_an_unknown_outcome() {
     let api = Scripted::start(|_| Reply::Silence).await;
-    let text = message(Channel::Sms, MessageType::Text, Some("x"), json!({}));
-    let outcome = open(Channel::Sms, &api, json!({"timeout_seconds": 1})).send(&request(&text)).await;
+    let text = TWILIO.message(MessageType::Text, Some("x"), json!({}));
+    let outcome = TWILIO.open(&api, json!({"timeout_seconds": 1})).send(&request(&text)).await;
     let Outcome::Unknown { failure, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.code, FailureCode::UnknownOutcome);
 }
@@ -148,11 +150,11 @@ async fn silence_is_an_unknown_outcome() {
 #[tokio::test]
 async fn a_check_tells_what_was_found() {
     let api = Scripted::start(|_| Reply::json(200, &json!({"friendly_name": "Acme", "status": "active", "sid": SID}))).await;
-    let found = open(Channel::Sms, &api, json!({})).check().await.unwrap();
+    let found = TWILIO.open(&api, json!({})).check().await.unwrap();
     assert!(found.contains("Acme (active)") && found.contains("https://nuncio.example/providers/twilio/cnx_"), "{found}");
     assert_eq!(api.seen()[0].path, format!("/2010-04-01/Accounts/{SID}.json"));
     let api = Scripted::start(|_| Reply::json(200, &json!({"friendly_name": "Acme", "status": "suspended"}))).await;
-    let wrong = open(Channel::Sms, &api, json!({})).check().await.unwrap_err();
+    let wrong = TWILIO.open(&api, json!({})).check().await.unwrap_err();
     assert!(wrong.contains("suspended") && wrong.contains("What to do"), "{wrong}");
 }
 
@@ -166,7 +168,7 @@ async fn media_are_fetched_from_where_they_lie() {
         _ => refusal(404, 20_404, "The requested resource was not found"),
     })
     .await;
-    let adapter = open(Channel::Sms, &api, json!({}));
+    let adapter = TWILIO.open(&api, json!({}));
     let file = adapter.fetch_media(&format!("{}/Media/ME1", api.base()), 100).await.unwrap();
     assert_eq!((file.filename.as_str(), file.content_type.as_str(), &*file.bytes), ("ME1", "text/plain", &b"the file"[..]));
     assert!(api.seen()[0].header("authorization").is_some_and(|login| login.starts_with("Basic ")));
@@ -192,7 +194,7 @@ async fn a_trusted_account_leads_to_its_api_only() {
     })
     .await;
     let net = Network::new(GuardPolicy { allow_http: true, ..GuardPolicy::default() }).unwrap();
-    let adapter = nuncio_channel_twilio::factory(net).open(&account(Channel::Sms, &api.base(), json!({})), &services()).unwrap();
+    let adapter = nuncio_channel_twilio::factory(net).open(&TWILIO.account(&api.base(), json!({})), &services()).unwrap();
     for reference in [format!("{}/Media/ME1", api.base()), file] {
         let failure = adapter.fetch_media(&reference, 100).await.unwrap_err();
         assert_eq!(failure.code, FailureCode::AttachmentUnavailable, "{reference}");

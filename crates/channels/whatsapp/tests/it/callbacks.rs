@@ -2,26 +2,17 @@
 
 use std::sync::{Arc, LazyLock};
 
-use http::{HeaderMap, HeaderValue};
 use nuncio_channel::contract::arbitrary;
-use nuncio_channel::{Adapter, CallError, CallbackReply, CallbackRequest, Inbound, ParsedCallback, ProviderEvent, ReceiptTarget, stop};
-use nuncio_channel_meta::scripted::Reply;
+use nuncio_channel::{Adapter, CallError, CallbackReply, Inbound, ParsedCallback, ProviderEvent, ReceiptTarget, stop};
 pub(crate) use nuncio_channel_meta::scripted::sign;
+use nuncio_channel_meta::scripted::{NOW, Reply, call};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::FailureCode;
 use nuncio_domain::{MessageType, TenantId, Timestamp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::{NUMBER, SECRET, WORD, message, offline, open_with, start};
-
-pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_749_416_400_000);
-
-fn call(adapter: &Arc<dyn Adapter>, method: &str, query: &str, signature: Option<&str>, body: &[u8]) -> Result<ParsedCallback, CallError> {
-    let headers = signature.map(|text| (http::HeaderName::from_static("x-hub-signature-256"), HeaderValue::from_str(text).unwrap()));
-    let headers = HeaderMap::from_iter(headers);
-    adapter.callback(&CallbackRequest { method, url: "https://nuncio.example/", rest: "", query, headers: &headers, body, now: NOW })
-}
+use crate::support::{CLOUD, NUMBER, SECRET, WORD, start};
 
 pub(crate) fn post_signed(adapter: &Arc<dyn Adapter>, signature: &str, body: &[u8]) -> Result<ParsedCallback, CallError> {
     call(adapter, "POST", "", Some(signature), body)
@@ -56,7 +47,7 @@ pub(crate) fn read(adapter: &Arc<dyn Adapter>, body: &Value) -> Inbound {
 
 #[test]
 fn meta_tries_the_address() {
-    let adapter = offline(json!({}));
+    let adapter = CLOUD.offline(json!({}));
     let get = |query: &str| call(&adapter, "GET", query, None, b"");
     let told = get(&format!("hub.mode=subscribe&hub.challenge=115%2B8&hub.verify_token={WORD}")).unwrap();
     assert_eq!(told, ParsedCallback { events: Vec::new(), reply: CallbackReply { content_type: "text/plain", body: "115+8".into() } });
@@ -71,7 +62,7 @@ fn meta_tries_the_address() {
 
 #[test]
 fn nobody_else_is_heard() {
-    let adapter = offline(json!({}));
+    let adapter = CLOUD.offline(json!({}));
     let body = from_ada(json!({"type": "text", "text": {"body": "hi"}})).to_string().into_bytes();
     let good = sign(&body);
     assert_eq!(post_signed(&adapter, &good, &body).unwrap().events.len(), 1);
@@ -96,14 +87,14 @@ fn nobody_else_is_heard() {
 fn the_bytes_count_not_what_they_say() {
     // As Meta writes it: what is not ASCII is escaped, and so are slashes.
     let body = br#"{"object":"whatsapp_business_account","entry":[{"id":"1","changes":[{"value":{"metadata":{"phone_number_id":"106540352242922"},"messages":[{"from":"34600111222","id":"wamid.IN","timestamp":"1749416383","text":{"body":"\u00a1Hola! \ud83d\udc4d https:\/\/x.example"},"type":"text"}]},"field":"messages"}]}]}"#;
-    let told = post_signed(&offline(json!({})), &sign(body), body).unwrap();
+    let told = post_signed(&CLOUD.offline(json!({})), &sign(body), body).unwrap();
     let [ProviderEvent::Inbound(inbound)] = &told.events[..] else { panic!("{told:?}") };
     assert_eq!(inbound.text, "¡Hola! 👍 https://x.example");
 }
 
 #[test]
 fn what_was_written_to_is_the_number_that_is_shown() {
-    let adapter = offline(json!({}));
+    let adapter = CLOUD.offline(json!({}));
     let mut body = from_ada(json!({"type": "text", "text": {"body": "hi"}}));
     for (shown, to) in [
         (json!("15550783881"), Some("+15550783881")),
@@ -122,7 +113,7 @@ fn what_was_written_to_is_the_number_that_is_shown() {
 
 #[test]
 fn what_cannot_be_read_is_told_and_what_is_not_known_passed_over() {
-    let adapter = offline(json!({}));
+    let adapter = CLOUD.offline(json!({}));
     for body in [&b"no JSON"[..], b"", br#"{"entry": 1}"#] {
         assert!(matches!(post_signed(&adapter, &sign(body), body), Err(CallError::Malformed(_))), "{body:?}");
     }
@@ -159,8 +150,8 @@ fn what_cannot_be_read_is_told_and_what_is_not_known_passed_over() {
 
 #[test]
 fn statuses_become_receipts_of_their_attempt() {
-    let adapter = offline(json!({}));
-    let id = message(MessageType::Text, None, json!({})).id;
+    let adapter = CLOUD.offline(json!({}));
+    let id = CLOUD.message(MessageType::Text, None, json!({})).id;
     for (word, kind) in
         [("sent", ReceiptKind::Sent), ("delivered", ReceiptKind::Delivered), ("read", ReceiptKind::Read), ("played", ReceiptKind::Read)]
     {
@@ -177,7 +168,7 @@ fn statuses_become_receipts_of_their_attempt() {
                 tenant: TenantId(3),
                 message: id,
                 attempt: Some(2),
-                connection: crate::support::account("https://graph.example", json!({})).id
+                connection: CLOUD.account("https://graph.example", json!({})).id
             }
         );
         assert_eq!((told, *at), (&kind, Timestamp::from_millis(1_749_416_383_000)));
@@ -190,7 +181,7 @@ fn what_failed_says_why() {
     let errors = json!([{"code": 131_047, "title": "Re-engagement message", "message": "Re-engagement message",
         "error_data": {"details": "More than 24 hours have passed"}, "href": "https://x.example"}]);
     let status = json!({"id": "wamid.A", "status": "failed", "timestamp": "x", "errors": errors});
-    let events = post(&offline(json!({})), &envelope(json!({"statuses": [status, {"id": "wamid.B", "status": "failed"}]})));
+    let events = post(&CLOUD.offline(json!({})), &envelope(json!({"statuses": [status, {"id": "wamid.B", "status": "failed"}]})));
     let [
         ProviderEvent::Receipt { target, kind: ReceiptKind::Failed(failure), at, .. },
         ProviderEvent::Receipt { kind: ReceiptKind::Failed(_), .. },
@@ -206,7 +197,7 @@ fn what_failed_says_why() {
 
 #[test]
 fn duplicates_say_the_same() {
-    let adapter = offline(json!({}));
+    let adapter = CLOUD.offline(json!({}));
     let body = from_ada(json!({"type": "text", "text": {"body": "hi"}}));
     assert_eq!(post(&adapter, &body), post(&adapter, &body));
 }
@@ -243,7 +234,7 @@ pub(crate) fn kinds() -> Vec<(&'static str, Value)> {
 
 #[test]
 fn messages_of_every_kind() {
-    let adapter = offline(json!({}));
+    let adapter = CLOUD.offline(json!({}));
     let button = json!({"buttons": [{"id": "y", "title": "Yes"}]});
     let row = json!({"sections": [{"title": "", "rows": [{"id": "r", "title": "One", "description": "first"}]}]});
     let place = json!({"latitude": 40.5, "longitude": -3.25, "locationName": "Sol", "locationAddress": "Plaza 1"});
@@ -282,7 +273,7 @@ fn messages_of_every_kind() {
 #[tokio::test]
 async fn what_comes_in_is_marked_as_read_if_that_is_wanted() {
     let api = start(|_| Reply::json(200, &json!({"success": true}))).await;
-    let adapter = open_with(&api, json!({"mark_read": true}));
+    let adapter = CLOUD.open(&api, json!({"mark_read": true}));
     let (ask, asked) = stop();
     let session = tokio::spawn({
         let adapter = Arc::clone(&adapter);
@@ -341,7 +332,7 @@ proptest! {
 
     #[test]
     fn nothing_breaks_the_reader(value in arbitrary::json(NAMES), more in arbitrary::json(NAMES), octets: Vec<u8>) {
-        static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| offline(json!({})));
+        static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| CLOUD.offline(json!({})));
         let any = json!({"entry": [{"changes": [{"field": "messages", "value": value}]}]}).to_string().into_bytes();
         let lists = envelope(json!({"statuses": [more], "messages": [value, more], "contacts": [value]})).to_string().into_bytes();
         for body in [any, lists, octets] {

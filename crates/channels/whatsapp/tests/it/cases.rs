@@ -5,12 +5,12 @@ use nuncio_domain::template::{ButtonType, HeaderType, Used};
 use nuncio_domain::{MessageType, MessageType as Type};
 use serde_json::{Value, json};
 
-use crate::support::message;
+use crate::support::CLOUD;
 
 const LINK: &str = "https://x.example/a.png";
 
 fn template(content: Value, used: Used) -> Message {
-    let mut message = message(Type::Template, Some("the words of a fallback"), content);
+    let mut message = CLOUD.message(Type::Template, Some("the words of a fallback"), content);
     message.request_mut().template = Some(Box::new(used));
     message
 }
@@ -44,7 +44,7 @@ fn code() -> Message {
 
 /// Every case with its name.
 pub(crate) fn all() -> Vec<(&'static str, Message)> {
-    let plain = |kind: MessageType, text: Option<&str>, content: Value| message(kind, text, content);
+    let plain = |kind: MessageType, text: Option<&str>, content: Value| CLOUD.message(kind, text, content);
     let sections = json!([
         {"title": "A", "rows": [{"id": "1", "title": "One", "description": "first"}]},
         {"title": "B", "rows": [{"id": "2", "title": "Two"}]}
@@ -52,7 +52,7 @@ pub(crate) fn all() -> Vec<(&'static str, Message)> {
     let cta = |more: Value| {
         let mut content = json!({"ctaDisplayText": "Pay", "ctaUrl": "https://x.example/pay"});
         content.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        message(Type::CtaUrl, Some("Well?"), content)
+        CLOUD.message(Type::CtaUrl, Some("Well?"), content)
     };
     let document = json!({"mediaUrl": "https://x.example/a.pdf", "filename": "bill.pdf", "mimeType": "application/pdf"});
     vec![

@@ -4,7 +4,7 @@ use nuncio_channel::contract::Mode;
 use nuncio_channel_meta::scripted::{Case, RETRY_AFTER, Reply, Seen, refusal};
 use serde_json::json;
 
-use crate::support::{SECRET, TOKEN, account, factory, identity, services, taken};
+use crate::support::{CLOUD, SECRET, TOKEN, identity, taken};
 
 fn respond(mode: Mode, seen: &Seen) -> Reply {
     match (mode, seen.method.as_str()) {
@@ -24,6 +24,6 @@ fn respond(mode: Mode, seen: &Seen) -> Reply {
 
 #[tokio::test]
 async fn the_cloud_api_keeps_the_contract() {
-    let (account, more_secrets) = (Box::new(|base: &str| account(base, json!({}))), vec![SECRET.replace('-', "%2D")]);
-    Case { factory: factory(), account, services: services(), to: "+34600111222", identity, respond, more_secrets }.holds().await;
+    let more_secrets = vec![SECRET.replace('-', "%2D")];
+    Case { accounts: CLOUD, settings: json!({}), identity, respond, more_secrets }.holds().await;
 }

@@ -7,7 +7,7 @@ use nuncio_domain::MessageType;
 use nuncio_domain::message::FailureCode;
 use serde_json::json;
 
-use crate::support::{NUMBER, TOKEN, message, offline, open, start, taken};
+use crate::support::{CLOUD, NUMBER, TOKEN, start, taken};
 
 fn file(name: &str, content_type: &str, bytes: &[u8]) -> ResolvedAttachment {
     ResolvedAttachment { filename: name.into(), content_type: content_type.into(), content_id: None, bytes: bytes.to_vec() }
@@ -17,9 +17,9 @@ fn file(name: &str, content_type: &str, bytes: &[u8]) -> ResolvedAttachment {
 async fn an_attachment_is_uploaded_and_sent_by_its_id() {
     let api =
         start(|seen| if seen.path.ends_with("/media") { Reply::json(200, &json!({"id": "1037543291543636"})) } else { taken() }).await;
-    let message = message(MessageType::Document, Some("See"), json!({}));
+    let message = CLOUD.message(MessageType::Document, Some("See"), json!({}));
     let files = [file("bill.pdf", "application/pdf", &[0, 13, 10, 255])];
-    let outcome = open(&api).send(&SendRequest { attachments: &files, ..request(&message) }).await;
+    let outcome = CLOUD.open(&api, json!({})).send(&SendRequest { attachments: &files, ..request(&message) }).await;
     assert!(matches!(outcome, Outcome::Accepted { .. }), "{outcome:?}");
     let [upload, sent] = &api.seen()[..] else { panic!("two calls") };
     assert_eq!(upload.path, format!("/v23.0/{NUMBER}/media"));
@@ -34,16 +34,16 @@ async fn an_attachment_is_uploaded_and_sent_by_its_id() {
 
 #[tokio::test]
 async fn an_upload_that_fails_sends_nothing() {
-    let message = message(MessageType::Image, None, json!({}));
+    let message = CLOUD.message(MessageType::Image, None, json!({}));
     let files = [file("a.png", "image/png", &[1])];
     let lost = start(|_| Reply::HangUp).await;
-    let outcome = open(&lost).send(&SendRequest { attachments: &files, ..request(&message) }).await;
+    let outcome = CLOUD.open(&lost, json!({})).send(&SendRequest { attachments: &files, ..request(&message) }).await;
     assert!(
         matches!(outcome, Outcome::Deferred { scope: Scope::Message, .. }),
         "a lost response to an upload leaves nothing in doubt: {outcome:?}"
     );
     let refused = start(|_| refusal(400, 131_053, "Media upload error")).await;
-    let outcome = open(&refused).send(&SendRequest { attachments: &files, ..request(&message) }).await;
+    let outcome = CLOUD.open(&refused, json!({})).send(&SendRequest { attachments: &files, ..request(&message) }).await;
     let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.code, FailureCode::AttachmentUnavailable);
     assert_eq!((lost.seen().len(), refused.seen().len()), (1, 1));
@@ -55,11 +55,11 @@ async fn attachments_that_are_no_media_are_refused() {
     let two = [one[0].clone(), one[0].clone()];
     let link = json!({"mediaUrl": "https://x.example/a.png"});
     for (message, files) in [
-        (message(MessageType::Text, Some("Hola"), json!({})), &one[..]),
-        (message(MessageType::Image, None, json!({})), &two[..]),
-        (message(MessageType::Image, None, link), &one[..]),
+        (CLOUD.message(MessageType::Text, Some("Hola"), json!({})), &one[..]),
+        (CLOUD.message(MessageType::Image, None, json!({})), &two[..]),
+        (CLOUD.message(MessageType::Image, None, link), &one[..]),
     ] {
-        let outcome = offline(json!({})).send(&SendRequest { attachments: files, ..request(&message) }).await;
+        let outcome = CLOUD.offline(json!({})).send(&SendRequest { attachments: files, ..request(&message) }).await;
         assert!(matches!(outcome, Outcome::Rejected { .. }), "{outcome:?}");
     }
 }
@@ -77,7 +77,7 @@ async fn media_is_fetched_in_two_steps_with_the_token() {
         }
     })
     .await;
-    let adapter = open(&api);
+    let adapter = CLOUD.open(&api, json!({}));
     let media = adapter.fetch_media("10", 10).await.unwrap();
     assert_eq!((media.content_type.as_str(), media.bytes), ("image/jpeg", vec![7; 10]));
     let [about, blob] = &api.seen()[..] else { panic!("two calls") };

@@ -12,7 +12,7 @@ use nuncio_channel_meta::scripted::refusal;
 use nuncio_domain::{MessageType, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::support::{SECRET, message, offline, open, open_with, send, start, taken};
+use crate::support::{CLOUD, SECRET, send, start, taken};
 use crate::{callbacks, cases, templates};
 
 /// The peer program.
@@ -74,7 +74,7 @@ fn canonical(value: Value) -> Value {
 async fn heavy_we_post_what_pywa_posts() {
     let theirs = Pywa::start().ask(json!({"do": "messages"}));
     let api = start(|_| taken()).await;
-    let adapter = open_with(&api, json!({"mark_read": true}));
+    let adapter = CLOUD.open(&api, json!({"mark_read": true}));
     let cases = cases::all();
     assert_eq!(theirs.as_object().unwrap().len(), cases.len() + 1);
     for (n, (name, message)) in cases.into_iter().enumerate() {
@@ -105,7 +105,7 @@ async fn heavy_we_submit_what_pywa_submits() {
 #[test]
 #[ignore = "needs the WhatsApp peer; ./test runs it"]
 fn heavy_signatures_are_those_of_pywa() {
-    let (mut pywa, adapter) = (Pywa::start(), offline(json!({})));
+    let (mut pywa, adapter) = (Pywa::start(), CLOUD.offline(json!({})));
     let body = callbacks::from_ada(json!({"type": "text", "text": {"body": "¡Hola! 👍"}})).to_string().into_bytes();
     let encoded = STANDARD.encode(&body);
     let signed = |secret: &str, pywa: &mut Pywa| pywa.ask(json!({"do": "sign", "secret": secret, "body": encoded}))["signature"].clone();
@@ -153,7 +153,7 @@ fn told(inbound: &Inbound) -> Value {
 #[test]
 #[ignore = "needs the WhatsApp peer; ./test runs it"]
 fn heavy_we_read_what_pywa_reads() {
-    let (mut pywa, adapter) = (Pywa::start(), offline(json!({})));
+    let (mut pywa, adapter) = (Pywa::start(), CLOUD.offline(json!({})));
     let mut compared = 0;
     for (name, more) in callbacks::kinds() {
         if name == "odd" || name == "unsupported" {
@@ -166,7 +166,7 @@ fn heavy_we_read_what_pywa_reads() {
     }
     assert_eq!(compared, callbacks::kinds().len() - 2);
     let contacts = json!([{"wa_id": "34600111222", "user_id": "ES.1"}]);
-    let id = message(MessageType::Text, None, json!({})).id;
+    let id = CLOUD.message(MessageType::Text, None, json!({})).id;
     for word in ["sent", "delivered", "read", "failed"] {
         let errors =
             if word == "failed" { json!([{"code": 131_026, "title": "Undeliverable", "message": "Undeliverable"}]) } else { json!([]) };
@@ -189,8 +189,8 @@ fn heavy_we_read_what_pywa_reads() {
 /// Where an error belongs by what the adapter does about it.
 async fn outcome(code: i64) -> Outcome {
     let api = start(move |_| refusal(400, code, "No")).await;
-    let adapter: Arc<dyn Adapter> = open(&api);
-    send(&adapter, &message(MessageType::Text, Some("Hola"), json!({}))).await
+    let adapter: Arc<dyn Adapter> = CLOUD.open(&api, json!({}));
+    send(&adapter, &CLOUD.message(MessageType::Text, Some("Hola"), json!({}))).await
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use nuncio_channel_meta::scripted::{Api, Reply, refusal};
 use nuncio_domain::profile::{BusinessAccount, MethodStatus, ProfileChange, SetupStatus, Vertical};
 use serde_json::{Value, json};
 
-use crate::support::{NUMBER, TOKEN, open, open_with, start};
+use crate::support::{CLOUD, NUMBER, TOKEN, start};
 
 fn profile() -> Value {
     json!({"data": [{
@@ -39,7 +39,7 @@ async fn meta(errors: Value) -> Api {
 #[tokio::test]
 async fn the_account_as_meta_tells_it() {
     let api = meta(json!([])).await;
-    let adapter = open(&api);
+    let adapter = CLOUD.open(&api, json!({}));
     let account = adapter.profile().unwrap().get(&BusinessAccount::default()).await.unwrap();
     assert_eq!((account.phone_number_id.as_str(), account.display_phone_number.as_str()), (NUMBER, "+34 600 111 222"));
     assert!(account.can_send_templates());
@@ -50,10 +50,10 @@ async fn the_account_as_meta_tells_it() {
 #[tokio::test]
 async fn a_faulty_means_of_payment_stops_templates() {
     let api = meta(json!([{"error_code": 141_006, "error_description": "There is an error with the payment method."}])).await;
-    let account = open(&api).profile().unwrap().get(&BusinessAccount::default()).await.unwrap();
+    let account = CLOUD.open(&api, json!({})).profile().unwrap().get(&BusinessAccount::default()).await.unwrap();
     assert_eq!((account.setup_status, account.method_status), (SetupStatus::NotStarted, MethodStatus::None));
     let api = meta(json!([{"error_code": 141_010, "error_description": "Something else."}])).await;
-    assert!(open(&api).profile().unwrap().get(&BusinessAccount::default()).await.unwrap().can_send_templates());
+    assert!(CLOUD.open(&api, json!({})).profile().unwrap().get(&BusinessAccount::default()).await.unwrap().can_send_templates());
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn only_what_changes_is_told() {
     let api = meta(json!([])).await;
     let change =
         ProfileChange { about: Some("New".into()), email: Some(String::new()), vertical: Some(Vertical::Auto), ..ProfileChange::default() };
-    let account = open(&api).profile().unwrap().update(&BusinessAccount::default(), &change).await.unwrap();
+    let account = CLOUD.open(&api, json!({})).profile().unwrap().update(&BusinessAccount::default(), &change).await.unwrap();
     assert_eq!(account.profile.about, "Bikes", "the answer is what Meta says afterwards");
     assert_eq!(api.seen()[0].json(), json!({"messaging_product": "whatsapp", "about": "New", "email": "", "vertical": "AUTO"}));
 }
@@ -70,16 +70,16 @@ async fn only_what_changes_is_told() {
 async fn a_picture_is_uploaded_in_two_steps_and_then_shown() {
     let api = meta(json!([])).await;
     let picture = Picture { url: "https://x.example/logo.png".into(), mime_type: "image/png", bytes: vec![0x89, b'P', b'N', b'G'] };
-    let adapter = open(&api);
+    let adapter = CLOUD.open(&api, json!({}));
     adapter.profile().unwrap().set_picture(&BusinessAccount::default(), &picture).await.unwrap();
     let seen = api.seen();
     assert_eq!(seen[0].path, "/v23.0/670843887433847/uploads?file_name=picture.png&file_length=4&file_type=image%2Fpng");
     assert_eq!(seen[1].path, "/v23.0/upload:MTphdHRhY2htZW50?sig=ARZqkGCA_uQMxC8nHKI");
     assert_eq!((seen[1].header("file_offset"), &seen[1].body), (Some("0"), &picture.bytes));
     assert_eq!(seen[2].json(), json!({"messaging_product": "whatsapp", "profile_picture_handle": "4:VGVzdC5wbmc=:e"}));
-    let mut account = crate::support::account(&api.base(), json!({}));
+    let mut account = CLOUD.account(&api.base(), json!({}));
     account.settings.remove("app_id");
-    let adapter = crate::support::try_open(&account).unwrap();
+    let adapter = CLOUD.try_open(&account).unwrap();
     let error = adapter.profile().unwrap().set_picture(&BusinessAccount::default(), &picture).await.unwrap_err();
     assert!(matches!(&error, ProfileError::Refused(why) if why.contains("app_id")), "{error}");
 }
@@ -93,7 +93,7 @@ async fn refusals_and_troubles_are_told_apart() {
         (Reply::HangUp, false),
     ] {
         let api = start(move |_| reply.clone()).await;
-        let adapter = open_with(&api, json!({}));
+        let adapter = CLOUD.open(&api, json!({}));
         let error = adapter.profile().unwrap().update(&BusinessAccount::default(), &ProfileChange::default()).await.unwrap_err();
         assert_eq!(matches!(error, ProfileError::Refused(_)), refused, "{error}");
         assert!(!error.to_string().contains(TOKEN), "{error}");

@@ -11,7 +11,7 @@ use nuncio_domain::message::FailureCode;
 use serde_json::{Value, json};
 
 use crate::cases;
-use crate::support::{NUMBER, TOKEN, message, offline, open, open_with, send, start, taken};
+use crate::support::{CLOUD, NUMBER, TOKEN, send, start, taken};
 
 fn wanted() -> BTreeMap<&'static str, Value> {
     let template = |name: &str, code: &str, components: Value| json!({"name": name, "language": {"code": code}, "components": components});
@@ -77,7 +77,7 @@ fn wanted() -> BTreeMap<&'static str, Value> {
 #[tokio::test]
 async fn every_type_is_one_call() {
     let api = start(|_| taken()).await;
-    let (adapter, wanted) = (open(&api), wanted());
+    let (adapter, wanted) = (CLOUD.open(&api, json!({})), wanted());
     let cases = cases::all();
     assert_eq!(cases.len(), wanted.len());
     for (n, (name, message)) in cases.into_iter().enumerate() {
@@ -97,14 +97,14 @@ async fn every_type_is_one_call() {
 
 #[tokio::test]
 async fn what_whatsapp_cannot_carry_never_leaves() {
-    let adapter = offline(json!({}));
-    let ours = message(MessageType::Text, None, json!({})).id.to_string();
+    let adapter = CLOUD.offline(json!({}));
+    let ours = CLOUD.message(MessageType::Text, None, json!({})).id.to_string();
     for (what, message) in [
-        ("no media", message(MessageType::Image, Some("See"), json!({}))),
-        ("text beside audio", message(MessageType::Audio, Some("Listen"), json!({"mediaUrl": "https://x.example/a.mp3"}))),
-        ("our id", message(MessageType::Reaction, None, json!({"reactToMessageId": ours, "emoji": "👍"}))),
-        ("no id", message(MessageType::Reaction, None, json!({"emoji": "👍"}))),
-        ("no template", message(MessageType::Template, None, json!({"templateId": "tpl_1"}))),
+        ("no media", CLOUD.message(MessageType::Image, Some("See"), json!({}))),
+        ("text beside audio", CLOUD.message(MessageType::Audio, Some("Listen"), json!({"mediaUrl": "https://x.example/a.mp3"}))),
+        ("our id", CLOUD.message(MessageType::Reaction, None, json!({"reactToMessageId": ours, "emoji": "👍"}))),
+        ("no id", CLOUD.message(MessageType::Reaction, None, json!({"emoji": "👍"}))),
+        ("no template", CLOUD.message(MessageType::Template, None, json!({"templateId": "tpl_1"}))),
     ] {
         let Outcome::Rejected { failure } = send(&adapter, &message).await else { panic!("{what}") };
         assert_eq!(failure.code, FailureCode::ContentRejected, "{what}");
@@ -114,23 +114,24 @@ async fn what_whatsapp_cannot_carry_never_leaves() {
 #[tokio::test]
 async fn a_reaction_is_taken_back_by_an_empty_one() {
     let api = start(|_| taken()).await;
-    send(&open(&api), &message(MessageType::Reaction, None, json!({"reactToMessageId": "wamid.A", "emoji": ""}))).await;
+    send(&CLOUD.open(&api, json!({})), &CLOUD.message(MessageType::Reaction, None, json!({"reactToMessageId": "wamid.A", "emoji": ""})))
+        .await;
     assert_eq!(api.seen()[0].json()["reaction"], json!({"message_id": "wamid.A", "emoji": ""}));
 }
 
 #[tokio::test]
 async fn every_attempt_has_its_own_name() {
     let api = start(|_| taken()).await;
-    let message = message(MessageType::Text, Some("Hola"), json!({}));
-    open(&api).send(&SendRequest { attempt: 3, ..request(&message) }).await;
+    let message = CLOUD.message(MessageType::Text, Some("Hola"), json!({}));
+    CLOUD.open(&api, json!({})).send(&SendRequest { attempt: 3, ..request(&message) }).await;
     assert_eq!(api.seen()[0].json()["biz_opaque_callback_data"], format!("{}/3", message.id));
 }
 
 #[tokio::test]
 async fn silence_after_the_message_is_unknown() {
     let api = start(|_| Reply::Silence).await;
-    let adapter = open_with(&api, json!({"timeout_seconds": 1}));
-    let outcome = send(&adapter, &message(MessageType::Text, Some("Hola"), json!({}))).await;
+    let adapter = CLOUD.open(&api, json!({"timeout_seconds": 1}));
+    let outcome = send(&adapter, &CLOUD.message(MessageType::Text, Some("Hola"), json!({}))).await;
     assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
 }
 
@@ -141,7 +142,7 @@ async fn the_pause_of_a_business_use_case_is_in_minutes() {
         let error = json!({"error": {"message": "(#80007) Rate limit issues", "code": 80_007}});
         Reply::raw(400, vec![("X-Business-Use-Case-Usage", usage.to_string())], error.to_string().into_bytes())
     });
-    let outcome = send(&open(&api.await), &message(MessageType::Text, Some("Hola"), json!({}))).await;
+    let outcome = send(&CLOUD.open(&*api.await, json!({})), &CLOUD.message(MessageType::Text, Some("Hola"), json!({}))).await;
     let Outcome::Deferred { retry_after, scope: Scope::Connection, failure } = outcome else { panic!("{outcome:?}") };
     assert_eq!((retry_after, failure.code), (Some(Duration::from_secs(240)), FailureCode::RateLimited));
 }
@@ -150,10 +151,10 @@ async fn the_pause_of_a_business_use_case_is_in_minutes() {
 async fn a_check_says_what_to_do() {
     for (code, status, advice) in [(190, 401, "access_token"), (200, 403, "whatsapp_business_messaging"), (100, 400, "phone_number_id")] {
         let api = start(move |_| refusal(status, code, "No")).await;
-        let told = open(&api).check().await.unwrap_err();
+        let told = CLOUD.open(&api, json!({})).check().await.unwrap_err();
         assert!(told.contains(advice), "{code}: {told}");
     }
     let api = start(|_| Reply::json(200, &json!({"display_phone_number": "+34 600 111 222", "verified_name": "Acme", "id": "1"}))).await;
-    let told = open(&api).check().await.unwrap();
+    let told = CLOUD.open(&api, json!({})).check().await.unwrap();
     assert!(told.contains("+34 600 111 222") && told.contains("https://nuncio.example/providers/whatsapp_cloud/cnx_"), "{told}");
 }

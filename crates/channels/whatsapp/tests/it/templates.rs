@@ -7,7 +7,7 @@ use nuncio_domain::template::{Button, ButtonType, Category, Content, Decision, H
 use nuncio_domain::{TemplateId, TenantId, Timestamp};
 use serde_json::{Value, json};
 
-use crate::support::{account, open, start, try_open};
+use crate::support::{CLOUD, start};
 
 pub(crate) fn template(name: &str, language: &str, content: Content) -> Template {
     Template {
@@ -67,7 +67,7 @@ pub(crate) fn all() -> Vec<(&'static str, Template)> {
 /// What is posted for a template.
 pub(crate) async fn submitted(template: &Template) -> Value {
     let api = start(|_| Reply::json(200, &json!({"id": "572279198452421", "status": "PENDING", "category": "UTILITY"}))).await;
-    let adapter = open(&api);
+    let adapter = CLOUD.open(&api, json!({}));
     assert_eq!(adapter.templates().unwrap().submit(template).await.as_deref(), Ok("572279198452421"));
     let [call] = &api.seen()[..] else { panic!("one call") };
     assert_eq!(call.path, "/v23.0/102290129340398/message_templates");
@@ -115,7 +115,7 @@ async fn a_picture_above_is_fetched_and_uploaded_as_an_example() {
     .await;
     let with =
         |url: String| template("a", "en", Content { header_type: Some(HeaderType::Image), header_content: Some(url), ..content("Hi") });
-    let adapter = open(&api);
+    let adapter = CLOUD.open(&api, json!({}));
     adapter.templates().unwrap().submit(&with(format!("{}/a.png", files.base()))).await.unwrap();
     let [session, upload, submission] = &api.seen()[..] else { panic!("three calls") };
     assert!(session.path.contains("file_type=image%2Fpng") && upload.body == [1, 2, 3], "{session:?}");
@@ -139,7 +139,7 @@ async fn one_that_is_there_already_is_found() {
         _ => refusal(400, 100, "Invalid parameter"),
     })
     .await;
-    let adapter = open(&api);
+    let adapter = CLOUD.open(&api, json!({}));
     let templates = adapter.templates().unwrap();
     assert_eq!(templates.submit(&template("order", "en-US", content("Hi"))).await.as_deref(), Ok("3"));
     assert!(api.seen()[1].path.contains("name=order&"));
@@ -162,20 +162,20 @@ async fn what_meta_says_of_one() {
         let api = start(move |_| Reply::json(200, &answer.clone())).await;
         let mut asked = template("order", "en", content("Hi"));
         asked.content.provider_id = Some("572279198452421".into());
-        assert_eq!(open(&api).templates().unwrap().status(&asked).await, Ok(decision));
+        assert_eq!(CLOUD.open(&api, json!({})).templates().unwrap().status(&asked).await, Ok(decision));
         assert_eq!(api.seen()[0].path, "/v23.0/572279198452421?fields=status,rejected_reason");
     }
     let api = start(|_| Reply::json(200, &json!({"data": [{"id": "3", "name": "order", "language": "en", "status": "APPROVED"}]}))).await;
-    let adapter = open(&api);
+    let adapter = CLOUD.open(&api, json!({}));
     let status = async |name| adapter.templates().unwrap().status(&template(name, "en", content("Hi"))).await;
     assert_eq!((status("order").await, status("other").await), (Ok(Decision::Approved), Ok(Decision::Pending)), "found by its name");
 }
 
 #[tokio::test]
 async fn without_the_business_account_it_is_said_what_is_missing() {
-    let mut account = account("http://127.0.0.1:9", json!({}));
+    let mut account = CLOUD.account("http://127.0.0.1:9", json!({}));
     account.settings.remove("waba_id");
-    let adapter = try_open(&account).unwrap();
+    let adapter = CLOUD.try_open(&account).unwrap();
     let failure = adapter.templates().unwrap().submit(&template("order", "en", content("Hi"))).await.unwrap_err();
     assert!(failure.message.contains("waba_id"), "{failure:?}");
 }

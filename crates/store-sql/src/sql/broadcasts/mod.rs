@@ -53,8 +53,12 @@ fn columns(html: &str) -> String {
     columns += " AS html, b.body, b.updated_at";
     for column in ["queued", "sending", "sent", "delivered", "failed", "skipped", "awaited", "taken", "cost", "prepaid", "held"] {
         columns += &format!(
-            ", CAST(COALESCE((SELECT SUM(k.{column}) FROM broadcast_counts k WHERE k.tenant_id = b.tenant_id AND k.broadcast_id = b.id), 0) \
-             AS BIGINT) AS {column}"
+            r",
+            CAST(COALESCE((
+                SELECT SUM(k.{column})
+                FROM broadcast_counts k
+                WHERE k.tenant_id = b.tenant_id AND k.broadcast_id = b.id
+            ), 0) AS BIGINT) AS {column}"
         );
     }
     columns
@@ -125,9 +129,10 @@ impl BroadcastRow {
 impl BroadcastRepo for SqlTx {
     async fn insert_broadcast(&mut self, broadcast: &Broadcast) -> Result<()> {
         self.run(sql!(
-            "INSERT INTO broadcasts (tenant_id, id, status, channel, message_type, sender_id, version, fence, due_at, \
-             total, html, body, updated_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, 0, $9, $10, $11)",
+            r"
+            INSERT INTO broadcasts (tenant_id, id, status, channel, message_type, sender_id, version, fence,
+                due_at, total, html, body, updated_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, 0, $9, $10, $11)",
             [
                 broadcast.tenant.0,
                 broadcast.id.uuid(),
@@ -170,8 +175,11 @@ impl BroadcastRepo for SqlTx {
 
     async fn update_broadcast(&mut self, broadcast: &Broadcast, seen: i64) -> Result<bool> {
         self.changes(sql!(
-            "UPDATE broadcasts SET status = $3, version = $4, fence = fence + 1, due_at = $5, html = $6, body = $7, updated_at = $8 \
-                 WHERE tenant_id = $1 AND id = $2 AND version = $9",
+            r"
+            UPDATE broadcasts
+            SET status = $3, version = $4, fence = fence + 1, due_at = $5, html = $6, body = $7,
+                updated_at = $8
+            WHERE tenant_id = $1 AND id = $2 AND version = $9",
             [
                 broadcast.tenant.0,
                 broadcast.id.uuid(),
@@ -193,8 +201,16 @@ impl BroadcastRepo for SqlTx {
         }
         let changed = self
             .run(sql!(
-                "DELETE FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id IN \
-                 (SELECT id FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 LIMIT $3)",
+                r"
+                DELETE FROM broadcast_contacts
+                WHERE tenant_id = $1
+                  AND broadcast_id = $2
+                  AND id IN (
+                      SELECT id
+                      FROM broadcast_contacts
+                      WHERE tenant_id = $1 AND broadcast_id = $2
+                      LIMIT $3
+                  )",
                 [tenant.0, id.uuid(), i64::from(limit)]
             ))
             .await?;
@@ -210,9 +226,12 @@ impl BroadcastRepo for SqlTx {
     async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>> {
         let rows: Vec<(i64, Uuid, i64, i64, Option<Uuid>)> = self
             .all(sql!(
-                "SELECT tenant_id, id, fence, due_at, cursor_id FROM broadcasts
-             WHERE due_at IS NOT NULL AND due_at <= $1
-             ORDER BY due_at LIMIT $2",
+                r"
+                SELECT tenant_id, id, fence, due_at, cursor_id
+                FROM broadcasts
+                WHERE due_at IS NOT NULL AND due_at <= $1
+                ORDER BY due_at
+                LIMIT $2",
                 [now.millis(), i64::from(limit)]
             ))
             .await?;
@@ -227,9 +246,14 @@ impl BroadcastRepo for SqlTx {
     }
 
     async fn claim_broadcast(&mut self, due: &DueBroadcast, due_at: Option<Timestamp>) -> Result<bool> {
-        let claim = "UPDATE broadcasts SET fence = fence + 1, due_at = $4, cursor_id = $5 WHERE tenant_id = $1 AND id = $2 AND fence = $3";
-        self.changes(sql!(claim, [due.tenant.0, due.id.uuid(), due.fence, due_at.map(Timestamp::millis), due.cursor.map(|id| id.uuid())]))
-            .await
+        self.changes(sql!(
+            r"
+            UPDATE broadcasts
+            SET fence = fence + 1, due_at = $4, cursor_id = $5
+            WHERE tenant_id = $1 AND id = $2 AND fence = $3",
+            [due.tenant.0, due.id.uuid(), due.fence, due_at.map(Timestamp::millis), due.cursor.map(|id| id.uuid())]
+        ))
+        .await
     }
 }
 

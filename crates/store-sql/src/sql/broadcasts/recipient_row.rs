@@ -2,8 +2,7 @@
 
 use nuncio_domain::broadcast::{BroadcastContact, ContactStatus, Variables};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::Detail;
-use nuncio_domain::message::{self, Failure};
+use nuncio_domain::message::{self, Detail, Failure};
 use nuncio_domain::{AddressKind, BroadcastContactId, Channel, MessageId, Recipient, Timestamp};
 use nuncio_store::Result;
 use sqlx::QueryBuilder;

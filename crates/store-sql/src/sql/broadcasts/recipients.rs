@@ -20,6 +20,19 @@ use crate::row::json;
 /// Rows that are looked at once a search finds less than it asked for.
 const STRIDE: u32 = 2_000;
 
+macro_rules! columns {
+    () => {
+        "c.id, c.kind, c.recipient, c.message_id, c.outcome, c.variables, c.failure, c.processed_at, \
+         s.status, s.channel, s.detail, s.updated_at AS changed_at"
+    };
+}
+
+macro_rules! table {
+    () => {
+        "broadcast_contacts c LEFT JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id"
+    };
+}
+
 /// A recipient while one is looked for who was not handed over: id, kind, identifier, variables, message, outcome.
 type ScannedRow = (Uuid, i16, String, String, Uuid, i16);
 
@@ -58,8 +71,10 @@ impl BroadcastRecipientRepo for SqlTx {
     async fn find_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str) -> Result<Option<ImportProgress>> {
         let row: Option<(i64, i64, i64, i64)> = self
             .optional(sql!(
-                "SELECT read_rows, added, duplicates, invalid FROM broadcast_imports \
-                 WHERE tenant_id = $1 AND broadcast_id = $2 AND name = $3",
+                r"
+                SELECT read_rows, added, duplicates, invalid
+                FROM broadcast_imports
+                WHERE tenant_id = $1 AND broadcast_id = $2 AND name = $3",
                 [tenant.0, id.uuid(), name]
             ))
             .await?;
@@ -73,10 +88,14 @@ impl BroadcastRecipientRepo for SqlTx {
 
     async fn put_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str, progress: &ImportProgress) -> Result<()> {
         self.run(sql!(
-            "INSERT INTO broadcast_imports (tenant_id, broadcast_id, name, read_rows, added, duplicates, invalid)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)
-             ON CONFLICT (tenant_id, broadcast_id, name) DO UPDATE
-             SET read_rows = excluded.read_rows, added = excluded.added, duplicates = excluded.duplicates, invalid = excluded.invalid",
+            r"
+            INSERT INTO broadcast_imports (tenant_id, broadcast_id, name, read_rows, added, duplicates, invalid)
+            VALUES ($1, $2, $3, $4, $5, $6, $7)
+            ON CONFLICT (tenant_id, broadcast_id, name) DO UPDATE SET
+                read_rows = excluded.read_rows,
+                added = excluded.added,
+                duplicates = excluded.duplicates,
+                invalid = excluded.invalid",
             [tenant.0, id.uuid(), name, progress.rows as i64, progress.added as i64, progress.duplicates as i64, progress.invalid as i64]
         ))
         .await?;
@@ -86,10 +105,12 @@ impl BroadcastRecipientRepo for SqlTx {
     async fn count_suppressed_contacts(&mut self, tenant: TenantId, id: BroadcastId, sender: SenderId) -> Result<u64> {
         let (count,): (i64,) = self
             .one(sql!(
-                "SELECT COUNT(DISTINCT c.id)
-             FROM suppressions s
-             JOIN broadcast_contacts c ON c.tenant_id = s.tenant_id AND c.kind = s.kind AND c.recipient = s.identifier
-             WHERE s.tenant_id = $1 AND s.sender_id IN ($2, $3) AND c.broadcast_id = $4",
+                r"
+                SELECT COUNT(DISTINCT c.id)
+                FROM suppressions s
+                JOIN broadcast_contacts c
+                  ON c.tenant_id = s.tenant_id AND c.kind = s.kind AND c.recipient = s.identifier
+                WHERE s.tenant_id = $1 AND s.sender_id IN ($2, $3) AND c.broadcast_id = $4",
                 [tenant.0, sender.uuid(), Uuid::nil(), id.uuid()]
             ))
             .await?;
@@ -106,11 +127,13 @@ impl BroadcastRecipientRepo for SqlTx {
         // Ids begin with their time: those since then are a range of the key.
         let rows: Vec<(i16, i64)> = self
             .all(sql!(
-                "SELECT s.reason, COUNT(DISTINCT c.id)
-             FROM suppressions s
-             JOIN broadcast_contacts c ON c.tenant_id = s.tenant_id AND c.kind = s.kind AND c.recipient = s.identifier
-             WHERE s.tenant_id = $1 AND s.id >= $5 AND s.sender_id IN ($2, $3) AND c.broadcast_id = $4
-             GROUP BY s.reason",
+                r"
+                SELECT s.reason, COUNT(DISTINCT c.id)
+                FROM suppressions s
+                JOIN broadcast_contacts c
+                  ON c.tenant_id = s.tenant_id AND c.kind = s.kind AND c.recipient = s.identifier
+                WHERE s.tenant_id = $1 AND s.id >= $5 AND s.sender_id IN ($2, $3) AND c.broadcast_id = $4
+                GROUP BY s.reason",
                 [tenant.0, sender.uuid(), Uuid::nil(), id.uuid(), uuid_floor(since)]
             ))
             .await?;
@@ -135,11 +158,30 @@ impl BroadcastRecipientRepo for SqlTx {
         let numbers = if rare { numbers(status.iter().map(|s| s.number())) } else { Vec::new() };
         let streams = by_status("c.outcome", numbers, of);
         let filter = if rare { None } else { any_status(status.to_vec()) };
-        let columns = "c.id, c.kind, c.recipient, c.message_id, c.outcome, c.variables, c.failure, c.processed_at, \
-                       s.status, s.channel, s.detail, s.updated_at AS changed_at";
-        let table = "broadcast_contacts c LEFT JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id";
-        let page = self.page(List { joined: None, columns, table, id: "c.id", streams, filter }, page, |row: &ContactRow| row.id).await?;
+        let list = List { joined: None, columns: columns!(), table: table!(), id: "c.id", streams, filter };
+        let page = self.page(list, page, |row: &ContactRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
+    }
+
+    async fn find_broadcast_recipient(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        recipient: &Recipient,
+    ) -> Result<Option<BroadcastContact>> {
+        let row: Option<ContactRow> = self
+            .optional(sql!(
+                concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM ",
+                    table!(),
+                    " WHERE c.tenant_id = $1 AND c.kind = $2 AND c.recipient = $3 AND c.broadcast_id = $4"
+                ),
+                [tenant.0, recipient.kind.number(), &recipient.identifier, id.uuid()]
+            ))
+            .await?;
+        row.map(ContactRow::decode).transpose()
     }
 
     async fn delete_broadcast_contact(&mut self, tenant: TenantId, id: BroadcastId, contact: BroadcastContactId) -> Result<Option<bool>> {
@@ -164,7 +206,10 @@ impl BroadcastRecipientRepo for SqlTx {
     ) -> Result<Option<NewBroadcastContact>> {
         let row: Option<AddedRow> = self
             .optional(sql!(
-                "SELECT id, kind, recipient, variables FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
+                r"
+                SELECT id, kind, recipient, variables
+                FROM broadcast_contacts
+                WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
                 [tenant.0, id.uuid(), contact.uuid()]
             ))
             .await?;
@@ -182,8 +227,12 @@ impl BroadcastRecipientRepo for SqlTx {
         while looked_at < limits::SCAN_ROWS {
             let scanned: Vec<ScannedRow> = self
                 .all(sql!(
-                    "SELECT id, kind, recipient, variables, message_id, outcome FROM broadcast_contacts \
-                     WHERE tenant_id = $1 AND broadcast_id = $2 AND id > $3 ORDER BY id LIMIT $4",
+                    r"
+                    SELECT id, kind, recipient, variables, message_id, outcome
+                    FROM broadcast_contacts
+                    WHERE tenant_id = $1 AND broadcast_id = $2 AND id > $3
+                    ORDER BY id
+                    LIMIT $4",
                     [tenant.0, id.uuid(), after.map_or(Uuid::nil(), |id| id.uuid()), i64::from(rows)]
                 ))
                 .await?;
@@ -221,8 +270,14 @@ impl BroadcastRecipientRepo for SqlTx {
         }
         let changed = self
             .run(sql!(
-                "UPDATE broadcast_contacts SET outcome = $4, failure = $5, processed_at = $6 \
-                 WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND outcome = 0 AND message_id = $7",
+                r"
+                UPDATE broadcast_contacts
+                SET outcome = $4, failure = $5, processed_at = $6
+                WHERE tenant_id = $1
+                  AND broadcast_id = $2
+                  AND id = $3
+                  AND outcome = 0
+                  AND message_id = $7",
                 [tenant.0, id.uuid(), contact.uuid(), ContactStatus::Failed.number(), json(failure)?, now.millis(), Uuid::nil()]
             ))
             .await?;
@@ -242,10 +297,17 @@ impl BroadcastRecipientRepo for SqlTx {
     ) -> Result<RecipientScan<MessageId>> {
         let rows: Vec<(Uuid, Option<Uuid>)> = self
             .all(sql!(
-                "SELECT c.id, s.id FROM broadcast_contacts c \
-                 LEFT JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id AND s.wait IN (1, 4) AND s.status IN (1, 2, 3) \
-                 WHERE c.tenant_id = $1 AND c.broadcast_id = $2 AND c.id > $3 \
-                 ORDER BY c.id LIMIT $4",
+                r"
+                SELECT c.id, s.id
+                FROM broadcast_contacts c
+                LEFT JOIN states s
+                  ON s.tenant_id = c.tenant_id
+                  AND s.id = c.message_id
+                  AND s.wait IN (1, 4)
+                  AND s.status IN (1, 2, 3)
+                WHERE c.tenant_id = $1 AND c.broadcast_id = $2 AND c.id > $3
+                ORDER BY c.id
+                LIMIT $4",
                 [tenant.0, id.uuid(), after.map_or(Uuid::nil(), |id| id.uuid()), i64::from(limit)]
             ))
             .await?;

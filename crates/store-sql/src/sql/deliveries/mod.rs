@@ -6,7 +6,7 @@ mod readers;
 use async_trait::async_trait;
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::message::NodeId;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{DeliveryId, EventId, SenderId, TenantId, Timestamp};

@@ -1,7 +1,7 @@
 //! Nodes that read the log for webhooks.
 
 use nuncio_domain::TenantId;
-use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::message::NodeId;
 use nuncio_store::{LogReader, Position, Result};
 
 use super::super::SqlTx;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nuncio_domain::id::{Id as _, uuid_floor};
-use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::message::NodeId;
 use nuncio_domain::{ConnectionId, SenderId, TenantId, Timestamp};
 use nuncio_store::{AgendaPlace, AwaitingReceipts, DueMessage, Result};
 use sqlx::QueryBuilder;

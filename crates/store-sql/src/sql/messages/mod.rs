@@ -10,8 +10,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::NodeId;
-use nuncio_domain::message::Message;
+use nuncio_domain::message::{Message, NodeId};
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
 use nuncio_store::{AgendaPlace, AwaitingReceipts, DueMessage, IdempotentOperation, MessageFilter, MessageRepo, Result};

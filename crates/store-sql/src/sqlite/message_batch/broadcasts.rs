@@ -1,8 +1,8 @@
 //! Recipients of broadcasts, and the counts of the broadcasts.
 
-use nuncio_domain::broadcast::{Counts, Halt, Membership, Status};
+use nuncio_domain::broadcast::{Counts, Halt, Status};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::message::Message;
+use nuncio_domain::message::{Membership, Message};
 use rusqlite::params;
 use uuid::Uuid;
 

@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Route;
+use super::attempt::{Attempt, Failure};
+use super::membership::Membership;
+use super::money::{Cost, Money};
+use super::route::Route;
+use super::status::OnUnknown;
 use crate::authentication::Authentication;
-use crate::broadcast::Membership;
 use crate::country::Country;
-use crate::message::{Attempt, Cost, Failure, Money, OnUnknown};
 use crate::time::Timestamp;
 
 /// The part of the state that no query filters by, stored as compact JSON.
@@ -19,7 +21,7 @@ pub struct Detail {
     #[serde(rename = "fb", default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Route>,
     /// What to do after an attempt with an unknown outcome.
-    #[serde(rename = "u", default, skip_serializing_if = "is_default")]
+    #[serde(rename = "u", default, skip_serializing_if = "super::is_default")]
     pub on_unknown: OnUnknown,
     /// Fall back if no receipt arrives this many seconds after `sent`.
     #[serde(rename = "fs", default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +29,7 @@ pub struct Detail {
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// Actual cost.
-    #[serde(rename = "co", with = "stored_cost", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "co", with = "super::money::stored_cost::option", default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// Agreed prices; absent if no route has a price.
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
@@ -73,26 +75,5 @@ impl Detail {
     pub fn provider_message_id(&self) -> Option<&str> {
         let sent = self.attempts.iter().rev().find_map(|attempt| attempt.provider_message_id.as_deref());
         sent.or(self.provider_id.as_deref())
-    }
-}
-
-fn is_default(value: &OnUnknown) -> bool {
-    *value == OnUnknown::default()
-}
-
-/// The stored form of costs: fee and provider's price, in micros. The public JSON has decimals, which would not read back.
-pub(super) mod stored_cost {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::message::Cost;
-    use crate::money::Micros;
-
-    pub(in crate::lifecycle) fn serialize<S: Serializer>(cost: &Option<Cost>, serializer: S) -> Result<S::Ok, S::Error> {
-        cost.map(|c| (c.fee.0, c.provider.0)).serialize(serializer)
-    }
-
-    pub(in crate::lifecycle) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cost>, D::Error> {
-        let stored = Option::<(i64, i64)>::deserialize(deserializer)?;
-        Ok(stored.map(|(fee, provider)| Cost { fee: Micros(fee), provider: Micros(provider) }))
     }
 }

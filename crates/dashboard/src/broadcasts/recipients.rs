@@ -1,0 +1,112 @@
+//! `/broadcasts/{id}/recipients`: the recipients of a broadcast one by one.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::broadcasts::{BroadcastContactView, ListBroadcastContacts};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::Result;
+
+use crate::App;
+use crate::components::{channel, empty, head, money, pager, select, state, time, words};
+use crate::form::recipient;
+use crate::shell::shell;
+use crate::signed::{Asked, Signed, refuse};
+
+const STATUSES: [(&str, &str); 7] = [
+    ("", "Any status"),
+    ("pending", "Waiting"),
+    ("queued", "Queued"),
+    ("sending", "In flight"),
+    ("delivered", "Delivered"),
+    ("failed", "Failed"),
+    ("skipped", "Skipped"),
+];
+
+/// Lists the recipients, by status or by address.
+pub(crate) async fn recipients(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, asked: Asked) -> Response {
+    match content(&app, &who, &id, &asked).await {
+        Ok(content) => shell(&who, "/broadcasts", "Recipients", &content),
+        Err(error) => refuse(&who, &format!("/broadcasts/{id}"), &error),
+    }
+}
+
+async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked) -> Result<Markup> {
+    let broadcasts = app.core.broadcasts();
+    let broadcast = broadcasts.get(&who.caller, id).await?;
+    let (sought, status) = (asked.get("q"), asked.get("status"));
+    let (found, next) = match &sought {
+        Some(sought) => (broadcasts.find_contacts(&who.caller, id, &recipient(sought)).await?, None),
+        None => {
+            let list = ListBroadcastContacts { status: status.clone(), cursor: asked.get("cursor"), ..ListBroadcastContacts::default() };
+            broadcasts.list_contacts(&who.caller, id, &list).await?
+        }
+    };
+    let (page, place) = (format!("/broadcasts/{}", broadcast.id), format!("/broadcasts/{}/recipients", broadcast.id));
+    let older = asked.older(&place, next);
+    let all = || html! { a class="btn" href=(place) { "All recipients" } };
+    Ok(html! {
+        (head(Some((&page, &broadcast.name)), html! { "Recipients" }, html! { "Newest first" }, html! {}))
+        section class="panel" aria-label="List" {
+            form class="filters" method="get" action=(place) {
+                (select("status", "Status", &STATUSES, status.as_deref().unwrap_or_default(), false))
+                button class="btn" { "Filter" }
+            }
+            form class="filters" method="get" action=(place) {
+                label class="sr" for="of" { "Number or address" }
+                input class="in" id="of" name="q" type="search" value=(sought.as_deref().unwrap_or_default()) placeholder="Whole number or address";
+                button class="btn" { "Find" }
+            }
+            @if !found.is_empty() { (table(&found)) (pager(older)) }
+            @else if let Some(older) = older { (empty("search", "Nothing so far", "None of the newest recipients has this status. There are older ones.", html! { a class="btn" href=(older) { "Search older recipients" } (all()) })) }
+            @else if sought.is_some() { (empty("search", "Not a recipient", "This broadcast has no recipient with this number or address.", all())) }
+            @else if status.is_some() { (empty("search", "Nothing matches", "No recipient has this status.", all())) }
+            @else { (empty("person", "No recipients yet", "Add them from a file or from your contacts.", html! { a class="btn" href=(page) { "The broadcast" } })) }
+        }
+    })
+}
+
+fn table(recipients: &[BroadcastContactView]) -> Markup {
+    html! {
+        table class="rows fix" {
+            caption class="sr" { "Recipients, newest first" }
+            thead { tr {
+                th scope="col" class="w5" { "Recipient" } th scope="col" class="w w2" { "Status" } th scope="col" class="w" { "Reason" }
+                th scope="col" class="w w2" { "Channel" } th scope="col" class="num w w1" { "Cost" } th scope="col" class="num w2" { "Time" }
+            } }
+            tbody { @for one in recipients { (row(one)) } }
+        }
+    }
+}
+
+fn row(one: &BroadcastContactView) -> Markup {
+    let shown = shown(one.status);
+    let address = if one.recipient.is_empty() { "erased" } else { &one.recipient };
+    let reason = one.error_message.as_deref().or(one.error_code);
+    html! {
+        tr {
+            td {
+                @if let Some(message) = one.message_id { a class="to clip" href={ "/messages/" (message) } { (words(address)) } }
+                @else { span class="clip" { (words(address)) } }
+                @if let Some(reason) = reason { span class="clip soft n" { (words(reason)) } }
+                span class="n" { (shown) }
+            }
+            td class="w" { (shown) }
+            td class="w" { @if let Some(reason) = reason { span class="clip soft" { (words(reason)) } } }
+            td class="w" { @if let Some(name) = one.channel { (channel(name)) } }
+            td class="num w" { (money(one.cost)) }
+            td class="num" { (time(one.processed_at.unwrap_or(one.created_at))) }
+        }
+    }
+}
+
+fn shown(status: &str) -> Markup {
+    match status {
+        "pending" => state("", "Waiting"),
+        "queued" => state("", "Queued"),
+        "sending" => state("move", "In flight"),
+        "delivered" => state("ok", "Delivered"),
+        "skipped" => state("stop", "Skipped"),
+        _ => state("bad", "Failed"),
+    }
+}

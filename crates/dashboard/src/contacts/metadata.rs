@@ -1,0 +1,118 @@
+//! Your own data about a contact: shown to viewers, changed by others, one entry at a time.
+
+use maud::{Markup, html};
+use nuncio_core::contacts::{ContactView, UpdateContact};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Error, Result};
+use serde_json::Value;
+
+use crate::App;
+use crate::components::{Faults, Field, json_text, may_change, value, words};
+use crate::form::Form;
+use crate::shell::form_key;
+
+/// Input of the last change, and what is wrong with it.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) faults: Faults,
+    pub(super) typed: Form,
+}
+
+/// Renders the entries and the id. Each entry has its own form, so that nobody overwrites an entry that they did not change.
+pub(super) fn panel(who: &SignedIn, contact: &ContactView, said: &Said) -> Markup {
+    html! {
+        section class="panel" id="details" {
+            header { h2 { "Details" } }
+            div class="body" {
+                @if may_change(who) {
+                    @for (n, (name, now)) in contact.metadata.iter().enumerate() { (entry(who, contact, n, name, now)) }
+                    (new(who, contact, said))
+                } @else {
+                    dl class="facts" { @for (name, now) in &contact.metadata { dt { (words(name)) } dd { code { (words(&json_text(now))) } } } }
+                }
+                (value(&contact.id.to_string()))
+            }
+        }
+    }
+}
+
+fn entry(who: &SignedIn, contact: &ContactView, n: usize, name: &str, now: &Value) -> Markup {
+    let id = format!("meta-{n}");
+    html! {
+        form class="field" method="post" action={ "/contacts/" (contact.id) } {
+            (form_key(who))
+            input type="hidden" name="metadataName" value=(name);
+            label for=(id) { (words(name)) }
+            div class="row" {
+                input class="in" id=(id) name="metadata" dir="auto" autocomplete="off" value=(json_text(now));
+                button class="btn small" name="do" value="set" { "Save" span class="sr" { " " (name) } }
+                button class="btn small quiet" name="do" value="unset" { "Remove" span class="sr" { " " (name) } }
+            }
+        }
+    }
+}
+
+fn new(who: &SignedIn, contact: &ContactView, said: &Said) -> Markup {
+    let (name, text) = (said.typed.get("metadataName"), said.typed.get("metadata"));
+    let field = |name, label, hint, value| {
+        Field { name, label, hint, kind: "text", value, autocomplete: "off", required: false }.show(&said.faults)
+    };
+    html! {
+        form class="stack" method="post" action={ "/contacts/" (contact.id) } {
+            (form_key(who))
+            (said.faults.summary())
+            (field("metadataName", "Name of your own field", "Such as customer number.", &name))
+            (field("metadata", "Its value", "", &text))
+            div class="row" { button class="btn" name="do" value="set" { "Save the field" } }
+        }
+    }
+}
+
+/// Sets an entry, or removes it. The others stay as they are.
+pub(super) async fn change(app: &App, who: &SignedIn, id: &str, form: &Form, remove: bool) -> Result<()> {
+    let name = form.get("metadataName");
+    if name.trim().is_empty() {
+        return Err(Error::field("metadataName", "is empty; must be a name"));
+    }
+    let contact = app.core.contacts().get(&who.caller, id).await?;
+    let mut metadata = contact.metadata;
+    if remove {
+        metadata.remove(&name);
+    } else {
+        let name = if metadata.contains_key(&name) { name } else { name.trim().to_owned() };
+        let new = entered(metadata.get(&name), form.get("metadata"));
+        metadata.insert(name, new);
+    }
+    let update = UpdateContact { display_name: None, default_channel: None, metadata: Some(metadata) };
+    app.core.contacts().update(&who.caller, id, update).await.map(drop)
+}
+
+/// Returns the new value: a text, unless JSON that is no text is replaced by JSON.
+fn entered(before: Option<&Value>, text: String) -> Value {
+    match before {
+        Some(before) if json_text(before) == text => before.clone(),
+        Some(before) if !before.is_string() => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        _ => Value::String(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_keeps_its_type() {
+        let cases = [
+            (None, "7", json!("7")),
+            (Some(json!("7")), "8", json!("8")),
+            (Some(json!(7)), "8", json!(8)),
+            (Some(json!(7)), "eight", json!("eight")),
+            (Some(json!({"a": [1]})), "{\"a\":[1]}", json!({"a": [1]})),
+        ];
+        for (before, text, after) in cases {
+            assert_eq!(entered(before.as_ref(), text.to_owned()), after, "{text}");
+        }
+    }
+}

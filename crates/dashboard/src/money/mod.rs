@@ -1,0 +1,9 @@
+//! Balance, prices and the ledger.
+
+mod ledger;
+mod prices;
+mod show;
+
+pub(crate) use ledger::ledger;
+pub(crate) use prices::import;
+pub(crate) use show::show;

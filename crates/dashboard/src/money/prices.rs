@@ -1,0 +1,129 @@
+//! The price list, and its import from a file.
+
+use axum::extract::{Multipart, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::price::Price;
+use nuncio_domain::{Error, ErrorCode, Result};
+
+use super::show::{PLACE, page};
+use crate::App;
+use crate::broadcasts::{broken, short};
+use crate::components::{Faults, channel, counted, empty, figure, may_change, money, time};
+use crate::form::of_another_site;
+use crate::shell::form_key;
+use crate::signed::{Signed, foreign, is_form_key, refuse};
+use crate::upload::{file_field, invalid_rows};
+
+/// Maximum number of prices shown.
+const SHOWN: usize = 200;
+
+/// Result of an import: the number of prices, or what is wrong.
+pub(super) struct Imported(Result<usize, Faults>);
+
+impl Imported {
+    pub(super) fn result(&self) -> Markup {
+        match &self.0 {
+            Ok(prices) => {
+                html! { section class="panel" role="status" { header { h2 { (counted(*prices as u64, "price")) " imported" } } } }
+            }
+            Err(faults) => {
+                let lines: Vec<_> = faults.all().filter_map(|(path, why)| Some((path.strip_prefix("line ")?, why))).collect();
+                html! {
+                    @if lines.is_empty() { (faults.summary()) } @else {
+                        section class="panel" role="alert" {
+                            header { h2 { "Nothing was imported: " (counted(lines.len() as u64, "invalid line")) } }
+                            (invalid_rows(lines.into_iter()))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Renders the prices of the project, which precede the general ones.
+pub(super) fn panel(own: &[Price], general: &[Price]) -> Markup {
+    let count = own.len() + general.len();
+    let all = own.iter().map(|price| (price, true)).chain(general.iter().map(|price| (price, false)));
+    html! {
+        section class="panel" {
+            header { h2 { "Prices" } @if count > SHOWN { span class="faint" { "the first " (SHOWN) " of " (figure(count as u64)) } } }
+            @if count == 0 {
+                (empty("coin", "No prices", "Nothing is charged without them. Import a file below, or run nuncio prices import FILE.csv for all projects.", html! {}))
+            } @else {
+                table class="fix" {
+                    caption class="sr" { "Prices" }
+                    thead { tr { th scope="col" { "Channel" } th scope="col" class="w1" { "Country" } th scope="col" class="w w2" { "For each" } th scope="col" class="num w2" { "Carrier" } th scope="col" class="num w2" { "Fee" } th scope="col" class="num w w3" { "From" } } }
+                    tbody { @for (price, is_own) in all.take(SHOWN) { (row(price, is_own)) } }
+                }
+            }
+        }
+    }
+}
+
+fn row(price: &Price, is_own: bool) -> Markup {
+    html! {
+        tr {
+            td { (channel(price.channel.as_str())) @if is_own { " " span class="tag" { "this project" } } }
+            td { (price.country) }
+            td class="w" { (price.unit) }
+            td class="num" { (money(Some(price.cost.provider))) }
+            td class="num" { (money(Some(price.cost.fee))) }
+            td class="num w" { (time(price.effective_from)) }
+        }
+    }
+}
+
+/// Renders the upload form.
+pub(super) fn form(who: &SignedIn) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { "Prices from a file" } }
+            form class="body" method="post" enctype="multipart/form-data" action=(PLACE) {
+                (form_key(who))
+                label class="check" { input type="checkbox" name="replace"; "Delete prices of this project that are not in the file" }
+                (file_field("CSV file", ".csv,.txt", "The first line names the columns: channel, country, unit, provider, fee, and effective_from if prices begin later. Country * is every other country. The prices hold for this project only, in both environments, and precede general ones."))
+                div class="row" { button class="btn" { "Import prices" } }
+            }
+        }
+    }
+}
+
+/// Imports prices of the project; a file with an invalid line changes nothing. The other fields must precede the file, the form key first.
+pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, headers: HeaderMap, parts: Multipart) -> Response {
+    if of_another_site(&headers) {
+        return foreign(StatusCode::FORBIDDEN);
+    }
+    match read(&app, &who, &headers, parts).await {
+        Ok(Some(prices)) => page(&app, &who, StatusCode::OK, Some(&Imported(Ok(prices)))).await,
+        Ok(None) => foreign(StatusCode::FORBIDDEN),
+        Err(error) if error.code().status() == 400 => {
+            page(&app, &who, StatusCode::BAD_REQUEST, Some(&Imported(Err(Faults::of(&error))))).await
+        }
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}
+
+/// Imports the file; `None` if the form key is wrong.
+async fn read(app: &App, who: &SignedIn, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<usize>> {
+    let (mut replace, mut ours) = (false, false);
+    while let Some(mut part) = parts.next_field().await.map_err(broken)? {
+        match part.name().unwrap_or_default().to_owned().as_str() {
+            "key" => ours = is_form_key(app, headers, &short(&mut part).await?),
+            "replace" => replace = short(&mut part).await? == "on",
+            "file" if ours => {
+                if !may_change(who) {
+                    return Err(Error::new(ErrorCode::Forbidden, "only operators and owners can import prices"));
+                }
+                let bytes = part.bytes().await.map_err(broken)?;
+                let csv = std::str::from_utf8(&bytes).map_err(|_| Error::field("file", "is not text in UTF-8"))?;
+                return app.core.billing().import_prices(Some(who.project.id), csv, replace).await.map(Some);
+            }
+            _ => {}
+        }
+    }
+    if ours { Err(Error::field("file", "is missing; choose a file")) } else { Ok(None) }
+}

@@ -1,0 +1,32 @@
+//! Parts of forms that upload a file, and of their results.
+
+use std::fmt::Display;
+
+use maud::{Markup, html};
+
+use crate::components::words;
+
+/// Maximum number of invalid rows shown.
+const SHOWN: usize = 20;
+
+/// Renders the control of the file. `accept`: the extensions, separated by commas.
+pub(crate) fn file_field(label: &str, accept: &str, hint: &str) -> Markup {
+    html! {
+        div class="field" {
+            label for="file" { (label) }
+            input class="in" id="file" name="file" type="file" accept=(accept) required aria-describedby="file-hint";
+            p class="hint" id="file-hint" { (hint) }
+        }
+    }
+}
+
+/// Renders the first invalid rows: line and reason.
+pub(crate) fn invalid_rows<'a>(rows: impl Iterator<Item = (impl Display, &'a str)>) -> Markup {
+    html! {
+        table class="fix" {
+            caption class="sr" { "Invalid rows" }
+            thead { tr { th scope="col" class="num w1" { "Line" } th scope="col" { "Error" } } }
+            tbody { @for (line, reason) in rows.take(SHOWN) { tr { td class="num" { (line.to_string()) } td { (words(reason)) } } } }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Names a message that waits for its next attempt.
+
+use nuncio_domain::{ConnectionId, MessageId, TenantId};
+
+/// A message waiting for its next attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hint {
+    pub tenant: TenantId,
+    pub id: MessageId,
+    pub fence: i64,
+    /// Connection of its next attempt.
+    pub connection: ConnectionId,
+    /// Whether it yields to others.
+    pub bulk: bool,
+    /// Bytes of the request that its attempt must load from the spool; 0 if the row holds it all.
+    pub bytes: usize,
+}

@@ -1,0 +1,148 @@
+//! Pages that show and change one thing after another: a sender and its profile, recipients of a broadcast, metadata of a contact.
+
+use nuncio_domain::user::Role;
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::json;
+
+use crate::broadcasts::{act, add, draft, finish};
+use crate::dashboard::person;
+
+// holds: pages.details
+#[tokio::test]
+async fn a_sender_has_a_number_and_limits() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+        let sender = app.get("/v1/senders").await.expect(200).json()["items"][0].clone();
+        let own = format!("/senders/{}", sender["id"].as_str().expect("an id"));
+        let good = [
+            ("do", "save"),
+            ("name", "Shop"),
+            ("phoneNumber", "+34 600 111 222"),
+            ("allowedCountries", "es, pt"),
+            ("dailySpendLimit", "25.50"),
+        ];
+        viewer.submit(&own, &good).await.expect(403);
+        let bad = [("do", "save"), ("name", "Shop"), ("phoneNumber", "12"), ("allowedCountries", "Spain"), ("dailySpendLimit", "lots")];
+        let wrong = browser.submit(&own, &bad).await.expect(400);
+        assert!(wrong.text.contains("id=\"dailySpendLimit-fault\"") && wrong.text.contains("value=\"lots\""), "{}", wrong.text);
+        let wrong = browser.submit(&own, &bad[..4]).await.expect(400);
+        assert!(wrong.text.contains("id=\"phoneNumber-fault\"") && wrong.text.contains("value=\"12\""), "{}", wrong.text);
+
+        browser.submit(&own, &[&good[..], &[("emailReceivingEnabled", "on")]].concat()).await.expect(303);
+        let page = browser.page(&own).await;
+        for shown in
+            ["value=\"Shop\"", "value=\"+34600111222\"", "value=\"ES, PT\"", "value=\"25.5\"", "name=\"emailReceivingEnabled\" checked"]
+        {
+            assert!(page.contains(shown), "{shown}: {page}");
+        }
+        let seen = viewer.page(&own).await;
+        assert!(seen.contains("+34600111222") && seen.contains("ES, PT") && seen.contains("$25.50"), "{seen}");
+        assert!(!seen.contains("name=\"phoneNumber\""), "{seen}");
+        browser.submit(&own, &[("do", "save"), ("name", "Shop")]).await.expect(303);
+        let sender = app.get(&format!("/v1{own}")).await.expect(200).json();
+        assert_eq!((&sender["phoneNumber"], sender.get("dailySpendLimit"), sender.get("allowedCountries")), (&json!(""), None, None));
+        assert!(browser.page("/settings/audit?what=sender").await.contains("Sender changed"));
+    }
+}
+
+// holds: pages.details
+#[tokio::test]
+async fn a_business_profile_is_shown_and_changed() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+        let sender = app.get("/v1/senders").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();
+        let path = format!("/senders/{sender}/profile");
+        assert!(browser.page(&format!("/senders/{sender}")).await.contains(&format!("href=\"{path}\"")));
+        let good = [
+            ("do", "save"),
+            ("about", "Shoes & more"),
+            ("address", "Calle Mayor 1"),
+            ("description", "We sell shoes."),
+            ("email", "hello@example.org"),
+            ("website1", ""),
+            ("website2", "https://example.org"),
+            ("vertical", "RETAIL"),
+        ];
+        viewer.submit(&path, &good).await.expect(403);
+        let (mut bad, long) = (good, "x".repeat(140));
+        (bad[1].1, bad[6].1) = (&long, "ftp://example.org");
+        let wrong = browser.submit(&path, &bad).await.expect(400);
+        assert!(wrong.text.contains("id=\"about-fault\"") && wrong.text.contains("id=\"website2-fault\""), "{}", wrong.text);
+        assert!(wrong.text.contains(">We sell shoes.</textarea>"), "what was entered stays: {}", wrong.text);
+        assert!(!viewer.page(&path).await.contains("We sell shoes."), "nothing was changed");
+
+        browser.submit(&path, &good).await.expect(303);
+        let profile = app.get(&format!("/v1{path}")).await.expect(200).json()["profile"].clone();
+        assert_eq!((&profile["about"], &profile["websites"]), (&json!("Shoes & more"), &json!(["https://example.org"])));
+        let seen = viewer.page(&path).await;
+        assert!(seen.contains("Shoes &amp; more") && seen.contains("Shops") && !seen.contains("name=\"about\""), "{seen}");
+        let picture = browser.submit(&path, &[("do", "picture"), ("imageUrl", "nonsense"), ("mimeType", "image/png")]).await.expect(400);
+        assert!(picture.text.contains("id=\"imageUrl-fault\"") && picture.text.contains("value=\"nonsense\""), "{}", picture.text);
+        let without = browser.submit("/senders/new", &[("name", "No WhatsApp")]).await.expect(303).header("location").to_owned();
+        app.request("DELETE", &format!("/v1{without}/channels/whatsapp"), None).await;
+        assert!(!browser.page(&without).await.contains("WhatsApp profile"));
+        browser.get(&format!("{without}/profile")).await.expect(400);
+    }
+}
+
+// holds: pages.details
+#[tokio::test]
+async fn recipients_of_a_broadcast_are_listed_one_by_one() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+        let id = draft(&app, json!({"name": "News", "channel": "sms", "text": "Hello from Acme"})).await;
+        let path = format!("/broadcasts/{id}/recipients");
+        assert!(viewer.page(&path).await.contains("No recipients yet"));
+        // Number 1 of the sandbox fails.
+        let recipients = (0..60).map(|n| format!("+346001112{n:02}")).chain(["+12125550001".to_owned()]);
+        add(&app, &id, recipients).await;
+        assert!(viewer.page(&format!("/broadcasts/{id}")).await.contains(&format!("href=\"{path}\"")));
+        let page = viewer.page(&path).await;
+        assert!(page.contains("Waiting") && page.contains("+12125550001") && page.contains("Older"), "{page}");
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        let failed = viewer.page(&format!("{path}?status=failed")).await;
+        assert!(failed.contains("+12125550001") && failed.contains("href=\"/messages/msg_"), "{failed}");
+        assert!(failed.contains("class=\"clip soft\"") && !failed.contains("+34600111"), "with its reason: {failed}");
+        assert!(viewer.page(&format!("{path}?status=skipped")).await.contains("Nothing matches"));
+        viewer.get(&format!("{path}?status=lost")).await.expect(400);
+        let one = viewer.page(&format!("{path}?q=600-111-207&x=")).await;
+        assert!(one.contains("Not a recipient"), "a national number is none: {one}");
+        let one = viewer.page(&format!("{path}?q=%2B34+600+111+207")).await;
+        assert!(one.contains("+34600111207") && one.matches("href=\"/messages/msg_").count() == 1, "{one}");
+        viewer.get("/broadcasts/brd_01hgw2bbg0e9tatjpp9vyrkcyk/recipients").await.expect(404);
+    }
+}
+
+// holds: pages.details
+#[tokio::test]
+async fn metadata_of_a_contact_is_changed_entry_by_entry() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+        let body = json!({"channels": [{"channel": "sms", "identifier": "+34600111222"}], "metadata": {"plan": "gold", "visits": 7}});
+        let id = app.post("/v1/contacts", body).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+        let path = format!("/contacts/{id}");
+        let set = |name, value| [("do", "set"), ("metadataName", name), ("metadata", value)];
+        let stored = || async { app.get(&format!("/v1{path}")).await.expect(200).json()["metadata"].clone() };
+        viewer.submit(&path, &set("plan", "x")).await.expect(403);
+        let seen = viewer.page(&path).await;
+        assert!(seen.contains("gold") && !seen.contains("name=\"metadata\""), "{seen}");
+        for (name, value) in [("plan", "silver"), ("visits", "8"), (" city ", "<Madrid>")] {
+            browser.submit(&path, &set(name, value)).await.expect(303);
+        }
+        assert_eq!(stored().await, json!({"plan": "silver", "visits": 8, "city": "<Madrid>"}));
+        assert!(browser.page(&path).await.contains("value=\"&lt;Madrid&gt;\""));
+        browser.submit(&path, &[("do", "unset"), ("metadataName", "plan")]).await.expect(303);
+        assert_eq!(stored().await, json!({"visits": 8, "city": "<Madrid>"}));
+        let wrong = browser.submit(&path, &set(" ", "lost?")).await.expect(400);
+        assert!(wrong.text.contains("id=\"metadataName-fault\"") && wrong.text.contains("value=\"lost?\""), "{}", wrong.text);
+        let full: serde_json::Map<_, _> = (0..50).map(|n| (format!("k{n}"), json!("v"))).collect();
+        app.request("PATCH", &format!("/v1{path}"), Some(json!({"metadata": full}))).await.expect(200);
+        let wrong = browser.submit(&path, &set("one more", "v")).await.expect(400);
+        assert!(wrong.text.contains("has 51 keys; must have at most 50"), "{}", wrong.text);
+    }
+}
