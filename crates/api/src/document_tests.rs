@@ -228,6 +228,7 @@ fn every_body_and_parameter_has_an_example_that_fits_its_schema() {
                 for parameter in operation["parameters"].as_array().into_iter().flatten() {
                     let at = format!("{at} {}", parameter["name"]);
                     assert!(parameter["description"].as_str().is_some_and(|text| !text.is_empty()), "{at}: description");
+                    assert!(parameter.get("example").is_some_and(|example| !example.is_null()), "{at}: example");
                     check(&at, parameter);
                 }
                 for (status, response) in operation["responses"].as_object().expect("responses") {

@@ -71,7 +71,8 @@ fn add_to_parameters(paths: &mut Paths, schemas: &Value) {
                 let RefOr::T(parameter) = parameter else { continue };
                 let known = json!(parameter);
                 if known.get("example").is_none() {
-                    let example = example(&known["schema"], schemas).or_else(|| named(&parameter.name));
+                    let example =
+                        example(&known["schema"], schemas).filter(|example| !example.is_null()).or_else(|| named(&parameter.name));
                     *parameter = ParameterBuilder::from(std::mem::take(parameter)).example(example).build();
                 }
             }
