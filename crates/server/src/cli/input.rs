@@ -199,8 +199,8 @@ impl ImportOf {
     /// Reports a file that cannot be read, or that has no columns to import.
     pub(super) fn rows<T>(
         &self,
-        csv: fn(&[u8], &[String]) -> nuncio_domain::Result<Vec<FileRow<T>>>,
-        ndjson: fn(&str, &[String]) -> Vec<FileRow<T>>,
+        csv: impl FnOnce(&[u8], &[String]) -> nuncio_domain::Result<Vec<FileRow<T>>>,
+        ndjson: impl FnOnce(&str, &[String]) -> Vec<FileRow<T>>,
     ) -> anyhow::Result<Vec<FileRow<T>>> {
         let text = read(&self.file)?;
         if is_ndjson(Path::new(&self.file)) {
