@@ -256,7 +256,7 @@ fn prefer() -> Parameter {
         .name("Prefer")
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
-        .description(Some("`handling=lenient` ignores unknown fields and parameters instead of rejecting them."))
+        .description(Some("`handling=lenient` ignores unknown fields and parameters; `handling=strict`, the default, rejects them."))
         .schema(Some(Schema::Object(schema)))
         .build()
 }

@@ -99,7 +99,7 @@ fn named(parameter: &str) -> Option<Value> {
         "importId" => json!("people-2026-01"),
         "recipient" => json!("phone"),
         "Last-Event-ID" => json!("01hgw2bbg0-4"),
-        "Prefer" => json!("handling=lenient"),
+        "Prefer" => json!("handling=strict"),
         "webhook-id" => id::<EventId>(),
         "webhook-timestamp" => json!("1769851800"),
         "webhook-signature" => json!("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="),

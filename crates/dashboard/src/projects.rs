@@ -1,11 +1,10 @@
-//! `/projects`: the projects of a person. Owners create further ones.
+//! `/projects`: the projects of a person. Owners of the oldest one create others.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::user::Role;
 use nuncio_domain::{Environment, Error, ErrorCode, ProjectId, Result};
 
 use crate::App;
@@ -41,7 +40,7 @@ fn page(who: &SignedIn, status: StatusCode, name: &str, faults: &Faults) -> Resp
                 }
             }
         }
-        @if who.role == Role::Owner { (new_project(who, name, faults)) }
+        @if who.owns_server { (new_project(who, name, faults)) }
     };
     framed(status, who, PLACE, "Projects", &content)
 }
@@ -87,8 +86,8 @@ async fn switch(app: &App, who: &SignedIn, form: &Form, name: &str) -> Result<()
         let id = wanted.parse().map_err(|_| Error::not_found("project"))?;
         return app.core.users().look_at(who, id, who.session.environment).await;
     }
-    if who.role != Role::Owner {
-        return Err(Error::new(ErrorCode::Forbidden, "only owners can create projects"));
+    if !who.owns_server {
+        return Err(Error::new(ErrorCode::Forbidden, "only owners of the oldest project can create others"));
     }
     let created = app.core.projects().create_for(name, who.user.id).await?;
     app.core.users().look_at(who, created.id, Environment::Test).await

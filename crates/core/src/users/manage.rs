@@ -156,9 +156,13 @@ pub(super) fn shown(role: Role) -> Value {
 /// Returns the projects of a person with their role, oldest first.
 pub(super) async fn projects_of(tx: &mut dyn Tx, user: UserId) -> Result<Vec<(Project, Role)>> {
     let memberships = tx.list_memberships(user).await?;
-    let projects = tx.list_projects().await?;
+    Ok(with_roles(tx.list_projects().await?, &memberships))
+}
+
+/// Returns those projects that have a membership, with its role.
+pub(super) fn with_roles(projects: Vec<Project>, memberships: &[Membership]) -> Vec<(Project, Role)> {
     let role = |project: &Project| memberships.iter().find(|membership| membership.project == project.id).map(|found| found.role);
-    Ok(projects.into_iter().filter_map(|project| role(&project).map(|role| (project, role))).collect())
+    projects.into_iter().filter_map(|project| role(&project).map(|role| (project, role))).collect()
 }
 
 /// Records a change of a person in the audit log of each of their projects.

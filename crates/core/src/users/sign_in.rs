@@ -12,7 +12,7 @@ use nuncio_secrets::mac;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::manage::projects_of;
+use super::manage::{projects_of, with_roles};
 use super::{Users, password, sign_in_address};
 use crate::base::{Caller, Change};
 
@@ -46,6 +46,9 @@ pub struct SignedIn {
     pub role: Role,
     /// All of their projects with their role, oldest first.
     pub projects: Vec<(Project, Role)>,
+    /// Whether they own the oldest project, and with it the server: only such people set prices and create projects, so that nobody who
+    /// pays can decide not to.
+    pub owns_server: bool,
     pub session: Session,
     /// A caller with the permissions of the person's role.
     pub caller: Caller,
@@ -91,7 +94,10 @@ impl Users<'_> {
     pub async fn signed_in(&self, cookie: &str) -> Result<Option<SignedIn>> {
         let mut tx = self.inner.store.read().await?;
         let Some((session, user)) = tx.find_session(&hash(cookie), self.ids().clock.now()).await? else { return Ok(None) };
-        let projects = projects_of(&mut *tx, user.id).await?;
+        let all = tx.list_projects().await?;
+        let oldest = all.first().map(|project| project.id);
+        let projects = with_roles(all, &tx.list_memberships(user.id).await?);
+        let owns_server = projects.iter().any(|(project, role)| Some(project.id) == oldest && *role == Role::Owner);
         let viewed = projects.iter().find(|(project, _)| project.id == session.project).or(projects.first());
         let Some((project, role)) = viewed.cloned() else { return Ok(None) };
         let caller = Caller {
@@ -104,7 +110,7 @@ impl Users<'_> {
             expires_at: None,
         };
         let form_key = self.form_key(cookie);
-        Ok(Some(SignedIn { user, project, role, projects, session, caller, form_key }))
+        Ok(Some(SignedIn { user, project, role, projects, owns_server, session, caller, form_key }))
     }
 
     /// Returns whether a form belongs to the session of this cookie.

@@ -11,7 +11,7 @@ use nuncio_domain::{Error, ErrorCode, Result};
 use super::show::{PLACE, page};
 use crate::App;
 use crate::broadcasts::{broken, short};
-use crate::components::{Faults, channel, counted, empty, figure, may_change, money, time};
+use crate::components::{Faults, channel, counted, empty, figure, money, time};
 use crate::form::of_another_site;
 use crate::shell::form_key;
 use crate::signed::{Signed, foreign, is_form_key, refuse};
@@ -52,7 +52,7 @@ pub(super) fn panel(own: &[Price], general: &[Price]) -> Markup {
         section class="panel" {
             header { h2 { "Prices" } @if count > SHOWN { span class="faint" { "the first " (SHOWN) " of " (figure(count as u64)) } } }
             @if count == 0 {
-                (empty("coin", "No prices", "Nothing is charged without them. Import a file below, or run nuncio prices import FILE.csv for all projects.", html! {}))
+                (empty("coin", "No prices", "Nothing is charged without them. An owner of the server imports them here, or for all projects with nuncio prices import FILE.csv.", html! {}))
             } @else {
                 table class="fix" {
                     caption class="sr" { "Prices" }
@@ -115,8 +115,8 @@ async fn read(app: &App, who: &SignedIn, headers: &HeaderMap, mut parts: Multipa
             "key" => ours = is_form_key(app, headers, &short(&mut part).await?),
             "replace" => replace = short(&mut part).await? == "on",
             "file" if ours => {
-                if !may_change(who) {
-                    return Err(Error::new(ErrorCode::Forbidden, "only operators and owners can import prices"));
+                if !who.owns_server {
+                    return Err(Error::new(ErrorCode::Forbidden, "only owners of the oldest project can import prices"));
                 }
                 let bytes = part.bytes().await.map_err(broken)?;
                 let csv = std::str::from_utf8(&bytes).map_err(|_| Error::field("file", "is not text in UTF-8"))?;

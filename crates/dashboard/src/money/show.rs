@@ -9,7 +9,7 @@ use nuncio_domain::Result;
 
 use super::prices::{self, Imported};
 use crate::App;
-use crate::components::{head, may_change, rounded_money};
+use crate::components::{head, rounded_money};
 use crate::shell::framed;
 use crate::signed::{Signed, refuse};
 
@@ -44,6 +44,6 @@ async fn content(app: &App, who: &SignedIn, imported: Option<&Imported>) -> Resu
             }
         }
         (prices::panel(&own, &general))
-        @if may_change(who) { (prices::form(who)) }
+        @if who.owns_server { (prices::form(who)) }
     })
 }

@@ -63,7 +63,7 @@ async fn the_ledger_lists_every_movement_of_money() {
 async fn the_ledger_names_what_money_is_for() {
     for backend in Backend::all() {
         let app = with_prices(backend).await;
-        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let browser = person(&app, "ow@example.net", Role::Owner).await;
         let id = draft(&app, json!({"name": "News <b>", "channel": "sms", "text": "Hello from Acme"})).await;
         add(&app, &id, phones(3)).await;
         act(&app, &id, "send").await.expect(202);
@@ -81,7 +81,7 @@ async fn the_ledger_names_what_money_is_for() {
 #[tokio::test]
 async fn prices_come_from_a_file_or_not_at_all() {
     for app in TestApp::on_each().await {
-        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let browser = person(&app, "ow@example.net", Role::Owner).await;
         let viewer = person(&app, "vi@example.net", Role::Viewer).await;
         let key = browser.form_key().await;
         let good = "channel,country,unit,provider,fee\nsms,ES,segment,0.03,0.005\nsms,*,segment,0.05,0\n";

@@ -1,5 +1,7 @@
 //! Several projects: created, opened and renamed on pages; people with a role in each.
 
+use std::time::Duration;
+
 use nuncio_domain::user::Role;
 use nuncio_testkit::TestApp;
 use serde_json::json;
@@ -62,6 +64,7 @@ async fn a_person_has_a_role_in_each_project() {
         colleague.submit("/projects", &[("name", "Mine")]).await.expect(403);
         assert!(!colleague.page("/projects").await.contains("New project"));
         let first = app.project.name.clone();
+        app.clock.advance(Duration::from_secs(1));
         owner.submit("/projects", &[("name", "Second")]).await.expect(303);
         let second = app.node.core.projects().list().await.expect("projects").into_iter().find(|project| project.name == "Second");
         let second = second.expect("the second").id.to_string();
@@ -83,6 +86,9 @@ async fn a_person_has_a_role_in_each_project() {
         owner.submit("/settings/people", &[("member", "bo@example.net"), ("role", "owner")]).await.expect(303);
         owner.submit("/settings/people", &[("member", "bo@example.net"), ("role", "king")]).await.expect(400);
         assert!(colleague.page("/settings/people").await.contains("Add a person"));
+        // An owner of another project than the oldest neither creates projects nor sets prices, as these cost the server's owner money.
+        colleague.submit("/projects", &[("name", "Mine")]).await.expect(403);
+        assert!(!colleague.page("/money").await.contains("Import prices") && owner.page("/money").await.contains("Import prices"));
         colleague.submit("/settings/people", &[("member", "ada@example.net"), ("role", "viewer")]).await.expect(303);
         owner.submit("/settings/people", &[("remove", "bo@example.net")]).await.expect(403);
         let last = colleague.submit("/settings/people", &[("member", "bo@example.net"), ("role", "viewer")]).await.expect(400);

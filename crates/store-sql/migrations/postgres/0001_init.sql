@@ -312,7 +312,7 @@ CREATE TABLE deliveries (
     PRIMARY KEY (tenant_id, id)
 );
 
-CREATE INDEX deliveries_due_idx ON deliveries (tenant_id, sender_id, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX deliveries_due_idx ON deliveries (tenant_id, sender_id, due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX deliveries_resource_idx ON deliveries (tenant_id, resource_id, id);
 CREATE INDEX deliveries_unfinished_idx ON deliveries (tenant_id, id) WHERE status <> 2;
 

@@ -143,6 +143,8 @@ impl DeliveryRepo for SqlTx {
     ) -> Result<Vec<Delivery>> {
         let mut query = deliveries();
         query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(key(sender)).push(" AND due_at <= ").push_bind(now.millis());
+        // Looks once into `deliveries_resource_idx` per delivery, whatever the statistics say: `OFFSET 0` keeps PostgreSQL from making
+        // it a join, and `+ 0` keeps it out of `deliveries_due_idx`. As a join on a table never analyzed, 4,000 waiting took 2.6 s.
         query.push(
             r"
                 AND NOT EXISTS (
@@ -151,11 +153,11 @@ impl DeliveryRepo for SqlTx {
                     WHERE e.tenant_id = d.tenant_id
                       AND e.resource_id = d.resource_id
                       AND e.sender_id = d.sender_id
-                      AND e.due_at IS NOT NULL
+                      AND e.due_at + 0 IS NOT NULL
                       AND e.sequence < d.sequence
                       AND e.tries < ",
         );
-        query.push_bind(patience).push(") ORDER BY due_at, id LIMIT ").push_bind(i64::from(limit));
+        query.push_bind(patience).push(" LIMIT 1 OFFSET 0) ORDER BY due_at, id LIMIT ").push_bind(i64::from(limit));
         let rows: Vec<DeliveryRow> = self.all(query.build()).await?;
         rows.into_iter().map(DeliveryRow::decode).collect()
     }
@@ -165,7 +167,7 @@ impl DeliveryRepo for SqlTx {
             return Ok(Vec::new());
         }
         let mut query = QueryBuilder::<Db>::new("SELECT DISTINCT resource_id FROM deliveries WHERE tenant_id = ");
-        query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(key(sender)).push(" AND due_at IS NOT NULL");
+        query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(key(sender)).push(" AND due_at + 0 IS NOT NULL");
         dialect::push_in(&mut query, "resource_id", resources.iter().copied());
         let rows: Vec<(Uuid,)> = self.all(query.build()).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
