@@ -87,7 +87,7 @@ async fn switch(app: &App, who: &SignedIn, form: &Form, name: &str) -> Result<()
         return app.core.users().look_at(who, id, who.session.environment).await;
     }
     if !who.owns_server {
-        return Err(Error::new(ErrorCode::Forbidden, "only owners of the oldest project can create others"));
+        return Err(Error::new(ErrorCode::Forbidden, "Only owners of the oldest project can create others"));
     }
     let created = app.core.projects().create_for(name, who.user.id).await?;
     app.core.users().look_at(who, created.id, Environment::Test).await

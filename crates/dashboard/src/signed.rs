@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use maud::html;
 use nuncio_core::users::SignedIn;
+use nuncio_domain::user::Role;
 use nuncio_domain::{Error, ErrorCode};
 use url::form_urlencoded;
 
@@ -144,7 +145,10 @@ pub(crate) fn refuse(who: &SignedIn, place: &str, error: &Error) -> Response {
             StatusCode::FORBIDDEN,
             "key",
             "You can view this, but not change it",
-            "You are a viewer of this project. An owner can make you an operator.".to_owned(),
+            match who.role {
+                Role::Viewer => "You are a viewer of this project. An owner can make you an operator.".to_owned(),
+                _ => error.message().to_owned(),
+            },
         ),
         code if code.status() == 404 => (
             StatusCode::NOT_FOUND,

@@ -116,7 +116,7 @@ async fn read(app: &App, who: &SignedIn, headers: &HeaderMap, mut parts: Multipa
             "replace" => replace = short(&mut part).await? == "on",
             "file" if ours => {
                 if !who.owns_server {
-                    return Err(Error::new(ErrorCode::Forbidden, "only owners of the oldest project can import prices"));
+                    return Err(Error::new(ErrorCode::Forbidden, "Only owners of the oldest project can import prices"));
                 }
                 let bytes = part.bytes().await.map_err(broken)?;
                 let csv = std::str::from_utf8(&bytes).map_err(|_| Error::field("file", "is not text in UTF-8"))?;
