@@ -49,6 +49,10 @@ async function look(page, name) {
       await page.screenshot({ path: `${pictures}/${at}.png`, fullPage: true });
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       if (wide > 0) faults.push(`${at}: ${wide} px wider than the window`);
+      const cut = await page.evaluate(() => [...document.querySelectorAll("th, td, .btn")]
+        .filter((one) => one.checkVisibility() && getComputedStyle(one).overflowX === "visible" && one.scrollWidth > one.clientWidth + 1)
+        .map((one) => `<${one.localName} class="${one.className}"> ${one.textContent.trim().slice(0, 60)}`));
+      for (const one of cut) faults.push(`${at}: wider than its place: ${one}`);
       await page.evaluate(axe);
       const { violations } = await page.evaluate(() => axe.run({ resultTypes: ["violations"] }));
       for (const { id, nodes } of violations) faults.push(`${at}: ${id}: ${nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);

@@ -10,8 +10,6 @@ use nuncio_domain::Permission;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::path::{Operation as Documented, ParameterIn, PathItem};
 
-use crate::routes::Route;
-
 /// Derives an operation's id from its handler's name: `sendMessage` from `send_message`.
 pub fn operation_id(handler: &str) -> String {
     let capital = |word: &str| word.char_indices().map(|(n, c)| if n == 0 { c.to_ascii_uppercase() } else { c }).collect::<String>();
@@ -47,6 +45,16 @@ pub const NOT_AUDITED: &[&str] = &[
     "introspect_email",
     "preview_broadcast",
 ];
+
+/// A handler with its route.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) path: String,
+    pub(crate) method: Method,
+    /// Name of the handler.
+    pub(crate) handler: &'static str,
+    pub(crate) documented: fn() -> Documented,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Operation {

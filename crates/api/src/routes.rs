@@ -8,17 +8,8 @@ use utoipa::openapi::path::Operation;
 use utoipa_axum::PathItemExt as _;
 use utoipa_axum::router::UtoipaMethodRouter;
 
+use crate::operations::Route;
 use crate::state::App;
-
-/// A handler with its route.
-#[derive(Debug)]
-pub(crate) struct Route {
-    pub(crate) path: String,
-    pub(crate) method: Method,
-    /// Name of the handler.
-    pub(crate) handler: &'static str,
-    pub(crate) documented: fn() -> Operation,
-}
 
 /// Handlers of one path, made by [`routes!`].
 #[derive(Debug)]

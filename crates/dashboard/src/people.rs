@@ -35,22 +35,14 @@ async fn content(app: &App, who: &SignedIn, email: &str, faults: &Faults) -> Res
         section class="panel" {
             table class="fix" {
                 caption class="sr" { "People" }
-                thead { tr { th scope="col" { "Email address" } th scope="col" class="w2" { "Role" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
+                thead { tr { th scope="col" { "Email address" } th scope="col" class="w2" { "Role" } th scope="col" class="num w5" { span class="sr" { "Action" } } } }
                 tbody {
                     @for Member { user, role } in &people {
                         tr {
                             td { (user.email) @if user.id == who.user.id { " " span class="faint" { "you" } } }
                             td { (role.as_str()) @if app.core.users().has_factor(user)? { " " span class="faint" { "second factor" } } }
                             td class="num" {
-                                @if owner && user.id != who.user.id {
-                                    (change_role(who, user, *role))
-                                    @if app.core.users().has_factor(user)? {
-                                        (ask_first(&format!("f-{}", user.id), "Reset factor", &format!("Reset the second factor of {}?", user.email), "They sign in with only their password until they set it up again. Verify that the request is theirs.", PLACE,
-                                            html! { (form_key(who)) input type="hidden" name="reset" value=(user.email); }))
-                                    }
-                                    (ask_first(&user.id.to_string(), "Remove", &format!("Remove {}?", user.email), "They lose access to this project at once.", PLACE,
-                                        html! { (form_key(who)) input type="hidden" name="remove" value=(user.email); }))
-                                }
+                                @if owner && user.id != who.user.id { (actions(app, who, user, *role)?) }
                             }
                         }
                     }
@@ -58,6 +50,21 @@ async fn content(app: &App, who: &SignedIn, email: &str, faults: &Faults) -> Res
             }
         }
         @if owner { (new_person(who, email, faults)) }
+    })
+}
+
+/// What an owner can do to a colleague.
+fn actions(app: &App, who: &SignedIn, user: &User, role: Role) -> Result<Markup> {
+    Ok(html! {
+        div class="row end" {
+            (change_role(who, user, role))
+            @if app.core.users().has_factor(user)? {
+                (ask_first(&format!("f-{}", user.id), "Reset factor", &format!("Reset the second factor of {}?", user.email), "They sign in with only their password until they set it up again. Verify that the request is theirs.", PLACE,
+                    html! { (form_key(who)) input type="hidden" name="reset" value=(user.email); }))
+            }
+            (ask_first(&user.id.to_string(), "Remove", &format!("Remove {}?", user.email), "They lose access to this project at once.", PLACE,
+                html! { (form_key(who)) input type="hidden" name="remove" value=(user.email); }))
+        }
     })
 }
 

@@ -4,7 +4,6 @@ use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastView, UpdateBroadcast};
 use nuncio_core::users::SignedIn;
 
-use super::draft::Said;
 use crate::components::{Faults, Field};
 use crate::form::Form;
 use crate::shell::form_key;
@@ -73,9 +72,9 @@ fn field<'a>(name: &'a str, label: &'a str, hint: &'a str, kind: &'a str, value:
 }
 
 /// Renders the form that edits a draft or a rejected broadcast, with what was entered if that was wrong.
-pub(super) fn editor(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
+pub(super) fn editor(who: &SignedIn, broadcast: &BroadcastView, edited: Option<&Content>, faults: &Faults) -> Markup {
     let stored;
-    let content = match &said.edited {
+    let content = match edited {
         Some(edited) => edited,
         None => {
             stored = Content::of_broadcast(broadcast);
@@ -87,8 +86,8 @@ pub(super) fn editor(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> 
             header { h2 { "Edit" } span class="faint" { "Channel and sender stay. For others, create another broadcast." } }
             form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
                 (form_key(who))
-                (content.name_field(&said.faults))
-                (content.text_fields(&said.faults))
+                (content.name_field(faults))
+                (content.text_fields(faults))
                 div class="row" { button class="btn" name="do" value="update" { "Save" } }
             }
         }

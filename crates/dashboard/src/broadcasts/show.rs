@@ -53,7 +53,7 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
         @if broadcast.status == "scheduled" { (schedule(who, &broadcast, said)) }
         @if draft.is_none() { (progress_panel(&broadcast, &progress)) }
         @if let Some(draft) = &draft { (draft) }
-        @if changes && matches!(broadcast.status, "draft" | "rejected") { (editor(who, &broadcast, said)) }
+        @if changes && matches!(broadcast.status, "draft" | "rejected") { (editor(who, &broadcast, said.edited.as_ref(), &said.faults)) }
         @if draft.is_some() { (text(&broadcast)) } @else { div class="cols even" { (text(&broadcast)) (review(&broadcast)) (sums(&broadcast)) } }
         @if let Some(statistics) = &statistics { (outcome(&broadcast, statistics)) }
         @if begun && !inline { (looked_up_on_request("Statistics", id, "Over time, by channel, country, failure reason and link. Reads every recipient, which takes a moment.", "Show")) }

@@ -62,7 +62,7 @@ fn table(entries: &[LedgerEntryView]) -> Markup {
     html! {
         table class="fix" {
             caption class="sr" { "Entries, newest first" }
-            thead { tr { th scope="col" { "For" } th scope="col" class="w w3" { "Kind" } th scope="col" class="num w2" { "Amount" } th scope="col" class="num w2" { "Time" } } }
+            thead { tr { th scope="col" { "For" } th scope="col" class="w w4" { "Kind" } th scope="col" class="num w2" { "Amount" } th scope="col" class="num w2" { "Time" } } }
             tbody {
                 @for entry in entries {
                     tr {

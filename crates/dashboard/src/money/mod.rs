@@ -5,5 +5,4 @@ mod prices;
 mod show;
 
 pub(crate) use ledger::ledger;
-pub(crate) use prices::import;
-pub(crate) use show::show;
+pub(crate) use show::{import, show};

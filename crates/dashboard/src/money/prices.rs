@@ -1,27 +1,26 @@
 //! The price list, and its import from a file.
 
-use axum::extract::{Multipart, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::extract::Multipart;
+use axum::http::HeaderMap;
 use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::price::Price;
 use nuncio_domain::{Error, ErrorCode, Result};
 
-use super::show::{PLACE, page};
 use crate::App;
 use crate::broadcasts::{broken, short};
 use crate::components::{Faults, channel, counted, empty, figure, money, time};
-use crate::form::of_another_site;
 use crate::shell::form_key;
-use crate::signed::{Signed, foreign, is_form_key, refuse};
+use crate::signed::is_form_key;
 use crate::upload::{file_field, invalid_rows};
 
+/// The page of the prices, which also takes the file.
+pub(super) const PLACE: &str = "/money";
 /// Maximum number of prices shown.
 const SHOWN: usize = 200;
 
 /// Result of an import: the number of prices, or what is wrong.
-pub(super) struct Imported(Result<usize, Faults>);
+pub(super) struct Imported(pub(super) Result<usize, Faults>);
 
 impl Imported {
     pub(super) fn result(&self) -> Markup {
@@ -92,23 +91,8 @@ pub(super) fn form(who: &SignedIn) -> Markup {
     }
 }
 
-/// Imports prices of the project; a file with an invalid line changes nothing. The other fields must precede the file, the form key first.
-pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, headers: HeaderMap, parts: Multipart) -> Response {
-    if of_another_site(&headers) {
-        return foreign(StatusCode::FORBIDDEN);
-    }
-    match read(&app, &who, &headers, parts).await {
-        Ok(Some(prices)) => page(&app, &who, StatusCode::OK, Some(&Imported(Ok(prices)))).await,
-        Ok(None) => foreign(StatusCode::FORBIDDEN),
-        Err(error) if error.code().status() == 400 => {
-            page(&app, &who, StatusCode::BAD_REQUEST, Some(&Imported(Err(Faults::of(&error))))).await
-        }
-        Err(error) => refuse(&who, PLACE, &error),
-    }
-}
-
-/// Imports the file; `None` if the form key is wrong.
-async fn read(app: &App, who: &SignedIn, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<usize>> {
+/// Imports the prices of a file; `None` if the form key is wrong. The other fields must precede the file, the form key first.
+pub(super) async fn import(app: &App, who: &SignedIn, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<usize>> {
     let (mut replace, mut ours) = (false, false);
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
         match part.name().unwrap_or_default().to_owned().as_str() {

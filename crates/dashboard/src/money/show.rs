@@ -1,26 +1,40 @@
 //! `/money`: balance, spending and prices.
 
-use axum::extract::State;
-use axum::http::StatusCode;
+use axum::extract::{Multipart, State};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
-use super::prices::{self, Imported};
+use super::prices::{self, Imported, PLACE};
 use crate::App;
-use crate::components::{head, rounded_money};
+use crate::components::{Faults, head, rounded_money};
+use crate::form::of_another_site;
 use crate::shell::framed;
-use crate::signed::{Signed, refuse};
-
-pub(super) const PLACE: &str = "/money";
+use crate::signed::{Signed, foreign, refuse};
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
     page(&app, &who, StatusCode::OK, None).await
 }
 
+/// Imports prices of the project; a file with an invalid line changes nothing.
+pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, headers: HeaderMap, parts: Multipart) -> Response {
+    if of_another_site(&headers) {
+        return foreign(StatusCode::FORBIDDEN);
+    }
+    match prices::import(&app, &who, &headers, parts).await {
+        Ok(Some(prices)) => page(&app, &who, StatusCode::OK, Some(&Imported(Ok(prices)))).await,
+        Ok(None) => foreign(StatusCode::FORBIDDEN),
+        Err(error) if error.code().status() == 400 => {
+            page(&app, &who, StatusCode::BAD_REQUEST, Some(&Imported(Err(Faults::of(&error))))).await
+        }
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}
+
 /// Renders the page with the result of an import.
-pub(super) async fn page(app: &App, who: &SignedIn, status: StatusCode, imported: Option<&Imported>) -> Response {
+async fn page(app: &App, who: &SignedIn, status: StatusCode, imported: Option<&Imported>) -> Response {
     match content(app, who, imported).await {
         Ok(content) => framed(status, who, PLACE, "Money", &content),
         Err(error) => refuse(who, "/", &error),

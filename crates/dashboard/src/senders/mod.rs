@@ -1,6 +1,7 @@
 //! Senders, with their connections and webhooks.
 
 mod channel;
+mod details;
 mod edit;
 mod profile;
 mod show;

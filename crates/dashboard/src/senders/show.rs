@@ -10,7 +10,7 @@ use nuncio_core::webhooks::{DeliveryAttemptView, DeliveryView, ListDeliveries};
 use nuncio_domain::health::{Health, HealthState};
 use nuncio_domain::{Channel, Redacted, Result};
 
-use super::edit;
+use super::details;
 use crate::App;
 use crate::components::{
     Faults, ask_first, channel, empty, head, icon, may_change, pager, resource_page, shortened, state, time, value, words,
@@ -111,7 +111,7 @@ async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
         }
         (connections(&sender, may_change(who)))
         (webhook(who, &sender, said, &deliveries))
-        (edit::panel(who, &sender, said))
+        (details::panel(who, &sender, &said.faults, said.typed.as_ref()))
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&sender.id.to_string())) } }
     };
     Ok((sender.name.clone(), content))

@@ -8,9 +8,9 @@ use reqwest::{Method, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::import::{PAUSE, TRIES, wrong_rows};
+use super::import::wrong_rows;
 use super::life::Outcome;
-use super::{CallError, World, lists, say, say_json, say_text};
+use super::{CallError, TRIES, World, lists, patiently, say, say_json, say_text};
 
 /// Requests in flight.
 const AT_ONCE: usize = 8;
@@ -89,23 +89,6 @@ pub(crate) struct Exported {
 /// These fields of a JSON object, unless they are null.
 pub(crate) fn only(item: &Value, names: &[&str]) -> Value {
     names.iter().filter(|name| !item[**name].is_null()).map(|name| ((*name).to_owned(), item[*name].clone())).collect()
-}
-
-/// Repeats a request while the node refuses it for a while: as long as there are too many requests, otherwise `tries` times.
-pub(super) async fn patiently<T>(mut tries: usize, request: impl AsyncFn() -> Result<T, CallError>) -> Result<T, CallError> {
-    loop {
-        let error = match request().await {
-            Err(error) if error.is_passing() => error,
-            other => return other,
-        };
-        if !error.is_rate_limit() {
-            tries -= 1;
-        }
-        if tries == 0 {
-            return Err(error);
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
 }
 
 /// Adds each row; `add` returns whether it is new.

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::stream;
@@ -11,13 +10,10 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 
-use super::{CallError, World};
+use super::{CallError, PAUSE, TRIES, World};
 
 /// Bytes that are sent at once.
 const PIECE: usize = 64 * 1024;
-/// How often an import that was cut off goes on, and how soon.
-pub(super) const TRIES: usize = 5;
-pub(super) const PAUSE: Duration = Duration::from_secs(2);
 /// Wrong rows that are shown.
 const SHOWN: usize = 20;
 

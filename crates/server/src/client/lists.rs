@@ -5,13 +5,12 @@ use nuncio_domain::line;
 use reqwest::Method;
 use serde_json::{Map, Value};
 
-use super::files::patiently;
 use super::tables::Form::{self, Money, Text, Time, Yes};
 pub(crate) use super::tables::{
     AUDIT_LOG, BROADCASTS, CONNECTIONS, CONTACTS, DELIVERIES, EVENTS, INVITATIONS, KEYS, Listed, MESSAGES, RECEIPTS, RECIPIENTS, SENDERS,
     SUPPRESSIONS, TEMPLATES, WEBHOOKS,
 };
-use super::{CallError, World, say, say_json};
+use super::{CallError, World, patiently, say, say_json};
 use crate::answer::CommandOutput;
 use crate::table::{Table, terminal_width};
 

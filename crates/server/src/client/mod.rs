@@ -21,6 +21,10 @@ use reqwest::{Client, Method, StatusCode, Url};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 
+/// How often a request that was cut off is repeated, and how soon.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_secs(2);
+
 /// How long a node may take to answer. A body of an email with attachments is on its way for a while.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -194,4 +198,21 @@ pub(crate) fn say(line: impl std::fmt::Display) {
 fn fault(fault: &Value) -> String {
     let (path, message) = (fault["path"].as_str().unwrap_or_default(), fault["message"].as_str().unwrap_or_default());
     if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") }
+}
+
+/// Repeats a request while the node refuses it for a while: as long as there are too many requests, otherwise `tries` times.
+async fn patiently<T>(mut tries: usize, request: impl AsyncFn() -> Result<T, CallError>) -> Result<T, CallError> {
+    loop {
+        let error = match request().await {
+            Err(error) if error.is_passing() => error,
+            other => return other,
+        };
+        if !error.is_rate_limit() {
+            tries -= 1;
+        }
+        if tries == 0 {
+            return Err(error);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::future::{join, join_all};
 use nuncio_domain::Redacted;
@@ -130,6 +131,8 @@ enum Cut {
     Answer,
     /// It is lost.
     Request,
+    /// Nothing happens to it, but nothing that its transaction asks is answered before.
+    Nothing,
 }
 
 /// A connection to the server that breaks at a chosen COMMIT.
@@ -169,11 +172,14 @@ impl Proxy {
 
 async fn pump(mut client: TcpStream, mut server: TcpStream, cut: Cut, countdown: Arc<AtomicUsize>) {
     let (mut asked, mut told) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let contains = |bytes: &[u8], word: &[u8]| bytes.windows(word.len()).any(|w| w == word);
+    let mut held = false;
     loop {
         tokio::select! {
             read = client.read(&mut asked) => {
                 let Some(bytes) = read.ok().filter(|n| *n > 0).map(|n| &asked[..n]) else { return };
-                let commit = bytes.windows(7).any(|w| w == b"COMMIT\0");
+                let commit = contains(bytes, b"COMMIT\0");
+                held = cut == Cut::Nothing && !commit && (held || contains(bytes, b"BEGIN\0"));
                 let last = commit && countdown.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)) == Ok(1);
                 if last && cut == Cut::Request {
                     return;
@@ -185,7 +191,7 @@ async fn pump(mut client: TcpStream, mut server: TcpStream, cut: Cut, countdown:
                     return;
                 }
             }
-            read = server.read(&mut told) => {
+            read = server.read(&mut told), if !held => {
                 let Some(bytes) = read.ok().filter(|n| *n > 0).map(|n| &told[..n]) else { return };
                 if client.write_all(bytes).await.is_err() {
                     return;
@@ -199,7 +205,19 @@ pub(crate) async fn a_commit_without_an_answer_is_read_back(h: &Harness) {
     let entry = Suppression { id: h.id(), recipient: phone(9), sender: None, reason: SuppressionReason::Manual, source: String::new() };
     in_tx!(h, |tx| tx.insert_suppression(h.world.tenant, &entry, START).await.unwrap());
     let original = h.accept(with_key(h.item(&phone(1)), "used", 1)).await;
-    for (round, cut) in [Cut::Answer, Cut::Request].into_iter().enumerate() {
+    for cut in [Cut::Answer, Cut::Request] {
+        // Sent whole, in one round trip.
+        let proxy = Proxy::start(h, cut).await;
+        proxy.arm(0);
+        let (message, _) = new(proxy.store.accept(with_key(h.claimed(&phone(40)), &format!("{cut:?}"), 1)).await);
+        assert!(proxy.broke(), "the commit was to be lost");
+        assert_eq!(h.lookup(message.id).await, message);
+        h.events(message.id).await;
+        proxy.store.close().await;
+    }
+    // The item that goes ahead commits twice: what is sent whole fails.
+    let rounds = [Cut::Answer, Cut::Request].into_iter().flat_map(|cut| [(cut, 0), (cut, 1), (cut, 2)]);
+    for (round, (cut, commit)) in rounds.enumerate() {
         let proxy = Proxy::start(h, cut).await;
         let before = h.rows_of("messages").await;
         let items = BTreeMap::from([
@@ -207,9 +225,9 @@ pub(crate) async fn a_commit_without_an_answer_is_read_back(h: &Harness) {
             ("repeated", with_key(h.item(&phone(1)), "used", 1)),
             ("stale", Accept { epoch: -1, ..h.item(&phone(1)) }),
             ("suppressed", h.item(&phone(9))),
-            ("with a key", with_key(h.item(&phone(20 + round as u32)), &format!("{cut:?}"), 1)),
+            ("with a key", with_key(h.item(&phone(20 + round as u32)), &format!("{cut:?} {commit}"), 1)),
         ]);
-        proxy.arm(0);
+        proxy.arm(commit);
         let answers = h.accept_at_once_by(&*proxy.store, items.values().cloned().collect()).await;
         assert!(proxy.broke(), "the commit was to be lost");
         for ((name, item), answer) in items.into_iter().zip(answers) {
@@ -230,6 +248,27 @@ pub(crate) async fn a_commit_without_an_answer_is_read_back(h: &Harness) {
         steps(h, &proxy).await;
         proxy.store.close().await;
     }
+}
+
+pub(crate) async fn new_messages_take_one_round_trip(h: &Harness) {
+    let proxy = Proxy::start(h, Cut::Nothing).await;
+    let items = [h.claimed(&phone(1)), with_key(h.item(&phone(2)), "first", 1), h.item(&phone(2)), h.item(&phone(1))];
+    for round in 0..2 {
+        let items =
+            items.iter().map(|item| Accept { idempotency: item.idempotency.clone().filter(|_| round == 0), ..h.item(&item.recipient) });
+        let items: Vec<_> = items.collect();
+        let answers = join_all(items.iter().map(|item| proxy.store.accept(item.clone())));
+        let answers = tokio::time::timeout(Duration::from_secs(20), answers).await.expect("a transaction that waits for no answer");
+        for (answer, item) in answers.into_iter().zip(items) {
+            let (message, contact) = new(answer);
+            let known = h.read().await.find_address(h.world.tenant, &item.recipient).await.unwrap();
+            assert_eq!((message.id, known), (item.message.id, Some((message.address, contact))));
+            assert_eq!(h.lookup(message.id).await, message);
+            h.events(message.id).await;
+        }
+    }
+    assert_eq!((h.rows_of("addresses").await, h.rows_of("contacts").await, h.rows_of("messages").await), (2, 2, 8));
+    proxy.store.close().await;
 }
 
 /// A stored start must be reported as won: otherwise its message waits for this node permanently.

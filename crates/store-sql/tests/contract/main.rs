@@ -291,6 +291,7 @@ cases! {
             a_row_that_another_node_wrote_is_read_again,
             a_lane_survives_the_end_of_its_session,
             a_commit_without_an_answer_is_read_back,
+            new_messages_take_one_round_trip,
         }
         schema {
             both_databases_have_one_schema,

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{MessageId, limits};
 use nuncio_store::{Accepted, Idempotency, Result};
+use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
 use super::super::batch_error::BatchError;
 use super::super::session::{Params, failed};
-use super::{Session, column};
+use super::{PgResult, Session, column};
 use crate::message_batch::Prepared;
 
 pub(super) const INSERT: &str = r"
@@ -18,6 +19,12 @@ pub(super) const INSERT: &str = r"
     FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::bytea[], $5::uuid[], $6::bigint[])
     ON CONFLICT DO NOTHING
     RETURNING resource_id";
+
+/// Fails if a key is taken.
+pub(super) const INSERT_FREE: &str = r"
+    INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, check_at)
+    SELECT *
+    FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::bytea[], $5::uuid[], $6::bigint[])";
 
 pub(super) const FIND: &str = r"
     SELECT k.tenant_id, k.operation, k.key, k.resource_id, k.fingerprint
@@ -35,28 +42,36 @@ pub(super) const DELETE: &str = r"
 /// Tenant, operation and key.
 type Key<'a> = (i64, i16, &'a str);
 
+/// A key with the message that claims it.
+pub(super) type Claim<'a> = (Key<'a>, &'a Prepared, &'a Idempotency);
+
 fn key_of<'a>(prepared: &'a Prepared, idempotency: &'a Idempotency) -> Key<'a> {
     (prepared.item.message.tenant.0, idempotency.operation.number(), &idempotency.key)
+}
+
+pub(super) fn claim_of(prepared: &Prepared) -> Option<Claim<'_>> {
+    prepared.item.idempotency.as_ref().map(|idempotency| (key_of(prepared, idempotency), prepared, idempotency))
 }
 
 /// Claims the idempotency keys of a batch, in key order. A message whose key is taken is answered with the original.
 pub(super) async fn claim(session: &Session, all: &[&Prepared], answers: &mut [Option<Accepted>]) -> Result<(), BatchError> {
     // Of two items with one key the first claims it: the statement may name each key once only.
-    let mut keys: BTreeMap<Key<'_>, (&Prepared, &Idempotency)> = BTreeMap::new();
+    let mut claims: BTreeMap<Key<'_>, Claim<'_>> = BTreeMap::new();
     let mut guarded = Vec::new();
     for (n, prepared) in all.iter().enumerate() {
         if answers[n].is_none()
-            && let Some(idempotency) = &prepared.item.idempotency
+            && let Some(claim @ (key, _, idempotency)) = claim_of(prepared)
         {
-            let key = key_of(prepared, idempotency);
-            keys.entry(key).or_insert((prepared, idempotency));
+            claims.entry(key).or_insert(claim);
             guarded.push((n, key, idempotency));
         }
     }
     if guarded.is_empty() {
         return Ok(());
     }
-    let won = insert(session, &keys).await?;
+    let claims: Vec<Claim<'_>> = claims.into_values().collect();
+    let won = insert(session, &session.statements.insert_keys, &claims).await.map_err(failed)?;
+    let won: HashSet<Uuid> = won.iter().map(|row| row.get(0)).collect();
     let lost: Vec<_> = guarded.into_iter().filter(|(n, ..)| !won.contains(&all[*n].item.message.id.uuid())).collect();
     if lost.is_empty() {
         return Ok(());
@@ -71,19 +86,26 @@ pub(super) async fn claim(session: &Session, all: &[&Prepared], answers: &mut [O
     Ok(())
 }
 
-/// Inserts keys; returns the messages that claimed theirs.
-async fn insert(session: &Session, keys: &BTreeMap<Key<'_>, (&Prepared, &Idempotency)>) -> Result<HashSet<Uuid>> {
-    let keys: Vec<_> = keys.iter().collect();
+/// Claims the keys of messages of which no two have the same; fails if one is taken.
+pub(super) async fn insert_free(session: &Session, all: &[&Prepared]) -> PgResult<()> {
+    let mut claims: Vec<Claim<'_>> = all.iter().filter_map(|prepared| claim_of(prepared)).collect();
+    claims.sort_unstable_by_key(|(key, ..)| *key);
+    if claims.is_empty() {
+        return Ok(());
+    }
+    insert(session, &session.statements.insert_free_keys, &claims).await.map(drop)
+}
+
+async fn insert(session: &Session, statement: &Statement, claims: &[Claim<'_>]) -> PgResult<Vec<Row>> {
     let params: &Params<'_> = &[
-        &column(&keys, |((tenant, ..), _)| *tenant),
-        &column(&keys, |((_, operation, _), _)| *operation),
-        &column(&keys, |((.., key), _)| *key),
-        &column(&keys, |(_, (_, idempotency))| idempotency.fingerprint.to_vec()),
-        &column(&keys, |(_, (prepared, _))| prepared.item.message.id.uuid()),
-        &column(&keys, |(_, (prepared, _))| prepared.item.now.plus(limits::IDEMPOTENCY_RETENTION).millis()),
+        &column(claims, |((tenant, ..), ..)| *tenant),
+        &column(claims, |((_, operation, _), ..)| *operation),
+        &column(claims, |((.., key), ..)| *key),
+        &column(claims, |(.., idempotency)| idempotency.fingerprint.as_slice()),
+        &column(claims, |(_, prepared, _)| prepared.item.message.id.uuid()),
+        &column(claims, |(_, prepared, _)| prepared.item.now.plus(limits::IDEMPOTENCY_RETENTION).millis()),
     ];
-    let rows = session.query(&session.statements.insert_keys, params).await.map_err(failed)?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
+    session.query(statement, params).await
 }
 
 /// The messages that hold the keys of these items, each with the fingerprint of its request.

@@ -1,6 +1,7 @@
 //! Writes new messages and transitions in batches.
 //!
-//! A transaction takes two round trips: one updates the states of cached messages and reads what is known of new recipients, one writes
+//! New messages alone take one round trip ([`direct`]), if they cost nothing, belong to no broadcast, and no recipient has a suppression.
+//! Any other transaction takes two: one updates the states of cached messages and reads what is known of new recipients, one writes
 //! everything else and commits. Idempotency keys, ledger, quotas and uncached messages take one more each.
 //!
 //! Rows that several nodes may write are locked in one order everywhere: states, idempotency keys, recipients of broadcasts, addresses,
@@ -9,6 +10,7 @@
 mod accept;
 mod agenda;
 mod broadcasts;
+mod direct;
 mod flags;
 mod keys;
 mod ledger;
@@ -34,11 +36,13 @@ use tokio_postgres::Row;
 use super::session::{self, failed, statements};
 
 pub(super) use accept::find_accepted;
+pub(super) use direct::Attempts;
 pub(super) use load::load_message;
 pub(super) use transaction::write;
 
 statements! {
     insert_keys = keys::INSERT;
+    insert_free_keys = keys::INSERT_FREE;
     find_keys = keys::FIND;
     delete_keys = keys::DELETE;
     find_references = references::FIND;
@@ -53,7 +57,12 @@ statements! {
     insert_addresses = recipients::INSERT_ADDRESSES;
     insert_contacts = recipients::INSERT_CONTACTS;
     restore_suppressions = recipients::RESTORE_SUPPRESSIONS;
+    check_tenants = direct::CHECK_TENANTS;
+    check_recipients = direct::CHECK_RECIPIENTS;
+    insert_unknown_addresses = direct::INSERT_ADDRESSES;
+    insert_unknown_contacts = direct::INSERT_CONTACTS;
     insert_messages = messages::INSERT;
+    insert_found_messages = messages::INSERT_FOUND;
     insert_states = states::INSERT;
     update_states = states::UPDATE;
     load_states = load::LOAD;

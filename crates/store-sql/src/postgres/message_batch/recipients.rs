@@ -124,6 +124,15 @@ pub(super) fn new_recipients<'a>(open: &[(&'a Prepared, Found)]) -> Vec<(&'a Pre
     unique.into_values().collect()
 }
 
+/// The first item of each recipient, in key order.
+pub(super) fn of<'a>(all: &[&'a Prepared]) -> Vec<&'a Prepared> {
+    let mut unique: BTreeMap<_, &Prepared> = BTreeMap::new();
+    for prepared in all {
+        unique.entry(key_of(prepared)).or_insert(prepared);
+    }
+    unique.into_values().collect()
+}
+
 /// Tenant, kind and identifier.
 fn key_of(prepared: &Prepared) -> (i64, i16, &str) {
     let recipient = &prepared.item.recipient;

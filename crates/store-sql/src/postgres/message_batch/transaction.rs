@@ -8,7 +8,9 @@ use uuid::Uuid;
 use super::super::batch_error::BatchError;
 use super::super::session::failed;
 use super::transition::{self, AppliedTransitions};
-use super::{Session, accept, agenda, broadcasts, flags, ledger, log, messages, quotas, receipts, recipients, references, tenants};
+use super::{
+    Attempts, Session, accept, agenda, broadcasts, direct, flags, ledger, log, messages, quotas, receipts, recipients, references, tenants,
+};
 use crate::agenda::{AgendaKey, AgendaRow};
 use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::LedgerBatch;
@@ -18,8 +20,8 @@ use crate::message_batch::{
 
 /// What a committed batch adds to the cache.
 #[derive(Debug, Default)]
-struct CacheUpdates {
-    messages: Vec<((i64, Uuid), CachedRow)>,
+pub(super) struct CacheUpdates {
+    pub(super) messages: Vec<((i64, Uuid), CachedRow)>,
     references: Vec<(i64, Uuid, String, ReferencedPart)>,
     rows: Vec<AgendaRow>,
     leaving: BTreeMap<AgendaKey, usize>,
@@ -37,10 +39,15 @@ impl CacheUpdates {
 pub(in crate::postgres) async fn write(
     session: &Session,
     cache: &Cache,
+    attempts: &mut Attempts,
     accepts: &[AcceptOp],
     transitions: &[TransitionOp],
 ) -> Result<(Vec<AcceptOutcome>, Vec<Transitioned>), BatchError> {
-    let written = try_write(session, cache, accepts, transitions).await;
+    let written = match write_directly(session, cache, attempts, accepts, transitions).await {
+        Ok(None) => try_write(session, cache, accepts, transitions).await,
+        Ok(Some(written)) => Ok(written),
+        Err(error) => Err(error),
+    };
     if written.is_err() && !session.is_closed() {
         let _ = session.run("ROLLBACK").await; // without a transaction PostgreSQL only warns
     }
@@ -49,7 +56,26 @@ pub(in crate::postgres) async fn write(
     Ok((accepted, transitioned))
 }
 
-type Written = (Vec<AcceptOutcome>, Vec<Transitioned>, CacheUpdates);
+pub(super) type Written = (Vec<AcceptOutcome>, Vec<Transitioned>, CacheUpdates);
+
+/// Writes new messages in one round trip, if there is nothing else and the last ones could be; `None` if they cannot.
+async fn write_directly(
+    session: &Session,
+    cache: &Cache,
+    attempts: &mut Attempts,
+    accepts: &[AcceptOp],
+    transitions: &[TransitionOp],
+) -> Result<Option<Written>, BatchError> {
+    let all: Vec<&Prepared> = accepts.iter().map(|op| &*op.item).collect();
+    if !transitions.is_empty() || !direct::is_possible(&all) || !attempts.allowed() {
+        return Ok(None);
+    }
+    let written = direct::write(session, cache, &all).await?;
+    if written.is_none() {
+        attempts.failed();
+    }
+    Ok(written)
+}
 
 async fn try_write(session: &Session, cache: &Cache, accepts: &[AcceptOp], ops: &[TransitionOp]) -> Result<Written, BatchError> {
     let all: Vec<&Prepared> = accepts.iter().map(|op| &*op.item).collect();
@@ -102,7 +128,12 @@ async fn try_write(session: &Session, cache: &Cache, accepts: &[AcceptOp], ops: 
 }
 
 /// Writes what a batch adds up to, and commits.
-async fn commit(session: &Session, cache: &Cache, writes: Writes, updates: &RecipientUpdates) -> Result<CacheUpdates, BatchError> {
+pub(super) async fn commit(
+    session: &Session,
+    cache: &Cache,
+    writes: Writes,
+    updates: &RecipientUpdates,
+) -> Result<CacheUpdates, BatchError> {
     let Writes { log, agenda, leaving, flags, flags_gone, .. } = writes;
     let (rows, log) = (agenda.into_rows(), log.into_rows());
     let emptied = cache.agenda.emptied(&leaving);

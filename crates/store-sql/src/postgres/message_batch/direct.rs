@@ -1,0 +1,179 @@
+//! Writes a batch of new messages in one round trip.
+//!
+//! Nothing is read first. The transaction is sent whole, with a statement that fails unless the database is as usual: recipients without
+//! suppressions, configuration unchanged, idempotency keys free. When it fails nothing was written, and the batch is written the other
+//! way, which reads and decides.
+
+use std::collections::BTreeSet;
+
+use nuncio_domain::id::Id as _;
+use nuncio_store::Result;
+use tokio_postgres::error::SqlState;
+use uuid::Uuid;
+
+use super::super::batch_error::BatchError;
+use super::super::session::Params;
+use super::transaction::{Written, commit};
+use super::{PgResult, Session, column, keys, messages, recipients};
+use crate::cache::{Cache, CachedRow};
+use crate::ledger_batch::reserved_amount;
+use crate::message_batch::{AcceptOutcome, MessageInsert, Prepared, RecipientUpdates, StateWrite, Writes};
+
+/// Fails unless the configuration of each tenant is the one that its messages were planned with, and no quota counts them.
+pub(super) const CHECK_TENANTS: &str = r"
+    SELECT 1 / CASE WHEN COUNT(*) = CARDINALITY($1::bigint[]) THEN 1 ELSE 0 END
+    FROM unnest($1::bigint[], $2::bigint[]) AS u (tenant_id, epoch)
+    JOIN worlds w ON w.tenant_id = u.tenant_id AND w.epoch = u.epoch
+    WHERE NOT EXISTS (SELECT 1 FROM storage_quotas q WHERE q.tenant_id = u.tenant_id)";
+
+/// The address and contact of each recipient. Fails if one has a suppression, or had one when it was erased.
+pub(super) const CHECK_RECIPIENTS: &str = r"
+    SELECT u.n, a.id, a.contact_id,
+        1 / CASE
+            WHEN a.id IS NULL THEN 0
+            WHEN EXISTS (
+                SELECT 1
+                FROM suppressions s
+                WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind AND s.identifier = u.identifier
+            ) THEN 0
+            WHEN EXISTS (
+                SELECT 1
+                FROM suppressions s
+                WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind AND s.identifier = u.mark
+            ) THEN 0
+            ELSE 1
+        END
+    FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[]) WITH ORDINALITY
+      AS u (tenant_id, kind, identifier, mark, n)
+    LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
+
+/// Inserts the addresses of recipients that are new. One that another node inserts meanwhile is a conflict.
+pub(super) const INSERT_ADDRESSES: &str = r"
+    INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
+    SELECT u.tenant_id, u.id, u.kind, u.identifier, u.contact_id, u.created_at
+    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::text[], $5::uuid[], $6::bigint[])
+      AS u (tenant_id, id, kind, identifier, contact_id, created_at)
+    WHERE NOT EXISTS (
+        SELECT 1
+        FROM addresses a
+        WHERE a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier
+    )";
+
+/// Inserts the contacts of the addresses that [`INSERT_ADDRESSES`] inserted.
+pub(super) const INSERT_CONTACTS: &str = r"
+    INSERT INTO contacts (tenant_id, id, country, created_at, updated_at)
+    SELECT u.tenant_id, u.id, u.country, u.at, u.at
+    FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::text[], $5::bigint[])
+      AS u (tenant_id, address_id, id, country, at)
+    JOIN addresses a ON a.tenant_id = u.tenant_id AND a.id = u.address_id";
+
+/// Whether a batch of new messages can be written in one round trip: no message belongs to a broadcast, costs anything, or has the
+/// idempotency key of another.
+pub(super) fn is_possible(all: &[&Prepared]) -> bool {
+    let claims = || all.iter().filter_map(|prepared| keys::claim_of(prepared));
+    let distinct: BTreeSet<_> = claims().map(|(key, ..)| key).collect();
+    distinct.len() == claims().count() && !all.iter().any(|p| p.is_bulk() || reserved_amount(&p.item.message) > 0)
+}
+
+/// How many batches are written the other way after one that could not be written directly, which cost a round trip.
+const PAUSE: u32 = 100;
+
+/// Whether the next batch is tried directly.
+#[derive(Debug, Default)]
+pub(in crate::postgres) struct Attempts {
+    pause: u32,
+}
+
+impl Attempts {
+    pub(super) fn allowed(&mut self) -> bool {
+        let allowed = self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+        allowed
+    }
+
+    pub(super) fn failed(&mut self) {
+        self.pause = PAUSE;
+    }
+}
+
+/// Writes new messages; `None` if the database is not as usual. Nothing was written then.
+pub(super) async fn write(session: &Session, cache: &Cache, all: &[&Prepared]) -> Result<Option<Written>, BatchError> {
+    let mut writes = Writes::default();
+    let states: Vec<StateWrite<'_>> = all.iter().map(|prepared| writes.insert(&prepared.encoded)).collect();
+    let updates = RecipientUpdates::default();
+    let (begun, tenants, keyed, addressed, found, inserted, committed) = tokio::join!(
+        session.run("BEGIN"),
+        check_tenants(session, all),
+        keys::insert_free(session, all),
+        insert_recipients(session, all),
+        check_recipients(session, all),
+        messages::insert_found(session, all, &states),
+        commit(session, cache, writes, &updates)
+    );
+    // The first that failed is the cause; PostgreSQL fails all after it, and the commit rolls back.
+    let found = match begun.and(tenants).and(keyed).and(addressed).and(found) {
+        Ok(found) => inserted.map(|()| found),
+        Err(error) => Err(error),
+    };
+    let found = match found {
+        Ok(found) => found,
+        Err(error) if is_unusual(&error) => return Ok(None),
+        Err(error) => return Err(BatchError::of_commit(error)),
+    };
+    let mut outcome = committed?;
+    let new = all.iter().zip(found).map(|(prepared, (address, contact))| prepared.to_insert(false, (address, contact)));
+    let new: Vec<MessageInsert<'_>> = new.collect::<Result<_>>()?;
+    outcome.messages =
+        new.iter().zip(states).map(|(message, write)| ((write.tenant, write.id), CachedRow::inserted(message, write))).collect();
+    Ok(Some((new.into_iter().map(AcceptOutcome::from).collect(), Vec::new(), outcome)))
+}
+
+/// Whether a statement failed because of what is in the database: a check divided by 0, a key or an address is taken, a recipient was
+/// erased meanwhile.
+fn is_unusual(error: &tokio_postgres::Error) -> bool {
+    let code = error.code();
+    [SqlState::DIVISION_BY_ZERO, SqlState::UNIQUE_VIOLATION, SqlState::NOT_NULL_VIOLATION].iter().any(|unusual| code == Some(unusual))
+}
+
+async fn check_tenants(session: &Session, all: &[&Prepared]) -> PgResult<()> {
+    let tenants: BTreeSet<(i64, i64)> = all.iter().map(|p| (p.item.message.tenant.0, p.item.epoch)).collect();
+    let tenants: Vec<_> = tenants.into_iter().collect();
+    let params: &Params<'_> = &[&column(&tenants, |(tenant, _)| *tenant), &column(&tenants, |(_, epoch)| *epoch)];
+    session.query(&session.statements.check_tenants, params).await.map(drop)
+}
+
+/// Inserts the addresses and contacts of those recipients that are unknown.
+async fn insert_recipients(session: &Session, all: &[&Prepared]) -> PgResult<()> {
+    let each = recipients::of(all);
+    let tenants = column(&each, |p| p.item.message.tenant.0);
+    let ids = column(&each, |p| p.item.new_address.uuid());
+    let contacts = column(&each, |p| p.item.new_contact.uuid());
+    let times = column(&each, |p| p.item.now.millis());
+    let kinds = column(&each, |p| p.item.recipient.kind.number());
+    let identifiers = column(&each, |p| p.item.recipient.identifier.as_str());
+    let countries = column(&each, |p| p.item.country.as_str());
+    let s = &session.statements;
+    let addresses: &Params<'_> = &[&tenants, &ids, &kinds, &identifiers, &contacts, &times];
+    let contacts: &Params<'_> = &[&tenants, &ids, &contacts, &countries, &times];
+    let (addresses, contacts) = tokio::join!(
+        session.execute(true, &s.insert_unknown_addresses, addresses),
+        session.execute(true, &s.insert_unknown_contacts, contacts)
+    );
+    addresses.and(contacts).map(drop)
+}
+
+/// Returns address and contact of the recipient of each message.
+async fn check_recipients(session: &Session, all: &[&Prepared]) -> PgResult<Vec<(Uuid, Uuid)>> {
+    let params: &Params<'_> = &[
+        &column(all, |p| p.item.message.tenant.0),
+        &column(all, |p| p.item.recipient.kind.number()),
+        &column(all, |p| p.item.recipient.identifier.as_str()),
+        &column(all, |p| p.item.mark.as_str()),
+    ];
+    let rows = session.query(&session.statements.check_recipients, params).await?;
+    let mut found = vec![(Uuid::nil(), Uuid::nil()); all.len()];
+    for row in rows {
+        found[row.get::<_, i64>(0) as usize - 1] = (row.get(1), row.get(2));
+    }
+    Ok(found)
+}
