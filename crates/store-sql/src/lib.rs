@@ -26,7 +26,7 @@ use std::sync::Arc;
 use nuncio_store::{Result, Store, StoreError};
 
 pub use copy::{Copied, Progress, copy};
-pub use postgres::{COPIED, DISTRIBUTED, PostgresStore, distribute};
+pub use postgres::{COPIED, DISTRIBUTED, PostgresStore, WRITER_SETTINGS, WRITER_STATEMENTS, distribute};
 pub use sqlite::SqliteStore;
 
 /// Which database.

@@ -20,6 +20,8 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions as _, PgPool, Postgres};
 
 pub use distribute::{COPIED, DISTRIBUTED, distribute};
+pub use message_batch::TEXTS as WRITER_STATEMENTS;
+pub use session::SETTINGS as WRITER_SETTINGS;
 
 use crate::message_batch::{Prepared, Writes, folded};
 use crate::{Ends, SqlxResult as _, ended, migrate_error, sqlx_error};

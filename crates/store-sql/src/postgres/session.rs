@@ -17,7 +17,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// Every statement finds its rows by key. A plan is made once, before the tables have grown and statistics are there: it must not be one
 /// that reads whole tables.
-const SETTINGS: &str = "-c synchronous_commit=on -c lock_timeout=1s -c statement_timeout=5s -c idle_in_transaction_session_timeout=2s \
+pub const SETTINGS: &str = "-c synchronous_commit=on -c lock_timeout=1s -c statement_timeout=5s -c idle_in_transaction_session_timeout=2s \
      -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c plan_cache_mode=force_generic_plan \
      -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off";
 
@@ -31,6 +31,9 @@ macro_rules! statements {
         pub(super) struct Statements {
             $($(#[$doc])* pub(super) $name: tokio_postgres::Statement,)+
         }
+
+        /// The texts of all statements.
+        pub const TEXTS: &[&str] = &[$($sql),+];
 
         impl Statements {
             pub(super) async fn prepare(client: &tokio_postgres::Client) -> std::result::Result<Self, tokio_postgres::Error> {

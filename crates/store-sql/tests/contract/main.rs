@@ -296,6 +296,7 @@ cases! {
         schema {
             both_databases_have_one_schema,
             every_table_has_its_place_in_a_cluster,
+            no_statement_of_the_writer_reads_a_whole_table,
         }
     }
 }

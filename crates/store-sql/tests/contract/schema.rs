@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nuncio_store_sql::{COPIED, DISTRIBUTED, Target, distribute, open};
+use nuncio_store_sql::{COPIED, DISTRIBUTED, Target, WRITER_SETTINGS, WRITER_STATEMENTS, distribute, open};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::harness::{Backend, Harness};
 
@@ -147,3 +148,30 @@ fn both_databases_have_the_same_migrations() {
     assert!(!names("sqlite").is_empty());
     assert_eq!(names("sqlite"), names("postgres"));
 }
+
+/// Plans are made once, before a table has grown: each statement of the writer looks up rows by their keys.
+pub(crate) async fn no_statement_of_the_writer_reads_a_whole_table(h: &Harness) {
+    let Target::Postgres(url) = &h.target else { unreachable!() };
+    let mut conn = PgConnection::connect(url.expose()).await.unwrap();
+    let planner = |setting: &&str| setting.starts_with("plan_cache_mode") || setting.starts_with("enable_");
+    for setting in WRITER_SETTINGS.split("-c ").filter(planner) {
+        sqlx::raw_sql(AssertSqlSafe(format!("SET {setting}"))).execute(&mut conn).await.unwrap();
+    }
+    assert!(WRITER_STATEMENTS.len() > 30, "all of them");
+    for (n, sql) in WRITER_STATEMENTS.iter().enumerate() {
+        sqlx::raw_sql(AssertSqlSafe(format!("PREPARE planned_{n} AS {sql}"))).execute(&mut conn).await.unwrap();
+        let params = (1..100_u32).filter(|param| sql.contains(&format!("${param}"))).count();
+        let explain = AssertSqlSafe(format!("EXPLAIN EXECUTE planned_{n}({})", vec!["NULL"; params].join(", ")));
+        let plan: Vec<(String,)> = sqlx::query_as(explain).fetch_all(&mut conn).await.unwrap();
+        let scans = plan.iter().enumerate().filter(|(_, (line,))| line.contains(" Scan using ") || line.contains("Seq Scan"));
+        for (at, (line,)) in scans {
+            let by_key = plan.get(at + 1).is_some_and(|(next,)| next.contains("Index Cond") && next.matches('=').count() >= 2);
+            let plan: Vec<_> = plan.iter().map(|(line,)| line).collect();
+            assert!(by_key || ONE_ROW_EACH.iter().any(|table| line.contains(table)), "reads more than it needs: {plan:#?}\n{sql}");
+        }
+    }
+    conn.close().await.unwrap();
+}
+
+/// Tables with one row for each environment.
+const ONE_ROW_EACH: &[&str] = &["on worlds ", "on storage_quotas ", "on balances ", "on log_heads "];

@@ -19,15 +19,10 @@ use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::reserved_amount;
 use crate::message_batch::{AcceptOutcome, MessageInsert, Prepared, RecipientUpdates, StateWrite, Writes};
 
-/// Fails unless the configuration of each tenant is the one that its messages were planned with, and no quota counts them.
-pub(super) const CHECK_TENANTS: &str = r"
-    SELECT 1 / CASE WHEN COUNT(*) = CARDINALITY($1::bigint[]) THEN 1 ELSE 0 END
-    FROM unnest($1::bigint[], $2::bigint[]) AS u (tenant_id, epoch)
-    JOIN worlds w ON w.tenant_id = u.tenant_id AND w.epoch = u.epoch
-    WHERE NOT EXISTS (SELECT 1 FROM storage_quotas q WHERE q.tenant_id = u.tenant_id)";
-
-/// The address and contact of each recipient. Fails if one has a suppression, or had one when it was erased.
-pub(super) const CHECK_RECIPIENTS: &str = r"
+/// The address and contact of each recipient. Fails if one has a suppression, or had one when it was erased; if the configuration is
+/// another than the message was planned with; and if a quota counts it. Without `OFFSET 0` PostgreSQL would read whole tables into hash
+/// tables.
+pub(super) const CHECK: &str = r"
     SELECT u.n, a.id, a.contact_id,
         1 / CASE
             WHEN a.id IS NULL THEN 0
@@ -35,16 +30,30 @@ pub(super) const CHECK_RECIPIENTS: &str = r"
                 SELECT 1
                 FROM suppressions s
                 WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind AND s.identifier = u.identifier
+                OFFSET 0
             ) THEN 0
             WHEN EXISTS (
                 SELECT 1
                 FROM suppressions s
                 WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind AND s.identifier = u.mark
+                OFFSET 0
             ) THEN 0
-            ELSE 1
+            WHEN EXISTS (
+                SELECT 1
+                FROM storage_quotas q
+                WHERE q.tenant_id = u.tenant_id
+                OFFSET 0
+            ) THEN 0
+            WHEN EXISTS (
+                SELECT 1
+                FROM worlds w
+                WHERE w.tenant_id = u.tenant_id AND w.epoch = u.epoch
+                OFFSET 0
+            ) THEN 1
+            ELSE 0
         END
-    FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[]) WITH ORDINALITY
-      AS u (tenant_id, kind, identifier, mark, n)
+    FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
+      AS u (tenant_id, kind, identifier, mark, epoch, n)
     LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
 
 /// Inserts the addresses of recipients that are new. One that another node inserts meanwhile is a conflict.
@@ -101,17 +110,16 @@ pub(super) async fn write(session: &Session, cache: &Cache, all: &[&Prepared]) -
     let mut writes = Writes::default();
     let states: Vec<StateWrite<'_>> = all.iter().map(|prepared| writes.insert(&prepared.encoded)).collect();
     let updates = RecipientUpdates::default();
-    let (begun, tenants, keyed, addressed, found, inserted, committed) = tokio::join!(
+    let (begun, keyed, addressed, found, inserted, committed) = tokio::join!(
         session.run("BEGIN"),
-        check_tenants(session, all),
         keys::insert_free(session, all),
         insert_recipients(session, all),
-        check_recipients(session, all),
+        check(session, all),
         messages::insert_found(session, all, &states),
         commit(session, cache, writes, &updates)
     );
     // The first that failed is the cause; PostgreSQL fails all after it, and the commit rolls back.
-    let found = match begun.and(tenants).and(keyed).and(addressed).and(found) {
+    let found = match begun.and(keyed).and(addressed).and(found) {
         Ok(found) => inserted.map(|()| found),
         Err(error) => Err(error),
     };
@@ -135,13 +143,6 @@ fn is_unusual(error: &tokio_postgres::Error) -> bool {
     [SqlState::DIVISION_BY_ZERO, SqlState::UNIQUE_VIOLATION, SqlState::NOT_NULL_VIOLATION].iter().any(|unusual| code == Some(unusual))
 }
 
-async fn check_tenants(session: &Session, all: &[&Prepared]) -> PgResult<()> {
-    let tenants: BTreeSet<(i64, i64)> = all.iter().map(|p| (p.item.message.tenant.0, p.item.epoch)).collect();
-    let tenants: Vec<_> = tenants.into_iter().collect();
-    let params: &Params<'_> = &[&column(&tenants, |(tenant, _)| *tenant), &column(&tenants, |(_, epoch)| *epoch)];
-    session.query(&session.statements.check_tenants, params).await.map(drop)
-}
-
 /// Inserts the addresses and contacts of those recipients that are unknown.
 async fn insert_recipients(session: &Session, all: &[&Prepared]) -> PgResult<()> {
     let each = recipients::of(all);
@@ -162,15 +163,16 @@ async fn insert_recipients(session: &Session, all: &[&Prepared]) -> PgResult<()>
     addresses.and(contacts).map(drop)
 }
 
-/// Returns address and contact of the recipient of each message.
-async fn check_recipients(session: &Session, all: &[&Prepared]) -> PgResult<Vec<(Uuid, Uuid)>> {
+/// Runs [`CHECK`]; returns address and contact of the recipient of each message.
+async fn check(session: &Session, all: &[&Prepared]) -> PgResult<Vec<(Uuid, Uuid)>> {
     let params: &Params<'_> = &[
         &column(all, |p| p.item.message.tenant.0),
         &column(all, |p| p.item.recipient.kind.number()),
         &column(all, |p| p.item.recipient.identifier.as_str()),
         &column(all, |p| p.item.mark.as_str()),
+        &column(all, |p| p.item.epoch),
     ];
-    let rows = session.query(&session.statements.check_recipients, params).await?;
+    let rows = session.query(&session.statements.check_usual, params).await?;
     let mut found = vec![(Uuid::nil(), Uuid::nil()); all.len()];
     for row in rows {
         found[row.get::<_, i64>(0) as usize - 1] = (row.get(1), row.get(2));

@@ -57,8 +57,7 @@ statements! {
     insert_addresses = recipients::INSERT_ADDRESSES;
     insert_contacts = recipients::INSERT_CONTACTS;
     restore_suppressions = recipients::RESTORE_SUPPRESSIONS;
-    check_tenants = direct::CHECK_TENANTS;
-    check_recipients = direct::CHECK_RECIPIENTS;
+    check_usual = direct::CHECK;
     insert_unknown_addresses = direct::INSERT_ADDRESSES;
     insert_unknown_contacts = direct::INSERT_CONTACTS;
     insert_messages = messages::INSERT;

@@ -11,7 +11,8 @@ use super::{PgResult, Session, column};
 use crate::message_batch::{MessageInsert, Prepared};
 
 /// An unknown recipient may be one who was erased: their suppressions are stored under a mark. The last column is 0 without such, 1 with
-/// some, and 2 if one of them applies. Senders are compared by `OR`, which is one look into the index; `IN` would be two.
+/// some, and 2 if one of them applies. Senders are compared by `OR`, which is one look into the index; `IN` would be two. Without `OFFSET 0`
+/// PostgreSQL would read all suppressions into a hash table.
 pub(super) const FIND: &str = r"
     SELECT u.n, a.id, a.contact_id,
         EXISTS (
@@ -28,6 +29,7 @@ pub(super) const FIND: &str = r"
                 SELECT 1
                 FROM suppressions s
                 WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind AND s.identifier = u.mark
+                OFFSET 0
             ) THEN 0
             WHEN NOT EXISTS (
                 SELECT 1
