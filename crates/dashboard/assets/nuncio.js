@@ -13,7 +13,9 @@
       // Steps of one message are told apart by milliseconds.
       const step = time.closest(".tl") !== null;
       if (step) clock.fractionalSecondDigits = 3;
-      time.textContent = at.toLocaleString(undefined, today || step ? clock : { day: "numeric", month: "short", ...clock });
+      const day = { day: "numeric", month: "short" };
+      if (at.getFullYear() !== new Date().getFullYear()) day.year = "numeric";
+      time.textContent = at.toLocaleString(undefined, today || step ? clock : { ...day, ...clock });
     }
   };
 

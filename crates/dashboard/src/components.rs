@@ -244,6 +244,20 @@ impl Faults {
         Self(self.0.into_iter().map(|(path, message)| (name(&path), message)).collect())
     }
 
+    /// Words the errors of recipients of a broadcast, and leaves out all but the first few.
+    pub(crate) fn of_recipients(self) -> Self {
+        const SHOWN: usize = 3;
+        let worded = |(path, message): (String, String)| match path.strip_prefix("contacts[").and_then(|rest| rest.split_once(']')) {
+            Some((recipient, field)) => {
+                (true, (String::new(), format!("{recipient}: {} {message}", field.rsplit('.').next().unwrap_or_default())))
+            }
+            None => (false, (path, message)),
+        };
+        let (theirs, others): (Vec<_>, Vec<_>) = self.0.into_iter().map(worded).partition(|(of_recipient, _)| *of_recipient);
+        let more = (theirs.len() > SHOWN).then(|| (String::new(), "The same is true of others.".to_owned()));
+        Self(others.into_iter().chain(theirs.into_iter().take(SHOWN)).map(|(_, fault)| fault).chain(more).collect())
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }

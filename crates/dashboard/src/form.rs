@@ -6,7 +6,7 @@ use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
-use nuncio_domain::address;
+use nuncio_domain::address::{self, Parsed};
 use url::form_urlencoded;
 
 /// Maximum size of a form, in bytes.
@@ -42,9 +42,13 @@ impl Form {
     }
 }
 
-/// Normalises a recipient: phone numbers to E.164, others unchanged.
+/// Normalises a recipient: phone numbers to E.164, the domain of email addresses to lower case; others unchanged.
 pub(crate) fn recipient(text: &str) -> String {
-    address::typed_phone::<&str>(text, &[]).unwrap_or_else(|_| text.trim().to_owned())
+    let text = text.trim();
+    match (address::typed_phone::<&str>(text, &[]), Parsed::parse(text)) {
+        (Ok(number), _) | (_, Ok(Parsed::Email(number))) => number,
+        _ => text.to_owned(),
+    }
 }
 
 /// Returns whether the browser reports another site as the source. For browsers that report nothing, the form key is the only protection.

@@ -14,7 +14,7 @@ use nuncio_domain::{Error, ErrorCode};
 use url::form_urlencoded;
 
 use crate::App;
-use crate::components::{empty, head};
+use crate::components::{empty, head, may_change};
 use crate::form::Form;
 use crate::page::failed;
 use crate::shell::{framed, guest};
@@ -38,6 +38,23 @@ impl FromRequestParts<App> for Signed {
                 Err(lead_to(&format!("/sign-in?to={to}")))
             }
             None => Err(lead_to("/sign-in")),
+        }
+    }
+}
+
+/// As [`Signed`], for pages that are of no use to viewers.
+#[derive(Debug)]
+pub(crate) struct Writer(pub(crate) SignedIn);
+
+impl FromRequestParts<App> for Writer {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
+        let Signed(who) = Signed::from_request_parts(parts, app).await?;
+        if may_change(&who) {
+            Ok(Self(who))
+        } else {
+            Err(refuse(&who, "/", &Error::new(ErrorCode::Forbidden, "Viewers cannot create anything")))
         }
     }
 }

@@ -87,6 +87,11 @@ impl Dispatch {
         self.shared.lane_of(tenant, connection).adapter.clone()
     }
 
+    /// Records the result of a test of a connection in its health.
+    pub fn tested(&self, tenant: TenantId, connection: &Connection, result: &Result<String, String>) {
+        self.shared.lane_of(tenant, connection).tested(&self.shared, result);
+    }
+
     /// Returns the health of a connection as observed by this node.
     pub fn health(&self, connection: &Connection) -> Health {
         let lane = self.shared.lanes.read().get(&connection.id).cloned();

@@ -29,7 +29,7 @@ pub enum HealthState {
     Ok,
     /// Backing off after a failure of the whole connection.
     Resting,
-    /// Failed to open, or about to be retried.
+    /// Failed to open, failed its last test, or about to be retried.
     Failing,
     /// The provider rejects the account. Messages wait; the account is retried from time to time.
     Stopped,

@@ -46,11 +46,17 @@ impl Invitations<'_> {
     }
 
     /// Sends a code as an ordinary message of the inviting environment's default sender. The message expires with the code.
-    pub(super) async fn send_code(&self, tenant: TenantId, project: &str, phone: &str, digits: &Redacted<String>) -> Result<()> {
+    pub(super) async fn send_code(
+        &self,
+        tenant: TenantId,
+        (project, language): (&str, &str),
+        phone: &str,
+        digits: &Redacted<String>,
+    ) -> Result<()> {
         let config = self.tenant_config(tenant).await?;
         let caller = self.system_caller(tenant, config.environment);
         let minutes = limits::INVITATION_CODE_TTL.as_secs() / 60;
-        let text = format!("{} is your code for {project}. It is valid for {minutes} minutes. Do not share it.", digits.expose());
+        let text = code_text(language, digits.expose(), project, minutes);
         let message = SendMessage {
             validity_seconds: Some(limits::INVITATION_CODE_TTL.as_secs()),
             on_unknown: Some(OnUnknown::Resend),
@@ -74,5 +80,16 @@ impl Invitations<'_> {
             permissions: Permissions::NONE.with(Permission::MessagesSend),
             expires_at: None,
         }
+    }
+}
+
+/// Returns the text of a code's message, in English unless there is one in this language.
+fn code_text(language: &str, digits: &str, project: &str, minutes: u64) -> String {
+    match language {
+        "es" => format!("{digits} es tu código para {project}. Vale {minutes} minutos. No lo compartas."),
+        "pt" => format!("{digits} é o seu código para {project}. Vale por {minutes} minutos. Não o compartilhe."),
+        "fr" => format!("{digits} est votre code pour {project}. Il est valable {minutes} minutes. Ne le partagez pas."),
+        "de" => format!("{digits} ist Ihr Code für {project}. Er gilt {minutes} Minuten. Geben Sie ihn nicht weiter."),
+        _ => format!("{digits} is your code for {project}. It is valid for {minutes} minutes. Do not share it."),
     }
 }

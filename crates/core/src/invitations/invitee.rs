@@ -110,8 +110,8 @@ impl Invitations<'_> {
         held.change(InvitationStatus::InProgress).await.map(drop)
     }
 
-    /// The client enters details. Sends a code to an own number that is not verified yet.
-    pub async fn give_details(&self, token: &str, details: Details) -> Result<()> {
+    /// The client enters details. Sends a code to an own number that is not verified yet, in this language (RFC 5646).
+    pub async fn give_details(&self, token: &str, details: Details, language: &str) -> Result<()> {
         let mut held = self.hold_token(token, &[Stage::Details, Stage::Code, Stage::Agree]).await?;
         let config = self.fresh_config(&mut held).await?;
         let read = read_details(&held.invitation, &config, details)?;
@@ -127,19 +127,19 @@ impl Invitations<'_> {
         if invitation.is_proved() || invitation.progress.code.as_ref().is_some_and(|code| code.is_good(held.now)) {
             return held.save().await.map(drop);
         }
-        self.keep_and_send_code(held, &config.project.name, &phone).await
+        self.keep_and_send_code(held, (&config.project.name, language), &phone).await
     }
 
     /// The client requests another code.
-    pub async fn resend_code(&self, token: &str) -> Result<()> {
+    pub async fn resend_code(&self, token: &str, language: &str) -> Result<()> {
         let mut held = self.hold_token(token, &[Stage::Code]).await?;
         let config = self.fresh_config(&mut held).await?;
         let phone = held.invitation.client_phone.clone().unwrap_or_default();
-        self.keep_and_send_code(held, &config.project.name, &phone).await
+        self.keep_and_send_code(held, (&config.project.name, language), &phone).await
     }
 
     /// Stores the code before it is sent, so that the client never has an unknown code.
-    async fn keep_and_send_code(&self, mut held: Held, project: &str, phone: &str) -> Result<()> {
+    async fn keep_and_send_code(&self, mut held: Held, (project, language): (&str, &str), phone: &str) -> Result<()> {
         let new = self.new_code(&held.invitation, phone, held.now);
         if let Err(wait) = held.invitation.progress.count_code(held.now) {
             let minutes = wait.as_secs().div_ceil(60);
@@ -148,7 +148,7 @@ impl Invitations<'_> {
         held.invitation.progress.code = Some(new.kept);
         let tenant = held.tenant;
         held.save().await?;
-        self.send_code(tenant, project, phone, &new.digits).await.map_err(|error| {
+        self.send_code(tenant, (project, language), phone, &new.digits).await.map_err(|error| {
             let message = "We could not send a code to this number. Try another number, or contact the person who invited you.";
             if error.code().status() >= 500 { error } else { Error::field("form", message).caused_by(error) }
         })

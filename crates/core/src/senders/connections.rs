@@ -112,7 +112,8 @@ impl Senders<'_> {
         Ok(())
     }
 
-    /// `POST /v1/senders/{id}/channels/{channel}/test`: the same as [`Self::check_connection`], for a caller.
+    /// `POST /v1/senders/{id}/channels/{channel}/test`. As [`Self::check_connection`], and the result shows in the health of
+    /// the connection.
     pub async fn check_channel(&self, caller: &Caller, sender: &str, channel: &str) -> Result<Result<String, String>> {
         caller.require(UseCase::TestSenderChannel)?;
         let (sender, channel) = place(sender, channel)?;
@@ -120,7 +121,9 @@ impl Senders<'_> {
             let mut tx = self.inner.store.read().await?;
             connection_of(&mut *tx, caller.tenant, sender, channel).await?.ok_or_else(|| Error::not_found("connection"))?
         };
-        self.check_connection(caller.tenant, &found).await
+        let result = self.check_connection(caller.tenant, &found).await?;
+        self.inner.dispatch.tested(caller.tenant, &found, &result);
+        Ok(result)
     }
 
     /// Connects to the provider and logs in, without sending anything. Returns what the provider reported, or what is wrong.

@@ -29,7 +29,8 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
         Ok(Then::Here(said)) => page(&app, &who, &id, StatusCode::OK, &said).await,
         Err(error) if error.code().status() == 400 => {
             let edited = (form.get("do") == "update").then(|| Content::of(&form));
-            let said = Said { faults: Faults::of(&error), to: form.get("to"), at: form.get("at"), edited, ..Said::default() };
+            let said =
+                Said { faults: Faults::of(&error).of_recipients(), to: form.get("to"), at: form.get("at"), edited, ..Said::default() };
             page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
         }
         Err(error) => refuse(&who, &format!("/broadcasts/{id}"), &error),

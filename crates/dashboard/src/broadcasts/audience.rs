@@ -45,7 +45,13 @@ pub(crate) async fn look(
         return foreign(StatusCode::FORBIDDEN);
     }
     let previewed = read_columns(&app, &who, &id, &headers, parts).await;
-    shown(&app, &who, &id, previewed.map(|found| found.map(|previewed| Said { previewed: Some(previewed), ..Said::default() }))).await
+    shown(
+        &app,
+        &who,
+        &id,
+        previewed.map(|found| found.map(|(previewed, file)| Said { previewed: Some(previewed), file, ..Said::default() })),
+    )
+    .await
 }
 
 /// Renders the page after a file was read; `None` means that the form key was wrong.
@@ -112,8 +118,14 @@ async fn read(app: &App, who: &SignedIn, id: &str, headers: &HeaderMap, mut part
     fields.without_file()
 }
 
-/// Reads the column headings; `None` if the form key is wrong.
-async fn read_columns(app: &App, who: &SignedIn, id: &str, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<ImportPreview>> {
+/// Reads the column headings, and how they are to be read; `None` if the form key is wrong.
+async fn read_columns(
+    app: &App,
+    who: &SignedIn,
+    id: &str,
+    headers: &HeaderMap,
+    mut parts: Multipart,
+) -> Result<Option<(ImportPreview, ImportContacts)>> {
     let mut fields = Fields::default();
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
         if fields.take(app, headers, &mut part).await? {
@@ -127,7 +139,7 @@ async fn read_columns(app: &App, who: &SignedIn, id: &str, headers: &HeaderMap, 
         while let Some(piece) = part.chunk().await.map_err(broken)? {
             head.extend_from_slice(&piece[..piece.len().min(PREVIEWED - head.len())]);
         }
-        return app.core.broadcasts().preview_import(&who.caller, id, &fields.asked, &head).await.map(Some);
+        return app.core.broadcasts().preview_import(&who.caller, id, &fields.asked, &head).await.map(|found| Some((found, fields.asked)));
     }
     fields.without_file()
 }

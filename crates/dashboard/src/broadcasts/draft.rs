@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 use nuncio_core::broadcasts::{
-    BroadcastEstimate, BroadcastPreview, BroadcastView, ColumnUse, ImportPreview, ImportedContacts, PreviewBroadcast, SelectedContacts,
+    BroadcastEstimate, BroadcastPreview, BroadcastView, ColumnUse, ImportContacts, ImportPreview, ImportedContacts, PreviewBroadcast,
+    SelectedContacts,
 };
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
@@ -19,6 +20,8 @@ pub(crate) struct Said {
     pub(super) faults: Faults,
     pub(super) imported: Option<ImportedContacts>,
     pub(super) previewed: Option<ImportPreview>,
+    /// How the last file was to be read.
+    pub(super) file: ImportContacts,
     pub(super) selected: Option<SelectedContacts>,
     pub(super) to: String,
     pub(super) at: String,
@@ -44,7 +47,7 @@ pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView,
         @if let Some(previewed) = &said.previewed { (mapping(previewed)) }
         @if let Some(selected) = &said.selected { (matched(selected)) }
         div class="cols" {
-            (from_file(who, broadcast))
+            (from_file(who, broadcast, &said.file))
             (from_contacts(who, broadcast))
         }
         @if let Some(preview) = &preview { div class="cols" { (shown(preview)) (costs(&id, estimate.as_ref())) (try_out(who, &id, said)) } }
@@ -52,19 +55,24 @@ pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView,
     })
 }
 
-fn from_file(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
+fn from_file(who: &SignedIn, broadcast: &BroadcastView, last: &ImportContacts) -> Markup {
+    let ImportContacts { recipient, columns, countries, .. } = last;
+    let field = |name, label, hint, value: &Option<String>| {
+        Field { value: value.as_deref().unwrap_or_default(), ..plain(name, label, hint) }.show(&Faults::default())
+    };
     html! {
         section class="panel" {
             header { h2 { "Recipients from a file" } span class="faint" { (count(broadcast.total_contacts)) " so far" } }
             form class="body" method="post" enctype="multipart/form-data" action={ "/broadcasts/" (broadcast.id) "/recipients" } {
                 (form_key(who))
-                (file_field("File", ".csv,.tsv,.txt,.ndjson,.jsonl", "CSV with a header row. A column named phone, email or recipient has the recipients; other columns fill the {{variables}} of the same name. Above 50 MB use nuncio broadcasts import."))
-                details {
-                    summary { "Other names, national numbers" }
-                    (plain("recipient", "Column of the recipient", "If it has a different name.").show(&Faults::default()))
-                    (plain("columns", "Columns and their variables", "Such as nombre:name,notas: — a column without a variable is ignored.").show(&Faults::default()))
-                    (plain("countries", "Countries of national numbers", "With ES, 600 111 222 means +34600111222.").show(&Faults::default()))
+                // The file is read while it arrives: what says how to read it must come first.
+                details open[recipient.is_some() || columns.is_some() || countries.is_some()] {
+                    summary { "Other column names, national numbers" }
+                    (field("recipient", "Column of the recipient", "If it has a different name.", recipient))
+                    (field("columns", "Columns and their variables", "Such as nombre:name,notas: — a column without a variable is ignored.", columns))
+                    (field("countries", "Countries of national numbers", "With ES, 600 111 222 means +34600111222.", countries))
                 }
+                (file_field("File", ".csv,.tsv,.txt,.ndjson,.jsonl", "CSV with a header row. A column named phone, email or recipient has the recipients; other columns fill the {{variables}} of the same name. Above 50 MB use nuncio broadcasts import."))
                 div class="row" {
                     button class="btn" { "Add recipients" }
                     button class="btn quiet" formaction={ "/broadcasts/" (broadcast.id) "/columns" } { "Preview its columns" }
@@ -83,7 +91,7 @@ fn mapping(previewed: &ImportPreview) -> Markup {
                 div class="body" {
                     div class="note warn" {
                         (icon("alert"))
-                        div { b { "No column fills " @for (at, name) in previewed.missing.iter().enumerate() { @if at > 0 { ", " } code { "{{" (name) "}}" } } "." } p { "Assign a column under Other names, such as nombre:name, or remove the variable from the text." } }
+                        div { b { "No column fills " @for (at, name) in previewed.missing.iter().enumerate() { @if at > 0 { ", " } code { "{{" (name) "}}" } } "." } p { "Assign a column under Other column names, such as nombre:name, or remove the variable from the text." } }
                     }
                 }
             }

@@ -9,7 +9,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use crate::App;
-use crate::components::{broadcast_state, channel, count, empty, head, pager, time, words};
+use crate::components::{broadcast_state, channel, count, empty, head, may_change, pager, time, words};
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, refuse};
 
@@ -27,10 +27,10 @@ async fn broadcasts(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> 
     let list = ListBroadcasts { cursor: asked.get("cursor"), ..ListBroadcasts::default() };
     let (broadcasts, next) = app.core.broadcasts().list(&who.caller, &list).await?;
     Ok(html! {
-        (head(None, html! { "Broadcasts" }, html! { "One content for many recipients" }, html! { @if !broadcasts.is_empty() { (begin()) } }))
+        (head(None, html! { "Broadcasts" }, html! { "One content for many recipients" }, html! { @if !broadcasts.is_empty() { (begin(who)) } }))
         section class="panel" aria-label="List" {
             @if broadcasts.is_empty() {
-                (empty("cast", "No broadcasts yet", "Write once, add recipients from a file or from your contacts, and see the cost before you send.", begin()))
+                (empty("cast", "No broadcasts yet", "Write once, add recipients from a file or from your contacts, and see the cost before you send.", begin(who)))
             } @else {
                 table class="rows fix" {
                     caption class="sr" { "Broadcasts, newest first" }
@@ -54,6 +54,6 @@ async fn broadcasts(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> 
     })
 }
 
-fn begin() -> Markup {
-    html! { a class="btn go" href="/broadcasts/new" { "New broadcast" } }
+fn begin(who: &SignedIn) -> Markup {
+    html! { @if may_change(who) { a class="btn go" href="/broadcasts/new" { "New broadcast" } } }
 }

@@ -47,8 +47,8 @@ fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
                         form class="row grow" method="post" action={ "/reviews/" (broadcast.id) } {
                             (form_key(who))
                             label class="sr" for={ "why-" (broadcast.id) } { "Reason, seen by the author" }
-                            input class="in" id={ "why-" (broadcast.id) } name="why" placeholder="Reason, seen by the author";
-                            button class="btn go" name="do" value="approve" { "Approve, send to " (count(broadcast.total_contacts)) }
+                            input class="in" id={ "why-" (broadcast.id) } name="why" placeholder="Reason, seen by the author" required;
+                            button class="btn go" name="do" value="approve" formnovalidate { "Approve, send to " (count(broadcast.total_contacts)) }
                             button class="btn bad" name="do" value="refuse" { "Reject permanently" }
                         }
                     }
@@ -59,9 +59,10 @@ fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
 }
 
 pub(crate) async fn decide(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
-    let reason = Some(form.get("why")).filter(|reason| !reason.is_empty());
+    let reason = Some(form.get("why")).filter(|reason| !reason.trim().is_empty());
     let done = match (who.caller.require(Permission::BroadcastsSend), form.get("do").as_str()) {
         (Err(error), _) => Err(error),
+        (Ok(()), "refuse") if reason.is_none() => Err(Error::field("why", "is missing; the author needs the reason")),
         (Ok(()), verb @ ("approve" | "refuse")) => {
             app.core.broadcasts().decide_review(who.caller.tenant, &id, verb == "approve", reason.as_deref()).await.map(drop)
         }

@@ -1,8 +1,11 @@
 //! First steps for a new project.
 
 use maud::{Markup, html};
-use nuncio_core::senders::SenderView;
+use nuncio_core::Caller;
+use nuncio_core::messages::ListMessages;
+use nuncio_core::senders::{ListSenders, SenderView};
 use nuncio_core::users::SignedIn;
+use nuncio_domain::health::HealthState;
 use nuncio_domain::{Environment, Result};
 
 use crate::App;
@@ -10,24 +13,34 @@ use crate::components::{state, value};
 use crate::shell::form_key;
 
 /// Which of the first steps are done.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Steps {
     sent: bool,
     keyed: bool,
     hooked: bool,
+    connected: bool,
 }
 
-/// Returns the first steps; `None` once the project has a connection in the live environment, which is the last one.
-pub(super) async fn look(app: &App, who: &SignedIn, senders: &[SenderView], sent: bool) -> Result<Option<Steps>> {
-    let live = app.core.tenant_config(who.project.tenant(Environment::Live)).await?;
-    if !live.connections.is_empty() {
-        return Ok(None);
-    }
-    let (mut keyed, now) = (false, app.core.ids().clock.now());
+/// Returns the first steps of the project, whichever environment is viewed; `None` once it sends by a live connection.
+pub(super) async fn look(app: &App, who: &SignedIn) -> Result<Option<Steps>> {
+    let (mut steps, now) = (Steps::default(), app.core.ids().clock.now());
     for environment in [Environment::Live, Environment::Test] {
-        keyed |= app.core.keys().list(who.project.tenant(environment)).await?.iter().any(|key| key.is_valid(now));
+        let tenant = who.project.tenant(environment);
+        let caller = Caller { tenant, environment, ..who.caller.clone() };
+        let first = ListMessages { limit: Some(1), ..ListMessages::default() };
+        let sends = !app.core.messages().list(&caller, &first).await?.0.is_empty();
+        let senders = app.core.senders().list(&caller, &ListSenders::default()).await?.0;
+        let live = environment == Environment::Live;
+        let works = |sender: &SenderView| sender.connections.iter().any(|connection| connection.health.state == HealthState::Ok);
+        steps.connected |= live && senders.iter().any(works);
+        if steps.connected && sends {
+            return Ok(None);
+        }
+        steps.sent |= sends && !live;
+        steps.hooked |= senders.iter().any(|sender| sender.webhook.is_some());
+        steps.keyed |= app.core.keys().list(tenant).await?.iter().any(|key| key.is_valid(now));
     }
-    Ok(Some(Steps { sent, keyed, hooked: senders.iter().any(|sender| sender.webhook.is_some()) }))
+    Ok(Some(steps))
 }
 
 impl Steps {
@@ -37,7 +50,7 @@ impl Steps {
     }
 
     fn done(self) -> usize {
-        [self.sent, self.keyed, self.hooked].into_iter().filter(|done| *done).count()
+        [self.sent, self.keyed, self.hooked, self.connected].into_iter().filter(|done| *done).count()
     }
 
     /// Renders the steps.
@@ -60,7 +73,7 @@ impl Steps {
                         act: html! { a class="btn" href="/developers/keys" { "Create a test key" } }, more: value(&curl) }.show())
                     (Step { number: "3", done: self.hooked, title: "Receive events", text: "A webhook of a sender gets each event. Try one with a test event.",
                         act: html! { a class="btn" href={ (page) "#webhook" } { "Set a webhook" } }, more: html! {} }.show())
-                    (Step { number: "4", done: false, title: "Connect a carrier",
+                    (Step { number: "4", done: self.connected, title: "Connect a carrier",
                         text: "Connect a provider account for a channel of a sender in the live environment. Only this step leaves the sandbox.",
                         act: if test { go_to(who, "live", "Go to the live environment") } else { html! { a class="btn" href=(page) { "Open the sender" } } },
                         more: html! {} }.show())

@@ -57,7 +57,7 @@ pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) 
         Ok(_) => return page(StatusCode::FORBIDDEN, pages::foreign_form(language)),
         Err(status) => return page(status, pages::foreign_form(language)),
     };
-    match take_step(&app.core, &token, &form).await {
+    match take_step(&app.core, &token, &form, language).await {
         Ok(()) => back(&token),
         // The step was already taken, perhaps by a double submission: shows the current one.
         Err(error) if error.details().contains_key("currentStatus") => back(&token),
@@ -66,14 +66,14 @@ pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) 
     }
 }
 
-async fn take_step(core: &Core, token: &str, form: &Form) -> Result<(), Error> {
+async fn take_step(core: &Core, token: &str, form: &Form, language: Language) -> Result<(), Error> {
     match form.get("step").as_str() {
         "begin" => core.invitations().begin(token).await,
         "details" => {
             let details = Details { name: form.get("name"), email: form.get("email"), phone: form.get("phone") };
-            core.invitations().give_details(token, details).await
+            core.invitations().give_details(token, details, language.tag()).await
         }
-        "resend" => core.invitations().resend_code(token).await,
+        "resend" => core.invitations().resend_code(token, language.tag()).await,
         "code" => core.invitations().enter_code(token, &form.get("code")).await,
         "finish" => core.invitations().finish(token, form.get("agree") == "yes").await.map(drop),
         _ => Ok(()), // unknown step: shows the current one

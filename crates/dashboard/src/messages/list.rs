@@ -10,7 +10,9 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use crate::App;
-use crate::components::{channel, channels, empty, head, icon, message_state, money, pager, resource_page, select, time, words};
+use crate::components::{
+    channel, channels, empty, head, icon, may_change, message_state, money, pager, resource_page, select, time, words,
+};
 use crate::form::recipient;
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, lead_to, refuse};
@@ -115,7 +117,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     let status = asked.get("status").unwrap_or_default();
     let on = asked.get("channel").unwrap_or_default();
     Ok(html! {
-        (head(None, html! { "Messages" }, html! { "Newest first" }, html! { a class="btn go" href="/messages/new" { "New message" } }))
+        (head(None, html! { "Messages" }, html! { "Newest first" }, html! { @if may_change(who) { a class="btn go" href="/messages/new" { "New message" } } }))
         @if !people.is_empty() { (people_panel(&people)) }
         section class="panel" aria-label="List" {
             form class="filters" method="get" action="/messages" {
@@ -135,7 +137,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                 } @else if filtered {
                     (empty("search", "Nothing matches", "No message matches all of these filters.", html! { a class="btn" href="/messages" { "Clear all filters" } }))
                 } @else {
-                    (empty("msg", "No messages yet", "All messages that you send and receive appear here, with their status.", html! { a class="btn go" href="/messages/new" { "Send the first one" } }))
+                    (empty("msg", "No messages yet", "All messages that you send and receive appear here, with their status.", html! { @if may_change(who) { a class="btn go" href="/messages/new" { "Send the first one" } } }))
                 }
             } @else {
                 (table(&messages))

@@ -130,7 +130,7 @@ fn seen(message: &MessageView) -> Markup {
             header { h2 { @if received { "As received" } @else { "Content" } } }
             div class="body" {
                 div class="phone" {
-                    p class="by" { (message.from.as_deref().unwrap_or("–")) " · " (channel(message.channel)) }
+                    p class="by" { @if let Some(from) = message.from.as_deref().filter(|from| !from.is_empty()) { (from) " · " } (channel(message.channel)) }
                     @if let Some(subject) = &message.subject { p class="bub" { b { (words(subject)) } } }
                     p class="bub" { (words(message.text.as_deref().unwrap_or(message.message_type))) }
                 }

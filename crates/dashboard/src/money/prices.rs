@@ -71,7 +71,7 @@ fn row(price: &Price, is_own: bool) -> Markup {
             td class="w" { (price.unit) }
             td class="num" { (money(Some(price.cost.provider))) }
             td class="num" { (money(Some(price.cost.fee))) }
-            td class="num w" { (time(price.effective_from)) }
+            td class="num w" { @if price.effective_from.millis() <= 0 { "always" } @else { (time(price.effective_from)) } }
         }
     }
 }

@@ -73,6 +73,21 @@ impl Lane {
         tracing::warn!(connection = %self.connection, failures, refused, pause_ms = pause.as_millis() as u64, why = %failure.message, "connection backing off");
     }
 
+    /// Records the result of a test that a person asked for. A failed one holds up nothing, but shows until a message or a test gets through.
+    pub(crate) fn tested(self: &Arc<Self>, shared: &Shared, result: &Result<String, String>) {
+        let mut state = self.state.lock();
+        match result {
+            Err(why) => state.trouble.get_or_insert_with(|| (shared.ids.clock.now(), String::new())).1.clone_from(why),
+            Ok(_) => {
+                state.trouble = None;
+                state.refused = false;
+                state.paused_until = shared.ids.clock.monotonic();
+            }
+        }
+        drop(state);
+        self.pump();
+    }
+
     /// Returns whether it is time to check a refused account. The caller must report the result to [`Self::asked`].
     fn take_check(&self, shared: &Shared, now: Duration) -> bool {
         let mut state = self.state.lock();

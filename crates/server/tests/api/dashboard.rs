@@ -204,6 +204,11 @@ async fn a_viewer_changes_nothing() {
     add(&app, &id, ["+34600111222".to_owned()]).await;
     let message = [("to", "+34600111222"), ("text", "hello"), ("do", "send")];
     viewer.submit("/messages/new", &message).await.expect(403);
+    for page in ["/messages/new", "/broadcasts/new", "/senders/new", "/templates/new"] {
+        viewer.get(page).await.expect(403);
+        operator.get(page).await.expect(200);
+    }
+    assert!(!viewer.page("/").await.contains("New message") && !viewer.page("/broadcasts").await.contains("New broadcast"));
     viewer.submit(&format!("/broadcasts/{id}"), &[("do", "send")]).await.expect(403);
     viewer.submit(&format!("/reviews/{id}"), &[("do", "approve")]).await.expect(403);
     for browser in [&viewer, &operator] {
@@ -329,6 +334,8 @@ async fn a_broadcast_is_sent_and_watched() {
     browser.submit(&format!("/broadcasts/{bad}"), &[("do", "escalate")]).await.expect(303);
     let waiting = browser.page("/reviews").await;
     assert!(waiting.contains("1 broadcast to decide") && waiting.contains("<mark>"), "{waiting}");
+    let unexplained = browser.submit(&format!("/reviews/{bad}"), &[("do", "refuse"), ("why", " ")]).await.expect(400);
+    assert!(unexplained.text.contains("the author needs the reason"), "{}", unexplained.text);
     browser.submit(&format!("/reviews/{bad}"), &[("do", "refuse"), ("why", "no")]).await.expect(303);
     assert!(browser.page("/reviews").await.contains("Nothing to decide"));
 }

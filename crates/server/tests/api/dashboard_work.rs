@@ -119,7 +119,9 @@ async fn messages_are_found_by_what_is_known_of_them() {
             assert_eq!(finds(query).await, found, "{query}");
         }
         assert_eq!(finds("q=5_%25").await, (false, 0));
-        assert_eq!(finds("q=").await, (true, 2));
+        app.send_message(json!({"to": "Bob@Example.ORG", "subject": "Hello", "text": "A mail"})).await;
+        assert_eq!(finds("q=Bob%40Example.ORG").await.1, 1, "as it was written");
+        assert_eq!(finds("q=").await, (true, 3));
         let listed = app.get("/v1/messages?text=PARCEL").await.expect(200).json();
         assert_eq!((listed["items"].as_array().map(Vec::len), &listed["items"][0]["id"]), (Some(1), &json!(parcel)));
         let long = "x".repeat(201);
@@ -253,6 +255,8 @@ async fn a_broadcast_is_made_from_a_template_and_its_columns_are_looked_at() {
     assert!(seen.contains("The columns of your file") && seen.contains("Ignored") && seen.contains("Ana, Bo"), "{seen}");
     assert!(seen.contains("No column fills <code>{{1}}</code>"), "{seen}");
     let seen = upload(&browser, &columns, &[("key", &key), ("columns", "vorname:1")], "a.csv", file).await.expect(200).text;
+    let at = |text: &str| seen.find(text).unwrap_or_else(|| panic!("no {text} in {seen}"));
+    assert!(at("value=\"vorname:1\"") < at("type=\"file\""), "what was typed stays, and is sent before the file");
     assert!(!seen.contains("No column fills") && seen.contains("0</b>") | seen.contains("0 so far"), "nothing was added: {seen}");
     let added =
         upload(&browser, &format!("{path}/recipients"), &[("key", &key), ("columns", "vorname:1")], "a.csv", file).await.expect(200).text;

@@ -119,25 +119,38 @@ async fn senders(app: &TestApp) -> Vec<nuncio_domain::config::Sender> {
 async fn the_pages_speak_the_browsers_language() {
     let app = TestApp::start().await;
     let phrases = [
-        ("es-MX, en;q=0.8", "es", "default le invita", "El código no es correcto. Quedan 4 intentos."),
-        ("pt-BR", "pt", "default convida você", "O código não está certo. Restam 4 tentativas."),
-        ("nl, fr-CH;q=0.9, de;q=0.5", "fr", "default vous invite", "Ce n’est pas le bon code. Encore 4 essais."),
-        ("en;q=0.1, DE;q=0.2", "de", "default lädt Sie ein", "Das ist nicht der Code. Noch 4 Versuche."),
-        ("ja, *;q=0.5", "en", "default invites you", "The code is wrong. 4 tries left."),
-        ("de;q=0, ,;;q=x", "en", "default invites you", "The code is wrong. 4 tries left."),
+        ("es-MX, en;q=0.8", "es", "default le invita", "es tu código para default", "El código no es correcto. Quedan 4 intentos."),
+        ("pt-BR", "pt", "default convida você", "é o seu código para default", "O código não está certo. Restam 4 tentativas."),
+        (
+            "nl, fr-CH;q=0.9, de;q=0.5",
+            "fr",
+            "default vous invite",
+            "est votre code pour default",
+            "Ce n’est pas le bon code. Encore 4 essais.",
+        ),
+        ("en;q=0.1, DE;q=0.2", "de", "default lädt Sie ein", "ist Ihr Code für default", "Das ist nicht der Code. Noch 4 Versuche."),
+        ("ja, *;q=0.5", "en", "default invites you", "is your code for default", "The code is wrong. 4 tries left."),
+        ("de;q=0, ,;;q=x", "en", "default invites you", "is your code for default", "The code is wrong. 4 tries left."),
     ];
-    for (n, (asked, language, invites, wrong_code)) in phrases.into_iter().enumerate() {
+    for (n, (asked, language, invites, code, wrong_code)) in phrases.into_iter().enumerate() {
         let client = Client::invited(&app, json!({})).await;
         let get = async || app.send("GET", &client.path, &[("accept-language", asked)], None).await;
         let page = get().await.expect(200);
         assert!(page.text.contains(&format!("<html lang=\"{language}\">")), "{asked}: {}", page.text);
         assert_eq!(title(&page), invites, "{asked}");
         client.go("begin", &[]).await;
-        client.go("details", &[("name", "Ada"), ("email", "ada@example.org"), ("phone", &format!("+3460011123{n}"))]).await;
+        let phone = format!("+3460011123{n}");
+        let headers = [("content-type", "application/x-www-form-urlencoded"), ("accept-language", asked)];
+        let mut fields = form(&get().await.expect(200).text, "details").expect("a form");
+        let given = [("name", "Ada"), ("email", "ada@example.org"), ("phone", &phone)];
+        fields.retain(|(name, _)| given.iter().all(|(own, _)| own != name));
+        fields.extend(given.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        app.raw("POST", &client.path, &headers, encode(&fields).into_bytes()).await.expect(303);
+        let sent = app.get(&format!("/v1/messages?to=%2B{}", &phone[1..])).await.expect(200).json()["items"][0]["text"].clone();
+        assert!(sent.as_str().expect("a text").contains(code), "{asked}: {sent}");
         let page = get().await.expect(200);
         let mut fields = form(&page.text, "code").expect("a form");
         fields.iter_mut().filter(|(name, _)| name == "code").for_each(|(_, value)| "x".clone_into(value));
-        let headers = [("content-type", "application/x-www-form-urlencoded"), ("accept-language", asked)];
         let page = app.raw("POST", &client.path, &headers, encode(&fields).into_bytes()).await.expect(422);
         assert!(page.text.contains(wrong_code), "{asked}: {}", page.text);
     }

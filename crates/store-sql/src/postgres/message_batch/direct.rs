@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::super::batch_error::BatchError;
 use super::super::session::Params;
-use super::transaction::{Written, commit};
+use super::commit::{Written, commit};
 use super::{PgResult, Session, column, keys, messages, recipients};
 use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::reserved_amount;

@@ -10,6 +10,7 @@
 mod accept;
 mod agenda;
 mod broadcasts;
+mod commit;
 mod direct;
 mod flags;
 mod keys;

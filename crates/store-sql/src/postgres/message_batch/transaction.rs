@@ -1,39 +1,15 @@
 //! Writes a batch of new messages and transitions in one transaction.
 
-use std::collections::BTreeMap;
-
 use nuncio_store::{Result, Transitioned};
-use uuid::Uuid;
 
 use super::super::batch_error::BatchError;
 use super::super::session::failed;
+use super::commit::{Written, commit};
 use super::transition::{self, AppliedTransitions};
-use super::{
-    Attempts, Session, accept, agenda, broadcasts, direct, flags, ledger, log, messages, quotas, receipts, recipients, references, tenants,
-};
-use crate::agenda::{AgendaKey, AgendaRow};
+use super::{Attempts, Session, accept, direct, ledger, messages, quotas, receipts, recipients, references, tenants};
 use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::LedgerBatch;
-use crate::message_batch::{
-    AcceptOp, AcceptOutcome, Prepared, RecipientUpdates, Reference, ReferencedPart, StateWrite, TransitionOp, Writes,
-};
-
-/// What a committed batch adds to the cache.
-#[derive(Debug, Default)]
-pub(super) struct CacheUpdates {
-    pub(super) messages: Vec<((i64, Uuid), CachedRow)>,
-    references: Vec<(i64, Uuid, String, ReferencedPart)>,
-    rows: Vec<AgendaRow>,
-    leaving: BTreeMap<AgendaKey, usize>,
-}
-
-impl CacheUpdates {
-    fn remember(self, cache: &Cache) {
-        cache.agenda.committed(&self.leaving, &self.rows);
-        cache.put(self.messages.into_iter());
-        cache.put_references(self.references.into_iter());
-    }
-}
+use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, Reference, StateWrite, TransitionOp, Writes};
 
 /// Writes a batch in one transaction.
 pub(in crate::postgres) async fn write(
@@ -55,8 +31,6 @@ pub(in crate::postgres) async fn write(
     updates.remember(cache);
     Ok((accepted, transitioned))
 }
-
-pub(super) type Written = (Vec<AcceptOutcome>, Vec<Transitioned>, CacheUpdates);
 
 /// Writes new messages in one round trip, if there is nothing else and the last ones could be; `None` if they cannot.
 async fn write_directly(
@@ -125,32 +99,4 @@ async fn try_write(session: &Session, cache: &Cache, accepts: &[AcceptOp], ops: 
     let AppliedTransitions { transitions, answers, states } = applied;
     outcome.messages.extend(AppliedTransitions::rows(states, &transitions));
     Ok((admission.outcomes(new), answers, outcome))
-}
-
-/// Writes what a batch adds up to, and commits.
-pub(super) async fn commit(
-    session: &Session,
-    cache: &Cache,
-    writes: Writes,
-    updates: &RecipientUpdates,
-) -> Result<CacheUpdates, BatchError> {
-    let Writes { log, agenda, leaving, flags, flags_gone, .. } = writes;
-    let (rows, log) = (agenda.into_rows(), log.into_rows());
-    let emptied = cache.agenda.emptied(&leaving);
-    let s = &session.statements;
-    let (updated, set, gone, added, deleted, logged, committed) = tokio::join!(
-        broadcasts::write(session, updates),
-        flags::write(session, &s.insert_flags, &flags),
-        flags::write(session, &s.delete_flags, &flags_gone),
-        agenda::insert(session, &rows),
-        agenda::delete(session, &emptied),
-        log::append(session, &log),
-        session.run("COMMIT"),
-    );
-    // A server that answers a statement with an error rolls back; only a lost answer leaves doubt.
-    for written in [updated, set, gone, added, deleted, logged] {
-        written.map_err(BatchError::of_commit)?;
-    }
-    committed.map_err(BatchError::of_commit)?;
-    Ok(CacheUpdates { rows, leaving, ..CacheUpdates::default() })
 }
