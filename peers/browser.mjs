@@ -139,11 +139,15 @@ async function broadcast(page) {
   await page.fill("[name=text]", "Hello {{name}}, our shop opens at nine from Monday. Reply STOP to opt out.");
   await page.click("button.go");
   const rows = Array.from({ length: 40 }, (_, n) => `+346002${String(n).padStart(5, "0")},Person ${n}`);
-  const buffer = Buffer.from(`phone,name\n${rows.join("\n")}\nnonsense,Nobody\n`);
+  const buffer = Buffer.from(`phone,nombre\n${rows.join("\n")}\nnonsense,Nobody\n`);
   const choose = () => page.setInputFiles("#file", { name: "people.csv", mimeType: "text/csv", buffer });
   await choose();
+  await page.getByText("Other column names, national numbers").click();
+  await page.fill("[name=columns]", "nombre:name");
   await page.getByRole("button", { name: "Preview its columns" }).click();
   await page.getByRole("heading", { name: "The columns of your file" }).waitFor();
+  assert.equal(await page.getByText("No column fills").count(), 0);
+  assert.equal(await page.inputValue("[name=columns]"), "nombre:name");
   await look(page, "broadcast-columns");
   await choose();
   await page.locator("form:has(#file) button").first().click();

@@ -14,6 +14,8 @@ use crate::config::StorageConfig;
 
 /// The embedded database.
 pub(crate) const DATABASE: &str = "nuncio.db";
+/// Where the server of this folder listens, while it runs.
+pub(crate) const ADDRESS: &str = "address";
 
 /// The data folder, created if missing, readable by its owner only.
 #[derive(Debug)]

@@ -12,9 +12,9 @@ use serde_json::json;
 use crate::admin;
 use crate::client::World;
 use crate::client::life::{self, Outcome};
-use crate::client::profile::{QUICKSTART, SERVER};
+use crate::client::profile::{QUICKSTART, SERVER, listens_at};
 use crate::config::Config;
-use crate::data::write_private;
+use crate::data::{ADDRESS, write_private};
 use crate::serve::{Server, asked_to_end};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -57,7 +57,9 @@ async fn show(server: &Server) -> anyhow::Result<()> {
     let (place, key) = if found { (", from this folder", String::new()) } else { ("", format!("NUNCIO_API_KEY={} ", keys.test)) };
     // As it was called: perhaps it is not on the path.
     let program = std::env::args().next().unwrap_or_else(|| "nuncio".to_owned());
-    let server = if base == SERVER { String::new() } else { format!(" --server {base}") };
+    // In this folder, commands find a server on the embedded database by themselves.
+    let finds = base == SERVER || (found && listens_at(&server.data.file(ADDRESS)) == Some(server.address));
+    let server = if finds { String::new() } else { format!(" --server {base}") };
     println!(
         "\nSend the next one yourself{place}:\n\n  {key}{program} send +34600111222 'Hello again' --env test{server}\n\nor from anywhere:\n"
     );

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::config::Config;
-use crate::data::{DataDir, Lock};
+use crate::data::{ADDRESS, DataDir, Lock, write_private};
 use crate::mail_listener::MailListener;
 
 use crate::wiring;
@@ -57,6 +57,9 @@ impl Server {
             async move { node.run().await }
         });
         let socket = lock.is_some().then(|| serve_admin(&node, &data));
+        if lock.is_some() {
+            write_private(&data.file(ADDRESS), &address.to_string())?;
+        }
         let mail_listener = MailListener::open(&node, &config.email).await?;
         let limits = ApiLimits {
             per_minute: config.api.rate_limit.per_minute,
@@ -95,6 +98,7 @@ impl Server {
         if let Some(socket) = self.socket {
             socket.abort();
             let _ = std::fs::remove_file(self.data.socket());
+            let _ = std::fs::remove_file(self.data.file(ADDRESS));
         }
         self.node.core.store().close().await;
         Ok(())

@@ -137,7 +137,7 @@ pub(super) enum BroadcastsAction {
     Send {
         /// The broadcast.
         id: String,
-        /// When to send it, such as 2027-01-31T09:30:00Z [default: now].
+        /// When to send it, at most 365 days ahead, such as 2027-01-31T09:30:00Z [default: now].
         #[arg(long, value_name = "TIME", value_parser = time)]
         at: Option<String>,
         /// Follow it until every recipient is done.
@@ -148,7 +148,7 @@ pub(super) enum BroadcastsAction {
     Schedule {
         /// The broadcast.
         id: String,
-        /// When to send it, such as 2027-01-31T09:30:00Z.
+        /// When to send it, at most 365 days ahead, such as 2027-01-31T09:30:00Z.
         #[arg(value_name = "TIME")]
         at: String,
     },

@@ -57,7 +57,7 @@ const IN_PROGRESS: u8 = 4;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let args = Args::try_parse().unwrap_or_else(|error| nearest_first(error).exit());
+    let args = Args::try_parse().unwrap_or_else(|error| nearest_first(without_environment(error)).exit());
     nuncio_net::init_tls();
     match start(args.action) {
         Ok(code) => code,
@@ -74,6 +74,20 @@ pub fn main() -> ExitCode {
 /// The whole command line, for help, completions and manual pages.
 pub fn command() -> clap::Command {
     Args::command()
+}
+
+/// The same error with a usage line without what the environment sets. clap shows it there as if it were required.
+fn without_environment(error: clap::Error) -> clap::Error {
+    if !error.use_stderr() {
+        return error;
+    }
+    hide_environment(command()).try_get_matches().err().unwrap_or(error)
+}
+
+/// Hides the options that can be set in the environment, in a command and those below it.
+fn hide_environment(command: clap::Command) -> clap::Command {
+    let hidden = |arg: clap::Arg| if arg.get_env().is_some() { arg.hide(true) } else { arg };
+    command.mut_args(hidden).mut_subcommands(hide_environment)
 }
 
 /// Puts the nearest of the suggested commands first; clap puts it last.

@@ -91,7 +91,8 @@ pub(super) enum RemoteAction {
 }
 
 const SEND: &str = "\
-Exit codes: 0 delivered, or still in progress with --wait 0; 1 failed; 3 server unreachable; 4 still in progress after --wait.
+Exit codes: 0 sent or delivered, or only accepted with --wait 0; 1 failed; 3 server unreachable;
+4 still in progress after --wait.
 
 Examples:
   nuncio send +34600111222 'Your parcel is on its way'
@@ -112,7 +113,7 @@ impl RemoteAction {
             Self::Templates(On { at, action }) => action.run(&at).await?,
             Self::Invitations(On { at, action }) => action.run(&at).await?,
             Self::Suppressions(On { at, action }) => return action.run(&at).await,
-            Self::Webhooks(On { at, action }) => action.run(&at).await?,
+            Self::Webhooks(On { at, action }) => return action.run(&at).await,
             Self::Audit(On { at, action }) => action.run(&at).await?,
             Self::Api { at, env, method, path, body } => {
                 any(&Remote::new(at, env.map(Into::into), true), method, &path, body.as_deref()).await?

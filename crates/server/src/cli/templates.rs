@@ -1,10 +1,12 @@
 //! `nuncio templates`.
 
 use clap::Subcommand;
+use nuncio_domain::template::Category;
 use reqwest::Method;
+use serde_json::json;
 
 use super::input::read_object;
-use super::values::count;
+use super::values::{count, names};
 use crate::client::lists::{self, Act, TEMPLATES};
 use crate::client::profile::Remote;
 
@@ -38,6 +40,12 @@ pub(super) enum TemplatesAction {
     Submit {
         /// The template.
         id: String,
+        /// ID or name of the sender whose WhatsApp account it is submitted with [default: the default sender].
+        #[arg(long)]
+        sender: Option<String>,
+        /// Its category, if it changes.
+        #[arg(long, value_parser = names(Category::ALL, Category::as_str))]
+        category: Option<String>,
     },
     /// Delete a template.
     Delete {
@@ -62,7 +70,16 @@ impl TemplatesAction {
                 let act = Act { method: Method::PATCH, path: "", body: Some(&body) };
                 lists::act(&worlds, &TEMPLATES, &id, act, json).await
             }
-            Self::Submit { id } => lists::act(&worlds, &TEMPLATES, &id, Act::post("/submit", None), json).await,
+            Self::Submit { id, sender, category } => {
+                let (world, _) = lists::find(&worlds, &TEMPLATES, &id).await?;
+                let sender = lists::sender(world, sender.as_deref()).await?;
+                let mut body = json!({"senderId": sender["id"]});
+                if let Some(category) = category {
+                    body["category"] = category.into();
+                }
+                lists::print(&world.call(Method::POST, &format!("/v1/templates/{id}/submit"), Some(&body)).await?, json);
+                Ok(())
+            }
             Self::Delete { id } => lists::act(&worlds, &TEMPLATES, &id, Act::delete(), json).await,
         }
     }

@@ -1,15 +1,25 @@
 //! `nuncio webhooks`: where events are posted to, and the deliveries.
 
-use anyhow::Context as _;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use nuncio_domain::line;
 use nuncio_domain::webhook::DeliveryStatus;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::values::{count, joined, names};
+use crate::client::life::Outcome;
 use crate::client::lists::{self, Act, DELIVERIES, WEBHOOKS};
 use crate::client::profile::Remote;
 use crate::client::{World, say};
+
+/// What to say where a command needs a webhook.
+const NONE: &str = "there is no webhook; `nuncio webhooks set URL` sets one";
+
+/// How long to wait for the response to a test event.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whose webhook a command is about.
 #[derive(Debug, Args)]
@@ -68,7 +78,7 @@ pub(super) enum WebhooksAction {
         #[arg(long, value_name = "WHEN", default_value = "24h")]
         expire_old: OldSecret,
     },
-    /// Send a test event.
+    /// Send a test event and show the response. Fails unless the webhook confirms it.
     Test {
         #[command(flatten)]
         whose: Whose,
@@ -156,7 +166,7 @@ fn path(sender: &Value) -> String {
 }
 
 impl WebhooksAction {
-    pub(super) async fn run(self, at: &Remote) -> anyhow::Result<()> {
+    pub(super) async fn run(self, at: &Remote) -> anyhow::Result<Outcome> {
         let json = at.json();
         let printed = |answer: Value| lists::print(&answer, json);
         match self {
@@ -175,7 +185,7 @@ impl WebhooksAction {
                 let body = json!({"expireOld": match expire_old { OldSecret::Now => "now", OldSecret::Day => "24h" }});
                 printed(whose.post(&at.world()?, "secret", Some(&body)).await?);
             }
-            Self::Test { whose } => printed(whose.post(&at.world()?, "test", None).await?),
+            Self::Test { whose } => return test(&at.world()?, &whose, json).await,
             Self::Remove { whose } => {
                 let world = at.world()?;
                 if whose.own {
@@ -192,14 +202,67 @@ impl WebhooksAction {
             Self::Delivery { id } => lists::show(&at.worlds()?, &DELIVERIES, &id, json).await?,
             Self::Replay { id } => lists::act(&at.worlds()?, &DELIVERIES, &id, Act::post("/replay", None), json).await?,
         }
-        Ok(())
+        Ok(Outcome::Sent)
     }
 }
 
 async fn switch(at: &Remote, whose: &Whose, active: bool) -> anyhow::Result<Value> {
     let world = at.world()?;
-    whose.find(&world).await?.context("there is no webhook; `nuncio webhooks set URL` sets one")?;
+    whose.find(&world).await?.context(NONE)?;
     whose.change(&world, Map::from_iter([("active".to_owned(), active.into())])).await
+}
+
+/// Posts a test event and shows what became of it.
+async fn test(world: &World, whose: &Whose, json: bool) -> anyhow::Result<Outcome> {
+    if whose.find(world).await?.context(NONE)?["active"] == false {
+        bail!("it is disabled; `nuncio webhooks enable`");
+    }
+    let posted = whose.post(world, "test", None).await?;
+    let delivery = tried(world, posted["deliveryId"].as_str().context("the response has no delivery ID")?).await?;
+    if json {
+        lists::print(&delivery, true)
+    } else {
+        say(line::escaped(&described(&delivery)))
+    }
+    Ok(match (delivery["status"].as_str(), last_attempt(&delivery)) {
+        (Some("delivered"), _) => Outcome::Sent,
+        (_, Some(_)) => Outcome::Failed,
+        _ => Outcome::UnderWay,
+    })
+}
+
+/// A delivery after its first attempt, or when the time is up.
+async fn tried(world: &World, id: &str) -> anyhow::Result<Value> {
+    let started = Instant::now();
+    loop {
+        let delivery = match world.get(&format!("{}/{id}", DELIVERIES.path), &[]).await {
+            // The server has stored the event, and has not begun to deliver it.
+            Err(error) if error.is_not_found() => json!({"id": id, "status": "pending"}),
+            answer => lists::unwrapped(answer?),
+        };
+        if last_attempt(&delivery).is_some() || started.elapsed() > PATIENCE {
+            return Ok(delivery);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn last_attempt(delivery: &Value) -> Option<&Value> {
+    delivery["attempts"].as_array()?.last()
+}
+
+/// A delivery in words: its status, and the response to the last attempt.
+fn described(delivery: &Value) -> String {
+    let text = |name: &str| delivery[name].as_str().unwrap_or_default();
+    let (id, status) = (text("id"), text("status"));
+    let Some(attempt) = last_attempt(delivery) else {
+        return format!("{id}  {status}: no response yet; `nuncio webhooks delivery {id}` shows it later");
+    };
+    let response = match (attempt["responseStatus"].as_u64(), attempt["error"].as_str()) {
+        (Some(code), _) => format!("{code} in {} ms", attempt["durationMs"]),
+        (None, error) => error.unwrap_or("no response").to_owned(),
+    };
+    format!("{id}  {status}: {response}  ({})", text("url"))
 }
 
 async fn show(worlds: &[World], whose: &Whose, json: bool) -> anyhow::Result<()> {

@@ -32,13 +32,16 @@ pub(crate) async fn watch(world: &World, message: &Value, patience: Duration, js
         say_json(&seen);
         return Ok(outcome);
     }
-    say(line::escaped(&headline(message)));
+    // Its status changes within moments; the lines below tell it.
+    say(line::escaped(&format!("{id}  {}", route(message))));
     let (seen, outcome) = look(world, id, patience, |line| say(line)).await?;
     if let Some(reason) = seen["routing"]["reason"].as_str() {
         say(format!("  route: {}", line::escaped(reason)));
     }
-    if outcome == Outcome::UnderWay {
-        say(format!("  still {}; `nuncio messages follow {id}` continues", text(&seen, "status")));
+    match text(&seen, "status") {
+        status if outcome == Outcome::UnderWay => say(format!("  still {status}; `nuncio messages follow {id}` continues")),
+        "sent" if !ends_sent(&seen) => say(format!("  sent; no receipt yet, `nuncio messages follow {id}` continues")),
+        _ => {}
     }
     Ok(outcome)
 }
@@ -54,10 +57,8 @@ async fn look(world: &World, id: &str, patience: Duration, mut tell: impl FnMut(
             }
         }
         let status = message["status"].as_str().unwrap_or_default();
-        // Of email and Telegram, a provider usually reports no more.
-        let is_last = matches!(message["channel"].as_str(), Some("email" | "telegram"));
         let outcome = match status {
-            "sent" if is_last => Outcome::Sent,
+            "sent" if ends_sent(&message) => Outcome::Sent,
             "delivered" | "read" | "received" => Outcome::Sent,
             "failed" => Outcome::Failed,
             _ if started.elapsed() < patience => {
@@ -70,6 +71,11 @@ async fn look(world: &World, id: &str, patience: Duration, mut tell: impl FnMut(
         return Ok((message, outcome));
     }
     unreachable!("the loop ends by returning")
+}
+
+/// Whether no more is to be expected once the message is sent: of email and Telegram, a provider usually reports no more.
+fn ends_sent(message: &Value) -> bool {
+    matches!(text(message, "channel"), "email" | "telegram")
 }
 
 /// What happened to a message so far, the oldest first, each with its time of day (UTC).
@@ -116,8 +122,12 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 
 /// A message in one line.
 pub(crate) fn headline(message: &Value) -> String {
-    let text = |name| text(message, name);
-    format!("{}  {}  {} to {}  ({})", text("id"), text("status"), text("channel"), text("to"), text("environment"))
+    format!("{}  {}  {}", text(message, "id"), text(message, "status"), route(message))
+}
+
+/// How and where a message goes.
+fn route(message: &Value) -> String {
+    format!("{} to {}  ({})", text(message, "channel"), text(message, "to"), text(message, "environment"))
 }
 
 /// A message for people: what it is, why it took its way, what happened, and what it cost.

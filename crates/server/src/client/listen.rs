@@ -55,14 +55,14 @@ fn summary(event: &Value) -> String {
     let data = &event["data"];
     let resource = data.as_object().and_then(|map| map.values().find(|value| value["id"].is_string())).unwrap_or(&Value::Null);
     let about = |name: &str| resource[name].as_str().map(|value| format!("  {value}")).unwrap_or_default();
+    let who = if resource["direction"] == "inbound" { about("from").replacen("  ", "  from ", 1) } else { about("to") };
     let line = format!(
-        "{}  {:4}  {:24}{}{}{}{}",
+        "{}  {:4}  {:24}{}{}{who}{}",
         text("timestamp").get(11..23).unwrap_or_default(),
         text("environment"),
         text("type"),
         about("id"),
         about("channel"),
-        about("to"),
         about("errorMessage")
     );
     line::escaped(line.trim_end()).into_owned()

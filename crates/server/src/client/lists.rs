@@ -5,7 +5,7 @@ use nuncio_domain::line;
 use reqwest::Method;
 use serde_json::{Map, Value};
 
-use super::tables::Form::{self, Money, Text, Time, Yes};
+use super::tables::Form::{self, Money, Text, Time, Yes, YesNo};
 pub(crate) use super::tables::{
     AUDIT_LOG, BROADCASTS, CONNECTIONS, CONTACTS, DELIVERIES, EVENTS, INVITATIONS, KEYS, Listed, MESSAGES, RECEIPTS, RECIPIENTS, SENDERS,
     SUPPRESSIONS, TEMPLATES, WEBHOOKS,
@@ -134,18 +134,28 @@ fn table(listed: &Listed, items: &[Value], several: bool) -> Table {
     head.extend(listed.columns.iter().map(|(name, ..)| *name));
     let row = |item: &Value| {
         let world = several.then(|| shown(&item["environment"], Text));
-        let cells = listed.columns.iter().map(|(_, pointer, form)| shown(item.pointer(pointer).unwrap_or(&Value::Null), *form));
+        let cells = listed.columns.iter().map(|(_, pointer, form)| shown(field(item, pointer), *form));
         world.into_iter().chain(cells).collect()
     };
     Table::new(&head).with(items.iter().map(row))
+}
+
+/// What a column's place holds.
+fn field<'a>(item: &'a Value, place: &str) -> &'a Value {
+    let found = place.split('|').filter_map(|pointer| match pointer.split_once("/*") {
+        Some((before, after)) => item.pointer(before)?.as_object()?.values().find_map(|value| value.pointer(after)),
+        None => item.pointer(pointer),
+    });
+    found.into_iter().find(|value| !is_empty(value)).unwrap_or(&Value::Null)
 }
 
 fn shown(value: &Value, form: Form) -> String {
     match (value, form) {
         (Value::Null, _) => String::new(),
         (Value::String(text), Time) => format!("{} {}", text.get(..10).unwrap_or(text), text.get(11..19).unwrap_or_default()),
-        (Value::Bool(true), Yes) => "yes".to_owned(),
+        (Value::Bool(true), Yes | YesNo) => "yes".to_owned(),
         (Value::Bool(false), Yes) => String::new(),
+        (Value::Bool(false), YesNo) => "no".to_owned(),
         (Value::Number(number), Money) => format!("${number}"),
         (Value::String(text), _) => text.clone(),
         (Value::Array(items), _) => items.iter().map(|item| shown(item, form)).collect::<Vec<_>>().join(","),
@@ -244,7 +254,7 @@ const FIRST: &[&str] = &["id", "name", "displayName", "clientName", "status", "c
 fn fields(value: &Value, depth: usize, out: &mut Vec<String>) {
     let indent = "  ".repeat(depth);
     let Value::Object(map) = value else {
-        return out.push(format!("{indent}{}", line::escaped(&shown(value, Text))));
+        return out.push(format!("{indent}{}", line::escaped(&bracketed(value))));
     };
     let mut shown_fields: Vec<_> = map.iter().filter(|(_, value)| !is_empty(value)).collect();
     shown_fields.sort_by_key(|(name, value)| (FIRST.iter().position(|first| first == name).unwrap_or(FIRST.len()), value.is_object()));
@@ -261,8 +271,16 @@ fn fields(value: &Value, depth: usize, out: &mut Vec<String>) {
                     fields(item, depth + 2, out);
                 }
             }
-            value => out.push(format!("{indent}{name}: {}", line::escaped(&shown(value, Text)))),
+            value => out.push(format!("{indent}{name}: {}", line::escaped(&bracketed(value)))),
         }
+    }
+}
+
+/// A value in a line of its own, where a list of one must not look like the one.
+fn bracketed(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("[{}]", items.iter().map(|item| shown(item, Text)).collect::<Vec<_>>().join(", ")),
+        value => shown(value, Text),
     }
 }
 
@@ -286,7 +304,15 @@ mod tests {
     fn an_answer_is_a_line_a_field() {
         let mut out = Vec::new();
         fields(&json!({"id": "x", "none": null, "list": ["a", "b"], "deep": {"n": 1}, "rows": [{"c": true}]}), 0, &mut out);
-        assert_eq!(out, ["id: x", "list: a,b", "rows:", "  1", "    c: true", "deep:", "  n: 1"]);
+        assert_eq!(out, ["id: x", "list: [a, b]", "rows:", "  1", "    c: true", "deep:", "  n: 1"]);
+    }
+
+    #[test]
+    fn a_column_takes_the_first_place_that_holds_something() {
+        let change = json!({"actor": {"id": "key_1", "name": null}, "data": {"previousStatus": "sent", "message": {"id": "msg_1"}}});
+        assert_eq!(field(&change, "/actor/name|/actor/id"), "key_1");
+        assert_eq!(field(&change, "/data/*/id"), "msg_1");
+        assert_eq!(field(&change, "/nothing/*/id"), &Value::Null);
     }
 
     #[test]

@@ -32,12 +32,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// Nobody answered.
-    #[error("{server} cannot be reached: {why}; check that the server is running there")]
+    #[error("{server} cannot be reached: {why}; check that the server is running there{advice}")]
     Unreachable {
         /// Where the node should be.
-        server: Url,
+        server: String,
         /// What happened.
         why: String,
+        /// What else to do; empty or "; " and more.
+        advice: String,
     },
     /// The node refused it.
     #[error("{message}")]
@@ -171,7 +173,7 @@ impl World {
         while let Some(source) = cause.source() {
             cause = source;
         }
-        CallError::Unreachable { server: self.server.clone(), why: cause.to_string() }
+        CallError::Unreachable { server: self.server.to_string(), why: cause.to_string(), advice: String::new() }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -11,7 +12,7 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use super::World;
-use crate::data::write_private;
+use crate::data::{ADDRESS, write_private};
 
 /// Where a node is when nobody says.
 pub(crate) const SERVER: &str = "http://127.0.0.1:8025";
@@ -22,7 +23,7 @@ pub(crate) struct Access {
     /// Profile of `nuncio login` [default: that of the last login].
     #[arg(long, global = true, value_name = "NAME", env = "NUNCIO_PROFILE", help_heading = "Node")]
     profile: Option<String>,
-    /// URL of the node [default: that of the profile, or http://127.0.0.1:8025].
+    /// URL of the node [default: that of the profile, or of `quickstart` in this folder, or http://127.0.0.1:8025].
     #[arg(long, global = true, value_name = "URL", env = "NUNCIO_SERVER", help_heading = "Node")]
     server: Option<Url>,
     /// API key, instead of the profile's. Better in the environment than on the command line.
@@ -138,7 +139,7 @@ impl Access {
                 Ok((server, [profile.live, profile.test].into_iter().flatten().collect()))
             }
             None if self.profile.is_some() => bail!("there is no profile {name:?} in {}", path()?.display()),
-            None => Ok((server()?, quickstart()?)),
+            None => Ok((self.server.clone().map_or_else(quickstart_server, Ok)?, quickstart()?)),
         }
     }
 }
@@ -154,6 +155,17 @@ fn quickstart() -> anyhow::Result<Vec<String>> {
     })?;
     let keys: BTreeMap<String, String> = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
     Ok(keys.into_values().collect())
+}
+
+/// Where the server of this folder listens, if it runs. Only for the keys of the same folder: a strange folder must not learn other keys.
+fn quickstart_server() -> anyhow::Result<Url> {
+    let address = listens_at(&Path::new(QUICKSTART).with_file_name(ADDRESS));
+    Ok(address.map_or_else(|| Url::parse(SERVER), |address| Url::parse(&format!("http://{address}")))?)
+}
+
+/// The address that a server left in this file.
+pub(crate) fn listens_at(file: &Path) -> Option<SocketAddr> {
+    std::fs::read_to_string(file).ok()?.parse().ok()
 }
 
 /// Keeps a key under its environment in a profile, after trying it. Answers what it opens.
@@ -192,9 +204,12 @@ pub(crate) async fn login(access: &Access) -> anyhow::Result<serde_json::Value> 
 ///
 /// # Errors
 ///
-/// Says that there is no such profile.
+/// Says that there is no such profile, or none at all.
 pub(crate) fn logout(profile: Option<String>) -> anyhow::Result<String> {
     let mut known = load()?;
+    if profile.is_none() && known.profiles.is_empty() {
+        bail!("you are not logged in");
+    }
     let name = profile.unwrap_or_else(|| known.default.clone());
     if known.profiles.remove(&name).is_none() {
         bail!("there is no profile {name:?} in {}", path()?.display());

@@ -43,7 +43,7 @@ pub(crate) struct NewMessage {
     /// A variable of the template, as name=value. Repeatable.
     #[arg(long = "var", value_name = "NAME=VALUE", requires = "template", value_parser = pair)]
     pub(crate) variables: Vec<String>,
-    /// When to send it, such as 2027-01-31T09:30:00Z.
+    /// When to send it: a time at most 30 days ahead, such as 2027-01-31T09:30:00Z.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) at: Option<String>,
     /// Your own data, as name=value. Repeatable.
@@ -130,8 +130,9 @@ pub(crate) async fn send(world: &World, message: &NewMessage, json: bool) -> any
         Ok(mut answer) => answer["message"].take(),
         // This key sent it before; that is what a repeated command is for.
         Err(CallError::Refused { mut body, .. }) if body["code"] == "idempotency_conflict" => body["message"].take(),
-        Err(error @ CallError::Unreachable { .. }) => {
-            return Err(error).with_context(|| format!("to try again without sending twice, add --idempotency-key {key}"));
+        Err(CallError::Unreachable { server, why, .. }) => {
+            let advice = format!("; to try again without sending twice, add --idempotency-key {key}");
+            return Err(CallError::Unreachable { server, why, advice }.into());
         }
         Err(error) => return Err(error.into()),
     };

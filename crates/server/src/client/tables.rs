@@ -11,9 +11,12 @@ pub(crate) enum Form {
     Money,
     /// `yes`, or nothing.
     Yes,
+    /// `yes` or `no`.
+    YesNo,
 }
 
-/// A column: its name, where its field is (a JSON pointer), and how it is shown.
+/// A column: its name, where its field is, and how it is shown. The place is a JSON pointer, in which `*` stands for the first name that leads
+/// on; `|` separates places, of which the first that holds something counts.
 pub(crate) type Column = (&'static str, &'static str, Form);
 
 /// A kind of resource that is listed.
@@ -26,7 +29,7 @@ pub(crate) struct Listed {
     pub(crate) none: &'static str,
 }
 
-use Form::{Money, Text, Time, Yes};
+use Form::{Money, Text, Time, Yes, YesNo};
 
 /// Messages.
 pub(crate) const MESSAGES: Listed = Listed {
@@ -49,6 +52,7 @@ pub(crate) const CONTACTS: Listed = Listed {
         ("ID", "/id", Text),
         ("NAME", "/displayName", Text),
         ("PHONE", "/primaryPhone", Text),
+        ("EMAIL", "/primaryEmail", Text),
         ("CHANNELS", "/availableChannels", Text),
         ("CREATED (UTC)", "/createdAt", Time),
     ],
@@ -88,8 +92,8 @@ pub(crate) const INVITATIONS: Listed = Listed {
         ("ID", "/id", Text),
         ("STATUS", "/status", Text),
         ("CLIENT", "/clientName", Text),
-        ("EXPIRES (UTC)", "/expiresAt", Time),
         ("LINK", "/url", Text),
+        ("EXPIRES (UTC)", "/expiresAt", Time),
     ],
     none: "no invitations; `nuncio invitations create` creates one",
 };
@@ -112,16 +116,22 @@ pub(crate) const DELIVERIES: Listed = Listed {
         ("ID", "/id", Text),
         ("STATUS", "/status", Text),
         ("EVENT", "/eventType", Text),
-        ("RESOURCE", "/resourceId", Text),
-        ("UPDATED (UTC)", "/updatedAt", Time),
         ("URL", "/url", Text),
+        ("UPDATED (UTC)", "/updatedAt", Time),
+        ("RESOURCE", "/resourceId", Text),
     ],
     none: "no deliveries; `nuncio webhooks set URL` sets the URL for events",
 };
 /// Events.
 pub(crate) const EVENTS: Listed = Listed {
     path: "/v1/events",
-    columns: &[("ID", "/id", Text), ("TYPE", "/type", Text), ("TIME (UTC)", "/timestamp", Time), ("SENDER", "/senderId", Text)],
+    columns: &[
+        ("ID", "/id", Text),
+        ("TYPE", "/type", Text),
+        ("TIME (UTC)", "/timestamp", Time),
+        ("RESOURCE", "/data/*/id", Text),
+        ("SENDER", "/senderId", Text),
+    ],
     none: "no events yet",
 };
 
@@ -147,7 +157,7 @@ pub(crate) const RECIPIENTS: Listed = Listed {
 /// Webhooks.
 pub(crate) const WEBHOOKS: Listed = Listed {
     path: "/v1/webhook",
-    columns: &[("SENDER", "/sender", Text), ("ACTIVE", "/active", Yes), ("URL", "/url", Text), ("EVENTS", "/events", Text)],
+    columns: &[("SENDER", "/sender", Text), ("ACTIVE", "/active", YesNo), ("URL", "/url", Text), ("EVENTS", "/events", Text)],
     none: "no webhooks; `nuncio webhooks set URL` sets one",
 };
 /// The audit log.
@@ -155,12 +165,12 @@ pub(crate) const AUDIT_LOG: Listed = Listed {
     path: "/v1/audit-log",
     columns: &[
         ("TIME (UTC)", "/createdAt", Time),
-        ("ACTOR", "/actor/id", Text),
-        ("NAME", "/actor/name", Text),
+        ("NAME", "/actor/name|/actor/id", Text),
         ("ACTION", "/action", Text),
         ("TYPE", "/resourceType", Text),
         ("RESOURCE", "/resourceId", Text),
         ("FROM", "/address", Text),
+        ("ACTOR", "/actor/id", Text),
     ],
     none: "no changes",
 };

@@ -82,9 +82,24 @@ async fn quickstart_says_how_to_send_from_where_it_was_started() {
         let (key, base) = (after("test key  ").lines().next().expect("a key"), after("running at ").split(' ').next().expect("a URL"));
         let key = if names_key { format!("NUNCIO_API_KEY={key} ") } else { String::new() };
         let program = env!("CARGO_BIN_EXE_nuncio");
-        let hint = format!("\n\n  {key}{program} send +34600111222 'Hello again' --env test --server {base}\n");
+        let server = if names_key { format!(" --server {base}") } else { String::new() };
+        let hint = format!("\n\n  {key}{program} send +34600111222 'Hello again' --env test{server}\n");
         assert!(after(place).starts_with(&hint), "{hint}: {ran:?}");
     }
+    assert!(!terminal.home.path().join("nuncio-data/address").exists(), "nothing listens any more");
+}
+
+#[tokio::test]
+async fn the_server_of_this_folder_is_found_on_any_port() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    let mut serving = terminal.command(&["quickstart", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut lines = BufReader::new(serving.stdout.take().expect("a pipe")).lines();
+    while !lines.next_line().await.expect("a line").expect("it goes on").starts_with("Send the next one yourself") {}
+    let mut here = terminal.command(&["send", "+34600111222", "hi", "--env", "test", "--wait", "0"]);
+    let sent = here.env_remove("NUNCIO_SERVER").output().await.expect("it ends");
+    assert!(sent.status.success(), "{sent:?}");
+    serving.kill().await.expect("it ends");
 }
 
 // holds: cli.login
@@ -114,6 +129,8 @@ async fn keys_are_kept_for_their_owner_alone() {
     app.request("DELETE", "/v1/webhook", None).await.expect(404);
     let gone = terminal.type_in(&["logout"]).await.expect(0);
     assert_eq!(gone.out, "profile \"default\" deleted\n");
+    let again = terminal.type_in(&["logout"]).await.expect(1);
+    assert_eq!(again.err, "nuncio: you are not logged in\n");
     assert!(!std::fs::read_to_string(&file).expect("a file").contains("svc_"), "the keys are gone with it");
 }
 
@@ -137,6 +154,7 @@ async fn a_message_is_sent_watched_and_shown() {
 
     let id = sent["id"].as_str().expect("an id");
     let followed = terminal.type_in(&["messages", "follow", id]).await.expect(0);
+    assert!(followed.out.starts_with(&format!("{id}  sms to +34600111222  (test)\n")), "{followed:?}");
     assert!(followed.out.contains("attempt: sms by sim") && followed.out.contains("  delivered\n"), "{followed:?}");
     let shown = terminal.type_in(&["messages", "show", id]).await.expect(0);
     assert!(shown.out.starts_with(&format!("{id}  delivered  sms to +34600111222  (test)\n")), "{shown:?}");
@@ -152,6 +170,11 @@ async fn a_message_is_sent_watched_and_shown() {
     let refused = terminal.type_in(&["messages", "show", "msg_x"]).await.expect(1);
     assert!(refused.err.contains("not found"), "{refused:?}");
     terminal.type_in(&["messages", "list", "--server", "http://127.0.0.1:1"]).await.expect(3);
+    let alone = terminal.type_in(&["send", "+34600111222", "hi", "--server", "http://127.0.0.1:1"]).await.expect(3);
+    assert!(alone.err.starts_with("nuncio: http://127.0.0.1:1/ cannot be reached: "), "the cause comes first: {alone:?}");
+    assert!(alone.err.contains("; to try again without sending twice, add --idempotency-key "), "{alone:?}");
+    let lacking = terminal.type_in(&["send"]).await.expect(2);
+    assert!(lacking.err.contains("Usage: nuncio send <TO> [TEXT]\n"), "what the environment sets is not required: {lacking:?}");
     let typo = terminal.type_in(&["mesages", "list"]).await.expect(2);
     assert!(typo.err.contains("similar subcommands exist") && typo.err.contains("'messages'"), "{typo:?}");
 }
@@ -164,6 +187,12 @@ async fn a_message_under_way_has_an_exit_code_of_its_own() {
     terminal.login(&app.test_key).await;
     let scheduled = terminal.type_in(&["send", "+34600111222", "later", "--at", "2026-01-20T00:00:00Z", "--wait", "1"]).await;
     assert!(scheduled.code == 4 && scheduled.out.contains("still "), "{scheduled:?}");
+    // The sandbox reports nothing more about this recipient.
+    let send = async |wait: &str| terminal.type_in(&["send", "+12125550005", "hi", "--idempotency-key", "k-5", "--wait", wait]).await;
+    send("0").await.expect(0);
+    app.drain().await;
+    let sent = send("1").await.expect(0);
+    assert!(sent.out.contains("\n  sent; no receipt yet, `nuncio messages follow msg_"), "{sent:?}");
 }
 
 // holds: cli.listen
@@ -192,6 +221,14 @@ async fn a_program_on_this_machine_gets_events_as_its_webhook_would() {
     assert_eq!(request.json()["data"]["message"]["status"], "delivered");
     let verifier = standardwebhooks::Webhook::new(secret).expect("a secret");
     verifier.verify(&request.bytes, &request.headers).expect("it is signed");
+    let inbound = r#"{"channel": "sms", "from": "+34600111223", "text": "Where is it?"}"#;
+    terminal.type_in(&["api", "POST", "/v1/sandbox/inbound", inbound]).await.expect(0);
+    app.drain().await;
+    let arguments = ["listen", "--forward", &receiver.url, "--replay", "1", "--type", "message.inbound"];
+    let mut child = terminal.command(&arguments).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    while !lines.next_line().await.expect("a line").expect("it goes on").contains("  sms  from +34600111223  →  2") {}
+    child.kill().await.expect("it ends");
     terminal.type_in(&["listen", "--forward", "ftp://example.org"]).await.expect(2);
     let refused = terminal.type_in(&["listen", "--forward", &receiver.url, "--secret", "x"]).await.expect(1);
     assert!(refused.err.contains("--secret: must be whsec_"), "{refused:?}");
@@ -253,7 +290,7 @@ async fn the_other_resources_are_made_shown_and_removed() {
     assert_eq!(run("suppressions list").await.out, "no suppressions\n");
 
     let invitation = id(&run("invitations create --client Acme --countries ES,MX --days 3 --json").await);
-    assert!(run(&format!("invitations show {invitation}")).await.out.contains("allowedPhoneCountries: ES,MX"));
+    assert!(run(&format!("invitations show {invitation}")).await.out.contains("allowedPhoneCountries: [ES, MX]"));
     run(&format!("invitations cancel {invitation}")).await;
     assert!(run("invitations list --status cancelled").await.out.contains("Acme"));
 
@@ -272,6 +309,8 @@ async fn the_other_resources_are_made_shown_and_removed() {
     assert!(run("webhooks show").await.out.contains("url: https://example.com/hooks"));
     run("webhooks remove").await;
     assert_eq!(run("webhooks show").await.out, "no webhook in test; `nuncio webhooks set URL` sets one\n");
+    let refused = terminal.type_in(&["webhooks", "test"]).await.expect(1);
+    assert_eq!(refused.err, "nuncio: there is no webhook; `nuncio webhooks set URL` sets one\n");
     assert!(run("events list --json").await.out.starts_with('['));
     assert_eq!(run("api GET /v1/me").await.json()["isTestMode"], true);
     let made = terminal.run(&["api", "POST", "/v1/messages", "-"], r#"{"to": "+34600111222", "text": "hi"}"#).await.expect(0).json();

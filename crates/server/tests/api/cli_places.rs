@@ -1,7 +1,7 @@
 //! Commands on an installation and on a remote node, and what both have in common.
 
 use nuncio_domain::Environment;
-use nuncio_testkit::{Backend, Database, TestApp};
+use nuncio_testkit::{Backend, Database, Receiver, TestApp};
 use serde_json::{Value, json};
 
 use crate::cli::{Ran, Terminal};
@@ -149,6 +149,12 @@ async fn contacts_templates_and_broadcasts_are_edited() {
     let template = id(&done("templates create t.json --json").await);
     std::fs::write(terminal.home.path().join("u.json"), r#"{"body": "Good day {{1}}"}"#).expect("a file");
     assert!(done(&format!("templates update {template} u.json")).await.out.contains("Good day"));
+    assert!(done(&format!("templates show {template}")).await.out.contains("\nvariables: [1]\n"), "a list of one is a list");
+    let submitted = done(&format!("templates submit {template} --sender Default --category MARKETING --json")).await.json();
+    assert_eq!((&submitted["status"], &submitted["category"]), (&json!("pending"), &json!("MARKETING")), "{submitted}");
+    assert!(submitted["senderId"].is_string(), "{submitted}");
+    let unknown = run(&terminal, &format!("templates submit {template} --sender Nobody")).await.expect(1);
+    assert!(unknown.err.contains("there is no sender \"Nobody\""), "{unknown:?}");
 
     let spring = id(&done("broadcasts create --name spring --channel sms --text hello --json").await);
     assert!(done(&format!("broadcasts update {spring} --name summer --text bye")).await.out.contains("name: summer"));
@@ -164,6 +170,8 @@ async fn contacts_templates_and_broadcasts_are_edited() {
     assert!(first.out.contains("whsec_") && rotated.out.contains("whsec_"), "{rotated:?}");
     done("webhooks disable").await;
     assert!(done("webhooks show").await.out.contains("active: false"));
+    assert!(done("webhooks list").await.out.contains("\nDefault  no "));
+    assert_eq!(run(&terminal, "webhooks test").await.expect(1).err, "nuncio: it is disabled; `nuncio webhooks enable`\n");
     done("webhooks enable").await;
     done("webhooks set https://example.com/own --own --events template.status_changed").await;
     done("webhooks disable --own").await;
@@ -172,6 +180,30 @@ async fn contacts_templates_and_broadcasts_are_edited() {
         (&listed[0]["active"], &listed[1]["active"], &listed[1]["url"]),
         (&json!(true), &json!(false), &json!("https://example.com/own"))
     );
+}
+
+// holds: cli.resources
+#[tokio::test]
+async fn a_webhook_is_tested_and_its_response_shown() {
+    let app = crate::webhooks::app(Backend::Sqlite).await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.test_key).await;
+    let receiver = Receiver::start().await;
+    run(&terminal, &format!("webhooks set {}", receiver.url)).await.expect(0);
+    for (status, code, said) in [(200, 0, "  delivered: 200 in "), (500, 1, "  failed: 500 in ")] {
+        receiver.always(Some(status));
+        let before = receiver.got().len();
+        let delivered = async {
+            while receiver.got().len() == before {
+                app.drain().await;
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+            app.drain().await;
+        };
+        let (tested, ()) = tokio::join!(run(&terminal, "webhooks test"), delivered);
+        let tested = tested.expect(code);
+        assert!(tested.out.starts_with("dlv_") && tested.out.contains(said), "{tested:?}");
+    }
 }
 
 // holds: cli.tables
@@ -212,6 +244,9 @@ async fn tables_look_like_this() {
         "senders list",
         "connections list",
         "keys list",
+        "invitations list",
+        "events list --env test",
+        "audit list --env test",
     ] {
         out.push(format!("$ nuncio {line}\n{}", done(line).await));
     }
