@@ -184,14 +184,28 @@ fn verdict(plan: &Plan) -> Markup {
                 }
                 dl class="facts" {
                     dt { "Why" } dd { (plan.routing.reason) }
-                    @if let Some(segments) = plan.segments { dt { "Segments" } dd { (segments) @if let Some(encoding) = plan.encoding { " (" (encoding) ")" } } }
+                    @if let Some(segments) = plan.segments { dt { @if plan.channel.starts_with("sms") { "Segments" } @else { "Segments as SMS" } } dd { (segments) @if let Some(encoding) = plan.encoding { " (" (encoding) ")" } } }
                     @if let Some(fallback) = plan.fallback_channel { dt { "If that fails" } dd { (channel(fallback)) } }
-                    @if let Some(cost) = &plan.estimated_cost { dt { "Cost" } dd { (money(Some(cost.cost_total))) } } @else { dt { "Cost" } dd { "No price is set" } }
+                    dt { "Cost" } dd { (cost(plan)) }
                     @if !plan.affordable { dt { "Money" } dd { "The balance is too low" } }
                     @for part in &plan.degraded { dt { "Changed" } dd { (part) } }
                     @for warning in &plan.routing.warnings { dt { "Note" } dd { (warning) } }
                 }
             }
+        }
+    }
+}
+
+/// What the planned message costs, and what is reserved for its fallback.
+fn cost(plan: &Plan) -> Markup {
+    let first = plan.estimated_cost.as_ref().map(|cost| cost.cost_total);
+    let more = plan.required.filter(|most| *most > first.unwrap_or_default());
+    html! {
+        @match (first, more) {
+            (Some(first), None) => (money(Some(first))),
+            (Some(first), Some(most)) => { (money(Some(first))) ", at most " (money(Some(most))) " by another channel" },
+            (None, Some(most)) => { "No price for " (channel(&plan.channel)) "; at most " (money(Some(most))) " by another channel" },
+            (None, None) => { "No price is set" },
         }
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::perform;
 use crate::admin::{Command, NewThrottle, Request};
+use crate::answer::CommandOutput;
 use crate::client::say;
 use crate::config::Config;
 use crate::wiring;
@@ -33,14 +34,17 @@ pub(super) async fn run() -> anyhow::Result<()> {
         say(format!("\nWrote {FILE}; the guide (/docs/guide) lists all settings.\n"));
         config
     };
-    while let Some(set) = connection(&config)? {
-        let Command::ConnectionsSet { sender, channel, .. } = &set else { break };
-        let test = Command::ConnectionsTest { env: Environment::Live, sender: sender.clone(), channel: channel.clone() };
-        match ask_installation(&config, set).await {
-            Err(error) => say(format!("\n{error:#}\n\nThis was not saved. Try again:\n")),
+    let mut answers = Answers::default();
+    while connection(&config, &mut answers)? {
+        match ask_installation(&config, answers.set()).await {
+            Err(error) => say(format!("\n{error:#}\n\nThis was not saved. Try again; Enter keeps an answer:\n")),
             Ok(saved) => {
-                say(format!("\n{saved}\ntest: {}", ask_installation(&config, test).await?));
-                break;
+                let test = Command::ConnectionsTest { env: Environment::Live, sender: None, channel: answers.channel.clone() };
+                let tested = ask_installation(&config, test).await?;
+                say(format!("\n{}\ntest: {}", saved.text, tested.text));
+                if !tested.bad || ask("\nChange the answers? yes or no", "no")? != "yes" {
+                    break;
+                }
             }
         }
     }
@@ -48,8 +52,32 @@ pub(super) async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn ask_installation(config: &Config, command: Command) -> anyhow::Result<String> {
-    Ok(perform(config, Request { project: None, command }).await?.text)
+async fn ask_installation(config: &Config, command: Command) -> anyhow::Result<CommandOutput> {
+    perform(config, Request { project: None, command }).await
+}
+
+/// What was answered about the connection; offered again when it was wrong.
+#[derive(Debug, Default)]
+struct Answers {
+    kind: String,
+    channel: String,
+    settings: Map<String, Value>,
+    secrets: Map<String, Value>,
+}
+
+impl Answers {
+    /// The command that sets the connection.
+    fn set(&self) -> Command {
+        Command::ConnectionsSet {
+            env: Environment::Live,
+            sender: None,
+            channel: self.channel.clone(),
+            kind: self.kind.clone(),
+            settings: self.settings.clone(),
+            secrets: self.secrets.clone(),
+            throttle: NewThrottle::Keep,
+        }
+    }
 }
 
 /// Asks for the settings that a first installation needs, and writes them once they are good. The inner error says what is wrong with them.
@@ -74,63 +102,61 @@ fn settings() -> anyhow::Result<anyhow::Result<Config>> {
     Ok(config.map_err(Into::into))
 }
 
-/// Asks for an optional connection of the live environment.
-fn connection(config: &Config) -> anyhow::Result<Option<Command>> {
+/// Asks for an optional connection of the live environment; returns whether one is wanted.
+fn connection(config: &Config, answers: &mut Answers) -> anyhow::Result<bool> {
     let registry = wiring::registry(config, Tokens::new(Redacted::new([0; 32])))?;
     let kinds = registry.iter().map(AdapterFactory::kind).filter(|kind| *kind != "sim").collect::<Vec<_>>().join(", ");
     let factory = loop {
-        let kind = ask(&format!("First connection, one of {kinds}; the sandbox needs none"), "none")?;
+        let before = if answers.kind.is_empty() { "none" } else { &answers.kind };
+        let kind = ask(&format!("First connection, one of {kinds}; the sandbox needs none"), before)?;
         match registry.get(&kind) {
-            _ if kind == "none" => return Ok(None),
+            _ if kind == "none" => return Ok(false),
             Some(factory) if kind != "sim" => break factory,
             _ => say(format!("{kind:?} is not one of {kinds}, or none")),
         }
     };
+    if answers.kind != factory.kind() {
+        *answers = Answers { kind: factory.kind().to_owned(), ..Answers::default() };
+    }
     let channels: Vec<&str> = factory.channels().iter().map(|channel| channel.as_str()).collect();
-    let channel = match channels.as_slice() {
+    answers.channel = match channels.as_slice() {
         [only] => (*only).to_owned(),
-        [first, ..] => ask(&format!("Channel, one of {}", channels.join(", ")), first)?,
+        [first, ..] => {
+            let before = if answers.channel.is_empty() { first } else { answers.channel.as_str() };
+            ask(&format!("Channel, one of {}", channels.join(", ")), before)?
+        }
         [] => bail!("{} has no channels", factory.kind()),
     };
-    let (mut settings, mut secrets) = (Map::new(), Map::new());
     for field in factory.fields().iter().filter(|field| field.required) {
-        let value = Value::from(ask_for(field)?);
-        if field.secret {
-            secrets.insert(field.name.to_owned(), value)
-        } else {
-            settings.insert(field.name.to_owned(), value)
-        };
+        let known = if field.secret { &mut answers.secrets } else { &mut answers.settings };
+        let before = known.get(field.name).and_then(Value::as_str).unwrap_or_default();
+        let value = ask_for(field, before)?;
+        known.insert(field.name.to_owned(), value.into());
     }
     loop {
         let more = ask("Another setting as name=value", "none")?;
-        let Some((name, value)) = more.split_once('=') else { break };
-        settings.insert(name.to_owned(), value.into());
+        let Some((name, value)) = more.split_once('=') else { return Ok(true) };
+        answers.settings.insert(name.to_owned(), value.into());
     }
-    let kind = factory.kind().to_owned();
-    Ok(Some(Command::ConnectionsSet {
-        env: Environment::Live,
-        sender: None,
-        channel,
-        kind,
-        settings,
-        secrets,
-        throttle: NewThrottle::Keep,
-    }))
 }
 
-fn ask_for(field: &Field) -> anyhow::Result<String> {
+/// Asks for a field; an empty answer keeps what was answered `before`.
+fn ask_for(field: &Field, before: &str) -> anyhow::Result<String> {
     let question = format!("{}: {}", field.name, field.help);
     loop {
-        let answer = if field.secret && std::io::stdin().is_terminal() {
-            console::Term::stderr().write_str(&format!("{question}: "))?;
-            console::Term::stderr().read_secure_line()?
-        } else {
-            ask(&question, "")?
+        let answer = match field.secret {
+            true if std::io::stdin().is_terminal() => {
+                console::Term::stderr().write_str(&format!("{question}: "))?;
+                console::Term::stderr().read_secure_line()?
+            }
+            true => ask(&question, "")?,
+            false => ask(&question, before)?,
         };
-        if !answer.is_empty() {
-            return Ok(answer);
+        match (answer.is_empty(), before.is_empty()) {
+            (false, _) => return Ok(answer),
+            (true, false) => return Ok(before.to_owned()),
+            (true, true) => say(format!("{} is required", field.name)),
         }
-        say(format!("{} is required", field.name));
     }
 }
 

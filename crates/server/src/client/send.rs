@@ -164,9 +164,13 @@ fn verdict(plan: &Value) -> String {
         let forced = plan["forcedBy"]["character"].as_str().map_or_else(String::new, |c| format!(", because of {c:?}"));
         out.push(format!("  segments:  {segments} ({}{forced})", text("encoding")));
     }
-    if let Some(cost) = plan["estimatedCost"]["costTotal"].as_f64() {
+    let (first, most) = (plan["estimatedCost"]["costTotal"].as_f64(), plan["required"].as_f64());
+    if first.is_some() || most.is_some_and(|most| most > 0.0) {
+        let cost = first.map_or_else(|| format!("no price for {}", text("channel")), |cost| format!("${cost}"));
+        let most = most.filter(|most| *most > first.unwrap_or_default());
+        let most = most.map_or_else(String::new, |most| format!(", at most ${most} by another channel"));
         let affordable = if plan["affordable"] == false { ", more than is available" } else { "" };
-        out.push(format!("  cost:      ${cost}{affordable}"));
+        out.push(format!("  cost:      {cost}{most}{affordable}"));
     }
     if plan["suppressed"] == true {
         out.push("  would fail: the recipient is suppressed".to_owned());

@@ -185,7 +185,7 @@ async fn the_command_line_shows_the_log() {
     let table = list(&[]).await.expect(0).out;
     let lines: Vec<&str> = table.lines().collect();
     let head: Vec<&str> = lines[0].split_whitespace().collect();
-    assert_eq!(head, ["TIME", "(UTC)", "ACTOR", "NAME", "ACTION", "TYPE", "RESOURCE", "FROM"]);
+    assert_eq!(head, ["TIME", "(UTC)", "NAME", "ACTION", "TYPE", "RESOURCE", "FROM", "ACTOR"]);
     assert!(lines[1].contains(id) && lines[1].contains("sender") && lines[2].contains("command line"), "{table}");
     let json = list(&["--type", "sender", "--resource", id, "--json"]).await.expect(0).json();
     assert_eq!((json.as_array().map(Vec::len), &json[0]["after"]["name"]), (Some(1), &json!("Shop")));
