@@ -44,9 +44,9 @@ impl FromRequestParts<App> for Signed {
 
 /// As [`Signed`], for pages that are of no use to viewers.
 #[derive(Debug)]
-pub(crate) struct Writer(pub(crate) SignedIn);
+pub(crate) struct MayChange(pub(crate) SignedIn);
 
-impl FromRequestParts<App> for Writer {
+impl FromRequestParts<App> for MayChange {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {

@@ -14,7 +14,7 @@ use crate::App;
 use crate::components::{Faults, Field, ask_first, empty, head, icon, may_change, pager, select, state, time, value, words};
 use crate::form::Form;
 use crate::shell::{form_key, framed, shell};
-use crate::signed::{Asked, Posted, Signed, Writer, lead_to, refuse};
+use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/templates";
 const CATEGORIES: [(&str, &str); 3] = [("UTILITY", "Utility"), ("MARKETING", "Marketing"), ("AUTHENTICATION", "Authentication")];
@@ -63,7 +63,7 @@ fn all(found: &[TemplateView], older: Option<String>, may_write: bool) -> Markup
     }
 }
 
-pub(crate) async fn new(Writer(who): Writer) -> Response {
+pub(crate) async fn new(MayChange(who): MayChange) -> Response {
     writing(&who, StatusCode::OK, &Form::default(), &Faults::default())
 }
 

@@ -87,9 +87,9 @@ impl Dispatch {
         self.shared.lane_of(tenant, connection).adapter.clone()
     }
 
-    /// Records the result of a test of a connection in its health.
-    pub fn tested(&self, tenant: TenantId, connection: &Connection, result: &Result<String, String>) {
-        self.shared.lane_of(tenant, connection).tested(&self.shared, result);
+    /// Records the result of an account check in the health of the connection.
+    pub fn checked(&self, tenant: TenantId, connection: &Connection, result: &Result<String, String>) {
+        self.shared.lane_of(tenant, connection).checked(&self.shared, result);
     }
 
     /// Returns the health of a connection as observed by this node.

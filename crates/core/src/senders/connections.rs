@@ -122,7 +122,7 @@ impl Senders<'_> {
             connection_of(&mut *tx, caller.tenant, sender, channel).await?.ok_or_else(|| Error::not_found("connection"))?
         };
         let result = self.check_connection(caller.tenant, &found).await?;
-        self.inner.dispatch.tested(caller.tenant, &found, &result);
+        self.inner.dispatch.checked(caller.tenant, &found, &result);
         Ok(result)
     }
 

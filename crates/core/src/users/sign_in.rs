@@ -46,8 +46,8 @@ pub struct SignedIn {
     pub role: Role,
     /// All of their projects with their role, oldest first.
     pub projects: Vec<(Project, Role)>,
-    /// Whether they own the oldest project, and with it the server: only such people set prices and create projects, so that nobody who
-    /// pays can decide not to.
+    /// Whether they own the oldest project, and with it the server. Only these people set prices and create projects, since the owners of
+    /// other projects are the ones who pay.
     pub owns_server: bool,
     pub session: Session,
     /// A caller with the permissions of the person's role.

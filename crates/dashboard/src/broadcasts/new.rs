@@ -17,7 +17,7 @@ use crate::components::{Faults, channels, head, select};
 use crate::form::Form;
 use crate::messages::new::once;
 use crate::shell::{form_key, framed};
-use crate::signed::{Asked, Posted, Signed, Writer, lead_to, refuse};
+use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
 
 const CHANNELS: [(&str, &str); 7] = channels(("smart", "Chosen for each recipient"));
 
@@ -50,7 +50,7 @@ impl Typed {
 }
 
 /// Shows an empty form, or one with a template.
-pub(crate) async fn new(State(app): State<App>, Writer(who): Writer, asked: Asked) -> Response {
+pub(crate) async fn new(State(app): State<App>, MayChange(who): MayChange, asked: Asked) -> Response {
     let typed = Typed { once: once(&app), template: asked.get("template").unwrap_or_default(), ..Typed::default() };
     page(&app, &who, StatusCode::OK, &typed, &Faults::default()).await
 }

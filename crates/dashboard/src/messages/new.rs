@@ -12,7 +12,7 @@ use crate::App;
 use crate::components::{Faults, Field, channel, channels, head, icon, money, select, words};
 use crate::form::{Form, recipient};
 use crate::shell::{form_key, framed};
-use crate::signed::{Asked, Posted, Signed, Writer, lead_to, refuse};
+use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
 
 const CHANNELS: [(&str, &str); 7] = channels(("auto", "Automatic"));
 
@@ -47,7 +47,7 @@ impl Typed {
 }
 
 /// Shows an empty form, or a copy of the message named by `like`.
-pub(crate) async fn show(State(app): State<App>, Writer(who): Writer, asked: Asked) -> Response {
+pub(crate) async fn show(State(app): State<App>, MayChange(who): MayChange, asked: Asked) -> Response {
     let mut typed = Typed { to: asked.get("to").unwrap_or_default(), key: once(&app), ..Typed::default() };
     if let Some(like) = asked.get("like") {
         let message = match app.core.messages().get(&who.caller, &like, |_| true).await {
@@ -203,8 +203,8 @@ fn cost(plan: &Plan) -> Markup {
     html! {
         @match (first, more) {
             (Some(first), None) => (money(Some(first))),
-            (Some(first), Some(most)) => { (money(Some(first))) ", at most " (money(Some(most))) " by another channel" },
-            (None, Some(most)) => { "No price for " (channel(&plan.channel)) "; at most " (money(Some(most))) " by another channel" },
+            (Some(first), Some(most)) => { (money(Some(first))) ", at most " (money(Some(most))) " with its fallback" },
+            (None, Some(most)) => { "No price for " (channel(&plan.channel)) "; at most " (money(Some(most))) " with its fallback" },
             (None, None) => { "No price is set" },
         }
     }

@@ -13,9 +13,9 @@ use super::show::{Said, page};
 use crate::App;
 use crate::components::{Faults, Field, head};
 use crate::shell::{form_key, framed};
-use crate::signed::{Posted, Signed, Writer, lead_to, refuse};
+use crate::signed::{MayChange, Posted, Signed, lead_to, refuse};
 
-pub(crate) async fn new(Writer(who): Writer) -> Response {
+pub(crate) async fn new(MayChange(who): MayChange) -> Response {
     form_page(&who, StatusCode::OK, ("", ""), &Faults::default())
 }
 

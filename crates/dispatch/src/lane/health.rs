@@ -73,22 +73,7 @@ impl Lane {
         tracing::warn!(connection = %self.connection, failures, refused, pause_ms = pause.as_millis() as u64, why = %failure.message, "connection backing off");
     }
 
-    /// Records the result of a test that a person asked for. A failed one holds up nothing, but shows until a message or a test gets through.
-    pub(crate) fn tested(self: &Arc<Self>, shared: &Shared, result: &Result<String, String>) {
-        let mut state = self.state.lock();
-        match result {
-            Err(why) => state.trouble.get_or_insert_with(|| (shared.ids.clock.now(), String::new())).1.clone_from(why),
-            Ok(_) => {
-                state.trouble = None;
-                state.refused = false;
-                state.paused_until = shared.ids.clock.monotonic();
-            }
-        }
-        drop(state);
-        self.pump();
-    }
-
-    /// Returns whether it is time to check a refused account. The caller must report the result to [`Self::asked`].
+    /// Returns whether it is time to check a refused account. The caller must report the result to [`Self::checked`].
     fn take_check(&self, shared: &Shared, now: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.refused || state.closed || now < state.paused_until {
@@ -99,15 +84,20 @@ impl Lane {
         true
     }
 
-    /// Records the result of an account check. If the account is accepted, one message is tried first.
-    fn asked(self: &Arc<Self>, shared: &Shared, answer: Result<String, String>) {
-        let mut state = self.state.lock();
-        match answer {
-            Ok(_) => {
-                state.refused = false;
-                state.paused_until = shared.ids.clock.monotonic();
-            }
-            Err(why) => state.trouble.iter_mut().for_each(|(_, reason)| reason.clone_from(&why)),
+    /// Records the result of an account check. A failed one holds up nothing, but shows until a message or a check gets through. If a refused
+    /// account is accepted, one message is tried first. Any other pause goes on: the provider may have asked for it.
+    pub(crate) fn checked(self: &Arc<Self>, shared: &Shared, result: &Result<String, String>) {
+        let (now, mut state) = (shared.ids.clock.monotonic(), self.state.lock());
+        if let Err(why) = result {
+            state.trouble.get_or_insert_with(|| (shared.ids.clock.now(), String::new())).1.clone_from(why);
+            return;
+        }
+        if state.refused {
+            state.refused = false;
+            state.paused_until = now;
+        }
+        if state.paused_until <= now {
+            state.trouble = None;
         }
         drop(state);
         self.pump();
@@ -137,7 +127,7 @@ impl Shared {
             let _working = working;
             if let Ok(adapter) = &lane.adapter {
                 let answer = adapter.check().await;
-                lane.asked(&shared, answer);
+                lane.checked(&shared, &answer);
             }
         });
     }

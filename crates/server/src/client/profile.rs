@@ -204,7 +204,7 @@ pub(crate) async fn login(access: &Access) -> anyhow::Result<serde_json::Value> 
 ///
 /// # Errors
 ///
-/// Says that there is no such profile, or none at all.
+/// Fails without such a profile, or if nobody is logged in.
 pub(crate) fn logout(profile: Option<String>) -> anyhow::Result<String> {
     let mut known = load()?;
     if profile.is_none() && known.profiles.is_empty() {

@@ -168,7 +168,7 @@ fn verdict(plan: &Value) -> String {
     if first.is_some() || most.is_some_and(|most| most > 0.0) {
         let cost = first.map_or_else(|| format!("no price for {}", text("channel")), |cost| format!("${cost}"));
         let most = most.filter(|most| *most > first.unwrap_or_default());
-        let most = most.map_or_else(String::new, |most| format!(", at most ${most} by another channel"));
+        let most = most.map_or_else(String::new, |most| format!(", at most ${most} with its fallback"));
         let affordable = if plan["affordable"] == false { ", more than is available" } else { "" };
         out.push(format!("  cost:      {cost}{most}{affordable}"));
     }

@@ -23,6 +23,25 @@ async fn pages(browser: &Browser<'_>, filter: &str) -> Vec<String> {
     pages
 }
 
+// holds: pages.composer
+#[tokio::test]
+async fn a_check_names_what_the_fallback_costs() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "op@example.net", Role::Operator).await;
+    let prices = async |rows: &str| {
+        let file = format!("channel,country,unit,provider,fee\n{rows}");
+        app.node.core.billing().import_prices(None, &file, true).await.expect("prices");
+        browser.submit("/messages/new", &[("to", "+34600111222"), ("text", "hello"), ("do", "check")]).await.expect(200).text
+    };
+    assert!(prices("").await.contains("No price is set"));
+    let both = prices("sms,ES,segment,0.03,0\nwhatsapp,ES,message,0.01,0\n").await;
+    assert!(both.contains("$0.01, at most $0.04 with its fallback"), "{both}");
+    // Who wrote on WhatsApp is answered there, whatever it costs.
+    app.post("/v1/sandbox/inbound", json!({"channel": "whatsapp", "from": "+34600111222", "text": "Hi"})).await.expect(202);
+    let one = prices("sms,ES,segment,0.03,0\n").await;
+    assert!(one.contains("No price for WhatsApp; at most $0.03 with its fallback"), "{one}");
+}
+
 // holds: pages.money
 #[tokio::test]
 async fn the_ledger_lists_every_movement_of_money() {

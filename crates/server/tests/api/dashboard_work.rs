@@ -265,6 +265,20 @@ async fn a_broadcast_is_made_from_a_template_and_its_columns_are_looked_at() {
 
 // holds: pages.broadcasts
 #[tokio::test]
+async fn what_many_recipients_lack_is_told_in_a_few_lines() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "ma@example.net", Role::Operator).await;
+    let write = [("name", "Spring"), ("channel", "sms"), ("text", "Hello {{name}}"), ("once", "page-1")];
+    let path = browser.submit("/broadcasts/new", &write).await.expect(303).header("location").to_owned();
+    let (key, rows) = (browser.form_key().await, (0..9).map(|n| format!("+3460011122{n}\n")).collect::<String>());
+    upload(&browser, &format!("{path}/recipients"), &[("key", &key)], "a.csv", &format!("phone\n{rows}")).await.expect(200);
+    let refused = browser.submit(&path, &[("do", "send")]).await.expect(400).text;
+    assert_eq!(refused.matches(": name is missing; the text uses {{name}}").count(), 3, "{refused}");
+    assert!(refused.contains("The same is true of others.") && !refused.contains("templateVariables"), "{refused}");
+}
+
+// holds: pages.broadcasts
+#[tokio::test]
 async fn a_broadcast_is_edited_until_it_is_sent_and_its_time_is_moved() {
     let app = TestApp::start().await;
     let browser = person(&app, "op@example.net", Role::Operator).await;

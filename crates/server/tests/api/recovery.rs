@@ -231,6 +231,33 @@ async fn a_refused_account_stops_and_costs_no_message_its_attempts() {
 }
 
 #[tokio::test]
+async fn a_check_shows_in_the_health_and_ends_no_pause() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([Answer::Forever]);
+        let app = provider.app(backend).await;
+        let sender = app.get("/v1/senders").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();
+        let path = format!("/v1/senders/{sender}/channels/sms/test");
+        let works = async || app.post(&path, json!({})).await.expect(200).json()["ok"] == true;
+        provider.refuses.store(true, Ordering::Release);
+        assert!(!works().await);
+        let failing = health(&app).await;
+        assert_eq!((&failing["state"], &failing["reason"]), (&json!("failing"), &json!("the key is still unknown")));
+        provider.refuses.store(false, Ordering::Release);
+        assert!(works().await);
+        assert_eq!(health(&app).await, json!({"state": "ok"}));
+        // The provider asks for a pause: a check neither ends nor hides it.
+        let id = app.send_message(text()).await;
+        app.drain().await;
+        let resting = health(&app).await;
+        assert_eq!(resting["state"], "resting");
+        assert!(works().await);
+        app.drain().await;
+        assert_eq!(health(&app).await, resting);
+        assert_eq!(app.message(&id).await["attempts"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+#[tokio::test]
 async fn what_the_provider_was_not_asked_says_nothing_about_it() {
     let provider = Provider::answering([Answer::Down, Answer::Unfit, Answer::Down]);
     let app = provider.app(Backend::Sqlite).await;

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::batch_error::BatchError;
-use super::message_batch::{self, Attempts, Session};
+use super::message_batch::{self, DirectWrites, Session};
 use crate::batch::{BATCH, answer, closed, may_be_one_item};
 use crate::cache::Cache;
 use crate::message_batch::{AcceptOp, AcceptOutcome, Batched, Op, Prepared, TransitionOp, copy_error};
@@ -44,7 +44,7 @@ impl Writer {
         let (closing, closed) = watch::channel(false);
         let shared = Arc::new(Shared::default());
         let connection =
-            Connection { url: url.into(), session: None, closing: closed, cache: Cache::default(), direct: Attempts::default() };
+            Connection { url: url.into(), session: None, closing: closed, cache: Cache::default(), direct_writes: DirectWrites::default() };
         let task = tokio::spawn(connection.run(Arc::clone(&shared)));
         Self { shared, task: Mutex::new(Some(task)), closing }
     }
@@ -168,7 +168,7 @@ struct Connection {
     session: Option<Session>,
     closing: watch::Receiver<bool>,
     cache: Cache,
-    direct: Attempts,
+    direct_writes: DirectWrites,
 }
 
 impl Connection {
@@ -235,7 +235,7 @@ impl Connection {
 
     async fn once(&mut self, work: &Work) -> Result<Outcomes, BatchError> {
         let session = self.session().await?;
-        let outcome = message_batch::write(&session, &self.cache, &mut self.direct, &work.accepts, &work.transitions).await;
+        let outcome = message_batch::write(&session, &self.cache, &mut self.direct_writes, &work.accepts, &work.transitions).await;
         if !matches!(outcome, Err(BatchError::LostCommit(_) | BatchError::Refused(StoreError::Unavailable(_)))) {
             self.session = Some(session);
         }

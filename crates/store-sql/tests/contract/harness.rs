@@ -355,13 +355,18 @@ impl Harness {
         }
     }
 
-    /// Returns the maximum number of pages read by one execution of a statement that names this table. `None` on SQLite.
-    pub(crate) async fn pages_read(&self, table: &str) -> Option<i64> {
+    /// Returns the maximum number of pages read by one execution of a statement that contains these words. `None` on SQLite.
+    pub(crate) async fn pages_read(&self, words: &[&str]) -> Option<i64> {
         let Place::Postgres(name) = &self.place else { return None };
         let mut conn = PgConnection::connect(&server().unwrap()).await.unwrap();
         let sql = "SELECT MAX(shared_blks_hit / calls) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid \
-                   WHERE d.datname = $1 AND query LIKE '%unnest%' AND query LIKE '%' || $2 || '%' AND query NOT LIKE '%INSERT%'";
-        let (pages,) = sqlx::query_as(sql).bind(name).bind(table).fetch_one(&mut conn).await.expect("the server records statements");
+                   WHERE d.datname = $1 AND query LIKE ALL ($2) AND query NOT LIKE '%INSERT%'";
+        let (pages,) = sqlx::query_as(sql)
+            .bind(name)
+            .bind(words.iter().map(|word| format!("%{word}%")).collect::<Vec<_>>())
+            .fetch_one(&mut conn)
+            .await
+            .expect("the server records statements");
         conn.close().await.unwrap();
         pages
     }

@@ -187,6 +187,7 @@ cases! {
             a_webhook_comes_back_as_it_was,
             a_log_has_one_reader,
             deliveries_wait_for_earlier_ones_of_their_resource,
+            due_deliveries_are_found_among_many,
             a_delivered_delivery_stays_delivered,
         }
         events {

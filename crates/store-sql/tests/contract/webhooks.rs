@@ -144,6 +144,15 @@ pub(crate) async fn deliveries_wait_for_earlier_ones_of_their_resource(h: &Harne
     assert_eq!(tx.list_deliveries(tenant, &dead, page).await.unwrap().items.len(), 3);
 }
 
+/// PostgreSQL plans this before it has statistics of the table. The plan must not read all that wait for each of them.
+pub(crate) async fn due_deliveries_are_found_among_many(h: &Harness) {
+    log(h, (1..=3_000).map(|n| delivery(n, n, 1)).collect(), None, 0).await;
+    let due = h.read().await.due_deliveries(h.world.tenant, None, START, 3, 50).await.unwrap();
+    assert_eq!(due.len(), 50);
+    let pages = h.pages_read(&["FROM deliveries d", "EXISTS"]).await;
+    assert!(pages.is_none_or(|pages| pages < 50 * 25), "{pages:?} pages");
+}
+
 pub(crate) async fn a_delivered_delivery_stays_delivered(h: &Harness) {
     let tenant = h.world.tenant;
     let tried = DeliveryTry { at: START, status: Some(200), ms: 3, error: None, body: Some("ok".to_owned()) };

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use nuncio_domain::id::Id as _;
 use nuncio_store::Result;
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
@@ -56,26 +55,6 @@ pub(super) const CHECK: &str = r"
       AS u (tenant_id, kind, identifier, mark, epoch, n)
     LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
 
-/// Inserts the addresses of recipients that are new. One that another node inserts meanwhile is a conflict.
-pub(super) const INSERT_ADDRESSES: &str = r"
-    INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
-    SELECT u.tenant_id, u.id, u.kind, u.identifier, u.contact_id, u.created_at
-    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::text[], $5::uuid[], $6::bigint[])
-      AS u (tenant_id, id, kind, identifier, contact_id, created_at)
-    WHERE NOT EXISTS (
-        SELECT 1
-        FROM addresses a
-        WHERE a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier
-    )";
-
-/// Inserts the contacts of the addresses that [`INSERT_ADDRESSES`] inserted.
-pub(super) const INSERT_CONTACTS: &str = r"
-    INSERT INTO contacts (tenant_id, id, country, created_at, updated_at)
-    SELECT u.tenant_id, u.id, u.country, u.at, u.at
-    FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::text[], $5::bigint[])
-      AS u (tenant_id, address_id, id, country, at)
-    JOIN addresses a ON a.tenant_id = u.tenant_id AND a.id = u.address_id";
-
 /// Whether a batch of new messages can be written in one round trip: no message belongs to a broadcast, costs anything, or has the
 /// idempotency key of another.
 pub(super) fn is_possible(all: &[&Prepared]) -> bool {
@@ -87,13 +66,13 @@ pub(super) fn is_possible(all: &[&Prepared]) -> bool {
 /// How many batches are written the other way after one that could not be written directly, which cost a round trip.
 const PAUSE: u32 = 100;
 
-/// Whether the next batch is tried directly.
+/// Whether the next batch is written directly.
 #[derive(Debug, Default)]
-pub(in crate::postgres) struct Attempts {
+pub(in crate::postgres) struct DirectWrites {
     pause: u32,
 }
 
-impl Attempts {
+impl DirectWrites {
     pub(super) fn allowed(&mut self) -> bool {
         let allowed = self.pause == 0;
         self.pause = self.pause.saturating_sub(1);
@@ -113,7 +92,7 @@ pub(super) async fn write(session: &Session, cache: &Cache, all: &[&Prepared]) -
     let (begun, keyed, addressed, found, inserted, committed) = tokio::join!(
         session.run("BEGIN"),
         keys::insert_free(session, all),
-        insert_recipients(session, all),
+        recipients::insert_unknown(session, all),
         check(session, all),
         messages::insert_found(session, all, &states),
         commit(session, cache, writes, &updates)
@@ -141,26 +120,6 @@ pub(super) async fn write(session: &Session, cache: &Cache, all: &[&Prepared]) -
 fn is_unusual(error: &tokio_postgres::Error) -> bool {
     let code = error.code();
     [SqlState::DIVISION_BY_ZERO, SqlState::UNIQUE_VIOLATION, SqlState::NOT_NULL_VIOLATION].iter().any(|unusual| code == Some(unusual))
-}
-
-/// Inserts the addresses and contacts of those recipients that are unknown.
-async fn insert_recipients(session: &Session, all: &[&Prepared]) -> PgResult<()> {
-    let each = recipients::of(all);
-    let tenants = column(&each, |p| p.item.message.tenant.0);
-    let ids = column(&each, |p| p.item.new_address.uuid());
-    let contacts = column(&each, |p| p.item.new_contact.uuid());
-    let times = column(&each, |p| p.item.now.millis());
-    let kinds = column(&each, |p| p.item.recipient.kind.number());
-    let identifiers = column(&each, |p| p.item.recipient.identifier.as_str());
-    let countries = column(&each, |p| p.item.country.as_str());
-    let s = &session.statements;
-    let addresses: &Params<'_> = &[&tenants, &ids, &kinds, &identifiers, &contacts, &times];
-    let contacts: &Params<'_> = &[&tenants, &ids, &contacts, &countries, &times];
-    let (addresses, contacts) = tokio::join!(
-        session.execute(true, &s.insert_unknown_addresses, addresses),
-        session.execute(true, &s.insert_unknown_contacts, contacts)
-    );
-    addresses.and(contacts).map(drop)
 }
 
 /// Runs [`CHECK`]; returns address and contact of the recipient of each message.

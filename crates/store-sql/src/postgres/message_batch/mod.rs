@@ -37,7 +37,7 @@ use tokio_postgres::Row;
 use super::session::{self, failed, statements};
 
 pub(super) use accept::find_accepted;
-pub(super) use direct::Attempts;
+pub(super) use direct::DirectWrites;
 pub(super) use load::load_message;
 pub(super) use transaction::write;
 
@@ -59,8 +59,8 @@ statements! {
     insert_contacts = recipients::INSERT_CONTACTS;
     restore_suppressions = recipients::RESTORE_SUPPRESSIONS;
     check_usual = direct::CHECK;
-    insert_unknown_addresses = direct::INSERT_ADDRESSES;
-    insert_unknown_contacts = direct::INSERT_CONTACTS;
+    insert_unknown_addresses = recipients::INSERT_UNKNOWN_ADDRESSES;
+    insert_unknown_contacts = recipients::INSERT_UNKNOWN_CONTACTS;
     insert_messages = messages::INSERT;
     insert_found_messages = messages::INSERT_FOUND;
     insert_states = states::INSERT;

@@ -6,7 +6,7 @@ use super::super::batch_error::BatchError;
 use super::super::session::failed;
 use super::commit::{Written, commit};
 use super::transition::{self, AppliedTransitions};
-use super::{Attempts, Session, accept, direct, ledger, messages, quotas, receipts, recipients, references, tenants};
+use super::{DirectWrites, Session, accept, direct, ledger, messages, quotas, receipts, recipients, references, tenants};
 use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::LedgerBatch;
 use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, Reference, StateWrite, TransitionOp, Writes};
@@ -15,11 +15,11 @@ use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, Reference, StateWr
 pub(in crate::postgres) async fn write(
     session: &Session,
     cache: &Cache,
-    attempts: &mut Attempts,
+    direct_writes: &mut DirectWrites,
     accepts: &[AcceptOp],
     transitions: &[TransitionOp],
 ) -> Result<(Vec<AcceptOutcome>, Vec<Transitioned>), BatchError> {
-    let written = match write_directly(session, cache, attempts, accepts, transitions).await {
+    let written = match write_directly(session, cache, direct_writes, accepts, transitions).await {
         Ok(None) => try_write(session, cache, accepts, transitions).await,
         Ok(Some(written)) => Ok(written),
         Err(error) => Err(error),
@@ -36,17 +36,17 @@ pub(in crate::postgres) async fn write(
 async fn write_directly(
     session: &Session,
     cache: &Cache,
-    attempts: &mut Attempts,
+    direct_writes: &mut DirectWrites,
     accepts: &[AcceptOp],
     transitions: &[TransitionOp],
 ) -> Result<Option<Written>, BatchError> {
     let all: Vec<&Prepared> = accepts.iter().map(|op| &*op.item).collect();
-    if !transitions.is_empty() || !direct::is_possible(&all) || !attempts.allowed() {
+    if !transitions.is_empty() || !direct::is_possible(&all) || !direct_writes.allowed() {
         return Ok(None);
     }
     let written = direct::write(session, cache, &all).await?;
     if written.is_none() {
-        attempts.failed();
+        direct_writes.failed();
     }
     Ok(written)
 }
