@@ -35,7 +35,7 @@ async fn content(app: &App, who: &SignedIn, span: Option<&str>) -> Result<(Strin
         1 => "1 thing needs you".to_owned(),
         count => format!("{count} things need you"),
     };
-    let steps = steps::look(app, who).await?;
+    let steps = steps::look(app, who, &senders, !newest.is_empty()).await?;
     // A page has one primary button: that of the first step, if shown.
     let begins = steps.is_some_and(|steps| steps.begin(who));
     let acts = html! { @if may_change(who) { a class="btn" href="/broadcasts/new" { "New broadcast" } a class=(if begins { "btn" } else { "btn go" }) href="/messages/new" { "New message" } } };

@@ -13,7 +13,7 @@ use crate::components::{state, value};
 use crate::shell::form_key;
 
 /// Which of the first steps are done.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Steps {
     sent: bool,
     keyed: bool,
@@ -21,26 +21,40 @@ pub(super) struct Steps {
     connected: bool,
 }
 
-/// Returns the first steps of the project, whichever environment is viewed; `None` once it sends by a live connection.
-pub(super) async fn look(app: &App, who: &SignedIn) -> Result<Option<Steps>> {
-    let (mut steps, now) = (Steps::default(), app.core.ids().clock.now());
-    for environment in [Environment::Live, Environment::Test] {
-        let tenant = who.project.tenant(environment);
-        let caller = Caller { tenant, environment, ..who.caller.clone() };
+/// Returns the first steps of the project, whichever environment is viewed; `None` once it sends by a live connection. Of the viewed
+/// environment, the page has read the senders and whether it `sends`; the other one is read as far as it counts.
+pub(super) async fn look(app: &App, who: &SignedIn, senders: &[SenderView], sends: bool) -> Result<Option<Steps>> {
+    let in_live = who.session.environment == Environment::Live;
+    let environment = if in_live { Environment::Test } else { Environment::Live };
+    let tenant = who.project.tenant(environment);
+    let caller = Caller { tenant, environment, ..who.caller.clone() };
+    let mut hooked = senders.iter().any(|sender| sender.webhook.is_some());
+    let mut connected = in_live && senders.iter().any(works);
+    let may_connect = !in_live && !app.core.tenant_config(tenant).await?.connections.is_empty();
+    if may_connect || !hooked {
+        let others = app.core.senders().list(&caller, &ListSenders::default()).await?.0;
+        hooked |= others.iter().any(|sender| sender.webhook.is_some());
+        connected |= !in_live && others.iter().any(works);
+    }
+    let mut sent = !in_live && sends;
+    if connected || in_live {
         let first = ListMessages { limit: Some(1), ..ListMessages::default() };
-        let sends = !app.core.messages().list(&caller, &first).await?.0.is_empty();
-        let senders = app.core.senders().list(&caller, &ListSenders::default()).await?.0;
-        let live = environment == Environment::Live;
-        let works = |sender: &SenderView| sender.connections.iter().any(|connection| connection.health.state == HealthState::Ok);
-        steps.connected |= live && senders.iter().any(works);
-        if steps.connected && sends {
+        let others_send = !app.core.messages().list(&caller, &first).await?.0.is_empty();
+        if connected && (if in_live { sends } else { others_send }) {
             return Ok(None);
         }
-        steps.sent |= sends && !live;
-        steps.hooked |= senders.iter().any(|sender| sender.webhook.is_some());
-        steps.keyed |= app.core.keys().list(tenant).await?.iter().any(|key| key.is_valid(now));
+        sent |= in_live && others_send;
     }
-    Ok(Some(steps))
+    let (mut keyed, now) = (false, app.core.ids().clock.now());
+    for environment in [Environment::Live, Environment::Test] {
+        keyed = keyed || app.core.keys().list(who.project.tenant(environment)).await?.iter().any(|key| key.is_valid(now));
+    }
+    Ok(Some(Steps { sent, keyed, hooked, connected }))
+}
+
+/// Whether a sender has a connection that works.
+fn works(sender: &SenderView) -> bool {
+    sender.connections.iter().any(|connection| connection.health.state == HealthState::Ok)
 }
 
 impl Steps {
