@@ -29,7 +29,7 @@ const SHARES: (usize, usize) = (8, 2);
 /// Whom memory is charged to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Owner {
-    World(TenantId),
+    Tenant(TenantId),
     /// The IP address of any other client.
     Address(IpAddr),
 }
@@ -130,12 +130,12 @@ impl Drop for Holder {
     }
 }
 
-/// Extracts the lease that the shell attached to the request.
+/// Extracts the lease that the middleware attached to the request.
 impl<S: Sync> FromRequestParts<S> for Lease {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| Error::internal("the request did not pass the shell").into())
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| Error::internal("the request did not pass the middleware").into())
     }
 }
 
@@ -148,8 +148,8 @@ pub(crate) fn no_room() -> Error {
 mod tests {
     use super::*;
 
-    const ONE: Owner = Owner::World(TenantId(1));
-    const TWO: Owner = Owner::World(TenantId(2));
+    const ONE: Owner = Owner::Tenant(TenantId(1));
+    const TWO: Owner = Owner::Tenant(TenantId(2));
 
     #[test]
     fn what_a_request_held_comes_back() {
@@ -184,7 +184,7 @@ mod tests {
         // However many greedy owners there are, a new one finds some room.
         let mut all = Vec::new();
         for n in 10..14 {
-            let lease = budget.lease(Owner::World(TenantId(n)));
+            let lease = budget.lease(Owner::Tenant(TenantId(n)));
             assert!(lease.grow(SMALL).is_ok(), "{n}");
             while lease.grow(SMALL).is_ok() {}
             all.push(lease);

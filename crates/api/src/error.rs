@@ -22,7 +22,7 @@ pub(crate) struct ApiError {
     retry_after: Option<Duration>,
 }
 
-/// The cause of a 5xx response, logged by the shell with the request id.
+/// The cause of a 5xx response, logged by the middleware with the request id.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure(pub(crate) Arc<Error>);
 

@@ -1,6 +1,6 @@
 //! The HTTP API.
 //!
-//! A request passes the [shell](shell) first: it gets an id, and is authenticated, rate-limited and authorised before the handler runs.
+//! A request passes the [middleware](middleware) first: it gets an id, and is authenticated, rate-limited and authorised before the handler runs.
 //! Handlers take their input through [extractors](extract), which report all field errors of a body or query at once, call
 //! [`nuncio_core::Core`], and render the result. Parts common to all operations (security, errors, headers) are added to the
 //! [document](document) in one place, so that a new endpoint is a file under `v1`, a line in its `mod.rs`, and a row in
@@ -15,6 +15,7 @@ mod event_schemas;
 mod examples;
 mod extract;
 mod json;
+mod middleware;
 mod named_objects;
 mod node;
 mod operations;
@@ -24,19 +25,18 @@ mod reads;
 mod refusals;
 mod reply;
 mod routes;
-mod shell;
 mod state;
 mod streams;
 mod v1;
 mod wire;
 
 pub use document::openapi;
+pub use middleware::Spare;
 pub use operations::{NOT_AUDITED, operation_id};
-pub use shell::Spare;
 pub use state::{ApiLimits, ApiState};
 pub use wire::Pace;
 
-/// Returns the routes of the API and, alongside, `pages`. All pass the shell: they get a request id and are counted, and a panic in one is
+/// Returns the routes of the API and, alongside, `pages`. All pass the middleware: they get a request id and are counted, and a panic in one is
 /// a 500.
 ///
 /// Serve it with `ConnectInfo<SocketAddr>`, so that failed authentications are counted per client address; otherwise all clients share one
@@ -51,5 +51,5 @@ pub fn router(state: ApiState, pages: axum::Router) -> axum::Router {
         .method_not_allowed_fallback(node::method_not_allowed)
         .with_state(app.clone())
         .merge(pages)
-        .layer(axum::middleware::from_fn_with_state(app, shell::shell))
+        .layer(axum::middleware::from_fn_with_state(app, middleware::middleware))
 }

@@ -1,4 +1,4 @@
-//! Properties of operations that the shell needs.
+//! Properties of operations that the middleware needs.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

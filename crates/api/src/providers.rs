@@ -12,8 +12,8 @@ use nuncio_domain::{ErrorCode, limits};
 
 use crate::error::ApiError;
 use crate::extract::read_bytes;
+use crate::middleware::address;
 use crate::reply::Result;
-use crate::shell::address;
 use crate::state::App;
 
 pub(crate) fn routes() -> axum::Router<App> {

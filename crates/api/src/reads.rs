@@ -22,7 +22,7 @@ pub(crate) struct Reads {
 
 /// A read permit. Dropping it passes it to the environment's longest-waiting request.
 #[derive(Debug)]
-pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+pub(crate) struct ReadPermit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
 impl Default for Reads {
     fn default() -> Self {
@@ -32,10 +32,10 @@ impl Default for Reads {
 
 impl Reads {
     /// Waits for a permit of `tenant`; fails with 429 after a timeout.
-    pub(crate) async fn place(&self, tenant: TenantId) -> Result<Place, ApiError> {
+    pub(crate) async fn acquire(&self, tenant: TenantId) -> Result<ReadPermit, ApiError> {
         let semaphore = self.semaphore(tenant);
         match tokio::time::timeout(self.wait, semaphore.acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(Place(permit)),
+            Ok(Ok(permit)) => Ok(ReadPermit(permit)),
             _ => {
                 let message = format!(
                     "this environment has {} reads in flight, and none finished within {} s; send fewer concurrent reads",
@@ -67,11 +67,11 @@ mod tests {
         let reads = Reads { wait: Duration::ZERO, ..Reads::default() };
         let mut held = Vec::new();
         for _ in 0..limits::READS {
-            held.push(reads.place(ONE).await.expect("a place"));
+            held.push(reads.acquire(ONE).await.expect("a place"));
         }
-        let refused = reads.place(ONE).await.expect_err("none comes");
+        let refused = reads.acquire(ONE).await.expect_err("none comes");
         assert_eq!(refused.inner().code(), nuncio_domain::ErrorCode::RateLimitExceeded);
-        reads.place(TenantId(2)).await.expect("another world");
+        reads.acquire(TenantId(2)).await.expect("another world");
     }
 
     #[tokio::test]
@@ -79,18 +79,18 @@ mod tests {
         let reads = Reads { wait: Duration::MAX, ..Reads::default() };
         let mut held = Vec::new();
         for _ in 0..limits::READS {
-            held.push(reads.place(ONE).await.expect("a place"));
+            held.push(reads.acquire(ONE).await.expect("a place"));
         }
-        let (place, ()) = tokio::join!(biased; reads.place(ONE), async { drop(held.pop()) });
+        let (place, ()) = tokio::join!(biased; reads.acquire(ONE), async { drop(held.pop()) });
         place.expect("the one that was given back");
     }
 
     #[tokio::test]
     async fn worlds_that_read_nothing_are_forgotten() {
         let reads = Reads::default();
-        let held = reads.place(ONE).await.expect("a place");
+        let held = reads.acquire(ONE).await.expect("a place");
         for n in 2..=(2 * ENVIRONMENTS as i64) {
-            reads.place(TenantId(n)).await.expect("a place");
+            reads.acquire(TenantId(n)).await.expect("a place");
         }
         let environments = reads.environments.lock();
         assert!(environments.len() <= ENVIRONMENTS && environments[&ONE].available_permits() == limits::READS - 1);

@@ -1,4 +1,4 @@
-//! State shared by handlers, extractors and the shell.
+//! State shared by handlers, extractors and the middleware.
 
 use std::fmt;
 use std::net::IpAddr;

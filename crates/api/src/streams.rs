@@ -14,14 +14,14 @@ use crate::reply::Result;
 pub(crate) struct Streams(Arc<Mutex<HashMap<TenantId, usize>>>);
 
 /// An open stream, counted until it is dropped.
-pub(crate) struct Place {
+pub(crate) struct StreamPermit {
     streams: Streams,
     tenant: TenantId,
 }
 
 impl Streams {
     /// Counts a new stream; fails if the environment has reached its limit.
-    pub(crate) fn enter(&self, tenant: TenantId) -> Result<Place> {
+    pub(crate) fn enter(&self, tenant: TenantId) -> Result<StreamPermit> {
         let mut streams = self.0.lock();
         let count = streams.entry(tenant).or_default();
         if *count >= limits::EVENT_STREAMS {
@@ -29,11 +29,11 @@ impl Streams {
             return Err(ApiError::new(ErrorCode::RateLimitExceeded, message));
         }
         *count += 1;
-        Ok(Place { streams: self.clone(), tenant })
+        Ok(StreamPermit { streams: self.clone(), tenant })
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut streams = self.streams.0.lock();
         if let Some(count) = streams.get_mut(&self.tenant) {

@@ -18,7 +18,8 @@ pub trait EventSink: Debug + Send + Sync {
     /// Queues an event in memory, to be applied `after` this delay. Never blocks.
     fn push(&self, event: ProviderEvent, after: Duration);
 
-    /// Stores an event before it returns, for providers that need a reply only then. Idempotent: the same event can be recorded again.
+    /// Stores an event before it returns, for providers that need a reply only then. The same event can be recorded again: the message
+    /// changes once, while each receipt is stored.
     async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded>;
 }
 
@@ -34,7 +35,7 @@ pub enum ProviderEvent {
     Receipt {
         target: ReceiptTarget,
         kind: ReceiptKind,
-        /// Time as reported by the provider.
+        /// Time as reported by the provider, otherwise of arrival.
         at: Timestamp,
         /// The receipt as received, without secrets. `None` if it has no further information.
         raw: Option<String>,

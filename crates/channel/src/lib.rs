@@ -72,7 +72,7 @@ pub struct Capabilities {
     pub message_types: &'static [MessageType],
     /// How the provider reports delivery: by [`ReceiptTarget::Attempt`] or [`ReceiptTarget::Reference`].
     pub receipts: Receipts,
-    /// Maximum number of attempts in flight.
+    /// Maximum number of attempts in flight on each node.
     pub window: usize,
 }
 
@@ -81,7 +81,7 @@ pub struct Capabilities {
 pub trait Adapter: Debug + Send + Sync {
     fn capabilities(&self) -> &Capabilities;
 
-    /// Makes one attempt. Returns within the adapter's own timeout; every outcome is a [`Outcome`].
+    /// Makes one attempt. Returns within the adapter's own timeout.
     async fn send(&self, request: &SendRequest<'_>) -> Outcome;
 
     /// Connects to the provider and logs in without sending anything. The text is what was found, or what is wrong and how to fix it.

@@ -203,5 +203,5 @@ async fn send(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
     let subject = subject.filter(|_| by == Channel::Email);
     let message = SendMessage { channel: Some(RequestedChannel::Only(by)), subject, ..SendMessage::text(&to, form.get("text")) };
     let options = SendOptions { idempotency_key: Some(form.get("once")).filter(|key| !key.is_empty()), ..SendOptions::default() };
-    app.core.messages().send(&who.caller, message, options).await.map(drop)
+    app.core.messages().send_by_hand(&who.caller, message, options).await.map(drop)
 }

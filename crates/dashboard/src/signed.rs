@@ -14,7 +14,7 @@ use nuncio_domain::{Error, ErrorCode};
 use url::form_urlencoded;
 
 use crate::App;
-use crate::components::{empty, head, may_change};
+use crate::components::{icon, may_change};
 use crate::form::Form;
 use crate::page::failed;
 use crate::shell::{framed, guest};
@@ -182,8 +182,14 @@ pub(crate) fn refuse(who: &SignedIn, place: &str, error: &Error) -> Response {
         }
     };
     let content = html! {
-        (head(None, html! { (title) }, html! {}, html! {}))
-        section class="panel" { (empty(symbol, title, &text, html! { a class="btn" href=(place) { "Back" } })) }
+        section class="panel" {
+            div class="empty" {
+                (icon(symbol))
+                h1 { (title) }
+                p { (text) }
+                div class="acts" { a class="btn" href=(place) { "Back" } }
+            }
+        }
     };
     framed(status, who, place, title, &content)
 }

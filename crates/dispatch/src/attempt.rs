@@ -37,7 +37,7 @@ impl Shared {
             Ok(Transitioned::Missing) => slot.unused(),
             Err(error) => {
                 // Either nothing was started, or the outcome of the commit is unknown and recovery finds it.
-                tracing::warn!(message.id = %hint.id, %error, "an attempt could not be started; the scanner comes back to it");
+                tracing::warn!(message.id = %hint.id, %error, "failed to start attempt; the scanner will retry it");
             }
         }
     }
@@ -71,8 +71,13 @@ impl Shared {
         let mut settled = std::pin::pin!(self.record(result));
         // Polled once, it is in the queue of the store.
         let first = futures::poll!(settled.as_mut());
-        // A large request stays in memory until the end, and so does what it reserved.
-        let _held = (bytes > 0).then_some(slot);
+        // A large request stays in memory until the end, and so does what it reserved. Others release their slot here.
+        let _kept = if bytes > 0 {
+            Some(slot)
+        } else {
+            drop(slot);
+            None
+        };
         let settled = match first {
             Poll::Ready(settled) => settled,
             Poll::Pending => settled.await,
@@ -91,7 +96,7 @@ impl Shared {
                 let (fence, connection) = (state.fence, state.route.connection);
                 let bulk = state.detail.broadcast.is_some();
                 let hint = Hint { tenant: message.tenant, id: message.id, fence, connection, bulk, bytes };
-                self.waiting(hint);
+                self.add_hint(hint);
             }
         }
     }
@@ -159,7 +164,7 @@ impl Shared {
                 Ok(transitioned) => return Some(transitioned),
                 Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) if !self.is_stopping() => {}
                 Err(error) => {
-                    tracing::error!(message.id = %transition.id, %error, "a result could not be written; recovery will treat it as unknown");
+                    tracing::error!(message.id = %transition.id, %error, "failed to store the result of an attempt; recovery will count it as unknown");
                     return None;
                 }
             }

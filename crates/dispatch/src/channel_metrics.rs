@@ -150,7 +150,7 @@ impl Shared {
         self.runtime.spawn(async move {
             let _working = (working, writing);
             if let Err(error) = shared.flush_metric_buffer().await {
-                tracing::warn!(%error, "metrics of contact channels were not written");
+                tracing::warn!(%error, "failed to store metrics of contact channels");
             }
         });
     }

@@ -22,9 +22,10 @@ mod health;
 /// A lane with more hints needs none from the scanner, which adds at most as many at a time.
 pub(crate) const FED: usize = 4_000;
 
-/// Maximum number of bulk hints: just enough to keep the connection busy, since a pause withdraws them one by one.
+/// Bulk hints up to which broadcasts add more: just enough to keep the connection busy, since a pause withdraws them one by one. Retries and
+/// the scanner may fill the queue up to twice this.
 const BULK: usize = 512;
-/// For a throttled connection: as many as it sends in this many seconds, if that is more. Broadcasts enqueue twice a second.
+/// Of a throttled connection, instead: as many as it sends in this many seconds, from `BULK_LEAST` to `BULK`. Broadcasts enqueue twice a second.
 const BULK_SECONDS: f64 = 2.0;
 const BULK_LEAST: usize = 16;
 /// Minimum pause before a throttled lane is checked again.
@@ -323,8 +324,8 @@ impl Lane {
         hints.drain(..).chain(large.drain(..)).chain(bulk.drain(..)).collect()
     }
 
-    /// Returns whether the lane is backing off at `now`.
-    pub(crate) fn is_resting(&self, now: Duration) -> bool {
+    /// Returns whether no attempt can start at `now`: the account cannot be used or is refused, the lane backs off, or its throttle is empty.
+    pub(crate) fn can_start_nothing(&self, now: Duration) -> bool {
         let mut state = self.state.lock();
         self.adapter.is_err() || state.refused || now < state.paused_until || self.is_throttled(&mut state, now)
     }

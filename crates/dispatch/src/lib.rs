@@ -203,7 +203,7 @@ impl Dispatch {
     /// Runs a round with these due messages. A failure in one part does not skip the others.
     async fn run_round(&self, due: Result<Vec<DueMessage>>) -> Result<Processed> {
         let processed = match due {
-            Ok(due) => self.shared.see_to(due).await,
+            Ok(due) => self.shared.process_due(due).await,
             Err(error) => Err(error),
         };
         let maintained = self.maintain().await;
@@ -230,8 +230,8 @@ impl Dispatch {
         tokio::select! {
             () = self.run_messages() => {}
             () = self.beat() => {}
-            () = each_minute(|| self.purge(), "old rows were not purged") => {}
-            () = each_minute(|| self.forget_old(), "what is older than retention.days was not deleted") => {}
+            () = each_minute(|| self.purge(), "purge old rows") => {}
+            () = each_minute(|| self.forget_old(), "delete what is older than retention.days") => {}
         }
     }
 
@@ -240,7 +240,7 @@ impl Dispatch {
         loop {
             let shown = self.shared.show_life().await;
             if let Err(error) = &shown {
-                tracing::warn!(%error, "the node could not show that it lives; it is tried again");
+                tracing::warn!(%error, "failed to store the heartbeat; will retry");
             }
             tokio::time::sleep(if shown.is_ok() { EVERY } else { AFTER_FAILURE }).await;
         }
@@ -267,7 +267,7 @@ impl Dispatch {
                 outcome.map(drop)
             };
             if let Err(error) = outcome {
-                tracing::warn!(%error, "a round of dispatch failed; it is tried again");
+                tracing::warn!(%error, "failed to run a round of dispatch; will retry");
                 tokio::time::sleep(AFTER_FAILURE).await;
             }
         }
@@ -293,10 +293,10 @@ impl Dispatch {
             () = self.beat() => false,
         };
         if !finished {
-            tracing::warn!("attempts are still under way at shutdown; their outcome will be unknown to the next start");
+            tracing::warn!("shutdown timed out with attempts in flight; the next start will count them as unknown");
         }
         if tokio::time::timeout(patience, self.shared.end_sessions()).await.is_err() {
-            tracing::warn!("sessions with providers did not end in time; they are cut off");
+            tracing::warn!("shutdown timed out with provider sessions open; closed them");
         }
     }
 
@@ -376,11 +376,11 @@ impl Shared {
 }
 
 /// Runs `work` once a minute until it is dropped. Logs failures and continues.
-pub async fn each_minute<F: Future<Output = Result<()>>>(work: impl Fn() -> F, trouble: &str) {
+pub async fn each_minute<F: Future<Output = Result<()>>>(work: impl Fn() -> F, what: &str) {
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;
         if let Err(error) = work().await {
-            tracing::warn!(%error, "{trouble}; it is tried again");
+            tracing::warn!(%error, "failed to {what}; will retry");
         }
     }
 }

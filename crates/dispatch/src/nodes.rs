@@ -34,7 +34,7 @@ pub(crate) const SHARDS: i16 = 64;
 
 /// Messages that are processed together.
 #[derive(Clone, Copy, Debug)]
-enum Batch {
+enum Selection {
     OwnedBy(NodeId),
     /// Waiting for an attempt, in a shard.
     WaitingIn(i16),
@@ -129,7 +129,7 @@ impl Shared {
         }
         if !alive {
             // Other nodes declared this one dead and recovered its messages. Results are still recorded; new attempts need a new id.
-            tracing::error!("this node was declared dead, perhaps after a long pause; it enters again");
+            tracing::error!("node was declared dead, perhaps after a long pause; registering again");
             return self.register(self.ids.clock.now()).await;
         }
         self.health.0.lock().beat_at = Some(now);
@@ -145,7 +145,7 @@ impl Shared {
         let ours = self.ids.clock.now();
         let off = theirs.since(ours).max(ours.since(theirs)) > MAX_CLOCK_OFFSET;
         if off {
-            tracing::error!(ours = %ours, theirs = %theirs, "this node's clock differs from the database's by more than a minute; it accepts nothing");
+            tracing::error!(ours = %ours, theirs = %theirs, "clock differs from the database's by more than a minute; rejecting messages until it is corrected");
         }
         let mut pulse = self.health.0.lock();
         (pulse.compared_at, pulse.clock_off) = (Some(now), off);
@@ -186,9 +186,9 @@ impl Shared {
             if !dead {
                 return Ok(()); // it is alive
             }
-            tracing::warn!(node = node.id.0, "a node ended without signing off; its messages are taken over");
+            tracing::warn!(node = node.id.0, "a node ended without unregistering; taking over its messages");
         }
-        self.step_batch(Batch::OwnedBy(node.id), || self.recovery(node.id)).await?;
+        self.step_selection(Selection::OwnedBy(node.id), || self.recovery(node.id)).await?;
         self.peers.lock().remove(&node.id);
         self.receipt_recovery.begin();
         let mut tx = self.store.begin().await?;
@@ -209,11 +209,11 @@ impl Shared {
         let forgotten = self.in_flight.forgotten(owned);
         for taken in join_all(forgotten.iter().map(|message| self.step(message, self.recovery(me)))).await {
             if taken? {
-                tracing::warn!(node = me.0, "a message that this node owned was forgotten; it is taken up again");
+                tracing::warn!(node = me.0, "found a message that this node owns and does not process; recovered it");
             }
         }
         for owner in owners.into_iter().filter(|owner| nodes.iter().all(|node| node.id != *owner)) {
-            self.step_batch(Batch::OwnedBy(owner), || self.recovery(owner)).await?;
+            self.step_selection(Selection::OwnedBy(owner), || self.recovery(owner)).await?;
         }
         Ok(())
     }
@@ -227,13 +227,13 @@ impl Shared {
         let hold = || Step::Hold { reason: HeldReason::StaleDatabase };
         let mut held = 0;
         for owner in self.store.read().await?.owners().await? {
-            held += self.step_batch(Batch::OwnedBy(owner), hold).await?;
+            held += self.step_selection(Selection::OwnedBy(owner), hold).await?;
         }
         for shard in 0..SHARDS {
-            held += self.step_batch(Batch::WaitingIn(shard), hold).await?;
+            held += self.step_selection(Selection::WaitingIn(shard), hold).await?;
         }
         if held > 0 {
-            tracing::warn!(held, "the database was last used more than an hour ago; its unfinished messages are held (nuncio held list)");
+            tracing::warn!(held, "database was last used more than an hour ago; held its unfinished messages (nuncio held list)");
         }
         Ok(())
     }
@@ -244,15 +244,15 @@ impl Shared {
     }
 
     /// Applies a step to every message of a batch, page by page; returns how many it changed. Skips messages that cannot be read.
-    async fn step_batch(&self, batch: Batch, step: impl Fn() -> Step + Send + Sync) -> Result<u64> {
+    async fn step_selection(&self, selection: Selection, step: impl Fn() -> Step + Send + Sync) -> Result<u64> {
         let (mut left, mut done) = (HashSet::new(), 0);
         loop {
             left.extend(self.left_alone());
             let limit = PAGE + left.len() as u32;
             let mut tx = self.store.read().await?;
-            let mut page = match batch {
-                Batch::OwnedBy(node) => tx.messages_owned_by(node, limit).await?,
-                Batch::WaitingIn(shard) => tx.waiting_messages(shard, limit).await?,
+            let mut page = match selection {
+                Selection::OwnedBy(node) => tx.messages_owned_by(node, limit).await?,
+                Selection::WaitingIn(shard) => tx.waiting_messages(shard, limit).await?,
             };
             drop(tx);
             page.retain(|message| !left.contains(&message.id));
@@ -283,14 +283,14 @@ impl Shared {
             }
             Err(error @ (StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => Err(error),
             Err(error) => {
-                self.leave_alone(message.id, &error);
+                self.skip_temporarily(message.id, &error);
                 Ok(false)
             }
         }
     }
 
-    pub(crate) fn leave_alone(&self, id: MessageId, error: &StoreError) {
-        tracing::error!(message.id = %id, %error, "a message cannot be seen to, and is left alone for a while");
+    pub(crate) fn skip_temporarily(&self, id: MessageId, error: &StoreError) {
+        tracing::error!(message.id = %id, %error, "failed to process message; skipping it for 60 s");
         self.troubled.lock().insert(id, self.ids.clock.monotonic() + SKIP_TIME);
     }
 

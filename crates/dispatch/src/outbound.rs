@@ -73,12 +73,12 @@ impl Dispatch {
     }
 
     /// Adds a hint. Hints can be lost: the scanner finds the message when it is due.
-    pub fn waiting(&self, hint: Hint) {
-        self.shared.waiting(hint);
+    pub fn add_hint(&self, hint: Hint) {
+        self.shared.add_hint(hint);
     }
 
     /// Closes the lane of a deleted connection: it sends nothing more.
-    pub fn removed(&self, connection: ConnectionId) {
+    pub fn close_lane(&self, connection: ConnectionId) {
         self.shared.close_lane(connection);
     }
 
@@ -116,7 +116,7 @@ impl Shared {
         !self.is_stopping() && self.health.is_fit(self.ids.clock.monotonic())
     }
 
-    pub(crate) fn waiting(&self, hint: Hint) {
+    pub(crate) fn add_hint(&self, hint: Hint) {
         self.logs.grown(hint.tenant);
         let lane = self.lanes.read().get(&hint.connection).cloned();
         if let Some(lane) = lane

@@ -15,6 +15,14 @@ const PAUSE: u32 = 4;
 /// Interval of the search through all provider references, which are not ordered by time.
 const REFERENCES_INTERVAL: Duration = Duration::from_secs(86_400);
 
+/// Rows per purge.
+const PURGE: u32 = 1_000;
+/// Minimum age of a spool chunk without a message: no accept takes this long.
+const ORPHAN_AGE: Duration = Duration::from_secs(3_600);
+/// How far back a new process looks for them, and the span it scans at a time.
+const ORPHAN_SPAN: Duration = Duration::from_secs(86_400);
+const ORPHAN_STEP: Duration = Duration::from_secs(600);
+
 /// Data ordered by time.
 #[derive(Clone, Copy)]
 enum Kind {
@@ -26,6 +34,51 @@ enum Kind {
 }
 
 impl Shared {
+    /// Deletes obsolete rows, in small steps.
+    pub(crate) async fn purge(&self) -> Result<()> {
+        let now = self.ids.clock.now();
+        let agenda = self.prune_agenda(now).await;
+        let keys = self.purge_keys(now).await;
+        let chunks = self.purge_chunks(now).await;
+        agenda.and(keys).and(chunks)
+    }
+
+    /// Deletes rows of the agenda that another node wrote, or that this node no longer tracks.
+    async fn prune_agenda(&self, now: Timestamp) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.prune_agenda(now, PURGE).await?;
+        tx.commit().await
+    }
+
+    async fn purge_keys(&self, now: Timestamp) -> Result<()> {
+        while !self.is_stopping() {
+            let mut tx = self.store.begin().await?;
+            let gone = tx.purge_idempotency_keys(now, PURGE).await?;
+            tx.commit().await?;
+            if gone < u64::from(PURGE) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks every chunk once, when it is old enough; after a start, also those of the day before.
+    async fn purge_chunks(&self, now: Timestamp) -> Result<()> {
+        let until = now.minus(ORPHAN_AGE);
+        let mut since = self.purged.lock().unwrap_or_else(|| until.minus(ORPHAN_SPAN));
+        while since < until && !self.is_stopping() {
+            let before = until.min(since.plus(ORPHAN_STEP));
+            let mut tx = self.store.begin().await?;
+            let gone = tx.purge_orphaned_spool(since, before, PURGE).await?;
+            tx.commit().await?;
+            if gone < u64::from(PURGE) {
+                since = before;
+                *self.purged.lock() = Some(since);
+            }
+        }
+        Ok(())
+    }
+
     /// Deletes expired data of this node's tenants.
     pub(crate) async fn forget_old(&self) -> Result<()> {
         let Some(kept) = self.config.retention else { return Ok(()) };

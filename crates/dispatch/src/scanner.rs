@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use nuncio_domain::ConnectionId;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::Wait;
-use nuncio_domain::{ConnectionId, Timestamp};
 use nuncio_store::{DueMessage, Result, StoreError};
 
 use crate::lane::{FED, Hinted, Lane};
@@ -16,13 +16,6 @@ use crate::{Hint, Shared};
 
 /// Messages per scan.
 const LIMIT: u32 = FED as u32;
-/// Rows per purge.
-const PURGE: u32 = 1_000;
-/// Minimum age of a spool chunk without a message: no accept takes this long.
-const ORPHAN_AGE: Duration = Duration::from_secs(3_600);
-/// How far back a new process looks for them, and the span it scans at a time.
-const ORPHAN_SPAN: Duration = Duration::from_secs(86_400);
-const ORPHAN_STEP: Duration = Duration::from_secs(600);
 
 /// The outcome of a scan.
 #[derive(Clone, Copy, Debug)]
@@ -50,11 +43,11 @@ impl Shared {
 
     /// Returns connections that start nothing now; their messages must not block others.
     fn resting(&self, now: Duration) -> Vec<ConnectionId> {
-        self.lanes.read().values().filter(|lane| lane.is_resting(now) || lane.is_fed()).map(|lane| lane.connection).collect()
+        self.lanes.read().values().filter(|lane| lane.can_start_nothing(now) || lane.is_fed()).map(|lane| lane.connection).collect()
     }
 
     /// Processes due messages.
-    pub(crate) async fn see_to(self: &Arc<Self>, due: Vec<DueMessage>) -> Result<Processed> {
+    pub(crate) async fn process_due(self: &Arc<Self>, due: Vec<DueMessage>) -> Result<Processed> {
         let (now, mut any, mut added) = (self.ids.clock.now(), false, 0);
         let mut lanes: HashMap<ConnectionId, Option<Arc<Lane>>> = HashMap::new();
         let mut steps = Vec::new();
@@ -73,7 +66,7 @@ impl Shared {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(unknown) => match self.find_lane(tenant, connection).await {
                     Err(error @ StoreError::Corrupt { .. }) => {
-                        self.leave_alone(id, &error);
+                        self.skip_temporarily(id, &error);
                         continue;
                     }
                     lane => unknown.insert(lane?),
@@ -83,7 +76,7 @@ impl Shared {
                 Some(lane) => {
                     let hinted = lane.hint(Hint { tenant, id, fence, connection, bulk, bytes });
                     added += usize::from(hinted == Hinted::Added);
-                    any |= hinted != Hinted::Refused && !lane.is_resting(self.ids.clock.monotonic());
+                    any |= hinted != Hinted::Refused && !lane.can_start_nothing(self.ids.clock.monotonic());
                 }
                 None => steps.push((message, Step::Disconnected { fence })),
             }
@@ -94,50 +87,5 @@ impl Shared {
             any |= taken?;
         }
         Ok(Processed { any, feeds: added >= LIMIT as usize / 2 })
-    }
-
-    /// Deletes obsolete rows, in small steps.
-    pub(crate) async fn purge(&self) -> Result<()> {
-        let now = self.ids.clock.now();
-        let agenda = self.prune_agenda(now).await;
-        let keys = self.purge_keys(now).await;
-        let chunks = self.purge_chunks(now).await;
-        agenda.and(keys).and(chunks)
-    }
-
-    /// Deletes rows of the agenda that another node wrote, or that this node no longer tracks.
-    async fn prune_agenda(&self, now: Timestamp) -> Result<()> {
-        let mut tx = self.store.begin().await?;
-        tx.prune_agenda(now, PURGE).await?;
-        tx.commit().await
-    }
-
-    async fn purge_keys(&self, now: Timestamp) -> Result<()> {
-        while !self.is_stopping() {
-            let mut tx = self.store.begin().await?;
-            let gone = tx.purge_idempotency_keys(now, PURGE).await?;
-            tx.commit().await?;
-            if gone < u64::from(PURGE) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks every chunk once, when it is old enough; after a start, also those of the day before.
-    async fn purge_chunks(&self, now: Timestamp) -> Result<()> {
-        let until = now.minus(ORPHAN_AGE);
-        let mut since = self.purged.lock().unwrap_or_else(|| until.minus(ORPHAN_SPAN));
-        while since < until && !self.is_stopping() {
-            let before = until.min(since.plus(ORPHAN_STEP));
-            let mut tx = self.store.begin().await?;
-            let gone = tx.purge_orphaned_spool(since, before, PURGE).await?;
-            tx.commit().await?;
-            if gone < u64::from(PURGE) {
-                since = before;
-                *self.purged.lock() = Some(since);
-            }
-        }
-        Ok(())
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! All periodic work is in [`Node::tick`]: tests call it with a manual clock, [`Node::run`] calls it in a loop.
 
-mod events;
+mod provider_events;
 mod rounds;
 mod webhooks;
 
@@ -23,7 +23,7 @@ use nuncio_secrets::Sealer;
 use nuncio_store::{Result, Store};
 use tokio::task::JoinHandle;
 
-use events::Events;
+use provider_events::ProviderEvents;
 use webhooks::Webhooks;
 
 /// Interval of [`Node::tick`].
@@ -71,7 +71,7 @@ struct Shared {
     ids: Ids,
     net: nuncio_net::Client,
     tracker: Tracker,
-    events: Arc<Events>,
+    events: Arc<ProviderEvents>,
     webhooks: Webhooks,
     /// Whether a round of broadcasts is in flight.
     broadcasting: AtomicBool,
@@ -100,7 +100,7 @@ impl Node {
         let NodeDeps { store, registry, sealer, ids, public_url, code_relay, oidc, reviewer } = parts;
         let net = nuncio_net::Client::new(config.guard.clone())?;
         let tracker = Tracker::default();
-        let (events, jobs) = events::queue(tracker.clone(), ids.clone());
+        let (events, jobs) = provider_events::queue(tracker.clone(), ids.clone());
         let services = Services { events: events.clone(), ids: ids.clone(), public_url: public_url.as_str().into() };
         let dispatch = Dispatch::new(
             nuncio_dispatch::DispatchDeps {
@@ -140,7 +140,7 @@ impl Node {
             templates: Gate::default(),
             runtime: tokio::runtime::Handle::current(),
         });
-        let applying = tokio::spawn(events::apply_all(jobs, core.clone(), dispatch.clone()));
+        let applying = tokio::spawn(provider_events::apply_all(jobs, core.clone(), dispatch.clone()));
         Ok(Self { core, dispatch, shared, _events: Arc::new(Applying(applying)) })
     }
 
@@ -185,7 +185,7 @@ impl Node {
         tokio::select! {
             () = self.dispatch.run() => {}
             () = self.run_rounds() => {}
-            () = each_minute(|| contacts.finish_erasures(), "failed to finish erasures; will retry") => {}
+            () = each_minute(|| contacts.finish_erasures(), "finish erasures") => {}
         }
         // It gets the same stop signal.
         let _ = webhooks.await;

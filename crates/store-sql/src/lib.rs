@@ -127,7 +127,7 @@ trait SqlxResult<T>: Sized {
     fn store(self) -> Result<T>;
 
     /// The same within a transaction, which an error ends.
-    fn or_end(self, tx: &mut impl Ends) -> Result<T> {
+    fn abort_on_error(self, tx: &mut impl Ends) -> Result<T> {
         self.store().inspect_err(|_| tx.end())
     }
 }

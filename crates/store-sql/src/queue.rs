@@ -1,4 +1,4 @@
-//! New messages and steps that wait for a writer, and which of them its next transaction carries.
+//! Queues new messages and steps, and selects those of the next transaction.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -66,20 +66,11 @@ impl Queue {
         self.accepts.is_empty() && self.bulk.is_empty() && self.transitions.is_empty()
     }
 
-    /// Takes what the next transaction carries. Steps get half of it if as many wait; bulk gets an eighth of the rest.
+    /// Takes what the next transaction carries.
     pub(crate) fn take(&mut self, limits: Limits) -> (Vec<AcceptOp>, Vec<TransitionOp>) {
-        // A few that callers wait for are not held up by what no caller waits for.
-        let few = !self.accepts.is_empty() && self.accepts.len() <= FEW;
-        let most = match few {
-            true => self.accepts.len() + limits.short,
-            false if self.bulk.is_empty() => limits.items,
-            false => limits.bulk,
-        };
-        let new = self.accepts.len() + self.bulk.len();
-        let transitions = self.transitions.len().min(most - new.min(most / 2));
-        let room = most - transitions;
-        let accepts = self.accepts.len().min(room - self.bulk.len().min(room / 8));
-        let bulk = self.bulk.len().min(room - accepts);
+        let most = self.most(limits);
+        let (transitions, accepts, bulk) = self.shares(most);
+        // If none of these messages is ready, the steps that the first one waits for take the place of others.
         let transitions = transitions.max(self.needed(accepts, transitions).min(limits.items));
         let room = most.max(limits.items) - transitions;
         let accepts = accepts.min(room);
@@ -90,6 +81,24 @@ impl Queue {
         let mut new = ready(&mut self.accepts, accepts, taken);
         new.extend(ready(&mut self.bulk, bulk, taken));
         (new, self.transitions.drain(..transitions).collect())
+    }
+
+    /// How many items the next transaction carries: a few that callers wait for are not held up by what no caller waits for.
+    fn most(&self, limits: Limits) -> usize {
+        match self.accepts.len() {
+            few @ 1..=FEW => few + limits.short,
+            _ if self.bulk.is_empty() => limits.items,
+            _ => limits.bulk,
+        }
+    }
+
+    /// How many steps, new messages and bulk ones it carries of `most`. Steps get half of it if as many wait; bulk gets an eighth of the rest.
+    fn shares(&self, most: usize) -> (usize, usize, usize) {
+        let new = self.accepts.len() + self.bulk.len();
+        let transitions = self.transitions.len().min(most - new.min(most / 2));
+        let room = most - transitions;
+        let accepts = self.accepts.len().min(room - self.bulk.len().min(room / 8));
+        (transitions, accepts, self.bulk.len().min(room - accepts))
     }
 
     /// How many steps the first new message waits for, if so many leave none of the first `accepts` ready.

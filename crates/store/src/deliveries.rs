@@ -22,7 +22,7 @@ pub struct Position {
     pub entry: i64,
 }
 
-/// A row of the event log: the changes of one resource by one transaction.
+/// An entry of the event log: the changes of one resource by one transaction.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LogEntry {
     pub position: Position,
@@ -33,7 +33,7 @@ pub struct LogEntry {
     pub payload: LogPayload,
 }
 
-/// Payload of a row of the event log.
+/// Payload of an entry of the event log.
 #[derive(Clone, PartialEq, Debug)]
 pub enum LogPayload {
     /// Changes of a message; the message's row has the rest.
@@ -54,6 +54,7 @@ pub struct LogReader {
     pub fence: i64,
 }
 
+/// One post of an event to its webhook.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DeliveryTry {
     /// When it started.
@@ -88,11 +89,11 @@ pub struct Delivery {
     /// URL it was, or will be, posted to.
     pub url: String,
     pub status: DeliveryStatus,
-    /// Tries since it was created or last replayed.
+    /// Failed tries since it was created or last replayed.
     pub tries: i16,
-    /// Time of the next attempt.
+    /// Time of the next try.
     pub due_at: Option<Timestamp>,
-    /// The newest attempts, oldest first.
+    /// The newest tries, oldest first.
     pub attempts: Vec<DeliveryTry>,
     pub updated_at: Timestamp,
 }
@@ -126,13 +127,13 @@ pub trait DeliveryRepo {
     /// Returns up to `limit` entries of a tenant's log after `after`, in order.
     async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>>;
 
-    /// Returns up to `limit` rows of an environment's log before `before`, newest first; only of `resource`, if given.
+    /// Returns up to `limit` entries of an environment's log before `before`, newest first; only of `resource`, if given.
     async fn list_log(&mut self, tenant: TenantId, resource: Option<Uuid>, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>>;
 
-    /// Returns the position in an environment's log after the rows written before `at`, as far as clocks agree. Uses binary search.
+    /// Returns the position in an environment's log after the entries written before `at`, as far as clocks agree. Uses binary search.
     async fn log_place(&mut self, tenant: TenantId, at: Timestamp) -> Result<Position>;
 
-    /// Returns the row of the log with a resource's `sequence`.
+    /// Returns the log entry with a resource's `sequence`.
     async fn find_log_entry(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>>;
 
     /// Returns the end of an environment's log; no later commit is before it.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::error::Result;
 
-/// A row of the event log: the changes of one message by one commit.
+/// An entry of the event log: the changes of one message by one transaction.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventRecord {
     pub message: MessageId,

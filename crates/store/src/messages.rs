@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use nuncio_domain::message::{Direction, Message, NodeId, Status, Wait};
+use nuncio_domain::message::{Direction, HeldReason, Message, NodeId, Status, Wait};
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{BroadcastId, Channel, ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
 
@@ -35,6 +35,8 @@ pub struct MessageFilter {
     pub status: Vec<Status>,
     /// Channels; empty means all.
     pub channel: Vec<Channel>,
+    /// Reasons for which a message is held; empty means all messages, held or not.
+    pub held: Vec<HeldReason>,
     /// The recipient in canonical form.
     pub to: Option<String>,
     pub direction: Option<Direction>,

@@ -17,7 +17,7 @@ pub struct RawReceipt {
     pub connection: ConnectionId,
     /// The provider's message id; `""` if the receipt named nuncio's message id instead.
     pub reference: String,
-    /// The receipt as received, as text.
+    /// The receipt as text: at most 4 KiB, without secrets and, where the adapter can tell, without what the recipient wrote.
     pub raw: String,
 }
 
@@ -29,7 +29,7 @@ pub struct StrayReceipt {
     pub receipt: RawReceipt,
     /// The status that it reports.
     pub kind: ReceiptKind,
-    /// Time of the status, as reported by the provider.
+    /// Time of the status as reported by the provider, otherwise of arrival.
     pub at: Timestamp,
     /// Number of lookups so far.
     pub tries: u16,

@@ -18,7 +18,7 @@ pub struct Transition {
     pub step: Step,
     /// Time of the step.
     pub now: Timestamp,
-    /// The provider receipt that caused the step, stored unchanged.
+    /// The provider receipt that caused the step, to be stored with it.
     pub raw: Option<Box<RawReceipt>>,
     /// Whether message, attempt and part are looked up by the reference in `raw` instead of being taken from `id` and `step`.
     pub by_reference: bool,

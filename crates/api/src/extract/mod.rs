@@ -18,7 +18,7 @@ pub(crate) use body::{Body, NoBody, OptionalBody, read as read_bytes};
 pub(crate) use headers::{IdempotencyKey, LastEventId, Lenient, ServiceSender, lenient};
 pub(crate) use query::{Query, pairs};
 
-/// The caller, authenticated by the shell.
+/// The caller, authenticated by the middleware.
 #[derive(Debug)]
 pub(crate) struct Auth(pub(crate) Caller);
 

@@ -16,7 +16,7 @@ use crate::extract::{Auth, LastEventId, Query};
 use crate::reply::{Reply, Result, page};
 use crate::routes::{Routes, routes};
 use crate::state::App;
-use crate::streams::Place;
+use crate::streams::StreamPermit;
 
 /// Interval at which a stream reads new events.
 const LOOK: Duration = Duration::from_millis(250);
@@ -60,7 +60,7 @@ pub(crate) async fn list_events(
         None => app.core.events().end(&caller).await?,
     };
     let place = app.streams.enter(caller.tenant)?;
-    let follow = Follow { core: app.core.clone(), caller, filter, seen, ready: VecDeque::new(), _place: place };
+    let follow = Follow { core: app.core.clone(), caller, filter, seen, ready: VecDeque::new(), _permit: place };
     Ok(Sse::new(stream::unfold(follow, Follow::next)).keep_alive(KeepAlive::default()).into_response())
 }
 
@@ -76,7 +76,7 @@ struct Follow {
     filter: EventFilter,
     seen: Seen,
     ready: VecDeque<(String, EventView)>,
-    _place: Place,
+    _permit: StreamPermit,
 }
 
 impl Follow {

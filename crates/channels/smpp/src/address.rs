@@ -1,4 +1,4 @@
-//! Addresses: how ours are marked, and how theirs are read. Pure.
+//! Converts addresses to and from those of SMPP. Pure.
 
 use nuncio_domain::address::sms_sender;
 

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::receipt::{self, IdFormat};
 use crate::recent::Recent;
 use crate::session::{Inbox, Respond, Session};
-use crate::wire::{Delivery, Sar};
+use crate::wire::{DeliverSm, Sar};
 use crate::{address, parts, status};
 
 /// Takes deliveries of all sessions of an account.
@@ -36,7 +36,7 @@ impl EventInbox {
         Self { services: services.clone(), origin: Origin::of(account), ids, patience, recent: Mutex::default() }
     }
 
-    async fn receipt(&self, delivery: &Delivery) -> u32 {
+    async fn receipt(&self, delivery: &DeliverSm) -> u32 {
         let text = parts::read(delivery.data_coding, delivery.body().1);
         // A receipt that cannot be read now cannot be read later either.
         let Some(found) = receipt::read(delivery, &text) else { return status::NEVER };
@@ -47,7 +47,7 @@ impl EventInbox {
     }
 
     /// A message in one piece.
-    async fn whole(&self, session: &Arc<Session>, delivery: &Delivery, body: &[u8], respond: Respond) {
+    async fn whole(&self, session: &Arc<Session>, delivery: &DeliverSm, body: &[u8], respond: Respond) {
         let mut hasher = DefaultHasher::new();
         (&delivery.source.text, &delivery.destination.text, delivery.data_coding, &delivery.octets).hash(&mut hasher);
         let (key, now) = (hasher.finish(), self.services.ids.clock.monotonic());
@@ -56,11 +56,11 @@ impl EventInbox {
         let taken = recorded.is_ok();
         // Locked before the response is sent: an SMSC may deliver again at once.
         let mut recent = self.recent.lock();
-        recent.answered(key, &id, taken, respond(answer(recorded)));
+        recent.responded(key, &id, taken, respond(answer(recorded)));
     }
 
     /// One segment of a message.
-    async fn part(&self, delivery: &Delivery, sar: Sar, body: &[u8]) -> u32 {
+    async fn part(&self, delivery: &DeliverSm, sar: Sar, body: &[u8]) -> u32 {
         let Origin { tenant, connection, channel } = self.origin;
         let part = InboundPart {
             tenant,
@@ -79,7 +79,7 @@ impl EventInbox {
         answer(self.services.events.record(ProviderEvent::Part(Box::new(part))).await)
     }
 
-    async fn record(&self, id: String, delivery: &Delivery, text: String) -> Result<(), Unrecorded> {
+    async fn record(&self, id: String, delivery: &DeliverSm, text: String) -> Result<(), Unrecorded> {
         let at = self.services.ids.clock.now();
         let from = address::incoming(&delivery.source);
         let inbound = Inbound::text(self.origin, id, from, text, at);
@@ -97,7 +97,7 @@ impl EventInbox {
 
 #[async_trait]
 impl Inbox for EventInbox {
-    async fn take(&self, session: &Arc<Session>, delivery: Delivery, respond: Respond) {
+    async fn take(&self, session: &Arc<Session>, delivery: DeliverSm, respond: Respond) {
         if receipt::is_receipt(&delivery) {
             respond(self.receipt(&delivery).await);
             return;
@@ -111,7 +111,7 @@ impl Inbox for EventInbox {
     }
 }
 
-fn written_to(delivery: &Delivery) -> Option<String> {
+fn written_to(delivery: &DeliverSm) -> Option<String> {
     Some(address::incoming(&delivery.destination)).filter(|to| !to.is_empty())
 }
 

@@ -1,11 +1,11 @@
-//! Texts as user data, and back. Pure.
+//! Encodes text as user data, and decodes it. Pure.
 //!
-//! Alphabet, parts and their sizes are those of [`nuncio_domain::sms`], by which messages are priced; here they become octets: septets
-//! one an octet (unpacked, as SMPP carries the default alphabet), 16-bit units with the high octet first.
+//! Alphabet, segments and their sizes are those of [`nuncio_domain::sms`], by which messages are priced. Here they become octets: one septet
+//! per octet (SMPP carries the default alphabet unpacked), 16-bit units with the high octet first.
 
 use nuncio_domain::sms::{self, Alphabet, Encoding, Segment, segments};
 
-use crate::wire::{Body, Delivery, Sar};
+use crate::wire::{Body, DeliverSm, Sar};
 
 /// The escape to the extension table (3GPP TS 23.038, 6.2.1).
 const ESCAPE: u8 = 0x1B;
@@ -138,7 +138,7 @@ fn strip_header(octets: &[u8]) -> (Option<Sar>, &[u8]) {
     (found, body)
 }
 
-impl Delivery {
+impl DeliverSm {
     /// Returns the segment header, if there is one, and the user data without it.
     pub(crate) fn body(&self) -> (Option<Sar>, &[u8]) {
         // §5.2.12: the bit that announces a header.

@@ -4,7 +4,7 @@ use nuncio_domain::sms::{Encoding, measure};
 
 use crate::parts::{Marking, bodies, read};
 use crate::receipt::{self, Fields};
-use crate::wire::{Body, Delivery, Sar, delivery, frame, id, message_id};
+use crate::wire::{Body, DeliverSm, Sar, deliver_sm, frame, id, message_id};
 
 /// Octets of the header of a PDU (SMPP 3.4 §3.2).
 const HEADER: usize = 16;
@@ -12,7 +12,7 @@ const ESCAPE: u8 = 0x1B;
 
 /// Takes the header off user data that has one.
 fn strip(body: &Body) -> (Option<Sar>, Vec<u8>) {
-    let delivery = Delivery { esm_class: if body.has_header { 0x40 } else { 0 }, octets: body.octets.clone(), ..Delivery::default() };
+    let delivery = DeliverSm { esm_class: if body.has_header { 0x40 } else { 0 }, octets: body.octets.clone(), ..DeliverSm::default() };
     let (sar, octets) = delivery.body();
     (sar, octets.to_vec())
 }
@@ -71,7 +71,7 @@ pub fn segmentation(text: &str, reference: u16) {
 pub fn receipt(text: &str, state: Option<u8>, esm_class: u8) {
     let fields = Fields::read(text);
     assert!(text.starts_with(fields.head));
-    let found = receipt::read(&Delivery { esm_class, state, ..Delivery::default() }, text);
+    let found = receipt::read(&DeliverSm { esm_class, state, ..DeliverSm::default() }, text);
     assert!(found.is_none_or(|receipt| !receipt.id.is_empty()));
 }
 
@@ -88,7 +88,7 @@ pub fn pdu(octets: &[u8]) {
 }
 
 fn body(command: u32, octets: &[u8]) {
-    let Some(delivery) = delivery(command, octets) else { return };
+    let Some(delivery) = deliver_sm(command, octets) else { return };
     assert!(delivery.octets.len() <= octets.len());
     let (_, body) = delivery.body();
     let text = read(delivery.data_coding, body);

@@ -3,7 +3,7 @@
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
 
-use crate::wire::Delivery;
+use crate::wire::DeliverSm;
 
 /// Maximum length of a stored receipt, in characters.
 const RAW: usize = 300;
@@ -123,12 +123,12 @@ pub(crate) struct Receipt {
 
 /// Returns whether `delivery` is a receipt rather than a message (§5.2.12: a delivery receipt, or an intermediate notification). Some SMSCs
 /// do not mark receipts, but set parameters that messages do not have. The text of an unmarked message proves nothing: anyone can write it.
-pub(crate) fn is_receipt(delivery: &Delivery) -> bool {
+pub(crate) fn is_receipt(delivery: &DeliverSm) -> bool {
     matches!(delivery.esm_class & 0x3C, 0x04 | 0x20) || (delivery.receipted_id.is_some() && delivery.state.is_some())
 }
 
 /// Parses a receipt with the text `text`. Parameters take precedence over the text. `None` if the message or its state is missing.
-pub(crate) fn read(delivery: &Delivery, text: &str) -> Option<Receipt> {
+pub(crate) fn read(delivery: &DeliverSm, text: &str) -> Option<Receipt> {
     let fields = Fields::read(text);
     let id = delivery.receipted_id.as_deref().or(fields.id)?.to_owned();
     let by_text = || STATES.iter().find(|(_, name, _)| fields.stat.is_some_and(|stat| stat.eq_ignore_ascii_case(name)));
@@ -146,7 +146,7 @@ pub(crate) fn read(delivery: &Delivery, text: &str) -> Option<Receipt> {
 }
 
 /// Returns the network's error; `None` if it is zero.
-fn error(delivery: &Delivery, fields: &Fields<'_>) -> Option<String> {
+fn error(delivery: &DeliverSm, fields: &Fields<'_>) -> Option<String> {
     let of_network = delivery.network_error.map(|(_, code)| code.to_string());
     let said = of_network.or_else(|| fields.err.map(|err| err.chars().take(20).collect()));
     said.filter(|error| error.bytes().any(|b| b != b'0'))

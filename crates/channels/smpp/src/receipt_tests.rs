@@ -10,7 +10,7 @@ fn config() -> Config {
 }
 
 fn receipt(text: &str) -> Option<Receipt> {
-    read(&Delivery { esm_class: 0x04, ..Delivery::default() }, text)
+    read(&DeliverSm { esm_class: 0x04, ..DeliverSm::default() }, text)
 }
 
 fn failed(kind: &ReceiptKind) -> Option<(FailureCode, &str)> {
@@ -58,19 +58,19 @@ fn texts_of_smscs() {
 
 #[test]
 fn parameters_go_before_the_text() {
-    let delivery = Delivery { receipted_id: Some("AB".into()), state: Some(5), network_error: Some((3, 11)), ..Delivery::default() };
+    let delivery = DeliverSm { receipted_id: Some("AB".into()), state: Some(5), network_error: Some((3, 11)), ..DeliverSm::default() };
     assert!(is_receipt(&delivery), "even if it is not marked as one");
     let found = read(&delivery, "id:171 stat:DELIVRD err:000").unwrap();
     assert_eq!((found.id.as_str(), failed(&found.kind)), ("AB", Some((FailureCode::Undeliverable, "UNDELIV 11"))));
-    let found = read(&Delivery { state: Some(77), ..delivery }, "id:171 stat:DELIVRD").unwrap();
+    let found = read(&DeliverSm { state: Some(77), ..delivery }, "id:171 stat:DELIVRD").unwrap();
     assert_eq!((found.id.as_str(), found.kind, found.raw.as_deref()), ("AB", ReceiptKind::Delivered, Some("id:171 stat:DELIVRD")));
 }
 
 #[test]
 fn what_is_no_receipt() {
-    let marked = |esm_class| is_receipt(&Delivery { esm_class, ..Delivery::default() });
+    let marked = |esm_class| is_receipt(&DeliverSm { esm_class, ..DeliverSm::default() });
     assert_eq!([0x00, 0x04, 0x44, 0x20, 0x08, 0x10, 0x40, 0x03].map(marked), [false, true, true, true, false, false, false, false]);
-    let found = read(&Delivery { esm_class: 0x20, ..Delivery::default() }, "id:1 stat:UNDELIV err:001").unwrap();
+    let found = read(&DeliverSm { esm_class: 0x20, ..DeliverSm::default() }, "id:1 stat:UNDELIV err:001").unwrap();
     assert_eq!(found.kind, ReceiptKind::Sent, "an intermediate notification decides nothing");
 }
 
@@ -104,7 +104,7 @@ proptest! {
     ) {
         let text = format!("id:{id} sub:001 dlvrd:001 submit date:2611210900 done date:2611210901 stat:{name} err:{err} text:{words}");
         let by_text = receipt(&text);
-        let by_parameters = read(&Delivery { receipted_id: Some(id.clone()), state: Some(number), ..Delivery::default() }, &text);
+        let by_parameters = read(&DeliverSm { receipted_id: Some(id.clone()), state: Some(number), ..DeliverSm::default() }, &text);
         prop_assert_eq!(&by_text, &by_parameters);
         let found = by_text.unwrap();
         prop_assert_eq!(found.id, id);

@@ -49,7 +49,7 @@ impl Recent {
     }
 
     /// Records the result of a delivery: whether it was stored, and the queued response, if the session was open.
-    pub(crate) fn answered(&mut self, key: u64, id: &str, taken: bool, answer: Option<QueuedResponse>) {
+    pub(crate) fn responded(&mut self, key: u64, id: &str, taken: bool, answer: Option<QueuedResponse>) {
         if let Some(seen) = self.seen.get_mut(&key).filter(|seen| seen.id == id) {
             (seen.refused, seen.answer) = (!taken, answer);
         }
@@ -79,13 +79,13 @@ mod tests {
         };
         assert_eq!(admit(&mut recent, &first, 0), "1");
         assert_eq!(admit(&mut recent, &first, 0), "2", "the same words, before the first were answered");
-        recent.answered(1, "2", true, None);
+        recent.responded(1, "2", true, None);
         assert_eq!(admit(&mut recent, &second, 1), "3", "the same words again");
-        recent.answered(1, "3", false, None);
+        recent.responded(1, "3", false, None);
         assert_eq!(admit(&mut recent, &second, 2), "3", "refused, delivered again");
         second.end("gone");
         assert_eq!(admit(&mut recent, &first, 3), "3", "never answered");
-        recent.answered(1, "3", true, None);
+        recent.responded(1, "3", true, None);
         assert_eq!(admit(&mut recent, &first, 4), "4", "once is enough");
         assert_eq!(admit(&mut recent, &session(), 700), "5", "long ago");
         assert_eq!((recent.seen.len(), recent.order.len()), (1, 1));
@@ -102,7 +102,7 @@ mod tests {
                 async move { session.run(Box::new(near), None, Duration::from_secs(60)).await }
             });
             recent.admit(1, &session, Duration::ZERO, || "1".to_owned());
-            recent.answered(1, "1", true, session.answer(|out| out.push(0)));
+            recent.responded(1, "1", true, session.respond(|out| out.push(0)));
             far.read_u8().await.unwrap();
             tokio::time::advance(Duration::from_secs(lasts)).await;
             drop(far);

@@ -20,7 +20,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::{Instant, timeout};
 
 use crate::status;
-use crate::wire::{self, Delivery, Header, id};
+use crate::wire::{self, DeliverSm, Header, id};
 
 /// Most deliveries in flight in a session; more are deferred.
 pub(crate) const DELIVERIES: usize = 1_000;
@@ -31,7 +31,7 @@ const READ: usize = 16 * 1024;
 /// A broken connection can go unnoticed this long: what was written in that time may not have arrived.
 const DOUBT: Duration = Duration::from_secs(5);
 /// Most octets of unsent responses: an SMSC that keeps sending requests without reading responses is disconnected.
-const UNREAD: usize = 1024 * 1024;
+const UNSENT: usize = 1024 * 1024;
 /// Longest time to close the connection.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -46,7 +46,7 @@ pub(crate) type Respond = Box<dyn FnOnce(u32) -> Option<QueuedResponse> + Send>;
 #[async_trait]
 pub(crate) trait Inbox: Debug + Send + Sync {
     /// Stores a delivery that came over `session`, and responds.
-    async fn take(&self, session: &Arc<Session>, delivery: Delivery, respond: Respond);
+    async fn take(&self, session: &Arc<Session>, delivery: DeliverSm, respond: Respond);
 }
 
 /// Why a request has no response.
@@ -104,11 +104,11 @@ struct Outbox {
     taken: u64,
     waiting: HashMap<u32, Waiter>,
     /// Number of responses queued for the writer.
-    answers: u64,
+    responses_queued: u64,
     /// Number of those written.
-    answered: u64,
-    /// Octets of those in the buffer. What we ask is bounded by the window.
-    unread: usize,
+    responses_written: u64,
+    /// Octets of responses in the buffer. The window bounds those of requests.
+    unsent_octets: usize,
     /// Why the session ended, and when.
     ended: Option<(String, Instant)>,
 }
@@ -119,8 +119,8 @@ impl Outbox {
         chunk.clear();
         std::mem::swap(&mut self.buffer, chunk);
         self.taken = self.next;
-        self.unread = 0;
-        self.answers
+        self.unsent_octets = 0;
+        self.responses_queued
     }
 }
 
@@ -154,7 +154,7 @@ impl Session {
     pub(crate) fn may_have_lost(&self, answer: Option<&QueuedResponse>) -> bool {
         let outbox = self.outbox.lock();
         let Some((_, ended)) = &outbox.ended else { return false };
-        answer.is_none_or(|answer| answer.number > outbox.answered || ended.duration_since(answer.at) < DOUBT)
+        answer.is_none_or(|answer| answer.number > outbox.responses_written || ended.duration_since(answer.at) < DOUBT)
     }
 
     /// Sends what `write` writes with a new sequence number, and waits for the response.
@@ -175,12 +175,12 @@ impl Session {
         self.wake.notify_one();
         match timeout(self.limit, &mut waiting.told).await {
             Ok(told) => told.unwrap_or_else(|_| Err(RequestError::NoResponse("the session ended".to_owned()))),
-            Err(_) => Err(self.unanswered(waiting.order)),
+            Err(_) => Err(self.no_response(waiting.order)),
         }
     }
 
     /// The error of a request without a response in time.
-    fn unanswered(&self, order: u64) -> RequestError {
+    fn no_response(&self, order: u64) -> RequestError {
         let silence = format!("the SMSC did not respond within {} s", self.limit.as_secs());
         let mut outbox = self.outbox.lock();
         if outbox.taken > order {
@@ -192,20 +192,20 @@ impl Session {
     }
 
     /// Queues a response for the writer, unless the session has ended.
-    pub(crate) fn answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Option<QueuedResponse> {
+    pub(crate) fn respond(&self, write: impl FnOnce(&mut Vec<u8>)) -> Option<QueuedResponse> {
         let mut outbox = self.outbox.lock();
         if outbox.ended.is_some() {
             return None;
         }
         let before = outbox.buffer.len();
         write(&mut outbox.buffer);
-        outbox.unread += outbox.buffer.len() - before;
-        if outbox.unread > UNREAD {
+        outbox.unsent_octets += outbox.buffer.len() - before;
+        if outbox.unsent_octets > UNSENT {
             self.end_locked(&mut outbox, "the SMSC does not read responses");
             return None;
         }
-        outbox.answers += 1;
-        let handed = QueuedResponse { number: outbox.answers, at: Instant::now() };
+        outbox.responses_queued += 1;
+        let handed = QueuedResponse { number: outbox.responses_queued, at: Instant::now() };
         drop(outbox);
         self.wake.notify_one();
         Some(handed)
@@ -280,7 +280,7 @@ impl Session {
     async fn drain(&self, to: &mut (impl AsyncWrite + Unpin)) -> String {
         let mut chunk = Vec::new();
         loop {
-            let answers = self.outbox.lock().take(&mut chunk);
+            let responses = self.outbox.lock().take(&mut chunk);
             if chunk.is_empty() {
                 self.wake.notified().await;
                 continue;
@@ -290,7 +290,7 @@ impl Session {
                 to.flush().await
             };
             match timeout(self.limit, write).await {
-                Ok(Ok(())) => self.outbox.lock().answered = answers,
+                Ok(Ok(())) => self.outbox.lock().responses_written = responses,
                 Ok(Err(error)) => return format!("the connection broke: {error}"),
                 Err(_) => return "the SMSC no longer reads".to_owned(),
             }
@@ -348,18 +348,18 @@ impl Session {
     fn take(self: &Arc<Self>, header: Header, body: &[u8], inbox: Option<&Arc<dyn Inbox>>) -> Option<SessionEnd> {
         let answer = Header { id: header.id | id::ANSWER, status: status::OK, ..header };
         match header.id {
-            command if command & id::ANSWER != 0 => self.answered(header, body),
+            command if command & id::ANSWER != 0 => self.on_response(header, body),
             id::DELIVER_SM | id::DATA_SM => self.deliver(header, body, inbox),
-            id::ENQUIRE_LINK => drop(self.answer(|out| wire::bare(out, answer))),
+            id::ENQUIRE_LINK => drop(self.respond(|out| wire::bare(out, answer))),
             id::UNBIND => return Some(SessionEnd { why: "the SMSC ended the session (unbind)".to_owned(), farewell: Some(answer) }),
             id::OUTBIND | id::ALERT_NOTIFICATION => {}
-            _ => drop(self.answer(|out| wire::bare(out, Header { id: id::GENERIC_NACK, status: status::INVALID_COMMAND, ..header }))),
+            _ => drop(self.respond(|out| wire::bare(out, Header { id: id::GENERIC_NACK, status: status::INVALID_COMMAND, ..header }))),
         }
         None
     }
 
     /// Passes a response to its waiting request; ignores a late one.
-    fn answered(&self, header: Header, body: &[u8]) {
+    fn on_response(&self, header: Header, body: &[u8]) {
         let Some(waiter) = self.outbox.lock().waiting.remove(&header.sequence) else { return };
         let message_id = if header.id == id::SUBMIT_SM | id::ANSWER { wire::message_id(body) } else { None };
         waiter.tell.send(Ok(Reply { id: header.id, status: header.status, message_id })).ok();
@@ -368,13 +368,13 @@ impl Session {
     /// Accepts a delivery, and responds when it is stored, or when it could not be.
     fn deliver(self: &Arc<Self>, header: Header, body: &[u8], inbox: Option<&Arc<dyn Inbox>>) {
         let answer = move |session: &Self, status| {
-            session.answer(|out| wire::taken(out, Header { id: header.id | id::ANSWER, status, sequence: header.sequence }))
+            session.respond(|out| wire::deliver_response(out, Header { id: header.id | id::ANSWER, status, sequence: header.sequence }))
         };
         let refuse = |status| {
             answer(self, status);
         };
         let Some(inbox) = inbox else { return refuse(status::NOT_NOW) };
-        let Some(delivery) = wire::delivery(header.id, body) else { return refuse(status::NEVER) };
+        let Some(delivery) = wire::deliver_sm(header.id, body) else { return refuse(status::NEVER) };
         let Ok(permit) = Arc::clone(&self.deliveries).try_acquire_owned() else { return refuse(status::QUEUE_FULL) };
         let (session, inbox) = (Arc::clone(self), Arc::clone(inbox));
         tokio::spawn(async move {

@@ -154,7 +154,7 @@ async fn sequence_numbers_begin_again_at_one() {
 }
 
 fn answer(session: &Session) -> Option<QueuedResponse> {
-    session.answer(|out| wire::bare(out, Header { id: id::DELIVER_SM | id::ANSWER, status: 0, sequence: 1 }))
+    session.respond(|out| wire::bare(out, Header { id: id::DELIVER_SM | id::ANSWER, status: 0, sequence: 1 }))
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,7 +202,7 @@ fn what_is_said_not_to_be_sent_never_is() {
             while !ready.load(Ordering::SeqCst) {
                 std::hint::spin_loop();
             }
-            (session.unanswered(0), writer.join().unwrap())
+            (session.no_response(0), writer.join().unwrap())
         });
         assert_eq!(matches!(fault, RequestError::NoResponse(_)), written, "in round {round}");
     }
@@ -220,10 +220,10 @@ async fn an_smsc_that_asks_on_and_on_and_reads_nothing_is_left() {
     let mut octets = 0;
     while far.write_all(&asked).await.is_ok() {
         octets += asked.len();
-        assert!(octets < 2 * UNREAD, "no end of it");
+        assert!(octets < 2 * UNSENT, "no end of it");
     }
     assert_eq!(running.await.unwrap(), "the SMSC does not read responses");
-    assert!(octets >= UNREAD, "{octets}");
+    assert!(octets >= UNSENT, "{octets}");
     assert!(began.elapsed() <= FAREWELL, "not only when the line is stuck for {LIMIT:?}");
     assert!(session.outbox.lock().buffer.is_empty());
 }

@@ -76,14 +76,14 @@ impl SessionDown {
 }
 
 #[derive(Clone, Debug)]
-struct Slot {
+struct SessionSlot {
     role: Role,
     state: Result<Arc<Session>, SessionDown>,
-    /// Whether it was tried to the end.
+    /// Whether its first bind attempt has ended.
     tried: bool,
 }
 
-impl Slot {
+impl SessionSlot {
     fn sends(&self) -> bool {
         self.role != Role::Receive
     }
@@ -91,12 +91,12 @@ impl Slot {
 
 /// States of all sessions.
 #[derive(Clone, Debug)]
-pub(crate) struct Board(Vec<Slot>);
+pub(crate) struct Board(Vec<SessionSlot>);
 
 impl Board {
     fn new(config: &Config) -> Self {
         let roles: &[Role] = if config.paired { &[Role::Send, Role::Receive] } else { &[Role::Both] };
-        let slots = (0..config.binds).flat_map(|_| roles).map(|role| Slot {
+        let slots = (0..config.binds).flat_map(|_| roles).map(|role| SessionSlot {
             role: *role,
             state: Err(SessionDown::new("it is not open yet")),
             tried: false,
@@ -115,7 +115,7 @@ impl Board {
         self.roomiest().is_some() || self.0.iter().all(|slot| slot.tried || !slot.sends())
     }
 
-    fn troubles(&self) -> impl Iterator<Item = (&Slot, &SessionDown)> {
+    fn troubles(&self) -> impl Iterator<Item = (&SessionSlot, &SessionDown)> {
         self.0.iter().filter_map(|slot| Some((slot, slot.state.as_ref().err()?)))
     }
 

@@ -104,7 +104,7 @@ pub(crate) fn bare(out: &mut Vec<u8>, header: Header) {
 }
 
 /// Writes a deliver_sm_resp or data_sm_resp with an empty message_id (§4.6.2).
-pub(crate) fn taken(out: &mut Vec<u8>, header: Header) {
+pub(crate) fn deliver_response(out: &mut Vec<u8>, header: Header) {
     pdu(out, header, |out| out.push(0));
 }
 
@@ -263,7 +263,7 @@ pub(crate) fn message_id(body: &[u8]) -> Option<String> {
 
 /// A deliver_sm (§4.6.1) or data_sm (§4.7.1) of the SMSC.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Delivery {
+pub(crate) struct DeliverSm {
     /// From.
     pub(crate) source: Address,
     /// To.
@@ -285,11 +285,11 @@ pub(crate) struct Delivery {
 }
 
 /// Reads the body of a deliver_sm, or of a data_sm.
-pub(crate) fn delivery(command: u32, body: &[u8]) -> Option<Delivery> {
+pub(crate) fn deliver_sm(command: u32, body: &[u8]) -> Option<DeliverSm> {
     let mut fields = Fields(body);
     fields.c_string()?; // service_type
     let mut found =
-        Delivery { source: fields.address()?, destination: fields.address()?, esm_class: fields.octet()?, ..Delivery::default() };
+        DeliverSm { source: fields.address()?, destination: fields.address()?, esm_class: fields.octet()?, ..DeliverSm::default() };
     if command == id::DATA_SM {
         fields.octet()?; // registered_delivery
         found.data_coding = fields.octet()?;

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
-use rusmpp::pdus::{DeliverSm, SubmitSmResp};
+use rusmpp::pdus::SubmitSmResp;
 use rusmpp::tlvs::MessageDeliveryRequestTlvValue as Parameter;
 use rusmpp::tokio_codec::CommandCodec;
 use rusmpp::types::{COctetString, OctetString};
@@ -84,7 +84,7 @@ fn a_foreign_codec_reads_submits() {
 
 #[test]
 fn what_a_foreign_codec_writes_is_read() {
-    let deliver = DeliverSm::builder()
+    let deliver = rusmpp::pdus::DeliverSm::builder()
         .source_addr_ton(Ton::International)
         .source_addr(c("34600111222"))
         .destination_addr(c("12345"))
@@ -99,8 +99,8 @@ fn what_a_foreign_codec_writes_is_read() {
     let octets = ours(&Command::new(CommandStatus::EsmeRok, 9, deliver));
     let frame = frame(&octets).unwrap().unwrap();
     assert_eq!((frame.header, frame.rest), (Header { id: id::DELIVER_SM, status: 0, sequence: 9 }, &[][..]));
-    let found = delivery(id::DELIVER_SM, frame.body).unwrap();
-    let expected = Delivery {
+    let found = deliver_sm(id::DELIVER_SM, frame.body).unwrap();
+    let expected = DeliverSm {
         source: Address { ton: 1, npi: 0, text: "34600111222".into() },
         destination: Address { ton: 0, npi: 0, text: "12345".into() },
         esm_class: found.esm_class,
@@ -128,15 +128,15 @@ fn what_breaks_the_rules_is_read_as_far_as_it_goes() {
     body.extend_from_slice(&[0x04, 0, 0, 0, 0, 0, 0, 0, 0, 2, b'h', b'i']);
     // An unknown parameter, the network's error, and one that is cut off.
     body.extend_from_slice(&[0x14, 0, 0, 1, 9, 0x04, 0x23, 0, 3, 3, 1, 2, 0x04, 0x27, 0, 9, 1]);
-    let found = delivery(id::DELIVER_SM, &body).unwrap();
+    let found = deliver_sm(id::DELIVER_SM, &body).unwrap();
     assert_eq!(
         (found.destination.text.as_str(), &found.octets[..], found.network_error, found.state),
         ("é", &b"hi"[..], Some((3, 258)), None)
     );
-    assert_eq!(delivery(id::DELIVER_SM, &body[..60]), None);
+    assert_eq!(deliver_sm(id::DELIVER_SM, &body[..60]), None);
     // data_sm: no length, the text in message_payload.
     let data = b"\0\x01\x01346\0\x00\x00123\0\x00\x00\x08\x04\x24\x00\x02\x00a";
-    let found = delivery(id::DATA_SM, data).unwrap();
+    let found = deliver_sm(id::DATA_SM, data).unwrap();
     assert_eq!((found.data_coding, &found.octets[..]), (8, &b"\0a"[..]));
 }
 
@@ -144,7 +144,7 @@ fn what_breaks_the_rules_is_read_as_far_as_it_goes() {
 fn frames() {
     let mut out = Vec::new();
     bare(&mut out, Header { id: id::ENQUIRE_LINK, status: 0, sequence: 5 });
-    taken(&mut out, Header { id: id::DELIVER_SM | id::ANSWER, status: 0x64, sequence: 6 });
+    deliver_response(&mut out, Header { id: id::DELIVER_SM | id::ANSWER, status: 0x64, sequence: 6 });
     let first = frame(&out).unwrap().unwrap();
     assert_eq!(first.header, Header { id: id::ENQUIRE_LINK, status: 0, sequence: 5 });
     let second = frame(first.rest).unwrap().unwrap();

@@ -1,8 +1,8 @@
 //! Records who changed what, in the transaction that changes it.
 //!
 //! Interfaces run each request of a person, a key or the command line inside [`Act::run`]. Use cases add a [`Change`] before they commit;
-//! outside of an act, as in scheduled work, that does nothing. Sending messages changes no configuration, so it is not recorded and pays
-//! nothing for this.
+//! outside of an act, as in scheduled work, that does nothing. Of messages, those that people write on a page are recorded; sending through
+//! the API changes no configuration, so it is not recorded and pays nothing for this.
 
 use std::net::IpAddr;
 

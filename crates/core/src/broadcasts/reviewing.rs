@@ -57,7 +57,7 @@ impl Broadcasts<'_> {
                 return Ok(None);
             }
             if let Err(reason) = reviewer.review(broadcast, &subject, &mut result).await {
-                tracing::warn!(broadcast.id = %broadcast.id, reason, fail_open = reviewer.fail_open, "the reviewer gave no verdict");
+                tracing::warn!(broadcast.id = %broadcast.id, reason, fail_open = reviewer.fail_open, "reviewer returned no verdict");
                 if !reviewer.fail_open {
                     return Ok(Some(now.plus(ASK_AGAIN)));
                 }

@@ -68,7 +68,7 @@ impl Broadcasts<'_> {
 
     /// Holds a broadcast that is over an hour late: the database may be a restored copy, and the original may have sent it.
     async fn hold(&self, broadcast: &Broadcast) -> Result<()> {
-        tracing::warn!(broadcast.id = %broadcast.id, "a broadcast was found more than an hour late; paused it until it is resumed");
+        tracing::warn!(broadcast.id = %broadcast.id, "broadcast is more than an hour late; paused it");
         self.change(broadcast.tenant, broadcast.id, BroadcastAction::Hold, |broadcast, _| {
             broadcast.body.past_due = true;
             Ok(())

@@ -60,7 +60,7 @@ impl Broadcasts<'_> {
         let Some(limits) = broadcast.body.halt_on.filter(|_| broadcast.waiting() > 0) else { return Ok(false) };
         let now = self.results_so_far(broadcast).await?;
         let Some(reason) = exceeded(limits, now, broadcast.body.halt_base) else { return Ok(false) };
-        tracing::warn!(broadcast.id = %broadcast.id, reason, "a broadcast was halted");
+        tracing::warn!(broadcast.id = %broadcast.id, reason, "halted a broadcast");
         let halted = self.change(broadcast.tenant, broadcast.id, BroadcastAction::Pause, |broadcast, _| {
             broadcast.body.halted = Some(reason.clone());
             broadcast.body.halt_base = now;

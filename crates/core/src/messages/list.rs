@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nuncio_domain::message::{Direction, Message, Request, Status};
+use nuncio_domain::message::{Direction, HeldReason, Message, Request, Status};
 use nuncio_domain::{Channel, ContactId, Error, FieldError, MessageId, Permission, Result, limits};
 use nuncio_store::{MessageFilter, Tx};
 use serde::Deserialize;
@@ -25,6 +25,9 @@ pub struct ListMessages {
     /// Channels, repeated or comma-separated.
     #[param(value_type = Option<Vec<Channel>>, style = Form, explode, min_items = 1)]
     pub channel: Option<String>,
+    /// Reasons for which messages wait for a decision, repeated or comma-separated. Without it: messages that are held and that are not.
+    #[param(value_type = Option<Vec<HeldReason>>, style = Form, explode, min_items = 1)]
+    pub held_reason: Option<String>,
     /// Recipient, or your number or address for an inbound message, in canonical form. A leading space is read as `+`.
     #[param(example = "+34600111222")]
     pub to: Option<String>,
@@ -59,6 +62,13 @@ pub struct ListMessages {
     pub limit: Option<u32>,
     /// The `nextCursor` of the previous page, with the same filters.
     pub cursor: Option<String>,
+}
+
+impl ListMessages {
+    /// Returns the `held_reason` that selects all held messages.
+    pub fn any_held_reason() -> String {
+        HeldReason::ALL.iter().map(|reason| reason.as_str()).collect::<Vec<_>>().join(",")
+    }
 }
 
 /// Query of `GET /v1/contacts/{id}/messages`.
@@ -171,6 +181,7 @@ fn read_filter(asked: &ListMessages, errors: &mut Vec<FieldError>) -> MessageFil
     MessageFilter {
         status: list::words(asked.status.as_deref(), "query.status", Status::parse, Status::ALL, errors),
         channel: list::words(asked.channel.as_deref(), "query.channel", Channel::parse, Channel::ALL, errors),
+        held: list::words(asked.held_reason.as_deref(), "query.heldReason", HeldReason::parse, HeldReason::ALL, errors),
         to: asked.to.as_deref().map(list::phone),
         from: asked.from.as_deref().map(list::phone),
         // Both directions are the same as no filter.

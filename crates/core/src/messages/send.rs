@@ -21,6 +21,7 @@ use super::command::SendMessage;
 use super::plan::{self, Planned, Planner};
 use super::routing::{self, RoutingInputs, Window};
 use super::view::{MessageView, RoutingView};
+use crate::base::audit::Change;
 use crate::base::{Caller, Core, idempotency, rights, run_to_completion::RunToCompletion};
 use crate::billing;
 use crate::billing::quota;
@@ -142,6 +143,15 @@ impl Messages<'_> {
     /// A used idempotency key gives a 409 with the original message, and nothing is sent.
     pub async fn send(&self, caller: &Caller, command: SendMessage, options: SendOptions) -> Result<MessageView> {
         self.send_as(caller, command, options, IdempotentOperation::SendMessage).await
+    }
+
+    /// Accepts a message that a person wrote on a page, and records who it was right afterwards. A message is sent even if that fails.
+    pub async fn send_by_hand(&self, caller: &Caller, command: SendMessage, options: SendOptions) -> Result<MessageView> {
+        let message = self.send(caller, command, options).await?;
+        if let Err(error) = self.record_apart(Change::new("message", "send", message.id), caller.tenant).await {
+            tracing::error!(%error, message = %message.id, "the audit log has no entry of who sent this message");
+        }
+        Ok(message)
     }
 
     /// Accepts a message for any operation that creates one. Each operation has separate idempotency keys.
@@ -341,7 +351,7 @@ impl Messages<'_> {
         match (message.state.wait, permit) {
             // If the commit took long, another node may have taken the message over and started the next attempt.
             (Wait::Owned { node }, Some(permit)) if node == permit.node() => permit.start(Box::new(message.clone())),
-            (Wait::Attempt { .. }, _) if !is_scheduled => self.inner.dispatch.waiting(Hint {
+            (Wait::Attempt { .. }, _) if !is_scheduled => self.inner.dispatch.add_hint(Hint {
                 tenant: message.tenant,
                 id: message.id,
                 fence: message.state.fence,

@@ -108,7 +108,7 @@ impl Senders<'_> {
         }
         Change::new("connection", "delete", gone.id).from(&shown(&gone)).record(&mut *tx, tenant).await?;
         self.commit_change(tenant, tx).await?;
-        self.inner.dispatch.removed(gone.id);
+        self.inner.dispatch.close_lane(gone.id);
         Ok(())
     }
 

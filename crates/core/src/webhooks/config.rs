@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::Webhooks;
-use super::{changed, sign};
+use super::{sign, update_log_reader};
 use crate::base::{Caller, Change, Core, UseCase, parse_id};
 
 /// The webhook of an environment, for events without a sender.
@@ -156,7 +156,7 @@ impl Webhooks<'_> {
 
     /// Commits changes of an environment's webhooks.
     pub(crate) async fn commit(&self, tenant: TenantId, mut tx: Box<dyn Tx>) -> Result<()> {
-        changed(&mut *tx, tenant).await?;
+        update_log_reader(&mut *tx, tenant).await?;
         self.commit_change(tenant, tx).await?;
         self.inner.dispatch.logs().webhooks_changed();
         Ok(())

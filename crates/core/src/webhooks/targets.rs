@@ -80,8 +80,8 @@ fn signing(secrets: &Map<String, Value>, previous_too: bool) -> Vec<Redacted<Str
     names.iter().filter_map(|name| secrets.get(*name)?.as_str()).map(|s| Redacted::new(s.to_owned())).collect()
 }
 
-/// Must be called in each transaction that changes webhooks: the environment's log is read while one is active.
-pub async fn changed(tx: &mut dyn Tx, tenant: TenantId) -> Result<()> {
+/// Starts reading the environment's log if a webhook is active, otherwise stops. Must be called in each transaction that changes webhooks.
+pub async fn update_log_reader(tx: &mut dyn Tx, tenant: TenantId) -> Result<()> {
     if tx.list_webhooks(tenant).await?.iter().any(|w| w.active) {
         let end = tx.log_end(tenant).await?;
         return tx.open_log(tenant, end).await;

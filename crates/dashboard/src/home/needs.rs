@@ -102,7 +102,7 @@ fn held(messages: &[MessageView]) -> Vec<Need> {
             shape: "held",
             title: html! { (of.len()) @if of.len() == 1 { " message waits" } @else { " messages wait" } " for your decision" },
             text: text.to_owned(),
-            href: format!("/messages/{}", first.id),
+            href: if of.len() == 1 { format!("/messages/{}", first.id) } else { "/messages?status=held".to_owned() },
             act: "Decide",
         })
     };

@@ -17,9 +17,12 @@ use crate::form::recipient;
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, lead_to, refuse};
 
-const STATUSES: [(&str, &str); 8] = [
+/// The value of the status filter that stands for held messages, whatever their status.
+const HELD: &str = "held";
+const STATUSES: [(&str, &str); 9] = [
     ("", "Any status"),
     ("queued,scheduled", "Waiting"),
+    (HELD, "Held for a decision"),
     ("sending,sent", "In flight"),
     ("delivered,read", "Delivered"),
     ("failed", "Failed"),
@@ -95,7 +98,8 @@ fn search_field(sought: &str) -> &'static str {
 async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     let sought = asked.get("q");
     let mut list = ListMessages {
-        status: asked.get("status"),
+        status: asked.get("status").filter(|status| status != HELD),
+        held_reason: asked.get("status").filter(|status| status == HELD).map(|_| ListMessages::any_held_reason()),
         channel: asked.get("channel"),
         broadcast_id: asked.get("broadcast"),
         contact_id: asked.get("contact"),
@@ -110,8 +114,11 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
             _ => list.text = Some(sought.clone()),
         }
     }
-    let filtered =
-        list.status.is_some() || list.channel.is_some() || sought.is_some() || list.broadcast_id.is_some() || list.contact_id.is_some();
+    let filtered = asked.get("status").is_some()
+        || list.channel.is_some()
+        || sought.is_some()
+        || list.broadcast_id.is_some()
+        || list.contact_id.is_some();
     let (messages, next) = app.core.messages().list(&who.caller, &list).await?;
     let people = people(app, who, asked).await?;
     let status = asked.get("status").unwrap_or_default();

@@ -91,7 +91,7 @@ async fn check(app: &App, who: &SignedIn, typed: &Typed) -> Result<Outcome> {
 
 async fn send(app: &App, who: &SignedIn, typed: &Typed) -> Result<Outcome> {
     let options = SendOptions { idempotency_key: Some(typed.key.clone()).filter(|key| !key.is_empty()), ..SendOptions::default() };
-    let message = app.core.messages().send(&who.caller, typed.command()?, options).await?;
+    let message = app.core.messages().send_by_hand(&who.caller, typed.command()?, options).await?;
     Ok(Outcome::Sent(format!("/messages/{}", message.id)))
 }
 

@@ -1,11 +1,12 @@
 //! Defines the state machine of a message: facts and decisions.
 //!
 //! A *fact* is something that happened, such as an attempt's result or a receipt. It is recorded unconditionally; it can raise the status
-//! by rank, never lower it. A *decision* is what happens next: start, retry, fall back, hold, give up. It requires the row's current
-//! *fence*, a number incremented by each decision and each change of owner.
+//! by rank, never lower it. A *decision* is what happens next: start, retry, fall back, hold, give up. It increments the *fence*, a number that
+//! each change of owner increments too, and it is rejected if it comes too late: each [`Step`] says by what (the fence it has read, the
+//! owner, or what the message waits for).
 //!
 //! [`State::wait`] is what an unfinished message waits for; it is [`Wait::Nothing`] exactly when the message is final. All functions are
-//! pure; the store calls them under the row's lock, so decisions see the newest state.
+//! pure. The store applies them to the newest state that it knows and writes the result only if nothing else has changed the row since.
 
 use crate::message::{Attempt, AttemptStatus, NodeId, State, Status, Wait};
 use crate::time::Timestamp;

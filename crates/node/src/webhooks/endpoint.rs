@@ -23,7 +23,7 @@ pub(super) struct Task {
     pub(super) delivery: Delivery,
     /// The body, identical for each try.
     pub(super) body: Vec<u8>,
-    /// The row of the log that waits for it; `None` if the delivery itself is already stored.
+    /// The log entry that waits for it; `None` if the delivery itself is already stored.
     pub(super) position: Option<Position>,
     /// When it was read from the log, on the monotonic clock.
     pub(super) since: Duration,

@@ -17,10 +17,10 @@ use uuid::Uuid;
 use super::endpoint::{Endpoint, HOLDING_TRIES, Task, abandoned};
 use crate::Shared;
 
-/// Rows per read, while their events are small.
-const ROWS: u32 = 256;
-/// Rows per read after one above [`LARGE`]: each can contain the text of an email.
-const FEW_ROWS: u32 = 64;
+/// Entries per read, while their events are small.
+const ENTRIES: u32 = 256;
+/// Entries per read after one above [`LARGE`]: each can contain the text of an email.
+const FEW_ENTRIES: u32 = 64;
 /// Bytes of events per read that count as small.
 const LARGE: usize = 1 << 20;
 /// Maximum number of events in memory before reading pauses.
@@ -66,18 +66,22 @@ pub(crate) struct Log {
     flags: Arc<LogFlags>,
 }
 
+/// What is between the log and the endpoints. An entry read goes into `open` with the number of its deliveries; each of them goes to an
+/// endpoint's lines, to `flights` while it is posted, and to `done` with its result. When `done` is stored, the entry counts one down; the
+/// stored position is that before the first entry left in `open`.
 #[derive(Debug, Default)]
 pub(super) struct Inner {
+    /// Up to here the log has been read.
     read: Position,
     /// Whether everything up to `taken_over` has been read.
     caught_up: bool,
     /// The newest configuration, and when it expires.
     config: Option<(Option<Duration>, Arc<Config>)>,
-    /// Rows read, with the number of their deliveries not stored yet.
+    /// Entries read, with the number of their deliveries not stored yet.
     open: BTreeMap<Position, usize>,
     /// Deliveries in flight.
     pub(super) flights: HashMap<DeliveryId, Flight>,
-    /// Deliveries to store, with the row that waits for each.
+    /// Deliveries to store, with the entry that waits for each.
     done: HashMap<DeliveryId, (Delivery, Option<Position>)>,
     /// Resources with a pending delivery in `done`.
     held: HashSet<(Key, Uuid)>,
@@ -100,7 +104,7 @@ pub(super) struct Inner {
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) delivery: Delivery,
-    /// The row of the log that waits for it.
+    /// The log entry that waits for it.
     pub(super) position: Option<Position>,
     pub(super) since: Duration,
 }
@@ -210,7 +214,7 @@ impl Shared {
             if !told && !look && now < inner.read_next {
                 return Ok(false);
             }
-            (inner.read, if inner.large { FEW_ROWS } else { ROWS }, inner.caught_up)
+            (inner.read, if inner.large { FEW_ENTRIES } else { ENTRIES }, inner.caught_up)
         };
         let mut tx = self.store.read().await?;
         let entries = tx.read_log(log.tenant, read, rows).await?;
@@ -400,7 +404,7 @@ impl Shared {
                 drop(inner);
                 if !holds {
                     tracing::warn!(tenant = log.tenant.0, "another node took over the event log; stopped reading it");
-                    self.drop_log(log.tenant);
+                    self.stop_reading(log.tenant);
                 }
                 Ok(!rows.is_empty())
             }

@@ -85,13 +85,13 @@ impl Shared {
         let is_mine = |tenant: TenantId| is_in(&shards, tenant);
         let is_held = |log: &Log| readers.iter().any(|r| r.tenant == log.tenant && r.fence == log.fence);
         let lost: Vec<TenantId> = self.webhooks.logs.lock().values().filter(|log| !is_held(log)).map(|log| log.tenant).collect();
-        lost.into_iter().for_each(|tenant| self.drop_log(tenant));
+        lost.into_iter().for_each(|tenant| self.stop_reading(tenant));
         for reader in readers {
             let held = self.webhooks.logs.lock().get(&reader.tenant).cloned();
             match held {
                 Some(log) if !is_mine(reader.tenant) && log.is_idle() => {
                     self.give_up(&log).await?;
-                    self.drop_log(reader.tenant);
+                    self.stop_reading(reader.tenant);
                 }
                 Some(log) => log.invalidate_config(),
                 None if is_mine(reader.tenant) && self.is_free(&reader) => self.take(&reader).await?,
@@ -121,7 +121,7 @@ impl Shared {
     }
 
     /// Stops reading a log.
-    pub(crate) fn drop_log(&self, tenant: TenantId) {
+    pub(crate) fn stop_reading(&self, tenant: TenantId) {
         self.dispatch.logs().remove(tenant);
         self.webhooks.logs.lock().remove(&tenant);
     }

@@ -100,6 +100,7 @@ impl Shared {
         let mut inner = log.inner.lock();
         let position = inner.flights.remove(&delivery.id).and_then(|flight| flight.position);
         let (key, resource) = (delivery.sender, delivery.resource);
+        // An abandoned delivery, which has no target, frees its line and says nothing against the endpoint.
         let arrived = delivery.status != DeliveryStatus::Failed && (target.is_none() || is_success(status));
         let holds = delivery.status == DeliveryStatus::Failed && delivery.tries < HOLDING_TRIES;
         inner.write(delivery, position);
@@ -143,7 +144,7 @@ impl Shared {
                 // The path of the URL can be secret.
                 let host = url::Url::parse(&target.url).ok().and_then(|url| url.host_str().map(str::to_owned));
                 tracing::warn!(tenant = log.tenant.0, host, reason, "webhook disabled");
-                nuncio_core::webhooks::changed(&mut *tx, log.tenant).await?;
+                nuncio_core::webhooks::update_log_reader(&mut *tx, log.tenant).await?;
             }
             tx.commit().await?;
             if noted && reason.is_some() {

@@ -1,6 +1,7 @@
 //! `nuncio messages`.
 
 use clap::Subcommand;
+use nuncio_core::messages::ListMessages;
 use nuncio_domain::Channel;
 use nuncio_domain::message::{Direction, Status};
 use serde_json::json;
@@ -20,6 +21,9 @@ pub(super) enum MessagesAction {
         /// Only those with this status.
         #[arg(long, value_delimiter = ',', value_parser = names(Status::ALL, Status::as_str))]
         status: Vec<String>,
+        /// Only those held for a decision.
+        #[arg(long)]
+        held: bool,
         /// Only those on this channel.
         #[arg(long, value_delimiter = ',', value_parser = names(Channel::ALL, Channel::as_str))]
         channel: Vec<String>,
@@ -83,10 +87,12 @@ impl MessagesAction {
     pub(super) async fn run(self, at: &Remote) -> anyhow::Result<Outcome> {
         let (worlds, json) = (at.worlds()?, at.json());
         match self {
-            Self::List { status, channel, to, from, broadcast, direction, since, limit } => {
+            Self::List { status, held, channel, to, from, broadcast, direction, since, limit } => {
                 let (status, channel) = (joined(&status), joined(&channel));
+                let held = held.then(ListMessages::any_held_reason);
                 let query = [
                     ("status", status.as_deref()),
+                    ("heldReason", held.as_deref()),
                     ("channel", channel.as_deref()),
                     ("to", to.as_deref()),
                     ("from", from.as_deref()),

@@ -36,12 +36,16 @@ async fn people_see_who_changed_what() {
         assert!(page.contains("&lt;b&gt;shop&lt;/b&gt;") && !page.contains("<b>shop"), "{page}");
         let before = |left: &str, right: &str| page.find(left).expect("it is there") < page.find(right).expect("it is there");
         assert!(before("template: create", "balance: limit") && before("sender: create", "api key: create"), "newest first");
+        operator.submit("/messages/new", &[("to", "+34600111222"), ("text", "a secret"), ("once", "k1"), ("do", "send")]).await.expect(303);
+        app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+        let sent = log(&app, app.project.test).await.into_iter().filter(|entry| entry.kind == "message").collect::<Vec<_>>();
+        assert!(sent.len() == 1 && sent[0].verb == "send" && sent[0].actor.name == "op@example.net" && sent[0].after.is_none(), "{sent:?}");
         let rows = async |query: &str| {
             let page = owner.page(&format!("/settings/audit?{query}")).await;
             (page.matches("<tr>").count().saturating_sub(1), page)
         };
         let (count, page) = rows("who=op%40example.net").await;
-        assert!(count == 2 && page.contains("person: sign in") && page.contains("sender: create"), "{page}");
+        assert!(count == 3 && page.contains("person: sign in") && page.contains("sender: create"), "{page}");
         assert_eq!(rows("what=template").await.0, 1);
         assert_eq!(rows("what=template&who=op%40example.net").await.0, 0);
         assert_eq!(rows("who=command+line").await.0, 1);

@@ -92,6 +92,15 @@ async fn messages_of_which_nobody_knows_are_named_by_their_reason() {
     browser.submit(&path, &[("do", "sent")]).await.expect(303);
     let page = browser.page(&path).await;
     assert!(page.contains("Decision: it was sent") && page.contains("Attempt 1 ended with an unknown outcome"), "{page}");
+    for _ in 0..2 {
+        app.send_message(json!({"to": "+12125550008", "text": "hello", "onUnknown": "hold"})).await;
+    }
+    app.drain().await;
+    let home = browser.page("/").await;
+    assert!(home.contains("2 messages wait for your decision") && home.contains("href=\"/messages?status=held\""), "{home}");
+    let held = browser.page("/messages?status=held").await;
+    assert!(held.matches("class=\"to clip\"").count() == 2 && !held.contains(&path), "{held}");
+    assert!(browser.page("/messages?status=held&channel=email").await.contains("Nothing matches"));
 }
 
 // holds: pages.messages, messages.list.text

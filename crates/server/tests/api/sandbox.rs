@@ -192,7 +192,11 @@ async fn an_unknown_outcome_is_held_when_asked_and_a_person_decides() {
         app.drain().await;
         let held = app.message(&id).await;
         assert_eq!((held["status"].as_str(), held["heldReason"].as_str()), (Some("sending"), Some("unknown_outcome")));
+        let listed =
+            async |reason: &str| app.get(&format!("/v1/messages?heldReason={reason}")).await.json()["items"].as_array().map_or(0, Vec::len);
+        assert_eq!((listed("unknown_outcome").await, listed("past_due,stale_database").await), (1, 0));
         app.post(&format!("/v1/messages/{id}/resolve"), json!({"action": action})).await.expect(200);
+        assert_eq!(listed("unknown_outcome").await, 0);
         app.drain().await;
         let resolved = app.message(&id).await;
         assert_eq!((resolved["status"].as_str(), resolved.get("heldReason")), (Some(status), None), "{action}");

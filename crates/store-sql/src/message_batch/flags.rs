@@ -30,6 +30,6 @@ impl Flags {
 }
 
 /// Messages whose status is `failed`, as `flagged` stores it.
-const FAILED: i16 = 1;
+pub(crate) const FAILED: i16 = 1;
 /// Messages that are held.
-const HELD: i16 = 2;
+pub(crate) const HELD: i16 = 2;

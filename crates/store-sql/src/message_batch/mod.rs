@@ -15,7 +15,7 @@ use nuncio_store::{Accepted, DeliveryLog, MetricDelta, MetricRow, Result, StoreE
 use tokio::sync::oneshot;
 
 pub(crate) use crate::cache::ReferencedPart;
-pub(crate) use flags::Flag;
+pub(crate) use flags::{FAILED, Flag, HELD};
 pub(crate) use insert::{AcceptOutcome, EncodedMessage, MessageInsert, Prepared, unspool};
 pub(crate) use recipients::{RecipientUpdate, RecipientUpdates};
 pub(crate) use references::{Reference, ResolvedTransition, by_reference, items};

@@ -174,7 +174,7 @@ impl Store for PostgresStore {
         let spooled = (!prepared.chunks.is_empty()).then_some((prepared.item.message.tenant, prepared.item.message.id));
         self.spool(&mut prepared).await?;
         let accepted = self.writer.accept(prepared).await;
-        // Whoever is refused again and again must not fill the disk until the purge comes.
+        // Repeated rejections must not fill the disk before the purge.
         if let (Some((tenant, id)), Ok(answer)) = (spooled, &accepted)
             && !matches!(answer, Accepted::New { .. })
         {

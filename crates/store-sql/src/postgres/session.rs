@@ -71,7 +71,7 @@ pub(super) async fn connect(url: &str) -> Result<(Client, JoinHandle<()>)> {
             let (client, connection) = connected.map_err(failed)?;
             let task = tokio::spawn(async move {
                 if let Err(error) = connection.await {
-                    tracing::warn!(%error, "a connection to PostgreSQL ended");
+                    tracing::warn!(%error, "lost a connection to PostgreSQL");
                 }
             });
             Ok((client, task))

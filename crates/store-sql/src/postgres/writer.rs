@@ -100,7 +100,7 @@ impl Work {
     }
 
     fn fail(self, error: StoreError) {
-        tracing::error!(%error, items = self.len(), "a batch was not written");
+        tracing::error!(%error, items = self.len(), "failed to write a batch");
         answer(self.accepts, Err(copy_error(&error)));
         answer(self.transitions, Err(error));
     }
@@ -207,7 +207,7 @@ impl Connection {
                     stack.extend([second, first]);
                 }
                 Err(error) if lost < RETRIES && error.may_be_written(lost > 0) => {
-                    tracing::warn!(?error, items = work.len(), "a commit got no answer");
+                    tracing::warn!(?error, items = work.len(), "commit got no response; reading what was stored");
                     lost += 1;
                     let accepts = self.read_back(work.accepts).await;
                     let transitions = self.read_back(work.transitions).await;

@@ -57,7 +57,7 @@ impl<T: for<'r> sqlx::FromRow<'r, <Db as sqlx::Database>::Row> + Send + Unpin> F
 impl SqlTx {
     /// Runs a statement; returns how many rows it changed.
     async fn run(&mut self, query: Query<'_>) -> Result<u64> {
-        Ok(query.execute(self.conn()).await.or_end(self)?.rows_affected())
+        Ok(query.execute(self.conn()).await.abort_on_error(self)?.rows_affected())
     }
 
     /// Runs a statement; returns whether it changed one row.
@@ -67,16 +67,16 @@ impl SqlTx {
 
     /// Returns all rows of a statement.
     async fn all<T: FromRow>(&mut self, query: Query<'_>) -> Result<Vec<T>> {
-        query.try_map(|row| T::from_row(&row)).fetch_all(self.conn()).await.or_end(self)
+        query.try_map(|row| T::from_row(&row)).fetch_all(self.conn()).await.abort_on_error(self)
     }
 
     /// Returns the row of a statement that always has one.
     async fn one<T: FromRow>(&mut self, query: Query<'_>) -> Result<T> {
-        query.try_map(|row| T::from_row(&row)).fetch_one(self.conn()).await.or_end(self)
+        query.try_map(|row| T::from_row(&row)).fetch_one(self.conn()).await.abort_on_error(self)
     }
 
     /// Returns the first row of a statement, if it has one.
     async fn optional<T: FromRow>(&mut self, query: Query<'_>) -> Result<Option<T>> {
-        query.try_map(|row| T::from_row(&row)).fetch_optional(self.conn()).await.or_end(self)
+        query.try_map(|row| T::from_row(&row)).fetch_optional(self.conn()).await.abort_on_error(self)
     }
 }

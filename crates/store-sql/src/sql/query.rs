@@ -169,5 +169,5 @@ pub(crate) fn contains(part: &str) -> String {
 
 /// The rows of a list that can be decoded. One corrupt row must not block the others of all tenants.
 pub(super) fn readable<T>(rows: impl Iterator<Item = Result<T>>) -> Vec<T> {
-    rows.filter_map(|row| row.inspect_err(|error| tracing::error!(%error, "a row is passed over")).ok()).collect()
+    rows.filter_map(|row| row.inspect_err(|error| tracing::error!(%error, "failed to decode a row; skipped it")).ok()).collect()
 }

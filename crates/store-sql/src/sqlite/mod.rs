@@ -165,7 +165,7 @@ impl Store for SqliteStore {
         let spooled = (!prepared.chunks.is_empty()).then_some((prepared.item.message.tenant, prepared.item.message.id));
         self.spool(&mut prepared).await?;
         let accepted = self.writer.accept(prepared).await;
-        // Whoever is refused again and again must not fill the disk until the purge comes.
+        // Repeated rejections must not fill the disk before the purge.
         if let (Some((tenant, id)), Ok(answer)) = (spooled, &accepted)
             && !matches!(answer, Accepted::New { .. })
         {
@@ -243,7 +243,7 @@ fn end_if_sync_failed(code: Option<i32>, error: &dyn std::fmt::Display) {
 }
 
 fn end_process(error: &dyn std::fmt::Display) -> ! {
-    tracing::error!(%error, "the disk failed to sync; the process ends, and the next start reads what was saved");
+    tracing::error!(%error, "failed to sync the disk; exiting, and the next start reads what was stored");
     std::process::exit(70)
 }
 

@@ -25,8 +25,10 @@ pub(super) fn keep(database: &Path) -> Result<()> {
         }
         let was = format!("{mode:04o}");
         match set_permissions(&path, Permissions::from_mode(mode & 0o600)) {
-            Ok(()) => tracing::warn!(path = %path.display(), was, "others could read the database; it is now its owner's alone"),
-            Err(error) => tracing::warn!(path = %path.display(), was, %error, "others can read the database; run chmod 600 on it"),
+            Ok(()) => tracing::warn!(path = %path.display(), was, "database was accessible to others; restricted it to its owner"),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), was, %error, "database is accessible to others, and restricting it failed; run chmod 600 on it")
+            }
         }
     }
     Ok(())

@@ -175,7 +175,7 @@ impl Work {
             // From a task: waking many others costs less from inside the runtime, and the writer goes on meanwhile.
             Ok(answers) => drop(runtime.spawn(async move { self.answer(answers) })),
             Err(error) => {
-                tracing::error!(%error, "a batch was not written");
+                tracing::error!(%error, "failed to write a batch");
                 answer(self.accepts, Err(crate::message_batch::copy_error(&error)));
                 answer(self.transitions, Err(crate::message_batch::copy_error(&error)));
                 answer(self.deliveries, Err(crate::message_batch::copy_error(&error)));
@@ -260,6 +260,6 @@ fn rollback(conn: &Connection) {
     if !conn.is_autocommit()
         && let Err(error) = conn.execute_batch("ROLLBACK")
     {
-        tracing::error!(%error, "a transaction could not be rolled back");
+        tracing::error!(%error, "failed to roll back a transaction");
     }
 }

@@ -65,6 +65,16 @@ pub(crate) async fn every_filter_filters(h: &Harness) {
     let channel = |channel: &[Channel]| MessageFilter { channel: channel.to_vec(), ..MessageFilter::default() };
     assert_eq!(list(h, channel(&[Channel::Voice])).await, [voice]);
     assert_eq!(list(h, channel(&[Channel::Voice, Channel::Sms])).await.len(), 5);
+    h.step(last, Step::Hold { reason: HeldReason::PastDue }).await;
+    let held = |held: &[HeldReason]| MessageFilter { held: held.to_vec(), ..MessageFilter::default() };
+    assert_eq!(list(h, held(HeldReason::ALL)).await, [last]);
+    assert!(list(h, held(&[HeldReason::UnknownOutcome])).await.is_empty());
+    assert_eq!(
+        list(h, MessageFilter { to: Some(phone(3).identifier), status: vec![Status::Queued], ..held(HeldReason::ALL) }).await,
+        [last]
+    );
+    assert!(list(h, MessageFilter { to: Some(phone(1).identifier), ..held(HeldReason::ALL) }).await.is_empty());
+    assert!(list_in(h, &h.other, &held(HeldReason::ALL)).await.is_empty());
     let to = |number| MessageFilter { to: Some(phone(number).identifier), ..MessageFilter::default() };
     assert_eq!(list(h, to(2)).await, [sent, voice]);
     let direction = |direction| MessageFilter { direction: Some(direction), ..MessageFilter::default() };

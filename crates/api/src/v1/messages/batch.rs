@@ -117,7 +117,7 @@ fn log(app: &App, error: &Error) {
         return;
     }
     if let Some(suppressed) = app.refusals.line(&error.to_string(), app.core.ids().clock.monotonic()) {
-        tracing::error!(?error, suppressed, "a message of a batch failed");
+        tracing::error!(?error, suppressed, "failed to accept a message of a batch");
     }
 }
 

@@ -95,7 +95,7 @@ pub async fn serve(listener: TcpListener, desk: Arc<dyn MailHandler>, limits: Li
             }
             // Out of file descriptors, or the client disconnected early: the next accept may succeed.
             Err(error) => {
-                tracing::warn!(%error, "a connection with mail could not be accepted");
+                tracing::warn!(%error, "failed to accept a mail connection; will retry");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }

@@ -17,9 +17,9 @@ type Guard = (Option<i64>, Option<i64>);
 
 /// Reads every state. That takes as long as it takes: nobody waits for it but the operator who asked.
 pub(super) async fn count_unguarded_messages(tx: &mut SqlTx) -> Result<i64> {
-    sqlx::raw_sql(dialect::NO_TIME_LIMIT).execute(tx.conn()).await.or_end(tx)?;
+    sqlx::raw_sql(dialect::NO_TIME_LIMIT).execute(tx.conn()).await.abort_on_error(tx)?;
     let count = count(tx).await;
-    sqlx::raw_sql(dialect::TIME_LIMIT).execute(tx.conn()).await.or_end(tx)?;
+    sqlx::raw_sql(dialect::TIME_LIMIT).execute(tx.conn()).await.abort_on_error(tx)?;
     count
 }
 

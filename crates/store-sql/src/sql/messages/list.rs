@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::super::query::{Condition, List, all, any_of, is};
 use super::super::{Db, SqlTx, dialect};
 use super::{COLUMNS, MESSAGES, outline};
+use crate::message_batch::{FAILED, HELD};
 use crate::row::{MessageRow, of_contact};
 
 /// Failed or held messages.
@@ -18,11 +19,11 @@ const FLAGGED: &str =
     "flagged f JOIN messages m ON m.tenant_id = f.tenant_id AND m.id = f.id JOIN states s ON s.tenant_id = f.tenant_id AND s.id = f.id";
 
 pub(super) async fn list_messages(tx: &mut SqlTx, tenant: TenantId, filter: &MessageFilter, page: PageRequest) -> Result<Page<Message>> {
-    let rare = failed_only(filter);
+    let flagged = flag(filter).is_some();
     let list = List {
         columns: COLUMNS,
-        table: if rare { FLAGGED } else { MESSAGES },
-        id: if rare { "f.id" } else { "m.id" },
+        table: if flagged { FLAGGED } else { MESSAGES },
+        id: if flagged { "f.id" } else { "m.id" },
         joined: Some("s.id"),
         streams: message_streams(tx, tenant, filter).await?,
         filter: all(conditions(filter)),
@@ -34,7 +35,8 @@ pub(super) async fn list_messages(tx: &mut SqlTx, tenant: TenantId, filter: &Mes
 /// Conditions that no index serves, except those that [`message_streams`] begins with.
 fn conditions(filter: &MessageFilter) -> Vec<Condition> {
     let mut all: Vec<Condition> = Vec::new();
-    all.extend(any_of("s.status", filter.status.iter().filter(|_| !failed_only(filter)).map(|s| s.number())));
+    all.extend(any_of("s.status", filter.status.iter().filter(|_| flag(filter) != Some(FAILED)).map(|s| s.number())));
+    all.extend(any_of("s.held", filter.held.iter().map(|reason| reason.number())));
     all.extend(any_of("s.channel", filter.channel.iter().map(|c| c.number())));
     all.extend(filter.direction.map(|direction| is("m.direction", direction.number())));
     all.extend(filter.to.clone().filter(|_| by_key(filter)).map(|to| is("m.recipient", to)));
@@ -51,9 +53,10 @@ const fn by_key(filter: &MessageFilter) -> bool {
     filter.idempotency_key.is_some() || filter.contact.is_some()
 }
 
-/// There is a list of failed messages, for pages that no narrower index serves.
-fn failed_only(filter: &MessageFilter) -> bool {
-    filter.status == [Status::Failed] && !by_key(filter) && filter.to.is_none()
+/// Returns the part of `flagged` that the list begins with: held messages, or failed ones unless a narrower index serves the page.
+fn flag(filter: &MessageFilter) -> Option<i16> {
+    let failed = filter.status == [Status::Failed] && !by_key(filter) && filter.to.is_none();
+    if filter.held.is_empty() { failed.then_some(FAILED) } else { Some(HELD) }
 }
 
 /// Matches the encoded detail of a message. No text in it can match, since it is JSON.
@@ -67,12 +70,16 @@ fn part_of(broadcast: BroadcastId) -> Condition {
 /// The messages of a list, as far as indexes can select them.
 async fn message_streams(tx: &mut SqlTx, tenant: TenantId, filter: &MessageFilter) -> Result<Vec<Condition>> {
     let key = filter.idempotency_key.clone();
-    let rare = failed_only(filter);
+    let flag = flag(filter);
     let not_before = filter.broadcast.map(|broadcast| uuid_floor(broadcast.created_at()));
     let all = move |query: &mut QueryBuilder<Db>| {
-        query.push(if rare { "f.kind = 1 AND f.tenant_id = " } else { "m.tenant_id = " }).push_bind(tenant.0);
+        let first = if flag.is_some() { "f" } else { "m" };
+        query.push(first).push(".tenant_id = ").push_bind(tenant.0);
+        if let Some(kind) = flag {
+            query.push(" AND f.kind = ").push(kind);
+        }
         if let Some(not_before) = not_before {
-            query.push(if rare { " AND f.id >= " } else { " AND m.id >= " }).push_bind(not_before);
+            query.push(" AND ").push(first).push(".id >= ").push_bind(not_before);
         }
     };
     let streams = match (filter.contact, &filter.to) {

@@ -19,7 +19,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Receives events from adapters.
 #[derive(Debug)]
-pub(crate) struct Events {
+pub(crate) struct ProviderEvents {
     queue: mpsc::UnboundedSender<Job>,
     tracker: Tracker,
     ids: Ids,
@@ -44,12 +44,12 @@ struct Delayed {
 }
 
 /// Makes the queue of a node: the sink for adapters, and the receiver for [`apply_all`].
-pub(crate) fn queue(tracker: Tracker, ids: Ids) -> (Arc<Events>, mpsc::UnboundedReceiver<Job>) {
+pub(crate) fn queue(tracker: Tracker, ids: Ids) -> (Arc<ProviderEvents>, mpsc::UnboundedReceiver<Job>) {
     let (queue, jobs) = mpsc::unbounded_channel();
-    (Arc::new(Events { queue, tracker, ids, delayed: Mutex::default() }), jobs)
+    (Arc::new(ProviderEvents { queue, tracker, ids, delayed: Mutex::default() }), jobs)
 }
 
-impl Events {
+impl ProviderEvents {
     /// Queues the delayed events that are due; returns whether there were any.
     pub(crate) fn release_due(&self) -> bool {
         let now = self.ids.clock.monotonic();
@@ -76,7 +76,7 @@ impl Events {
 }
 
 #[async_trait]
-impl EventSink for Events {
+impl EventSink for ProviderEvents {
     fn push(&self, event: ProviderEvent, after: Duration) {
         if after.is_zero() {
             return self.enqueue(event, None);

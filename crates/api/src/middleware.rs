@@ -1,7 +1,7 @@
 //! Wraps every handler.
 //!
-//! In this order: the request gets an id; for an operation, the API key is looked up, a token of its environment is taken, and permission,
-//! `Accept` and query are checked; a read waits for a read permit; the body is counted by the budget; the handler runs, a panic becoming a
+//! In this order: the request gets an id; for an operation, the API key is looked up, the rate limit, permission, `Accept` and
+//! query are checked; a read waits for a read permit; the body is counted by the budget; the handler runs, a panic becoming a
 //! 500; an unread body is drained or the connection closed; headers are set, and a failure is logged with the request id. All of it is one
 //! layer, because each layer costs every request an allocation.
 
@@ -25,7 +25,7 @@ use crate::error::{ApiError, Failure};
 use crate::extract::{lenient, pairs};
 use crate::json::shown;
 use crate::operations::Operation;
-use crate::reads::Place;
+use crate::reads::ReadPermit;
 use crate::state::App;
 use crate::v1::events::wants_stream;
 use crate::wire::{Answer, Intake, drain};
@@ -62,7 +62,7 @@ struct Asked {
     spare: bool,
 }
 
-pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn middleware(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers(), app.core.ids());
     let operation = app.operations.find(&request);
     let asked = Asked {
@@ -112,9 +112,9 @@ pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Ne
 }
 
 /// Waits for a read permit if the operation reads the database.
-async fn read_permit(app: &App, owner: Owner, operation: Option<Operation>) -> Result<Option<Place>, ApiError> {
+async fn read_permit(app: &App, owner: Owner, operation: Option<Operation>) -> Result<Option<ReadPermit>, ApiError> {
     match (owner, operation) {
-        (Owner::World(tenant), Some(Operation { reads_database: true, .. })) => app.reads.place(tenant).await.map(Some),
+        (Owner::Tenant(tenant), Some(Operation { reads_database: true, .. })) => app.reads.acquire(tenant).await.map(Some),
         _ => Ok(None),
     }
 }
@@ -174,12 +174,12 @@ async fn admit(app: &App, operation: Option<Operation>, request: &mut Request, t
         // Not an operation, but authenticated and rate-limited all the same.
         let is_caller = path.starts_with("/v1/") && request.headers().contains_key(AUTHORIZATION);
         return match is_caller {
-            true => Ok(Owner::World(authenticate(app, request.headers(), from, taken).await?.tenant)),
+            true => Ok(Owner::Tenant(authenticate(app, request.headers(), from, taken).await?.tenant)),
             false => Ok(Owner::Address(from)),
         };
     };
     let caller = authenticate(app, request.headers(), from, taken).await?;
-    let owner = Owner::World(caller.tenant);
+    let owner = Owner::Tenant(caller.tenant);
     if let Some(permission) = operation.permission {
         caller.require(permission)?;
     }
