@@ -212,8 +212,7 @@ async fn make(app: &App, who: &SignedIn, form: &Form) -> Result<Redacted<String>
         _ => return Err(Error::field("expires", "must be one of the choices")),
     };
     let environment = world(form);
-    let new =
-        app.core.keys().create_until(who.project.tenant(environment), environment, &form.get("name"), permissions, expires_at).await?;
+    let new = app.core.keys().create(who.project.tenant(environment), environment, &form.get("name"), permissions, expires_at).await?;
     Ok(new.secret)
 }
 

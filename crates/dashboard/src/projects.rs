@@ -89,6 +89,6 @@ async fn switch(app: &App, who: &SignedIn, form: &Form, name: &str) -> Result<()
     if !who.owns_server {
         return Err(Error::new(ErrorCode::Forbidden, "Only owners of the oldest project can create others"));
     }
-    let created = app.core.projects().create_for(name, who.user.id).await?;
+    let created = app.core.projects().create(name, Some(who.user.id)).await?;
     app.core.users().look_at(who, created.id, Environment::Test).await
 }

@@ -81,7 +81,9 @@ async fn keys(server: &Server) -> anyhow::Result<Keys> {
     let project = admin::project(&server.node.core, None).await?;
     let mut made = Vec::new();
     for env in [Environment::Live, Environment::Test] {
-        made.push(server.node.core.keys().create(project.tenant(env), env, "quickstart", Permissions::ALL).await?.secret.expose().clone());
+        made.push(
+            server.node.core.keys().create(project.tenant(env), env, "quickstart", Permissions::ALL, None).await?.secret.expose().clone(),
+        );
     }
     let [live, test] = <[String; 2]>::try_from(made).map_err(|_| anyhow::anyhow!("two keys were created"))?;
     let keys = Keys { live, test };

@@ -18,6 +18,7 @@ mod postgres;
 mod queue;
 mod quota;
 mod row;
+mod spool;
 mod sqlite;
 
 use std::path::PathBuf;
@@ -43,37 +44,6 @@ pub async fn open(target: &Target) -> Result<Arc<dyn Store>> {
     match target {
         Target::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path).await?)),
         Target::Postgres(url) => Ok(Arc::new(PostgresStore::open(url.expose()).await?)),
-    }
-}
-
-/// Opens the database without changing its schema; fails when the schema is not the one that this version knows.
-pub async fn open_unmigrated(target: &Target) -> Result<Arc<dyn Store>> {
-    match target {
-        Target::Sqlite(path) => Ok(Arc::new(SqliteStore::attach(path).await?)),
-        Target::Postgres(url) => Ok(Arc::new(PostgresStore::attach(url.expose()).await?)),
-    }
-}
-
-/// Fails unless every migration that this version knows has been applied.
-async fn check_schema<D>(migrator: sqlx::migrate::Migrator, pool: &sqlx::Pool<D>) -> Result<()>
-where
-    D: sqlx::Database,
-    for<'c> &'c mut D::Connection: sqlx::Executor<'c, Database = D>,
-    for<'q> D::Arguments: sqlx::IntoArguments<D>,
-    (i64,): for<'r> sqlx::FromRow<'r, D::Row>,
-{
-    let wanted = migrator.iter().map(|m| m.version).max().unwrap_or_default();
-    let found: Result<(i64,), _> =
-        sqlx::query_as("SELECT CAST(COALESCE(MAX(version), 0) AS BIGINT) FROM _sqlx_migrations WHERE success").fetch_one(pool).await;
-    match found {
-        Ok((version,)) if version >= wanted => Ok(()),
-        Ok((version,)) => Err(StoreError::Unavailable(format!(
-            "the schema is at version {version}, this program needs {wanted}; run `nuncio db migrate`"
-        ))),
-        Err(sqlx::Error::Database(_)) => {
-            Err(StoreError::Unavailable("there is no nuncio schema in this database; run `nuncio db migrate`".to_owned()))
-        }
-        Err(error) => Err(sqlx_error(error)),
     }
 }
 

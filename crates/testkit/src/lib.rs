@@ -178,7 +178,8 @@ impl TestApp {
     /// Creates a key with these permissions; empty means all.
     pub async fn key(&self, environment: Environment, permissions: &[&str]) -> String {
         let permissions = Permissions::parse(permissions.iter().copied()).expect("known permissions");
-        let key = self.node.core.keys().create(self.project.tenant(environment), environment, "a key", permissions).await.expect("a key");
+        let key =
+            self.node.core.keys().create(self.project.tenant(environment), environment, "a key", permissions, None).await.expect("a key");
         key.secret.expose().clone()
     }
 

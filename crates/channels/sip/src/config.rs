@@ -1,6 +1,5 @@
 //! Settings of a SIP trunk.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -89,6 +88,7 @@ pub(crate) enum Transport {
 }
 
 /// Checked settings.
+#[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) host: String,
     pub(crate) port: u16,
@@ -124,18 +124,6 @@ pub(crate) struct Config {
     pub(crate) net: Network,
     /// Whether the provider can be in the operator's own network.
     pub(crate) trusted: bool,
-}
-
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("host", &self.host)
-            .field("port", &self.port)
-            .field("transport", &self.transport)
-            .field("username", &self.login.as_ref().map(|(name, _)| name))
-            .field("lines", &self.lines)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Config {

@@ -1,6 +1,5 @@
 //! Settings of an SMSC account.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,6 +92,7 @@ pub(crate) enum Validity {
 }
 
 /// Checked settings.
+#[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) host: String,
     pub(crate) port: u16,
@@ -132,20 +132,6 @@ pub(crate) struct Config {
     pub(crate) net: Network,
     /// Whether the provider can be in the operator's own network.
     pub(crate) trusted: bool,
-}
-
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("host", &self.host)
-            .field("port", &self.port)
-            .field("tls", &self.trust.is_some())
-            .field("system_id", &self.system_id)
-            .field("paired", &self.paired)
-            .field("binds", &self.binds)
-            .field("window", &self.window)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Config {

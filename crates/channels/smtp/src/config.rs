@@ -107,6 +107,7 @@ pub(crate) enum Offer {
 }
 
 /// Checked settings.
+#[derive(Debug)]
 pub(crate) struct Config {
     /// The relays, in the order of preference; at least one.
     pub(crate) relays: Vec<Relay>,
@@ -129,17 +130,6 @@ pub(crate) struct Config {
     pub(crate) net: Network,
     /// Whether the provider can be in the operator's own network.
     pub(crate) trusted: bool,
-}
-
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("relays", &self.relays)
-            .field("tls", &self.tls)
-            .field("from", &self.from)
-            .field("dkim", &self.dkim)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Config {

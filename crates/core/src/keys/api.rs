@@ -6,7 +6,7 @@ use nuncio_domain::page::Page;
 use nuncio_domain::{Error, ErrorCode, KeyId, Permission, Permissions, Redacted, Result, Timestamp, limits};
 use nuncio_store::IdempotentOperation;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::Keys;
 use super::manage::shown;
@@ -70,22 +70,9 @@ pub struct CreateApiKey {
     pub expires_at: Option<Timestamp>,
 }
 
-/// Query of `GET /v1/keys`.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(default)]
-#[into_params(parameter_in = Query)]
-pub struct ListKeys {
-    /// Created at or after this time.
-    #[param(format = DateTime)]
-    pub since: Option<String>,
-    /// Created before this time.
-    #[param(format = DateTime)]
-    pub until: Option<String>,
-    /// Page size; 50 when absent.
-    #[param(minimum = 1, maximum = 100)]
-    pub limit: Option<u32>,
-    /// The `nextCursor` of the previous page.
-    pub cursor: Option<String>,
+list::list_query! {
+    /// Query of `GET /v1/keys`.
+    ListKeys {}
 }
 
 impl Keys<'_> {

@@ -62,19 +62,8 @@ impl Keys<'_> {
         self.holder(caller.key_hash).await.is_ok_and(|holder| holder.is_some())
     }
 
-    /// Creates a key that does not expire.
-    pub async fn create(
-        &self,
-        tenant: TenantId,
-        environment: nuncio_domain::Environment,
-        name: &str,
-        permissions: Permissions,
-    ) -> Result<NewKey> {
-        self.create_until(tenant, environment, name, permissions, None).await
-    }
-
     /// Creates a key that is refused from `expires_at` on, if it is given.
-    pub async fn create_until(
+    pub async fn create(
         &self,
         tenant: TenantId,
         environment: nuncio_domain::Environment,

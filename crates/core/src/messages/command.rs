@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 /// A message to send.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SendMessage {
     /// The recipient: an E.164 phone number, an email address, or a numeric chat id (channels telegram and instagram).
@@ -96,26 +96,8 @@ impl SendMessage {
     }
 
     /// Makes a message with only a recipient.
-    pub(crate) const fn to(to: String) -> Self {
-        Self {
-            to,
-            channel: None,
-            message_type: None,
-            text: None,
-            content: None,
-            subject: None,
-            html_body: None,
-            reply_to: None,
-            idempotency_key: None,
-            metadata: None,
-            fallback_enabled: None,
-            fallback_after_seconds: None,
-            voice_language: None,
-            attachments: None,
-            scheduled_at: None,
-            validity_seconds: None,
-            on_unknown: None,
-        }
+    pub(crate) fn to(to: String) -> Self {
+        Self { to, ..Self::default() }
     }
 }
 

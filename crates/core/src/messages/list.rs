@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nuncio_domain::message::{Direction, HeldReason, Message, Request, Status};
-use nuncio_domain::{Channel, ContactId, Error, FieldError, MessageId, Permission, Result, limits};
+use nuncio_domain::message::{Direction, HeldReason, Request, Status};
+use nuncio_domain::{Channel, ContactId, Error, FieldError, MessageId, Result, limits};
 use nuncio_store::{MessageFilter, Tx};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -71,26 +71,10 @@ impl ListMessages {
     }
 }
 
-/// Query of `GET /v1/contacts/{id}/messages`.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(default)]
-#[into_params(parameter_in = Query)]
-pub struct ListContactMessages {
-    /// Created at or after this time.
-    #[param(format = DateTime)]
-    pub since: Option<String>,
-    /// Created before this time.
-    #[param(format = DateTime)]
-    pub until: Option<String>,
-    /// Page size; 50 when absent.
-    #[param(minimum = 1, maximum = 100)]
-    pub limit: Option<u32>,
-    /// The `nextCursor` of the previous page.
-    pub cursor: Option<String>,
+list::list_query! {
+    /// Query of `GET /v1/contacts/{id}/messages`.
+    ListContactMessages {}
 }
-
-/// Maximum number of held messages read, of all environments.
-const HELD: u32 = 1_000;
 
 impl Messages<'_> {
     /// Returns a message as lists show it.
@@ -116,19 +100,6 @@ impl Messages<'_> {
             }
         }
         Ok(view)
-    }
-
-    /// Returns held messages, oldest first, at most 50.
-    pub async fn held(&self, caller: &Caller) -> Result<Vec<MessageView>> {
-        caller.require(Permission::MessagesRead)?;
-        let mut tx = self.inner.store.read().await?;
-        let held = tx.held_messages(HELD).await?;
-        let ids: Vec<MessageId> =
-            held.into_iter().filter(|message| message.tenant == caller.tenant).map(|message| message.id).take(50).collect();
-        let messages = tx.lookup_messages(caller.tenant, &ids).await?;
-        let contacts = tx.contacts_of_messages(&messages).await?;
-        let view = |(message, contact): (&Message, _)| MessageView::new(message, caller.environment, contact);
-        Ok(messages.iter().zip(contacts).map(view).collect())
     }
 
     async fn outline(&self, caller: &Caller, id: MessageId) -> Result<(MessageView, Arc<Request>)> {

@@ -46,16 +46,8 @@ impl Projects<'_> {
     }
 
     /// Creates a project with a default sender in each environment; all channels of the one in the test environment are simulated.
-    pub async fn create(&self, name: &str) -> Result<Project> {
-        self.create_with(name, None).await
-    }
-
-    /// Creates a project that this person owns.
-    pub async fn create_for(&self, name: &str, owner: UserId) -> Result<Project> {
-        self.create_with(name, Some(owner)).await
-    }
-
-    async fn create_with(&self, name: &str, owner: Option<UserId>) -> Result<Project> {
+    /// It belongs to `owner`, if one is given.
+    pub async fn create(&self, name: &str, owner: Option<UserId>) -> Result<Project> {
         if let Some(fault) = line::check("name", name, 1, limits::PROJECT_NAME) {
             return Err(Error::invalid(vec![fault]));
         }

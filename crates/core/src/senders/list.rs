@@ -1,29 +1,14 @@
 //! Reads senders.
 
 use nuncio_domain::{Error, Result, SenderId, TenantId};
-use serde::Deserialize;
-use utoipa::IntoParams;
 
 use super::Senders;
 use super::view::{ConnectionView, SenderView};
 use crate::base::{Caller, UseCase, list, list::Listed, parse_id};
 
-/// Query of `GET /v1/senders`.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(default)]
-#[into_params(parameter_in = Query)]
-pub struct ListSenders {
-    /// Created at or after this time.
-    #[param(format = DateTime)]
-    pub since: Option<String>,
-    /// Created before this time.
-    #[param(format = DateTime)]
-    pub until: Option<String>,
-    /// Page size; 50 when absent.
-    #[param(minimum = 1, maximum = 100)]
-    pub limit: Option<u32>,
-    /// The `nextCursor` of the previous page.
-    pub cursor: Option<String>,
+list::list_query! {
+    /// Query of `GET /v1/senders`.
+    ListSenders {}
 }
 
 impl Senders<'_> {

@@ -2,8 +2,9 @@
 
 use nuncio_domain::template::{Button, Category, HeaderType, Template};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
+use crate::base::list;
 use crate::base::patch::{given, nullable};
 
 /// A new template.
@@ -134,20 +135,7 @@ pub struct SubmitTemplate {
     pub category: Option<Category>,
 }
 
-/// Query of `GET /v1/templates`.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(default, rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
-pub struct ListTemplates {
-    /// Created at or after this time.
-    #[param(format = DateTime)]
-    pub since: Option<String>,
-    /// Created before this time.
-    #[param(format = DateTime)]
-    pub until: Option<String>,
-    /// Page size; 50 when absent.
-    #[param(minimum = 1, maximum = 100)]
-    pub limit: Option<u32>,
-    /// The `nextCursor` of the previous page.
-    pub cursor: Option<String>,
+list::list_query! {
+    /// Query of `GET /v1/templates`.
+    ListTemplates {}
 }

@@ -5,10 +5,10 @@ use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{DeliveryId, Error, EventId, Result, SenderId, Timestamp};
 use nuncio_store::{Delivery, DeliveryFilter, NewEvent, Occurrence};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Webhooks;
@@ -108,32 +108,20 @@ pub fn delivery_id(event: &Event, sender: Option<SenderId>) -> DeliveryId {
     DeliveryId::from_uuid(uuid_v7(event.id.created_at(), random))
 }
 
-/// Query of `GET /v1/webhooks/deliveries`.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(default, rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
-pub struct ListDeliveries {
-    /// Statuses, repeated or comma-separated.
-    #[param(value_type = Option<Vec<DeliveryStatus>>, style = Form, explode, min_items = 1)]
-    pub status: Option<String>,
-    /// Event types, repeated or comma-separated.
-    #[param(value_type = Option<Vec<EventType>>, style = Form, explode, min_items = 1)]
-    pub event_type: Option<String>,
-    /// To the webhook of this sender.
-    pub sender_id: Option<String>,
-    /// About this message, contact, broadcast, template or invitation.
-    pub resource_id: Option<String>,
-    /// Created at or after this time.
-    #[param(format = DateTime)]
-    pub since: Option<String>,
-    /// Created before this time.
-    #[param(format = DateTime)]
-    pub until: Option<String>,
-    /// Page size.
-    #[param(minimum = 1, maximum = 100, default = 50)]
-    pub limit: Option<u32>,
-    /// The `nextCursor` of the previous page.
-    pub cursor: Option<String>,
+list::list_query! {
+    /// Query of `GET /v1/webhooks/deliveries`.
+    ListDeliveries {
+        /// Statuses, repeated or comma-separated.
+        #[param(value_type = Option<Vec<DeliveryStatus>>, style = Form, explode, min_items = 1)]
+        pub status: Option<String>,
+        /// Event types, repeated or comma-separated.
+        #[param(value_type = Option<Vec<EventType>>, style = Form, explode, min_items = 1)]
+        pub event_type: Option<String>,
+        /// To the webhook of this sender.
+        pub sender_id: Option<String>,
+        /// About this message, contact, broadcast, template or invitation.
+        pub resource_id: Option<String>,
+    }
 }
 
 impl Webhooks<'_> {

@@ -2,13 +2,13 @@
 
 use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastView, ListBroadcasts};
-use nuncio_core::messages::{MessageView, Overdue};
+use nuncio_core::messages::{ListMessages, MessageView, Overdue};
 use nuncio_core::senders::SenderView;
 use nuncio_core::users::SignedIn;
 use nuncio_core::webhooks::ListDeliveries;
 use nuncio_domain::health::HealthState;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{Result, Timestamp};
+use nuncio_domain::{Result, Timestamp, limits};
 
 use crate::App;
 use crate::components::{age, channel, figure, words};
@@ -28,7 +28,9 @@ pub(super) async fn all(app: &App, who: &SignedIn, senders: &[SenderView]) -> Re
     let now = app.core.ids().clock.now();
     let mut needs = failing(senders);
     needs.extend(app.core.messages().overdue(&who.caller).await?.iter().map(|overdue| waiting(overdue, senders, now)));
-    needs.extend(held(&app.core.messages().held(&who.caller).await?));
+    let waiting =
+        ListMessages { held_reason: Some(ListMessages::any_held_reason()), limit: Some(limits::PAGE_MAX), ..ListMessages::default() };
+    needs.extend(held(&app.core.messages().list(&who.caller, &waiting).await?.0));
     let dead = ListDeliveries { status: Some("dead".to_owned()), limit: Some(SHOWN), ..ListDeliveries::default() };
     let dead = app.core.webhooks().list_deliveries(&who.caller, &dead).await?.0;
     if let Some(newest) = dead.first() {

@@ -20,7 +20,7 @@ pub(super) async fn create(
     expires_at: Option<Timestamp>,
 ) -> Result<CommandOutput> {
     let permissions = Permissions::parse(permissions.iter().map(String::as_str)).map_err(|e| Error::field("permissions", e.to_string()))?;
-    let new = core.keys().create_until(project.tenant(env), env, name, permissions, expires_at).await?;
+    let new = core.keys().create(project.tenant(env), env, name, permissions, expires_at).await?;
     let mut key = serde_json::to_value(KeyView::new(new.key, Some(new.secret))).map_err(Error::internal)?;
     key["environment"] = env.as_str().into();
     let text = created(&key);

@@ -200,7 +200,7 @@ async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
     match request.command {
         Command::ProjectsList => projects_list(core).await,
         Command::ProjectsCreate { name } => {
-            let made = core.projects().create(&name).await?;
+            let made = core.projects().create(&name, None).await?;
             Ok(CommandOutput::new(json!({"id": made.id, "name": made.name}), format!("{}  {}", made.id, made.name)))
         }
         Command::ProjectsRename { name } => project_update(core, &project, UpdateProject { name: Some(name), colour: None }).await,
@@ -282,7 +282,7 @@ pub async fn project(core: &Core, wanted: Option<&str>) -> Result<Project> {
         Some(text) => projects.into_iter().find(|p| p.name == text || p.id.to_string() == text).ok_or_else(|| Error::not_found("project")),
         None => match projects.into_iter().next() {
             Some(project) => Ok(project),
-            None => core.projects().create("default").await,
+            None => core.projects().create("default", None).await,
         },
     }
 }

@@ -111,10 +111,10 @@ async fn changes_of_the_project_are_in_the_live_log_and_no_other_project_sees_th
         assert_eq!(found(&app, &live, "actor=ada@example.net").await, ["person sign_in"]);
         assert!(found(&app, &app.test_key, "resourceType=project").await.is_empty(), "the test log has its own environment only");
 
-        let other = core.projects().create("other").await.expect("a project");
+        let other = core.projects().create("other", None).await.expect("a project");
         core.projects().update(&other, UpdateProject { name: Some("another".into()), ..UpdateProject::default() }).await.expect("a name");
         let audit = Permissions::NONE.with(Permission::AuditRead);
-        let key = core.keys().create(other.live, Environment::Live, "k", audit).await.expect("a key").secret;
+        let key = core.keys().create(other.live, Environment::Live, "k", audit, None).await.expect("a key").secret;
         assert!(found(&app, key.expose(), "").await.is_empty(), "changes outside of a request are not recorded");
         assert!(found(&app, key.expose(), "actor=ada@example.net").await.is_empty());
         let cursor = with(&app, &live, "/v1/audit-log?limit=1").await.expect(200).json()["nextCursor"].take();

@@ -321,9 +321,9 @@ async fn each_operation_needs_its_permission() {
 async fn what_belongs_to_another_world_is_not_found() {
     let app = TestApp::start().await;
     let fixtures = fixtures(&app).await;
-    let other = app.node.core.projects().create("other").await.expect("a project");
+    let other = app.node.core.projects().create("other", None).await.expect("a project");
     let foreign =
-        app.node.core.keys().create(other.test, Environment::Test, "foreign", nuncio_domain::Permissions::ALL).await.expect("a key");
+        app.node.core.keys().create(other.test, Environment::Test, "foreign", nuncio_domain::Permissions::ALL, None).await.expect("a key");
     for row in ROWS.iter().filter(|r| r.path.contains('{')) {
         for key in [app.live_key.as_str(), foreign.secret.expose().as_str()] {
             let (status, body) = call(&app, row, &fixtures, Some(key)).await;

@@ -24,9 +24,9 @@ fn changed_before_made(value: &Value) -> Vec<Value> {
 async fn nothing_was_changed_before_it_was_made() {
     let app = TestApp::start().await;
     app.clock.tick(std::time::Duration::from_millis(1));
-    let project = app.node.core.projects().create("another").await.expect("a project");
+    let project = app.node.core.projects().create("another", None).await.expect("a project");
     let everything = Permissions::parse([]).expect("permissions");
-    let key = app.node.core.keys().create(project.test, Environment::Test, "a key", everything).await.expect("a key");
+    let key = app.node.core.keys().create(project.test, Environment::Test, "a key", everything, None).await.expect("a key");
     let auth = format!("Bearer {}", key.secret.expose());
     let born = app.send("GET", "/v1/senders", &[("authorization", &auth)], None).await.expect(200).json();
     assert!(born["items"][0]["createdAt"].is_string() && changed_before_made(&born).is_empty(), "{born}");

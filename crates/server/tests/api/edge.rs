@@ -357,7 +357,7 @@ async fn who_has_no_guesses_left_does_not_reach_the_database() {
         app.get("/v1/me").await.expect(200);
         let everything = nuncio_domain::Permissions::parse(std::iter::empty()).expect("permissions");
         let elsewhere = app.another_node().await.core;
-        let made = elsewhere.keys().create(app.tenant(), nuncio_domain::Environment::Test, "a key", everything).await.expect("a key");
+        let made = elsewhere.keys().create(app.tenant(), nuncio_domain::Environment::Test, "a key", everything, None).await.expect("a key");
         let fresh = made.secret.expose().clone();
         app.send("GET", "/v1/me", &[("authorization", &format!("Bearer {fresh}"))], None).await.expect(429);
         app.clock.advance(Duration::from_secs(1));

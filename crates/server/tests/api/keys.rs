@@ -141,7 +141,7 @@ async fn an_expired_key_cannot_follow_events() {
     let keys = app.node.core.keys();
     let expires_at = app.node.core.ids().clock.now().plus(Duration::from_millis(500));
     let everything = nuncio_domain::Permissions::ALL;
-    let new = keys.create_until(app.tenant(), Environment::Test, "guest", everything, Some(expires_at)).await.expect("a key");
+    let new = keys.create(app.tenant(), Environment::Test, "guest", everything, Some(expires_at)).await.expect("a key");
     let caller = keys.authenticate(new.secret.expose()).await.expect("a caller");
     assert!(app.node.core.events().may_follow(&caller).await);
     app.clock.advance(Duration::from_millis(500));

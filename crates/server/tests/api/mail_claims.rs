@@ -78,8 +78,8 @@ impl Town {
         let house = House::with(backend, relay().await, config).await;
         let first = Tenant { project: house.app.project.clone(), key: house.app.live_key.clone(), sender: String::new() };
         let core = &house.app.node.core;
-        let project = core.projects().create("owner").await.expect("a project");
-        let key = core.keys().create(project.live, Environment::Live, "owner", Permissions::ALL).await.expect("a key");
+        let project = core.projects().create("owner", None).await.expect("a project");
+        let key = core.keys().create(project.live, Environment::Live, "owner", Permissions::ALL, None).await.expect("a key");
         let owner = Tenant { project, key: key.secret.expose().clone(), sender: String::new() };
         let mut town = Self { house, first, owner };
         let sender = town.new_sender(&town.first).await;

@@ -285,7 +285,7 @@ async fn prices_change_for_what_is_accepted_afterwards() {
     app.drain().await;
     assert_eq!(app.message(&id).await["costTotal"], json!(0.035), "what was promised holds");
     assert_eq!(app.message(&next).await["costTotal"], json!(0.5), "the project's own price goes first");
-    let other = app.node.core.projects().create("other").await.expect("a project");
+    let other = app.node.core.projects().create("other", None).await.expect("a project");
     assert_eq!(app.node.core.billing().list_prices(Some(other.id)).await.expect("a list"), []);
     // A date in the future.
     app.node

@@ -226,8 +226,8 @@ async fn variables_are_held_against_the_template() {
     text["text"] = "mine".into();
     assert_eq!(paths(&app.post("/v1/messages", text).await.expect(400).json()), ["text"]);
     app.post("/v1/messages", message("+34600111222", "sms", "tpl_unknown")).await.expect(404);
-    let other = app.node.core.projects().create("other").await.expect("a project");
-    let key = app.node.core.keys().create(other.test, Environment::Test, "k", nuncio_domain::Permissions::ALL).await.expect("a key");
+    let other = app.node.core.projects().create("other", None).await.expect("a project");
+    let key = app.node.core.keys().create(other.test, Environment::Test, "k", nuncio_domain::Permissions::ALL, None).await.expect("a key");
     let auth = format!("Bearer {}", key.secret.expose());
     app.send("POST", "/v1/messages", &[("authorization", &auth)], Some(message("+34600111222", "sms", &id))).await.expect(404);
     let mut long = message("+34600111222", "sms", &id);

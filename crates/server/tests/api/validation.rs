@@ -266,9 +266,10 @@ async fn names_are_one_line_without_control_characters() {
         }
         let core = &app.node.core;
         let permissions = nuncio_domain::Permissions::ALL;
-        let key = core.keys().create(app.tenant(), nuncio_domain::Environment::Test, name, permissions).await.expect_err("a bad name");
+        let key =
+            core.keys().create(app.tenant(), nuncio_domain::Environment::Test, name, permissions, None).await.expect_err("a bad name");
         assert_eq!(key.details()["errors"][0]["path"], "name");
-        assert_eq!(core.projects().create(name).await.expect_err("a bad name").details()["errors"][0]["path"], "name");
+        assert_eq!(core.projects().create(name, None).await.expect_err("a bad name").details()["errors"][0]["path"], "name");
     }
     for name in ["Łódź & Söhne", "شركة", "👨‍👩‍👧"] {
         app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"name": name}))).await.expect(200);

@@ -23,8 +23,9 @@ pub use distribute::{COPIED, DISTRIBUTED, distribute};
 pub use message_batch::TEXTS as WRITER_STATEMENTS;
 pub use session::SETTINGS as WRITER_SETTINGS;
 
-use crate::message_batch::{Prepared, Writes, folded};
-use crate::{Ends, SqlxResult as _, ended, migrate_error, sqlx_error};
+use crate::message_batch::{Prepared, folded};
+use crate::{SqlxResult as _, ended, migrate_error, spool, sqlx_error};
+use sql::SqlTx;
 use writer::Writer;
 
 pub(crate) type Db = Postgres;
@@ -47,13 +48,6 @@ impl PostgresStore {
         let (options, pool) = connect(url).await?;
         refuse_unsafe(&pool).await?;
         migrate(&options).await?;
-        Ok(Self { pool, writer: Writer::start(url) })
-    }
-
-    /// Connects; the schema must be up to date.
-    pub async fn attach(url: &str) -> Result<Self> {
-        let (_, pool) = connect(url).await?;
-        crate::check_schema(sqlx::migrate!("./migrations/postgres"), &pool).await?;
         Ok(Self { pool, writer: Writer::start(url) })
     }
 }
@@ -114,31 +108,11 @@ pub(crate) async fn refuse_unsafe(pool: &PgPool) -> Result<()> {
     Ok(())
 }
 
-/// A transaction or a reader.
-#[derive(Debug)]
-pub(crate) struct SqlTx {
-    handle: Handle,
-    failed: bool,
-    /// What is written right before the commit.
-    writes: Writes,
-}
-
+/// The connection of a transaction or a reader.
 #[derive(Debug)]
 enum Handle {
     Write(sqlx::Transaction<'static, Db>),
     Read(sqlx::pool::PoolConnection<Db>),
-}
-
-impl From<Handle> for SqlTx {
-    fn from(handle: Handle) -> Self {
-        Self { handle, failed: false, writes: Writes::default() }
-    }
-}
-
-impl Ends for SqlTx {
-    fn end(&mut self) {
-        self.failed = true;
-    }
 }
 
 impl SqlTx {
@@ -171,16 +145,10 @@ impl Tx for SqlTx {
 impl Store for PostgresStore {
     async fn accept(&self, item: Accept) -> Result<Accepted> {
         let mut prepared = Box::new(Prepared::new(item)?);
-        let spooled = (!prepared.chunks.is_empty()).then_some((prepared.item.message.tenant, prepared.item.message.id));
-        self.spool(&mut prepared).await?;
+        let spooled = spool::write(self, &mut prepared).await?;
         let accepted = self.writer.accept(prepared).await;
-        // Repeated rejections must not fill the disk before the purge.
-        if let (Some((tenant, id)), Ok(answer)) = (spooled, &accepted)
-            && !matches!(answer, Accepted::New { .. })
-        {
-            let mut tx = self.begin().await?;
-            tx.delete_spool(tenant, id).await?;
-            tx.commit().await?;
+        if let (Some(spooled), Ok(answer)) = (spooled, &accepted) {
+            spooled.keep_if_accepted(self, answer).await?;
         }
         accepted
     }
@@ -235,17 +203,5 @@ impl Store for PostgresStore {
             advice.push("replicas are attached, but none is synchronous: an accepted message can be lost in a failover; set synchronous_standby_names".to_owned());
         }
         Ok(advice)
-    }
-}
-
-impl PostgresStore {
-    async fn spool(&self, prepared: &mut Prepared) -> Result<()> {
-        let message = &prepared.item.message;
-        for (index, chunk) in std::mem::take(&mut prepared.chunks).iter().enumerate() {
-            let mut tx = self.begin().await?;
-            tx.insert_spool_chunk(message.tenant, message.id, index as i32, chunk, prepared.item.now).await?;
-            tx.commit().await?;
-        }
-        Ok(())
     }
 }

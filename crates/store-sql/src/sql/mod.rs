@@ -4,8 +4,30 @@
 
 use nuncio_store::Result;
 
-use super::{Db, SqlTx, dialect};
-use crate::SqlxResult as _;
+use super::{Db, Handle, dialect};
+use crate::message_batch::Writes;
+use crate::{Ends, SqlxResult as _};
+
+/// A transaction or a reader.
+#[derive(Debug)]
+pub(crate) struct SqlTx {
+    pub(super) handle: Handle,
+    pub(super) failed: bool,
+    /// What is written right before the commit.
+    writes: Writes,
+}
+
+impl From<Handle> for SqlTx {
+    fn from(handle: Handle) -> Self {
+        Self { handle, failed: false, writes: Writes::default() }
+    }
+}
+
+impl Ends for SqlTx {
+    fn end(&mut self) {
+        self.failed = true;
+    }
+}
 
 /// A statement with the values of `$1`, `$2`, and so on.
 macro_rules! sql {

@@ -24,8 +24,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{Connection as _, Sqlite, SqlitePool};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::message_batch::{Prepared, Writes, folded};
-use crate::{Ends, SqlxResult as _, ended, migrate_error};
+use crate::message_batch::{Prepared, folded};
+use crate::{SqlxResult as _, ended, migrate_error, spool};
+use sql::SqlTx;
 use writer::Writer;
 
 pub(crate) type Db = Sqlite;
@@ -53,17 +54,6 @@ impl SqliteStore {
         private::keep(path)?;
         let cold = cold_pool(path).await?;
         sqlx::migrate!("./migrations/sqlite").run(&cold).await.map_err(migrate_error)?;
-        Self::with(path, cold).await
-    }
-
-    /// Opens a file that another process may be using; its schema must be up to date.
-    pub async fn attach(path: &Path) -> Result<Self> {
-        let cold = cold_pool(path).await?;
-        crate::check_schema(sqlx::migrate!("./migrations/sqlite"), &cold).await?;
-        Self::with(path, cold).await
-    }
-
-    async fn with(path: &Path, cold: SqlitePool) -> Result<Self> {
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(Duration::from_secs(5))
@@ -100,32 +90,12 @@ async fn cold_pool(path: &Path) -> Result<SqlitePool> {
         .store()
 }
 
-/// A transaction or a reader.
-#[derive(Debug)]
-pub(crate) struct SqlTx {
-    handle: Handle,
-    failed: bool,
-    /// What is written right before the commit.
-    writes: Writes,
-}
-
+/// The connection of a transaction or a reader.
 #[derive(Debug)]
 enum Handle {
     // Fields drop in order: the transaction rolls back before the turn is given on.
     Write(sqlx::Transaction<'static, Db>, OwnedMutexGuard<()>),
     Read(sqlx::pool::PoolConnection<Db>),
-}
-
-impl From<Handle> for SqlTx {
-    fn from(handle: Handle) -> Self {
-        Self { handle, failed: false, writes: Writes::default() }
-    }
-}
-
-impl Ends for SqlTx {
-    fn end(&mut self) {
-        self.failed = true;
-    }
 }
 
 impl SqlTx {
@@ -162,16 +132,10 @@ impl Tx for SqlTx {
 impl Store for SqliteStore {
     async fn accept(&self, item: Accept) -> Result<Accepted> {
         let mut prepared = Box::new(Prepared::new(item)?);
-        let spooled = (!prepared.chunks.is_empty()).then_some((prepared.item.message.tenant, prepared.item.message.id));
-        self.spool(&mut prepared).await?;
+        let spooled = spool::write(self, &mut prepared).await?;
         let accepted = self.writer.accept(prepared).await;
-        // Repeated rejections must not fill the disk before the purge.
-        if let (Some((tenant, id)), Ok(answer)) = (spooled, &accepted)
-            && !matches!(answer, Accepted::New { .. })
-        {
-            let mut tx = self.begin().await?;
-            tx.delete_spool(tenant, id).await?;
-            tx.commit().await?;
+        if let (Some(spooled), Ok(answer)) = (spooled, &accepted) {
+            spooled.keep_if_accepted(self, answer).await?;
         }
         accepted
     }
@@ -219,18 +183,6 @@ impl Store for SqliteStore {
             advice.push(format!("{}: the file is damaged ({answer}); restore it from a copy", self.path.display()));
         }
         Ok(advice)
-    }
-}
-
-impl SqliteStore {
-    async fn spool(&self, prepared: &mut Prepared) -> Result<()> {
-        let message = &prepared.item.message;
-        for (index, chunk) in std::mem::take(&mut prepared.chunks).iter().enumerate() {
-            let mut tx = self.begin().await?;
-            tx.insert_spool_chunk(message.tenant, message.id, index as i32, chunk, prepared.item.now).await?;
-            tx.commit().await?;
-        }
-        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use nuncio_domain::message::NodeId;
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Channel, ConnectionId, Redacted, SenderId, TenantId, Timestamp};
 use nuncio_store::{MessageFilter, Position, Store, Tx};
-use nuncio_store_sql::{Target, open, open_unmigrated};
+use nuncio_store_sql::{Target, open};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::rows::{postgres_rows, sqlite_rows};
@@ -271,7 +271,7 @@ impl Harness {
 
     /// Opens another store on the same database, like another process.
     pub(crate) async fn another(&self) -> Arc<dyn Store> {
-        open_unmigrated(&self.target).await.unwrap()
+        open(&self.target).await.unwrap()
     }
 
     /// Runs SQL without the store; returns the result as text.

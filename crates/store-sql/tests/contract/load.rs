@@ -10,7 +10,7 @@ use nuncio_domain::Redacted;
 use nuncio_domain::lifecycle::{Applied, ReceiptKind, Step};
 use nuncio_domain::message::{FailureCode, Status, Wait};
 use nuncio_store::{Accept, Accepted, Claim, Store, Suppression, SuppressionReason, Transition, Transitioned};
-use nuncio_store_sql::{Target, open_unmigrated};
+use nuncio_store_sql::{Target, open};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -157,7 +157,7 @@ impl Proxy {
                 tokio::spawn(pump(client, upstream, cut, Arc::clone(&counter)));
             }
         });
-        Self { store: open_unmigrated(&proxied).await.unwrap(), countdown }
+        Self { store: open(&proxied).await.unwrap(), countdown }
     }
 
     /// Breaks at the commit with this number.

@@ -246,7 +246,6 @@ cases! {
             the_database_tells_the_time,
             chunks_that_no_message_uses_are_swept,
             a_closed_store_has_written_what_it_took,
-            a_database_without_the_schema_is_refused,
         }
         money {
             money_moves_once_and_never_below_nothing,

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use nuncio_domain::MessageId;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::NodeId;
-use nuncio_domain::{MessageId, Redacted};
 use nuncio_store::{Accept, Claim, Node, StoreError};
-use nuncio_store_sql::{Target, open_unmigrated};
 
-use crate::harness::{Backend, Harness, NODE, START, in_tx};
+use crate::harness::{Harness, NODE, START, in_tx};
 use crate::make::{MINUTE, new, phone};
 
 pub(crate) async fn a_node_lives_while_its_counter_moves(h: &Harness) {
@@ -99,17 +98,4 @@ pub(crate) async fn a_closed_store_has_written_what_it_took(h: &Harness) {
         assert!(matches!(error, Some(StoreError::Unavailable(_))), "{error:?}");
     }
     second.close().await;
-}
-
-pub(crate) async fn a_database_without_the_schema_is_refused(h: &Harness) {
-    let dir = tempfile::tempdir().unwrap();
-    let empty = match h.backend {
-        Backend::Sqlite => Target::Sqlite(dir.path().join("empty.db")),
-        Backend::Postgres => Target::Postgres(Redacted::new(crate::harness::server().unwrap())),
-    };
-    let refused = open_unmigrated(&empty).await;
-    assert!(matches!(&refused, Err(StoreError::Unavailable(text)) if text.contains("nuncio db migrate")), "{refused:?}");
-    h.sql("DELETE FROM _sqlx_migrations").await;
-    let refused = open_unmigrated(&h.target).await;
-    assert!(matches!(&refused, Err(StoreError::Unavailable(text)) if text.contains("version 0")), "{refused:?}");
 }

@@ -2,24 +2,14 @@
 
 use nuncio_core::contacts::{AddChannel, ContactChannelIn, ContactChannelView, UpdateContactChannel};
 use nuncio_domain::{ContactChannelId, ContactId};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::error_schemas::{ErrorBody, repeated};
 use crate::extract::{Body, Call, IdempotencyKey, NoBody, Path};
-use crate::reply::{NoContent, Reply, Result};
+use crate::reply::{NoContent, Reply, Result, named};
 
-/// A contact channel under its name.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ContactChannelResponse)]
-pub(crate) struct ChannelBody {
-    channel: ContactChannelView,
-}
-
-impl From<ContactChannelView> for ChannelBody {
-    fn from(channel: ContactChannelView) -> Self {
-        Self { channel }
-    }
+named! {
+    /// A contact channel under its name.
+    ChannelBody as ContactChannelResponse: channel of ContactChannelView
 }
 
 repeated! {

@@ -7,13 +7,11 @@ use utoipa::ToSchema;
 
 use crate::error_schemas::ErrorBody;
 use crate::extract::{Body, Call, Path};
-use crate::reply::{Reply, Result};
+use crate::reply::{Reply, Result, named};
 
-/// A business profile under its name.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = BusinessProfileResponse)]
-pub(crate) struct ProfileBody {
-    profile: ProfileView,
+named! {
+    /// A business profile under its name.
+    ProfileBody as BusinessProfileResponse: profile of ProfileView
 }
 
 /// A business profile that was changed.
