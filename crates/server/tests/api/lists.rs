@@ -141,7 +141,10 @@ async fn arrays_are_repeated_or_joined_by_commas() {
             let joined = ids(&app, &format!("{path}?{name}={}", values.join(","))).await;
             let repeated: Vec<String> = values.iter().map(|value| format!("{name}={value}")).collect();
             assert_eq!(ids(&app, &format!("{path}?{}", repeated.join("&"))).await, joined, "{path} {name}");
-            assert_eq!(joined, ids(&app, &path).await, "{path} {name}: all values are all items");
+            // Most messages are not held, for whatever reason.
+            if name != "heldReason" {
+                assert_eq!(joined, ids(&app, &path).await, "{path} {name}: all values are all items");
+            }
             let wrong = app.get(&format!("{path}?{name}={}&{name}=lost", values[0])).await.expect(400).json();
             assert_eq!(wrong["details"]["errors"][0]["path"], format!("query.{name}"));
         }
