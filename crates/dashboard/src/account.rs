@@ -65,7 +65,7 @@ fn content(who: &SignedIn, browsers: &[Browser], factor: &Markup, faults: &Fault
 }
 
 fn password(who: &SignedIn, faults: &Faults) -> Markup {
-    let field = |name, label, hint, autocomplete| Field { name, label, hint, kind: "password", value: "", autocomplete, required: true };
+    let field = |name, label, hint, autocomplete| Field { kind: "password", autocomplete, ..Field::new(name, label, hint, "") };
     html! {
         section class="panel" {
             header { h2 { "Password" } }

@@ -300,7 +300,12 @@ pub(crate) struct Field<'a> {
     pub(crate) required: bool,
 }
 
-impl Field<'_> {
+impl<'a> Field<'a> {
+    /// A required line of text that browsers do not fill in.
+    pub(crate) const fn new(name: &'a str, label: &'a str, hint: &'a str, value: &'a str) -> Self {
+        Self { name, label, hint, kind: "text", value, autocomplete: "off", required: true }
+    }
+
     pub(crate) fn show(&self, faults: &Faults) -> Markup {
         self.within(faults, None)
     }

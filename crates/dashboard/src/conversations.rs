@@ -128,7 +128,7 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str
     let title = name(&contact);
     // The channel follows from the newest messages, which an older page does not have.
     let answer = if past { None } else { answer_to(&messages) };
-    let field = Field { name: "text", label: "Your reply", hint: "", kind: "textarea", value: typed, autocomplete: "off", required: true };
+    let field = Field { kind: "textarea", ..Field::new("text", "Your reply", "", typed) };
     let content = html! {
         (head(Some((PLACE, "Conversations")), words(&title), html! { @if let Some((by, to)) = &answer { (channel(by)) ", " (words(to)) } }, html! { a class="btn" href={ "/contacts/" (contact.id) } { "Contact" } }))
         section class="panel" {

@@ -45,15 +45,7 @@ fn password_form(who: &SignedIn, act: &str, button: &str, text: &str) -> Markup 
 }
 
 fn confirm(who: &SignedIn, pending: &PendingFactor, faults: &Faults) -> Markup {
-    let field = Field {
-        name: "code",
-        label: "Code in the app",
-        hint: "Six digits.",
-        kind: "text",
-        value: "",
-        autocomplete: "one-time-code",
-        required: true,
-    };
+    let field = Field { autocomplete: "one-time-code", ..Field::new("code", "Code in the app", "Six digits.", "") };
     html! {
         form class="body" method="post" action=(ACCOUNT) {
             (form_key(who))

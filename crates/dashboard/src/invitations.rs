@@ -112,8 +112,7 @@ fn link(invitation: &InvitationView) -> Markup {
 
 fn new(who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
     let field = |name: &'static str, label: &'static str, hint: &'static str, kind: &'static str| {
-        let value = typed.get(name);
-        Field { name, label, hint, kind, value: &value, autocomplete: "off", required: false }.show(faults)
+        Field { kind, required: false, ..Field::new(name, label, hint, &typed.get(name)) }.show(faults)
     };
     html! {
         section class="panel" {

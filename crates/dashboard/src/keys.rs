@@ -115,8 +115,6 @@ fn moment(at: Option<Timestamp>) -> Markup {
 
 fn new_key(who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
     let (name, chosen, life) = (typed.get("name"), typed.get("may"), typed.get("expires"));
-    let field =
-        Field { name: "name", label: "Name", hint: "Its purpose.", kind: "text", value: &name, autocomplete: "off", required: true };
     let live = world(typed) == Environment::Live;
     html! {
         section class="panel" {
@@ -124,7 +122,7 @@ fn new_key(who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
             form class="body" method="post" action=(PLACE) {
                 (form_key(who))
                 (faults.summary())
-                (field.show(faults))
+                (Field::new("name", "Name", "Its purpose.", &name).show(faults))
                 fieldset class="field" {
                     legend { "Environment" }
                     div class="pick" {

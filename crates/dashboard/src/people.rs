@@ -110,7 +110,6 @@ fn roles(chosen: Role) -> Markup {
 }
 
 fn new_person(who: &SignedIn, email: &str, faults: &Faults) -> Markup {
-    let field = |name, label, hint, kind, value, required| Field { name, label, hint, kind, value, autocomplete: "off", required };
     html! {
         section class="panel" {
             header { h2 { "Add a person" } }
@@ -118,8 +117,8 @@ fn new_person(who: &SignedIn, email: &str, faults: &Faults) -> Markup {
                 (form_key(who))
                 (faults.summary())
                 div class="fields" {
-                    (field("email", "Email address", "", "email", email, true).show(faults))
-                    (field("password", "First password", FIRST_PASSWORD, "password", "", false).show(faults))
+                    (Field { kind: "email", ..Field::new("email", "Email address", "", email) }.show(faults))
+                    (Field { kind: "password", required: false, ..Field::new("password", "First password", FIRST_PASSWORD, "") }.show(faults))
                 }
                 (roles(Role::Viewer))
                 div class="row" { button class="btn go" { "Add" } }

@@ -75,13 +75,12 @@ fn page(who: &SignedIn, status: StatusCode, typed: &Typed, faults: &Faults) -> R
 }
 
 fn fields(who: &SignedIn, typed: &Typed, faults: &Faults) -> Markup {
-    let field = |name, label, hint, kind, value| Field { name, label, hint, kind, value, autocomplete: "off", required: true };
     html! {
         form class="panel" method="post" action=(PLACE) data-check="live" {
             div class="body" {
                 (form_key(who))
                 (faults.summary())
-                (field("name", "Name", "Invited clients see it too.", "text", &typed.name).show(faults))
+                (Field::new("name", "Name", "Invited clients see it too.", &typed.name).show(faults))
                 fieldset class="field" {
                     legend { "Pages of invitations" }
                     div class="pick" {
@@ -89,7 +88,7 @@ fn fields(who: &SignedIn, typed: &Typed, faults: &Faults) -> Markup {
                         label { input type="radio" name="look" value="own" checked[typed.is_coloured]; "In a colour" span { "Header, button and progress." } }
                     }
                 }
-                (field("colour", "Colour", "Text on it is black or white, whichever can be read better.", "color", &typed.colour).show(faults))
+                (Field { kind: "color", ..Field::new("colour", "Colour", "Text on it is black or white, whichever can be read better.", &typed.colour) }.show(faults))
             }
             footer {
                 button class="btn" name="do" value="check" { "Preview" }

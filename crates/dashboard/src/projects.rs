@@ -56,14 +56,13 @@ fn open(who: &SignedIn, id: ProjectId, name: &str) -> Markup {
 
 fn new_project(who: &SignedIn, name: &str, faults: &Faults) -> Markup {
     let hint = "For another product, brand or client. It begins with a simulated sender in its test environment.";
-    let field = Field { name: "name", label: "Name", hint, kind: "text", value: name, autocomplete: "off", required: true };
     html! {
         section class="panel" {
             header { h2 { "New project" } }
             form class="body" method="post" action=(PROJECTS) {
                 (form_key(who))
                 (faults.summary())
-                (field.show(faults))
+                (Field::new("name", "Name", hint, name).show(faults))
                 div class="row" { button class="btn go" { "Create" } }
             }
         }

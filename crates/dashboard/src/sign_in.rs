@@ -33,7 +33,7 @@ pub(crate) async fn show(State(app): State<App>, asked: Asked) -> Response {
 }
 
 fn form_to_sign_in(app: &App, email: &str, to: &str, wrong: Option<&str>) -> Markup {
-    let field = |name, label, kind, value, autocomplete| Field { name, label, hint: "", kind, value, autocomplete, required: true };
+    let field = |name, label, kind, value, autocomplete| Field { kind, autocomplete, ..Field::new(name, label, "", value) };
     html! {
         h1 { "Sign in" }
         @if let Some(wrong) = wrong { div class="note bad" role="alert" { (icon("alert")) div { b { (wrong) } } } }
@@ -84,15 +84,8 @@ pub(crate) async fn act(State(app): State<App>, request: Request) -> Response {
 }
 
 pub(crate) fn form_for_code(ticket: &str, to: &str, wrong: Option<&str>) -> Markup {
-    let field = Field {
-        name: "code",
-        label: "Code",
-        hint: "The six digits in your app, or a recovery code.",
-        kind: "text",
-        value: "",
-        autocomplete: "one-time-code",
-        required: true,
-    };
+    let field =
+        Field { autocomplete: "one-time-code", ..Field::new("code", "Code", "The six digits in your app, or a recovery code.", "") };
     html! {
         h1 { "Enter your code" }
         @if let Some(wrong) = wrong { div class="note bad" role="alert" { (icon("alert")) div { b { (wrong) } } } }
@@ -171,7 +164,7 @@ fn used_link(app: &App, request: &Request) -> Response {
 }
 
 fn form_to_begin(project: &str, email: &str, faults: &Faults) -> Markup {
-    let field = |name, label, hint, kind, value, autocomplete| Field { name, label, hint, kind, value, autocomplete, required: true };
+    let field = |name, label, hint, kind, value, autocomplete| Field { kind, autocomplete, ..Field::new(name, label, hint, value) };
     html! {
         div { h1 { "Become the owner" } p class="soft" { "This link works once. You will own this server." } }
         (faults.summary())

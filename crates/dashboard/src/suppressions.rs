@@ -35,15 +35,6 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
         ..ListSuppressions::default()
     };
     let (found, next) = app.core.suppressions().list(&who.caller, &list).await?;
-    let field = Field {
-        name: "identifier",
-        label: "Recipient",
-        hint: "A phone number with its country code, an email address, or a chat id.",
-        kind: "text",
-        value: typed,
-        autocomplete: "off",
-        required: true,
-    };
     Ok(html! {
         (head(None, html! { "Suppressions" }, html! { "Recipients that opted out, and addresses that do not exist" }, html! {}))
         section class="panel" {
@@ -84,7 +75,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
                 form class="body" method="post" action=(PLACE) {
                     (form_key(who))
                     (faults.summary())
-                    (field.show(faults))
+                    (Field::new("identifier", "Recipient", "A phone number with its country code, an email address, or a chat id.", typed).show(faults))
                     div class="field" { (select("channel", "Channel", &CHANNELS, "", true)) }
                     div class="row" { button class="btn go" { "Do not contact" } }
                 }

@@ -76,22 +76,18 @@ fn writing(who: &SignedIn, status: StatusCode, typed: &Form, faults: &Faults) ->
                 (form_key(who))
                 (faults.summary())
                 div class="fields" {
-                    (field("name", "Name", "Lower-case letters, digits and _, such as order_shipped.", "text", &typed.get("name"), true, faults))
-                    (field("language", "Language", "Such as en or es_MX.", "text", &typed.get("language"), true, faults))
+                    (Field::new("name", "Name", "Lower-case letters, digits and _, such as order_shipped.", &typed.get("name")).show(faults))
+                    (Field::new("language", "Language", "Such as en or es_MX.", &typed.get("language")).show(faults))
                 }
-                (field("body", "Text", "{{1}}, {{2}} or {{name}} are filled in for each recipient.", "textarea", &typed.get("body"), true, faults))
-                (field("footer", "Footer", "For WhatsApp.", "text", &typed.get("footer"), false, faults))
-                (field("smsBody", "Text for SMS", "If it should differ, such as a shorter one.", "textarea", &typed.get("smsBody"), false, faults))
+                (Field { kind: "textarea", ..Field::new("body", "Text", "{{1}}, {{2}} or {{name}} are filled in for each recipient.", &typed.get("body")) }.show(faults))
+                (Field { required: false, ..Field::new("footer", "Footer", "For WhatsApp.", &typed.get("footer")) }.show(faults))
+                (Field { kind: "textarea", required: false, ..Field::new("smsBody", "Text for SMS", "If it should differ, such as a shorter one.", &typed.get("smsBody")) }.show(faults))
                 div class="field" { (select("category", "WhatsApp category", &CATEGORIES, &chosen, true)) }
             }
             footer { button class="btn go push" { "Create the template" } }
         }
     };
     framed(status, who, PLACE, "New template", &content)
-}
-
-fn field(name: &str, label: &str, hint: &str, kind: &str, value: &str, required: bool, faults: &Faults) -> Markup {
-    Field { name, label, hint, kind, value, autocomplete: "off", required }.show(faults)
 }
 
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
@@ -155,7 +151,7 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
                     header { h2 { "Text" } }
                     div class="body" {
                         (form_key(who))
-                        (field("body", "Text", "WhatsApp must approve each change again.", "textarea", typed.unwrap_or(&template.body), true, faults))
+                        (Field { kind: "textarea", ..Field::new("body", "Text", "WhatsApp must approve each change again.", typed.unwrap_or(&template.body)) }.show(faults))
                     }
                     footer { button class="btn go push" name="do" value="save" { "Save" } }
                 }

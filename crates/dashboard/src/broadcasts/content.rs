@@ -44,18 +44,18 @@ impl Content {
 
     /// The field of the name.
     pub(super) fn name_field(&self, faults: &Faults) -> Markup {
-        field("name", "Name", "Not visible to recipients.", "text", &self.name, true).show(faults)
+        Field::new("name", "Name", "Not visible to recipients.", &self.name).show(faults)
     }
 
     /// The fields of the text and of emails.
     pub(super) fn text_fields(&self, faults: &Faults) -> Markup {
         let hint = "{{name}} stands for a column of your file. Include a way to opt out, such as: Reply STOP.";
         html! {
-            (field("text", "Text", hint, "textarea", &self.text, false).show(faults))
+            (Field { kind: "textarea", required: false, ..Field::new("text", "Text", hint, &self.text) }.show(faults))
             details open[!self.subject.is_empty() || !self.html.is_empty()] {
                 summary { "Email and links" }
-                (field("emailSubject", "Subject", "Required for email.", "text", &self.subject, false).show(faults))
-                (field("emailHtmlBody", "HTML", "Sent in addition to the text.", "textarea", &self.html, false).show(faults))
+                (Field { required: false, ..Field::new("emailSubject", "Subject", "Required for email.", &self.subject) }.show(faults))
+                (Field { kind: "textarea", required: false, ..Field::new("emailHtmlBody", "HTML", "Sent in addition to the text.", &self.html) }.show(faults))
                 label class="check" { input type="checkbox" name="links" checked[self.links]; "Count clicks on links, which then redirect through this server." }
             }
         }
@@ -65,10 +65,6 @@ impl Content {
 /// A text without its blanks; `None` if nothing is left.
 pub(super) fn given(text: &str) -> Option<String> {
     Some(text.to_owned()).filter(|text| !text.trim().is_empty())
-}
-
-fn field<'a>(name: &'a str, label: &'a str, hint: &'a str, kind: &'a str, value: &'a str, required: bool) -> Field<'a> {
-    Field { name, label, hint, kind, value, autocomplete: "off", required }
 }
 
 /// Renders the form that edits a draft or a rejected broadcast, with what was entered if that was wrong.

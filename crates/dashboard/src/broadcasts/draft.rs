@@ -58,7 +58,7 @@ pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView,
 fn from_file(who: &SignedIn, broadcast: &BroadcastView, last: &ImportContacts) -> Markup {
     let ImportContacts { recipient, columns, countries, .. } = last;
     let field = |name, label, hint, value: &Option<String>| {
-        Field { value: value.as_deref().unwrap_or_default(), ..plain(name, label, hint) }.show(&Faults::default())
+        Field { required: false, ..Field::new(name, label, hint, value.as_deref().unwrap_or_default()) }.show(&Faults::default())
     };
     html! {
         section class="panel" {
@@ -117,10 +117,6 @@ fn mapping(previewed: &ImportPreview) -> Markup {
     }
 }
 
-fn plain<'a>(name: &'a str, label: &'a str, hint: &'a str) -> Field<'a> {
-    Field { name, label, hint, kind: "text", value: "", autocomplete: "off", required: false }
-}
-
 fn from_contacts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
     html! {
         section class="panel" {
@@ -128,7 +124,7 @@ fn from_contacts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
             form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
                 (form_key(who))
                 div class="field" { (select("channel", "Reachable by", &channels(("", "Any channel")), "", true)) }
-                (plain("ofCountries", "In these countries", "Such as ES,MX.").show(&Faults::default()))
+                (Field { required: false, ..Field::new("ofCountries", "In these countries", "Such as ES,MX.", "") }.show(&Faults::default()))
                 div class="row" { button class="btn" name="do" value="select" { "Add contacts" } }
             }
         }
@@ -227,21 +223,12 @@ pub(super) fn looked_up_on_request(title: &str, id: &str, words: &str, verb: &st
 }
 
 fn try_out(who: &SignedIn, id: &str, said: &Said) -> Markup {
-    let to = Field {
-        name: "to",
-        label: "To",
-        hint: "You get the message of the first recipient.",
-        kind: "text",
-        value: &said.to,
-        autocomplete: "off",
-        required: true,
-    };
     html! {
         section class="panel" {
             header { h2 { "Send yourself a test" } }
             form class="body" method="post" action={ "/broadcasts/" (id) } {
                 (form_key(who))
-                (to.show(&said.faults))
+                (Field::new("to", "To", "You get the message of the first recipient.", &said.to).show(&said.faults))
                 div class="row" { button class="btn" name="do" value="test" { "Send the test" } }
             }
         }
@@ -250,15 +237,7 @@ fn try_out(who: &SignedIn, id: &str, said: &Said) -> Markup {
 
 fn send(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
     let action = format!("/broadcasts/{}", broadcast.id);
-    let at = Field {
-        name: "at",
-        label: "When (UTC)",
-        hint: "Empty: now.",
-        kind: "datetime-local",
-        value: &said.at,
-        autocomplete: "off",
-        required: false,
-    };
+    let at = Field { kind: "datetime-local", required: false, ..Field::new("at", "When (UTC)", "Empty: now.", &said.at) };
     html! {
         section class="panel" {
             header { h2 { "Send it" } }

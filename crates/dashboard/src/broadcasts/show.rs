@@ -94,15 +94,8 @@ fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
 fn schedule(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
     let Some(begins) = broadcast.scheduled_at else { return html! {} };
     let at = begins.to_string();
-    let field = Field {
-        name: "at",
-        label: "When (UTC)",
-        hint: "In the future.",
-        kind: "datetime-local",
-        value: if said.at.is_empty() { at.get(..16).unwrap_or_default() } else { &said.at },
-        autocomplete: "off",
-        required: true,
-    };
+    let value = if said.at.is_empty() { at.get(..16).unwrap_or_default() } else { &said.at };
+    let field = Field { kind: "datetime-local", ..Field::new("at", "When (UTC)", "In the future.", value) };
     html! {
         section class="panel" {
             header { h2 { "Sending begins " (time(begins)) } }

@@ -22,7 +22,7 @@ pub(super) fn new_form(who: &SignedIn) -> Markup {
             header { h2 { "One person" } }
             form class="body" method="post" action="/contacts/new" {
                 (form_key(who))
-                (text("name", "Name", "Optional.", "", false))
+                (Field { required: false, ..Field::new("name", "Name", "Optional.", "") }.show(&Faults::default()))
                 (address_fields())
                 div class="row" { button class="btn" { "Add this person" } }
             }
@@ -38,7 +38,7 @@ pub(super) fn forms(who: &SignedIn, contact: &ContactView) -> Markup {
             header { h2 { "Change" } }
             form class="body" method="post" action=(action) {
                 (form_key(who))
-                (text("name", "Name", "Empty for none.", contact.display_name.as_deref().unwrap_or_default(), false))
+                (Field { required: false, ..Field::new("name", "Name", "Empty for none.", contact.display_name.as_deref().unwrap_or_default()) }.show(&Faults::default()))
                 div class="row" { button class="btn" name="do" value="rename" { "Save the name" } }
             }
             form class="body" method="post" action=(action) {
@@ -57,13 +57,9 @@ pub(super) fn forms(who: &SignedIn, contact: &ContactView) -> Markup {
 /// A number or address and its channel.
 fn address_fields() -> Markup {
     html! {
-        (text("identifier", "Number or address", "A phone number with its country code, an email address, or a chat ID.", "", true))
+        (Field::new("identifier", "Number or address", "A phone number with its country code, an email address, or a chat ID.", "").show(&Faults::default()))
         div class="field" { (select("channel", "Channel", &CHANNELS, "", true)) }
     }
-}
-
-fn text<'a>(name: &'a str, label: &'a str, hint: &'a str, value: &'a str, required: bool) -> Markup {
-    Field { name, label, hint, kind: "text", value, autocomplete: "off", required }.show(&Faults::default())
 }
 
 /// Creates a contact.

@@ -36,13 +36,8 @@ pub(crate) async fn export(State(app): State<App>, Signed(who): Signed) -> Respo
 /// Renders the upload form.
 pub(super) fn form(who: &SignedIn) -> Markup {
     let countries = Field {
-        name: "countries",
-        label: "Countries of national numbers",
-        hint: "With ES, 600 111 222 means +34600111222.",
-        kind: "text",
-        value: "",
-        autocomplete: "off",
         required: false,
+        ..Field::new("countries", "Countries of national numbers", "With ES, 600 111 222 means +34600111222.", "")
     };
     html! {
         section class="panel" {

@@ -54,9 +54,7 @@ fn entry(who: &SignedIn, contact: &ContactView, n: usize, name: &str, now: &Valu
 
 fn new(who: &SignedIn, contact: &ContactView, said: &Said) -> Markup {
     let (name, text) = (said.typed.get("metadataName"), said.typed.get("metadata"));
-    let field = |name, label, hint, value| {
-        Field { name, label, hint, kind: "text", value, autocomplete: "off", required: false }.show(&said.faults)
-    };
+    let field = |name, label, hint, value| Field { required: false, ..Field::new(name, label, hint, value) }.show(&said.faults);
     html! {
         form class="stack" method="post" action={ "/contacts/" (contact.id) } {
             (form_key(who))

@@ -98,7 +98,6 @@ async fn send(app: &App, who: &SignedIn, typed: &Typed) -> Result<Outcome> {
 fn page(status: StatusCode, who: &SignedIn, typed: &Typed, faults: &Faults, plan: Option<&Plan>) -> Response {
     let test = who.session.environment == Environment::Test;
     let line = if test { "The sandbox delivers to every number, and charges nothing." } else { "This sends a real message." };
-    let field = |name, label, hint, kind, value, required| Field { name, label, hint, kind, value, autocomplete: "off", required };
     let chosen = if typed.channel.is_empty() { "auto" } else { &typed.channel };
     let content = html! {
         (head(Some(("/messages", "Messages")), html! { "New message" }, html! { (line) }, html! {}))
@@ -108,10 +107,10 @@ fn page(status: StatusCode, who: &SignedIn, typed: &Typed, faults: &Faults, plan
                 input type="hidden" name="once" value=(typed.key);
                 div class="body" {
                     (faults.summary())
-                    (field("to", "To", "A phone number with its country code, an email address, or a chat id.", "text", &typed.to, true).show(faults))
+                    (Field::new("to", "To", "A phone number with its country code, an email address, or a chat id.", &typed.to).show(faults))
                     div class="field" { (select("channel", "Channel", &CHANNELS, chosen, true)) }
-                    (field("subject", "Subject", "For emails.", "text", &typed.subject, false).show(faults))
-                    (field("text", "Message", "", "textarea", &typed.text, true).show(faults))
+                    (Field { required: false, ..Field::new("subject", "Subject", "For emails.", &typed.subject) }.show(faults))
+                    (Field { kind: "textarea", ..Field::new("text", "Message", "", &typed.text) }.show(faults))
                 }
                 footer {
                     button class="btn" name="do" value="check" { "Check" }

@@ -234,16 +234,9 @@ fn input(field: &Field, now: Option<&ConnectionView>, said: &Said) -> Markup {
                 None if field.secret => "password",
                 None => "text",
             };
-            crate::components::Field {
-                name: field.name,
-                label: &label,
-                hint: &hint,
-                kind,
-                value: &value,
-                autocomplete: if field.secret { "new-password" } else { "off" },
-                required: field.required && !kept,
-            }
-            .within(&said.faults, range)
+            let (autocomplete, required) = (if field.secret { "new-password" } else { "off" }, field.required && !kept);
+            let usual = crate::components::Field::new(field.name, &label, &hint, &value);
+            crate::components::Field { kind, autocomplete, required, ..usual }.within(&said.faults, range)
         }
     }
 }

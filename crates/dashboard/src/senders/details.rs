@@ -41,7 +41,7 @@ pub(super) fn panel(who: &SignedIn, sender: &SenderView, faults: &Faults, typed:
 fn form(who: &SignedIn, sender: &SenderView, (faults, typed): (&Faults, Option<&Form>), countries: &str, limit: &str) -> Markup {
     let value = |name: &str, now: &str| typed.map_or_else(|| now.to_owned(), |typed| typed.get(name));
     let field = |name: &str, label: &str, hint: &str, now: &str| {
-        Field { name, label, hint, kind: "text", value: &value(name, now), autocomplete: "off", required: name == "name" }.show(faults)
+        Field { required: name == "name", ..Field::new(name, label, hint, &value(name, now)) }.show(faults)
     };
     let receives = typed.map_or(sender.email_receiving_enabled, |typed| typed.get("emailReceivingEnabled") == "on");
     html! {

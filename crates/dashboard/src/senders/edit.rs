@@ -20,15 +20,14 @@ pub(crate) async fn new(MayChange(who): MayChange) -> Response {
 }
 
 fn form_page(who: &SignedIn, status: StatusCode, (name, phone): (&str, &str), faults: &Faults) -> Response {
-    let field = |name, label, hint, value, required| Field { name, label, hint, kind: "text", value, autocomplete: "off", required };
     let content = html! {
         (head(Some(("/senders", "Senders")), html! { "New sender" }, html! { "A sender has a name, a number, and one connection for each channel." }, html! {}))
         form class="panel" method="post" action="/senders/new" {
             div class="body" {
                 (form_key(who))
                 (faults.summary())
-                (field("name", "Name", "For your reference.", name, true).show(faults))
-                (field("phoneNumber", "Phone number", "With its country code, such as +34 600 111 222, if it has one.", phone, false).show(faults))
+                (Field::new("name", "Name", "For your reference.", name).show(faults))
+                (Field { required: false, ..Field::new("phoneNumber", "Phone number", "With its country code, such as +34 600 111 222, if it has one.", phone) }.show(faults))
                 label class="check" { input type="checkbox" name="default"; "Use for messages without a sender" }
             }
             footer { button class="btn go push" { "Create the sender" } }

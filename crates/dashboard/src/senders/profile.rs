@@ -98,7 +98,7 @@ fn form(who: &SignedIn, profile: &ProfileView, said: &Said, action: &str) -> Mar
         said.typed.as_ref().filter(|typed| typed.get("do") == "save").map_or_else(|| now.to_owned(), |typed| typed.get(name))
     };
     let field = |name: &str, label: &str, hint: &str, kind: &str, now: &str| {
-        Field { name, label, hint, kind, value: &value(name, now), autocomplete: "off", required: false }.show(&said.faults)
+        Field { kind, required: false, ..Field::new(name, label, hint, &value(name, now)) }.show(&said.faults)
     };
     let site = |n: usize| profile.websites.get(n).map_or("", String::as_str);
     html! {
@@ -122,15 +122,9 @@ fn form(who: &SignedIn, profile: &ProfileView, said: &Said, action: &str) -> Mar
 
 fn picture(who: &SignedIn, profile: &ProfileView, said: &Said, action: &str) -> Markup {
     let typed = said.typed.as_ref().filter(|typed| typed.get("do") == "picture");
-    let field = Field {
-        name: "imageUrl",
-        label: "Address of the new picture",
-        hint: "A public https URL, at most 5 MB. It is fetched once.",
-        kind: "url",
-        value: &typed.map(|typed| typed.get("imageUrl")).unwrap_or_default(),
-        autocomplete: "off",
-        required: true,
-    };
+    let url = typed.map(|typed| typed.get("imageUrl")).unwrap_or_default();
+    let hint = "A public https URL, at most 5 MB. It is fetched once.";
+    let field = Field { kind: "url", ..Field::new("imageUrl", "Address of the new picture", hint, &url) };
     html! {
         section class="panel" {
             header { h2 { "Picture" } @if profile.profile_picture_url.starts_with("https://") { a href=(profile.profile_picture_url) rel="noreferrer" { "The current one" } } }
