@@ -11,7 +11,7 @@ use crate::components::{Faults, Field, ask_first, head, time};
 use crate::form::Form;
 use crate::shell::{ACCOUNT, form_key, framed};
 use crate::sign_in::begin_session;
-use crate::signed::{Signed, form, lead_to, refuse};
+use crate::signed::{Signed, form, lead_back_or_refuse, lead_to, refuse};
 use crate::{App, address, factor};
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
@@ -91,10 +91,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Re
     };
     let browser = form.get("browser");
     if !browser.is_empty() {
-        return match app.core.users().sign_out_browser(&who, &browser).await {
-            Ok(()) => lead_to(ACCOUNT),
-            Err(error) => refuse(&who, ACCOUNT, &error),
-        };
+        return lead_back_or_refuse(&who, ACCOUNT, app.core.users().sign_out_browser(&who, &browser).await);
     }
     if !form.get("factor").is_empty() {
         return if slow_down { refuse(&who, ACCOUNT, &too_many()) } else { change_factor(&app, &who, &form).await };

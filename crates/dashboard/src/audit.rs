@@ -1,6 +1,7 @@
 //! `/settings/audit`: the audit log.
 
 use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -13,8 +14,7 @@ use serde_json::Value;
 
 use crate::components::{empty, head, json_text, pager, resource_page, time, words};
 use crate::filters::{field, span, span_fields};
-use crate::shell::shell;
-use crate::signed::{Asked, Signed, refuse, signed_in};
+use crate::signed::{Asked, Signed, show_or_refuse, signed_in};
 use crate::{App, address};
 
 const PLACE: &str = "/settings/audit";
@@ -34,10 +34,7 @@ pub(crate) async fn watch(State(app): State<App>, request: Request, next: Next) 
 }
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
-    match content(&app, &who, &asked).await {
-        Ok(content) => shell(&who, PLACE, "Audit log", &content),
-        Err(error) => refuse(&who, "/", &error),
-    }
+    show_or_refuse(StatusCode::OK, &who, PLACE, "Audit log", content(&app, &who, &asked).await, "/")
 }
 
 async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {

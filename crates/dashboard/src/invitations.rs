@@ -11,8 +11,8 @@ use nuncio_domain::{Error, Result};
 use crate::App;
 use crate::components::{Faults, Field, ask_first, empty, head, icon, link_value, may_change, pager, qr, state, time, words};
 use crate::form::Form;
-use crate::shell::{form_key, framed};
-use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
+use crate::shell::form_key;
+use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, refuse, show_or_refuse};
 
 const PLACE: &str = "/invitations";
 
@@ -29,10 +29,7 @@ async fn page(
     faults: &Faults,
     made: Option<&InvitationView>,
 ) -> Response {
-    match content(app, who, asked, typed, faults, made).await {
-        Ok(content) => framed(status, who, PLACE, "Invitations", &content),
-        Err(error) => refuse(who, "/", &error),
-    }
+    show_or_refuse(status, who, PLACE, "Invitations", content(app, who, asked, typed, faults, made).await, "/")
 }
 
 fn stage(status: &str) -> Markup {
@@ -158,8 +155,5 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: A
 }
 
 pub(crate) async fn cancel(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, _: Posted) -> Response {
-    match app.core.invitations().cancel(&who.caller, &id).await {
-        Ok(_) => lead_to(PLACE),
-        Err(error) => refuse(&who, PLACE, &error),
-    }
+    lead_back_or_refuse(&who, PLACE, app.core.invitations().cancel(&who.caller, &id).await)
 }

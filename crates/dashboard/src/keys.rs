@@ -14,8 +14,8 @@ use nuncio_domain::{Environment, Error, ErrorCode, Redacted, Result, Timestamp};
 use crate::App;
 use crate::components::{Faults, Field, ask_first, empty, head, icon, select, state, time, value, words};
 use crate::form::Form;
-use crate::shell::{form_key, framed};
-use crate::signed::{Posted, Signed, lead_to, refuse};
+use crate::shell::form_key;
+use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse, show_or_refuse};
 
 const PLACE: &str = "/developers/keys";
 
@@ -35,10 +35,7 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Respons
 }
 
 async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Form, faults: &Faults, made: Option<&Redacted<String>>) -> Response {
-    match content(app, who, typed, faults, made).await {
-        Ok(content) => framed(status, who, PLACE, "API keys", &content),
-        Err(error) => refuse(who, "/", &error),
-    }
+    show_or_refuse(status, who, PLACE, "API keys", content(app, who, typed, faults, made).await, "/")
 }
 
 async fn content(app: &App, who: &SignedIn, typed: &Form, faults: &Faults, made: Option<&Redacted<String>>) -> Result<Markup> {
@@ -224,8 +221,5 @@ pub(crate) async fn revoke(State(app): State<App>, Signed(who): Signed, Path(id)
         let id = id.parse().map_err(|_| Error::not_found("API key"))?;
         app.core.keys().revoke(who.project.tenant(world(&form)), id).await
     };
-    match revoked.await {
-        Ok(_) => lead_to(PLACE),
-        Err(error) => refuse(&who, PLACE, &error),
-    }
+    lead_back_or_refuse(&who, PLACE, revoked.await)
 }

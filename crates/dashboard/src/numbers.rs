@@ -1,6 +1,7 @@
 //! `/numbers`: phone numbers of the project, and available ones.
 
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::numbers::{AcquireNumber, ListAvailable, ListNumbers};
@@ -10,16 +11,13 @@ use serde_json::json;
 
 use crate::App;
 use crate::components::{ask_first, empty, head, pager, state, time, words};
-use crate::shell::{form_key, shell};
-use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
+use crate::shell::form_key;
+use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, show_or_refuse};
 
 const PLACE: &str = "/numbers";
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
-    match content(&app, &who, &asked).await {
-        Ok(content) => shell(&who, PLACE, "Phone numbers", &content),
-        Err(error) => refuse(&who, PLACE, &error),
-    }
+    show_or_refuse(StatusCode::OK, &who, PLACE, "Phone numbers", content(&app, &who, &asked).await, PLACE)
 }
 
 async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
@@ -102,15 +100,9 @@ pub(crate) async fn acquire(State(app): State<App>, Signed(who): Signed, Posted(
             .map_err(|error| Error::field("number", error.to_string()))?;
         app.core.numbers().acquire(&who.caller, asked, None).await
     };
-    match taken.await {
-        Ok(_) => lead_to(PLACE),
-        Err(error) => refuse(&who, PLACE, &error),
-    }
+    lead_back_or_refuse(&who, PLACE, taken.await)
 }
 
 pub(crate) async fn release(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, _: Posted) -> Response {
-    match app.core.numbers().release(&who.caller, &id).await {
-        Ok(()) => lead_to(PLACE),
-        Err(error) => refuse(&who, PLACE, &error),
-    }
+    lead_back_or_refuse(&who, PLACE, app.core.numbers().release(&who.caller, &id).await)
 }

@@ -10,8 +10,8 @@ use nuncio_domain::{Error, ErrorCode, Redacted, Result};
 
 use crate::App;
 use crate::components::{Faults, Field, ask_first, head};
-use crate::shell::{form_key, framed};
-use crate::signed::{Posted, Signed, lead_to, refuse};
+use crate::shell::form_key;
+use crate::signed::{Posted, Signed, lead_to, refuse, show_or_refuse};
 
 const PLACE: &str = "/settings/people";
 const FIRST_PASSWORD: &str = "At least 12 characters; send it to them in a secure way. Whoever belongs to another project of this server keeps theirs: leave it empty.";
@@ -21,10 +21,7 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Respons
 }
 
 async fn page(app: &App, who: &SignedIn, status: StatusCode, email: &str, faults: &Faults) -> Response {
-    match content(app, who, email, faults).await {
-        Ok(content) => framed(status, who, PLACE, "People", &content),
-        Err(error) => refuse(who, "/", &error),
-    }
+    show_or_refuse(status, who, PLACE, "People", content(app, who, email, faults).await, "/")
 }
 
 async fn content(app: &App, who: &SignedIn, email: &str, faults: &Faults) -> Result<Markup> {

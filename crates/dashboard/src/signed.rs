@@ -7,10 +7,10 @@ use axum::http::header::{COOKIE, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use maud::html;
+use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::user::Role;
-use nuncio_domain::{Error, ErrorCode};
+use nuncio_domain::{Error, ErrorCode, Result};
 use url::form_urlencoded;
 
 use crate::App;
@@ -192,4 +192,27 @@ pub(crate) fn refuse(who: &SignedIn, place: &str, error: &Error) -> Response {
         }
     };
     framed(status, who, place, title, &content)
+}
+
+/// Renders a page with a status; if its content could not be made, the error with a link to `back`.
+pub(crate) fn show_or_refuse(
+    status: StatusCode,
+    who: &SignedIn,
+    place: &str,
+    title: &str,
+    content: Result<Markup>,
+    back: &str,
+) -> Response {
+    match content {
+        Ok(content) => framed(status, who, place, title, &content),
+        Err(error) => refuse(who, back, &error),
+    }
+}
+
+/// Redirects to `page` after an action that was done; renders the error of one that was not, with a link to `page`.
+pub(crate) fn lead_back_or_refuse<T>(who: &SignedIn, page: &str, done: Result<T>) -> Response {
+    match done {
+        Ok(_) => lead_to(page),
+        Err(error) => refuse(who, page, &error),
+    }
 }

@@ -11,8 +11,8 @@ use nuncio_domain::{Channel, Error, Result};
 use crate::App;
 use crate::components::{Faults, Field, ask_first, channel, empty, head, may_change, pager, select, time, words};
 use crate::form::recipient;
-use crate::shell::{form_key, framed};
-use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
+use crate::shell::form_key;
+use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, lead_to, refuse, show_or_refuse};
 
 const PLACE: &str = "/suppressions";
 const CHANNELS: [(&str, &str); 3] = [("", "By its form"), ("telegram", "Telegram"), ("instagram", "Instagram")];
@@ -22,10 +22,7 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Ask
 }
 
 async fn page(app: &App, who: &SignedIn, asked: &Asked, status: StatusCode, typed: &str, faults: &Faults) -> Response {
-    match content(app, who, asked, typed, faults).await {
-        Ok(content) => framed(status, who, PLACE, "Suppressions", &content),
-        Err(error) => refuse(who, "/", &error),
-    }
+    show_or_refuse(status, who, PLACE, "Suppressions", content(app, who, asked, typed, faults).await, "/")
 }
 
 async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: &Faults) -> Result<Markup> {
@@ -102,8 +99,5 @@ pub(crate) async fn add(State(app): State<App>, Signed(who): Signed, asked: Aske
 }
 
 pub(crate) async fn remove(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, _: Posted) -> Response {
-    match app.core.suppressions().delete(&who.caller, &id).await {
-        Ok(()) => lead_to(PLACE),
-        Err(error) => refuse(&who, PLACE, &error),
-    }
+    lead_back_or_refuse(&who, PLACE, app.core.suppressions().delete(&who.caller, &id).await)
 }

@@ -1,6 +1,7 @@
 //! `/broadcasts/{id}/recipients`: the recipients of a broadcast one by one.
 
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastContactView, ListBroadcastContacts};
@@ -10,8 +11,7 @@ use nuncio_domain::Result;
 use crate::App;
 use crate::components::{channel, empty, head, money, pager, select, state, time, words};
 use crate::form::recipient;
-use crate::shell::shell;
-use crate::signed::{Asked, Signed, refuse};
+use crate::signed::{Asked, Signed, show_or_refuse};
 
 const STATUSES: [(&str, &str); 7] = [
     ("", "Any status"),
@@ -25,10 +25,7 @@ const STATUSES: [(&str, &str); 7] = [
 
 /// Lists the recipients, by status or by address.
 pub(crate) async fn recipients(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, asked: Asked) -> Response {
-    match content(&app, &who, &id, &asked).await {
-        Ok(content) => shell(&who, "/broadcasts", "Recipients", &content),
-        Err(error) => refuse(&who, &format!("/broadcasts/{id}"), &error),
-    }
+    show_or_refuse(StatusCode::OK, &who, "/broadcasts", "Recipients", content(&app, &who, &id, &asked).await, &format!("/broadcasts/{id}"))
 }
 
 async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked) -> Result<Markup> {

@@ -12,7 +12,7 @@ use super::show::marked;
 use crate::App;
 use crate::components::{channel, count, empty, head, words};
 use crate::shell::{form_key, shell};
-use crate::signed::{Posted, Signed, lead_to, refuse};
+use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse};
 
 pub(crate) async fn reviews(State(app): State<App>, Signed(who): Signed) -> Response {
     let waiting = match who.caller.require(Permission::BroadcastsRead) {
@@ -68,8 +68,5 @@ pub(crate) async fn decide(State(app): State<App>, Signed(who): Signed, Path(id)
         }
         (Ok(()), _) => Err(Error::field("do", "must be approve or refuse")),
     };
-    match done {
-        Ok(()) => lead_to("/reviews"),
-        Err(error) => refuse(&who, "/reviews", &error),
-    }
+    lead_back_or_refuse(&who, "/reviews", done)
 }

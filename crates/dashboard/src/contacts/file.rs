@@ -16,8 +16,8 @@ use crate::App;
 use crate::broadcasts::{broken, short};
 use crate::components::{Faults, Field, figure};
 use crate::form::of_another_site;
-use crate::shell::{form_key, framed};
-use crate::signed::{Asked, Signed, foreign, is_form_key, refuse};
+use crate::shell::form_key;
+use crate::signed::{Asked, Signed, foreign, is_form_key, refuse, show_or_refuse};
 use crate::upload::file_field;
 
 /// Exports all contacts, for spreadsheets.
@@ -63,10 +63,7 @@ pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, asked: A
         Err(error) if error.code().status() == 400 => (StatusCode::BAD_REQUEST, Faults::of(&error), None),
         Err(error) => return refuse(&who, "/contacts", &error),
     };
-    match people(&app, &who, &asked, &faults, imported.as_ref()).await {
-        Ok(content) => framed(status, &who, "/contacts", "Contacts", &content),
-        Err(error) => refuse(&who, "/contacts", &error),
-    }
+    show_or_refuse(status, &who, "/contacts", "Contacts", people(&app, &who, &asked, &faults, imported.as_ref()).await, "/contacts")
 }
 
 /// Imports the file; `None` if the form key is wrong.

@@ -10,7 +10,7 @@ use super::name;
 use crate::App;
 use crate::components::{channel, head, json_text, may_change, time, words};
 use crate::shell::{form_key, shell};
-use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
+use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, refuse};
 
 /// Previews the result of merging `with` into the contact.
 pub(crate) async fn compare(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, asked: Asked) -> Response {
@@ -67,8 +67,6 @@ fn person(title: &str, contact: &ContactView) -> Markup {
 
 pub(crate) async fn merge(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let page = format!("/contacts/{id}");
-    match app.core.contacts().merge(&who.caller, &id, MergeContacts { source_contact_id: form.get("with") }).await {
-        Ok(_) => lead_to(&page),
-        Err(error) => refuse(&who, &page, &error),
-    }
+    let from = MergeContacts { source_contact_id: form.get("with") };
+    lead_back_or_refuse(&who, &page, app.core.contacts().merge(&who.caller, &id, from).await)
 }

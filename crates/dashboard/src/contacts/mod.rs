@@ -7,6 +7,7 @@ mod metadata;
 mod show;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::contacts::file::ImportedPeople;
@@ -17,8 +18,7 @@ use nuncio_domain::Result;
 use crate::App;
 use crate::components::{Faults, channel, empty, figure, head, icon, may_change, pager, time, words};
 use crate::form::recipient;
-use crate::shell::shell;
-use crate::signed::{Asked, Signed, refuse};
+use crate::signed::{Asked, Signed, show_or_refuse};
 use crate::upload::invalid_rows;
 
 pub(crate) use edit::create;
@@ -27,10 +27,7 @@ pub(crate) use merge::{compare, merge};
 pub(crate) use show::{act, show};
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
-    match people(&app, &who, &asked, &Faults::default(), None).await {
-        Ok(content) => shell(&who, "/contacts", "Contacts", &content),
-        Err(error) => refuse(&who, "/contacts", &error),
-    }
+    show_or_refuse(StatusCode::OK, &who, "/contacts", "Contacts", people(&app, &who, &asked, &Faults::default(), None).await, "/contacts")
 }
 
 /// Renders the list, with the result of an import.

@@ -14,7 +14,7 @@ use super::{edit, metadata, name};
 use crate::App;
 use crate::components::{Faults, ask_first, channel, counted, empty, figure, head, icon, may_change, message_state, state, time, words};
 use crate::shell::{form_key, framed};
-use crate::signed::{Posted, Signed, lead_to, refuse};
+use crate::signed::{Posted, Signed, lead_back_or_refuse, lead_to, refuse};
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
     page(&app, &who, &id, StatusCode::OK, &metadata::Said::default()).await
@@ -195,8 +195,5 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
         }
         _ => Err(Error::field("do", "is not an action of a contact")),
     };
-    match done {
-        Ok(()) => lead_to(&page),
-        Err(error) => refuse(&who, &page, &error),
-    }
+    lead_back_or_refuse(&who, &page, done)
 }

@@ -16,7 +16,7 @@ use super::timeline::timeline;
 use crate::App;
 use crate::components::{ask_first, channel, head, icon, json_text, may_change, message_state, money, time, value, words};
 use crate::shell::{Live, followed, form_key};
-use crate::signed::{Posted, Signed, lead_to, refuse};
+use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse};
 
 /// Maximum number of webhook deliveries shown.
 const DELIVERIES: u32 = 50;
@@ -177,10 +177,7 @@ fn details(message: &MessageView, sender: Option<&str>) -> Markup {
 /// Cancels or resolves a message.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let page = format!("/messages/{id}");
-    match decide(&app, &who, &id, &form.get("do")).await {
-        Ok(()) => lead_to(&page),
-        Err(error) => refuse(&who, &page, &error),
-    }
+    lead_back_or_refuse(&who, &page, decide(&app, &who, &id, &form.get("do")).await)
 }
 
 async fn decide(app: &App, who: &SignedIn, id: &str, what: &str) -> Result<()> {

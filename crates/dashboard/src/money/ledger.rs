@@ -1,6 +1,7 @@
 //! `/money/ledger`: every movement of money in the environment.
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::billing::{LedgerCause, LedgerEntryView, ListLedger};
@@ -11,8 +12,7 @@ use nuncio_domain::{Error, Result};
 use crate::App;
 use crate::components::{dollars, empty, head, pager, select, time, words};
 use crate::filters::{span, span_fields};
-use crate::shell::shell;
-use crate::signed::{Asked, Signed, refuse};
+use crate::signed::{Asked, Signed, show_or_refuse};
 
 const PLACE: &str = "/money/ledger";
 const KINDS: [(&str, &str); 7] = [
@@ -27,10 +27,7 @@ const KINDS: [(&str, &str); 7] = [
 
 /// Lists the entries, filtered by kind and day.
 pub(crate) async fn ledger(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
-    match content(&app, &who, &asked).await {
-        Ok(content) => shell(&who, "/money", "Ledger", &content),
-        Err(error) => refuse(&who, PLACE, &error),
-    }
+    show_or_refuse(StatusCode::OK, &who, "/money", "Ledger", content(&app, &who, &asked).await, PLACE)
 }
 
 async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {

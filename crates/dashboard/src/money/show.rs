@@ -11,8 +11,7 @@ use super::prices::{self, Imported, PLACE};
 use crate::App;
 use crate::components::{Faults, head, rounded_money};
 use crate::form::of_another_site;
-use crate::shell::framed;
-use crate::signed::{Signed, foreign, refuse};
+use crate::signed::{Signed, foreign, refuse, show_or_refuse};
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
     page(&app, &who, StatusCode::OK, None).await
@@ -35,10 +34,7 @@ pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, headers:
 
 /// Renders the page with the result of an import.
 async fn page(app: &App, who: &SignedIn, status: StatusCode, imported: Option<&Imported>) -> Response {
-    match content(app, who, imported).await {
-        Ok(content) => framed(status, who, PLACE, "Money", &content),
-        Err(error) => refuse(who, "/", &error),
-    }
+    show_or_refuse(status, who, PLACE, "Money", content(app, who, imported).await, "/")
 }
 
 async fn content(app: &App, who: &SignedIn, imported: Option<&Imported>) -> Result<Markup> {

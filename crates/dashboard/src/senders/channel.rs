@@ -13,8 +13,8 @@ use super::show::health;
 use crate::App;
 use crate::components::{Faults, ask_first, channel as named, head, icon, json_text, may_change, select, words};
 use crate::form::Form;
-use crate::shell::{form_key, framed};
-use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
+use crate::shell::form_key;
+use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, refuse, show_or_refuse};
 
 /// Input and result of the last action.
 #[derive(Default)]
@@ -47,10 +47,7 @@ pub(crate) async fn connect(
     let (senders, kind, place) = (app.core.senders(), form.get("kind"), (id.as_str(), channel.as_str()));
     let verb = form.get("do");
     if verb == "remove" {
-        return match senders.delete_channel(&who.caller, &id, &channel).await {
-            Ok(()) => lead_to(&format!("/senders/{id}")),
-            Err(error) => refuse(&who, &format!("/senders/{id}"), &error),
-        };
+        return lead_back_or_refuse(&who, &format!("/senders/{id}"), senders.delete_channel(&who.caller, &id, &channel).await);
     }
     if verb == "save" {
         match save(&app, &who, place, &form).await {
@@ -101,10 +98,7 @@ fn kinds(app: &App, who: &SignedIn, channel: &str) -> Result<Vec<Kind>> {
 }
 
 async fn page(app: &App, who: &SignedIn, place: (&str, &str), kind: Option<String>, status: StatusCode, said: &Said) -> Response {
-    match content(app, who, place, kind, said).await {
-        Ok(content) => framed(status, who, "/senders", "Connection", &content),
-        Err(error) => refuse(who, "/senders", &error),
-    }
+    show_or_refuse(status, who, "/senders", "Connection", content(app, who, place, kind, said).await, "/senders")
 }
 
 async fn content(app: &App, who: &SignedIn, (id, channel): (&str, &str), kind: Option<String>, said: &Said) -> Result<Markup> {

@@ -12,8 +12,8 @@ use nuncio_domain::{Error, Result};
 use crate::App;
 use crate::components::{Faults, Field, head, may_change, select, words};
 use crate::form::Form;
-use crate::shell::{form_key, framed};
-use crate::signed::{Posted, Signed, lead_to, refuse};
+use crate::shell::form_key;
+use crate::signed::{Posted, Signed, lead_to, refuse, show_or_refuse};
 
 const VERTICALS: [(&str, &str); 19] = [
     ("UNDEFINED", "Not set"),
@@ -53,10 +53,7 @@ pub(crate) async fn profile(State(app): State<App>, Signed(who): Signed, Path(id
 }
 
 async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &Said) -> Response {
-    match content(app, who, id, said).await {
-        Ok(content) => framed(status, who, "/senders", "WhatsApp profile", &content),
-        Err(error) => refuse(who, &format!("/senders/{id}"), &error),
-    }
+    show_or_refuse(status, who, "/senders", "WhatsApp profile", content(app, who, id, said).await, &format!("/senders/{id}"))
 }
 
 async fn content(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<Markup> {

@@ -16,17 +16,14 @@ use crate::components::{
     Faults, ask_first, channel, empty, head, icon, may_change, pager, resource_page, shortened, state, time, value, words,
 };
 use crate::form::Form;
-use crate::shell::{form_key, framed, shell};
-use crate::signed::{Asked, Signed, refuse};
+use crate::shell::{form_key, framed};
+use crate::signed::{Asked, Signed, refuse, show_or_refuse};
 
 /// Maximum number of characters shown of a webhook's response, and of its first line.
 const RESPONSE: (usize, usize) = (1_000, 80);
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
-    match senders(&app, &who, &asked).await {
-        Ok(content) => shell(&who, "/senders", "Senders", &content),
-        Err(error) => refuse(&who, "/senders", &error),
-    }
+    show_or_refuse(StatusCode::OK, &who, "/senders", "Senders", senders(&app, &who, &asked).await, "/senders")
 }
 
 async fn senders(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
