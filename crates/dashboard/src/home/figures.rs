@@ -48,8 +48,10 @@ pub(super) async fn panels(app: &App, who: &SignedIn, asked: Option<&str>) -> Re
         }
         @if total != Traffic::default() {
             div class="cols even" {
-                (volume(range, &traffic, &total))
-                @if total.spent > 0 { (spending(range, &traffic, &total)) }
+                (over_time(range, &traffic, "Sent", &format!("{} messages, by channel.", count(total.sent)), |figures| figures.sent, count))
+                @if total.spent > 0 {
+                    (over_time(range, &traffic, "Spent", &format!("${} for carriers and fees.", Micros(total.spent)), |figures| figures.spent, |sum| dollars(Micros(sum))))
+                }
                 (arrived(&traffic))
                 (times(&traffic))
             }
@@ -133,30 +135,16 @@ fn series(traffic: &TrafficView, value: impl Fn(&Traffic) -> i64) -> Vec<(String
     found
 }
 
-fn volume(range: &Range, traffic: &TrafficView, total: &Traffic) -> Markup {
-    let (title, line) = (format!("Sent, by {}", range.unit), format!("{} messages, by channel.", count(total.sent)));
+/// Renders a sum over time, by channel. `line`: its caption.
+fn over_time(range: &Range, traffic: &TrafficView, name: &str, line: &str, value: fn(&Traffic) -> i64, write: fn(i64) -> String) -> Markup {
     let chart = Columns {
-        id: "sent",
-        title: &title,
-        line: &line,
+        id: &name.to_lowercase(),
+        title: &format!("{name}, by {}", range.unit),
+        line,
         unit: "From, UTC",
         labels: &labels(range, &traffic.spans),
-        series: &series(traffic, |figures| figures.sent),
-        write: count,
-    };
-    html! { section class="panel" { div class="body" { (chart.show()) } } }
-}
-
-fn spending(range: &Range, traffic: &TrafficView, total: &Traffic) -> Markup {
-    let (title, line) = (format!("Spent, by {}", range.unit), format!("${} for carriers and fees.", Micros(total.spent)));
-    let chart = Columns {
-        id: "spent",
-        title: &title,
-        line: &line,
-        unit: "From, UTC",
-        labels: &labels(range, &traffic.spans),
-        series: &series(traffic, |figures| figures.spent),
-        write: |micros| dollars(Micros(micros)),
+        series: &series(traffic, value),
+        write,
     };
     html! { section class="panel" { div class="body" { (chart.show()) } } }
 }
