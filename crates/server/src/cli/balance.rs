@@ -1,23 +1,25 @@
 //! `nuncio balance` and `nuncio storage`: what an environment may spend and store.
 
 use clap::Subcommand;
+use nuncio_domain::Environment;
 
-use super::input::{Env, Switch};
+use super::input::Switch;
 use crate::admin::Command;
+use crate::client::profile::environment;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BalanceAction {
     /// Show what is available, reserved and spent.
     Show {
         /// The environment.
-        #[arg(long, default_value = "live")]
-        env: Env,
+        #[arg(long, default_value = "live", value_parser = environment())]
+        env: Environment,
     },
     /// Add funds; a negative amount withdraws.
     Add {
         /// The environment.
-        #[arg(long, default_value = "live")]
-        env: Env,
+        #[arg(long, default_value = "live", value_parser = environment())]
+        env: Environment,
         /// US dollars.
         #[arg(allow_negative_numbers = true)]
         amount: String,
@@ -28,8 +30,8 @@ pub(super) enum BalanceAction {
     /// Limit spending to what is available [default: off].
     Limit {
         /// The environment.
-        #[arg(long, default_value = "live")]
-        env: Env,
+        #[arg(long, default_value = "live", value_parser = environment())]
+        env: Environment,
         /// on or off.
         switch: Switch,
     },
@@ -38,9 +40,9 @@ pub(super) enum BalanceAction {
 impl From<BalanceAction> for Command {
     fn from(action: BalanceAction) -> Self {
         match action {
-            BalanceAction::Show { env } => Self::BalanceShow { env: env.into() },
-            BalanceAction::Add { env, amount, reference } => Self::BalanceAdd { env: env.into(), amount, reference },
-            BalanceAction::Limit { env, switch } => Self::BalanceLimit { env: env.into(), on: switch == Switch::On },
+            BalanceAction::Show { env } => Self::BalanceShow { env },
+            BalanceAction::Add { env, amount, reference } => Self::BalanceAdd { env, amount, reference },
+            BalanceAction::Limit { env, switch } => Self::BalanceLimit { env, on: switch == Switch::On },
         }
     }
 }
@@ -50,14 +52,14 @@ pub(super) enum StorageAction {
     /// Show the quota and what is stored.
     Show {
         /// Only this environment [default: both].
-        #[arg(long)]
-        env: Option<Env>,
+        #[arg(long, value_parser = environment())]
+        env: Option<Environment>,
     },
     /// Set the quota [default: off]. New messages beyond it are rejected with 507.
     Limit {
         /// The environment.
-        #[arg(long, default_value = "live")]
-        env: Env,
+        #[arg(long, default_value = "live", value_parser = environment())]
+        env: Environment,
         /// Bytes, such as 500M or 20G, or off. Counts the stored requests of messages, attachments in base64 included.
         #[arg(value_parser = quota)]
         bytes: Quota,
@@ -67,8 +69,8 @@ pub(super) enum StorageAction {
 impl From<StorageAction> for Command {
     fn from(action: StorageAction) -> Self {
         match action {
-            StorageAction::Show { env } => Self::StorageShow { env: env.map(Into::into) },
-            StorageAction::Limit { env, bytes: Quota(max_bytes) } => Self::StorageLimit { env: env.into(), max_bytes },
+            StorageAction::Show { env } => Self::StorageShow { env },
+            StorageAction::Limit { env, bytes: Quota(max_bytes) } => Self::StorageLimit { env, max_bytes },
         }
     }
 }

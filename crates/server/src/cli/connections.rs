@@ -3,17 +3,17 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use clap::Subcommand;
-use nuncio_domain::Channel;
 use nuncio_domain::config::Throttle;
+use nuncio_domain::{Channel, Environment};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::input::{Env, or_live, pairs};
+use super::input::{or_live, pairs};
 use super::values::{names, pair};
 use crate::admin::{Command, NewThrottle};
 use crate::client::life::Outcome;
 use crate::client::lists::{self, CONNECTIONS};
-use crate::client::profile::{Access, Remote};
+use crate::client::profile::{Access, Remote, environment};
 use crate::client::{World, say, say_json};
 
 const SET: &str = "\
@@ -25,8 +25,8 @@ pub(super) enum ConnectionsAction {
     /// List connections, without their secrets.
     List {
         /// Only this environment [default: both].
-        #[arg(long)]
-        env: Option<Env>,
+        #[arg(long, value_parser = environment())]
+        env: Option<Environment>,
     },
     /// Set the provider account of a sender's channel, replacing the current one.
     #[command(after_help = SET)]
@@ -56,8 +56,8 @@ pub(super) enum ConnectionsAction {
     /// the address, and asked for.
     Verify {
         /// The environment [default: live; on a node elsewhere, the one that there is a key for].
-        #[arg(long)]
-        env: Option<Env>,
+        #[arg(long, value_parser = environment())]
+        env: Option<Environment>,
         /// ID or name of the sender [default: the default sender].
         #[arg(long)]
         sender: Option<String>,
@@ -76,8 +76,8 @@ pub(super) enum ConnectionsAction {
 #[derive(Debug, clap::Args)]
 pub(super) struct Which {
     /// The environment [default: live; on a node elsewhere, the one that there is a key for].
-    #[arg(long)]
-    env: Option<Env>,
+    #[arg(long, value_parser = environment())]
+    env: Option<Environment>,
     /// ID or name of the sender [default: the default sender].
     #[arg(long)]
     sender: Option<String>,
@@ -90,7 +90,7 @@ impl ConnectionsAction {
     /// The command as a request to the installation.
     pub(super) fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
-            Self::List { env } => Command::ConnectionsList { env: env.map(Into::into) },
+            Self::List { env } => Command::ConnectionsList { env },
             Self::Remove { of: Which { env, sender, channel } } => Command::ConnectionsRemove { env: or_live(env), sender, channel },
             Self::Verify { env, sender, channel } => Command::ConnectionsVerify { env: or_live(env), sender, channel },
             Self::Test { of: Which { env, sender, channel } } => Command::ConnectionsTest { env: or_live(env), sender, channel },
@@ -104,7 +104,7 @@ impl ConnectionsAction {
 
     /// Runs the command on a node elsewhere.
     pub(super) async fn run(self, access: Access, json: bool) -> anyhow::Result<Outcome> {
-        let at = |env: Option<Env>| Remote::new(access, env.map(Into::into), json);
+        let at = |env| Remote::new(access, env, json);
         match self {
             Self::List { env } => list(&at(env).worlds()?, json).await?,
             Self::Set { of, kind, settings, secrets, throttle } => {

@@ -136,24 +136,9 @@ fn is_installed(at: &Installation) -> anyhow::Result<bool> {
     Ok(Path::new("nuncio.toml").exists() || has_database(&storage.data) || !storage.database.is_empty())
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(super) enum Env {
-    Live,
-    Test,
-}
-
-impl From<Env> for Environment {
-    fn from(env: Env) -> Self {
-        match env {
-            Env::Live => Self::Live,
-            Env::Test => Self::Test,
-        }
-    }
-}
-
 /// The environment that a command changes where none is given.
-pub(super) fn or_live(env: Option<Env>) -> Environment {
-    env.map_or(Environment::Live, Into::into)
+pub(super) fn or_live(env: Option<Environment>) -> Environment {
+    env.unwrap_or(Environment::Live)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

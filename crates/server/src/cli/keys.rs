@@ -1,15 +1,14 @@
 //! `nuncio keys`, on an installation or on a node elsewhere.
 
 use clap::Subcommand;
-use nuncio_domain::Timestamp;
+use nuncio_domain::{Environment, Timestamp};
 use reqwest::Method;
 use serde_json::json;
 
-use super::input::Env;
 use super::values::time;
 use crate::admin::{Command, keys::created};
 use crate::client::lists::{self, KEYS};
-use crate::client::profile::{Access, Remote};
+use crate::client::profile::{Access, Remote, environment};
 use crate::client::{say, say_json};
 
 #[derive(Debug, Subcommand)]
@@ -21,8 +20,8 @@ pub(super) enum KeysAction {
         #[arg(long)]
         name: String,
         /// The environment of the key.
-        #[arg(long)]
-        env: Env,
+        #[arg(long, value_parser = environment())]
+        env: Environment,
         /// Permissions, separated by commas, such as messages:send,messages:read [default: everything, or what the key of a node
         /// elsewhere may do].
         #[arg(long, value_delimiter = ',')]
@@ -34,8 +33,8 @@ pub(super) enum KeysAction {
     /// List keys.
     List {
         /// Only this environment [default: both].
-        #[arg(long)]
-        env: Option<Env>,
+        #[arg(long, value_parser = environment())]
+        env: Option<Environment>,
     },
     /// Revoke a key permanently.
     Revoke {
@@ -51,10 +50,8 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 impl From<KeysAction> for Command {
     fn from(action: KeysAction) -> Self {
         match action {
-            KeysAction::Create { name, env, permissions, expires } => {
-                Self::KeysCreate { name, env: env.into(), permissions, expires_at: expires }
-            }
-            KeysAction::List { env } => Self::KeysList { env: env.map(Into::into) },
+            KeysAction::Create { name, env, permissions, expires } => Self::KeysCreate { name, env, permissions, expires_at: expires },
+            KeysAction::List { env } => Self::KeysList { env },
             KeysAction::Revoke { id } => Self::KeysRevoke { id },
         }
     }
@@ -65,14 +62,14 @@ impl KeysAction {
     pub(super) async fn run(self, access: Access, json: bool) -> anyhow::Result<()> {
         match self {
             Self::Create { name, env, permissions, expires } => {
-                let world = Remote::new(access, Some(env.into()), json).world()?;
+                let world = Remote::new(access, Some(env), json).world()?;
                 let asked = json!({"name": name, "permissions": permissions, "expiresAt": expires});
                 let mut key = world.call(Method::POST, "/v1/keys", Some(&asked)).await?;
                 key["environment"] = world.environment.as_str().into();
                 if json { say_json(&key) } else { say(created(&key)) }
             }
             Self::List { env } => {
-                let worlds = Remote::new(access, env.map(Into::into), json).worlds()?;
+                let worlds = Remote::new(access, env, json).worlds()?;
                 lists::list(&worlds, &KEYS, &[], usize::MAX, json).await?;
             }
             Self::Revoke { id } => lists::remove(&Remote::new(access, None, json).worlds()?, &format!("/v1/keys/{id}"), json).await?,

@@ -5,17 +5,19 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Subcommand;
 use nuncio_core::numbers::ImportedNumber;
+use nuncio_domain::Environment;
 
-use super::input::{Env, country, typed};
+use super::input::{country, typed};
 use crate::admin::Command;
+use crate::client::profile::environment;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum NumbersAction {
     /// List the inventory, and who holds each number.
     List {
         /// Only this environment [default: both].
-        #[arg(long)]
-        env: Option<Env>,
+        #[arg(long, value_parser = environment())]
+        env: Option<Environment>,
     },
     /// Import numbers from a CSV file with the columns phoneNumber, capabilities, monthlyPrice, monthlyCost, upfrontCost, isFreeNumber.
     /// Known numbers get the new capabilities and prices.
@@ -26,8 +28,8 @@ pub(super) enum NumbersAction {
         #[arg(long, value_parser = country)]
         country: Option<String>,
         /// The environment.
-        #[arg(long, default_value = "live")]
-        env: Env,
+        #[arg(long, default_value = "live", value_parser = environment())]
+        env: Environment,
     },
     /// Add one number. A known number gets the new capabilities and prices.
     #[command(after_help = "Example: nuncio numbers add +12025550142 --capabilities sms,voice --monthly-price 1.15")]
@@ -38,8 +40,8 @@ pub(super) enum NumbersAction {
         #[arg(long, value_parser = country)]
         country: Option<String>,
         /// The environment.
-        #[arg(long, default_value = "live")]
-        env: Env,
+        #[arg(long, default_value = "live", value_parser = environment())]
+        env: Environment,
         /// What it can do: sms, voice, mms; separated by commas.
         #[arg(long)]
         capabilities: String,
@@ -61,19 +63,19 @@ pub(super) enum NumbersAction {
 impl NumbersAction {
     pub(super) fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
-            Self::List { env } => Command::NumbersList { env: env.map(Into::into) },
+            Self::List { env } => Command::NumbersList { env },
             Self::Import { file, country, env } => {
                 let mut numbers = crate::inventory::read(&std::fs::read(&file).with_context(|| file.display().to_string())?)?;
                 for number in &mut numbers {
                     number.phone_number = typed(std::mem::take(&mut number.phone_number), country.as_ref());
                 }
-                Command::NumbersImport { env: env.into(), numbers }
+                Command::NumbersImport { env, numbers }
             }
             Self::Add { phone_number, country, env, capabilities, monthly_price, monthly_cost, upfront_cost, free } => {
                 let is_free_number = free.to_string();
                 let phone_number = typed(phone_number, country.as_ref());
                 let number = ImportedNumber { phone_number, capabilities, monthly_price, monthly_cost, upfront_cost, is_free_number };
-                Command::NumbersAdd { env: env.into(), number }
+                Command::NumbersAdd { env, number }
             }
         })
     }

@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use clap::Subcommand;
+use nuncio_domain::Environment;
 use reqwest::Method;
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use super::audit::AuditAction;
 use super::broadcasts::BroadcastsAction;
 use super::contacts::ContactsAction;
 use super::events::EventsAction;
-use super::input::{Env, On, read};
+use super::input::{On, read};
 use super::invitations::InvitationsAction;
 use super::messages::MessagesAction;
 use super::suppressions::SuppressionsAction;
@@ -18,7 +19,7 @@ use super::webhooks::WebhooksAction;
 use crate::client::life::Outcome;
 use crate::client::listen::{self, Forward};
 use crate::client::lists;
-use crate::client::profile::{self, Access, Remote};
+use crate::client::profile::{self, Access, Remote, environment};
 use crate::client::send::{self, NewMessage};
 use crate::client::{say, say_json};
 
@@ -79,8 +80,8 @@ pub(super) enum RemoteAction {
         #[command(flatten)]
         at: Access,
         /// The environment, where there are keys to both.
-        #[arg(long)]
-        env: Option<Env>,
+        #[arg(long, value_parser = environment())]
+        env: Option<Environment>,
         /// GET, POST, PUT, PATCH or DELETE.
         method: Method,
         /// The path, with its query.
@@ -115,9 +116,7 @@ impl RemoteAction {
             Self::Suppressions(On { at, action }) => return action.run(&at).await,
             Self::Webhooks(On { at, action }) => return action.run(&at).await,
             Self::Audit(On { at, action }) => action.run(&at).await?,
-            Self::Api { at, env, method, path, body } => {
-                any(&Remote::new(at, env.map(Into::into), true), method, &path, body.as_deref()).await?
-            }
+            Self::Api { at, env, method, path, body } => any(&Remote::new(at, env, true), method, &path, body.as_deref()).await?,
         }
         Ok(Outcome::Sent)
     }

@@ -1,9 +1,10 @@
 //! `nuncio reviews`: escalated broadcasts, and the policy of the automated review.
 
 use clap::Subcommand;
+use nuncio_domain::Environment;
 
-use super::input::Env;
 use crate::admin::Command;
+use crate::client::profile::environment;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ReviewsAction {
@@ -28,8 +29,8 @@ pub(super) enum ReviewsAction {
     /// Show the review policy of the project, after applying the options given.
     Policy {
         /// Only this environment [default: both].
-        #[arg(long)]
-        env: Option<Env>,
+        #[arg(long, value_parser = environment())]
+        env: Option<Environment>,
         /// The score from which a broadcast passes, 0 to 1 [default: 0.6].
         #[arg(long)]
         threshold: Option<f64>,
@@ -43,8 +44,8 @@ pub(super) enum ReviewsAction {
     /// Print every text that a person decided on, one JSON object per line, as training data for the review.
     Export {
         /// Only this environment [default: both].
-        #[arg(long)]
-        env: Option<Env>,
+        #[arg(long, value_parser = environment())]
+        env: Option<Environment>,
     },
 }
 
@@ -55,12 +56,12 @@ impl From<ReviewsAction> for Command {
             ReviewsAction::Approve { id, reason } => Self::ReviewsDecide { id, approve: true, reason },
             ReviewsAction::Refuse { id, reason } => Self::ReviewsDecide { id, approve: false, reason },
             ReviewsAction::Policy { env, threshold, blocked_words, allowed_domains } => Self::ReviewsPolicy {
-                env: env.map(Into::into),
+                env,
                 threshold,
                 blocked_words: blocked_words.as_deref().map(comma_separated),
                 allowed_domains: allowed_domains.as_deref().map(comma_separated),
             },
-            ReviewsAction::Export { env } => Self::ReviewsExport { env: env.map(Into::into) },
+            ReviewsAction::Export { env } => Self::ReviewsExport { env },
         }
     }
 }

@@ -6,10 +6,10 @@ use nuncio_domain::Environment;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::input::{Env, country, or_live, typed};
+use super::input::{country, or_live, typed};
 use crate::admin::Command;
 use crate::client::lists::{self, Act, SENDERS};
-use crate::client::profile::{Access, Remote};
+use crate::client::profile::{Access, Remote, environment};
 use crate::client::{CallError, World};
 
 #[derive(Debug, Subcommand)]
@@ -17,14 +17,14 @@ pub(super) enum SendersAction {
     /// List senders.
     List {
         /// Only this environment [default: both].
-        #[arg(long)]
-        env: Option<Env>,
+        #[arg(long, value_parser = environment())]
+        env: Option<Environment>,
     },
     /// Create a sender.
     Create {
         /// The environment [default: live; on a node elsewhere, the one that there is a key for].
-        #[arg(long)]
-        env: Option<Env>,
+        #[arg(long, value_parser = environment())]
+        env: Option<Environment>,
         /// Its name.
         #[arg(long)]
         name: String,
@@ -43,8 +43,8 @@ pub(super) enum SendersAction {
         /// The sender's ID.
         id: String,
         /// The environment [default: live; on a node elsewhere, the one that has the sender].
-        #[arg(long)]
-        env: Option<Env>,
+        #[arg(long, value_parser = environment())]
+        env: Option<Environment>,
         /// Its new name.
         #[arg(long)]
         name: Option<String>,
@@ -63,23 +63,23 @@ pub(super) enum SendersAction {
         /// The ID of the sender to copy.
         id: String,
         /// The environment to create the copy in.
-        #[arg(long)]
-        to: Env,
+        #[arg(long, value_parser = environment())]
+        to: Environment,
     },
     /// Delete a sender that is not the default and has nothing left to send. Its messages stay readable.
     Delete {
         /// The sender's ID.
         id: String,
         /// The environment [default: live; on a node elsewhere, the one that has the sender].
-        #[arg(long)]
-        env: Option<Env>,
+        #[arg(long, value_parser = environment())]
+        env: Option<Environment>,
     },
 }
 
 impl From<SendersAction> for Command {
     fn from(action: SendersAction) -> Self {
         match action {
-            SendersAction::List { env } => Self::SendersList { env: env.map(Into::into) },
+            SendersAction::List { env } => Self::SendersList { env },
             SendersAction::Create { env, name, phone_number, country, default } => {
                 Self::SendersCreate { env: or_live(env), name, phone_number: typed(phone_number, country.as_ref()), default }
             }
@@ -87,7 +87,7 @@ impl From<SendersAction> for Command {
                 let phone_number = phone_number.map(|phone| typed(phone, country.as_ref()));
                 Self::SendersUpdate { env: or_live(env), id, name, phone_number, default }
             }
-            SendersAction::Copy { id, to } => Self::SendersCopy { id, to: to.into() },
+            SendersAction::Copy { id, to } => Self::SendersCopy { id, to },
             SendersAction::Delete { id, env } => Self::SendersDelete { env: or_live(env), id },
         }
     }
@@ -96,7 +96,7 @@ impl From<SendersAction> for Command {
 impl SendersAction {
     /// Runs the command on a node elsewhere.
     pub(super) async fn run(self, access: Access, json: bool) -> anyhow::Result<()> {
-        let at = |env: Option<Env>| Remote::new(access, env.map(Into::into), json);
+        let at = |env| Remote::new(access, env, json);
         match self {
             Self::List { env } => lists::list(&at(env).worlds()?, &SENDERS, &[], usize::MAX, json).await,
             Self::Create { env, name, phone_number, country, default } => {
@@ -110,7 +110,7 @@ impl SendersAction {
                 lists::act(&at(env).worlds()?, &SENDERS, &id, act, json).await
             }
             Self::Copy { id, to } => {
-                lists::print(&copy(&at(None).worlds()?, &id, to.into()).await?, json);
+                lists::print(&copy(&at(None).worlds()?, &id, to).await?, json);
                 Ok(())
             }
             Self::Delete { id, env } => lists::act(&at(env).worlds()?, &SENDERS, &id, Act::delete(), json).await,

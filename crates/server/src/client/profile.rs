@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use nuncio_domain::Environment;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -37,15 +37,17 @@ pub(crate) struct Remote {
     #[command(flatten)]
     access: Access,
     /// Only this environment [default: each that there is a key for]. With keys to both, commands that create or set something need it.
-    #[arg(long, global = true, display_order = 900, value_parser = PossibleValuesParser::new(["live", "test"]).map(environment))]
+    #[arg(long, global = true, display_order = 900, value_parser = environment())]
     env: Option<Environment>,
     /// Print JSON, for scripts.
     #[arg(long, global = true, display_order = 901)]
     json: bool,
 }
 
-fn environment(name: String) -> Environment {
-    if name == Environment::Live.as_str() { Environment::Live } else { Environment::Test }
+/// Reads the value of an option that names an environment.
+pub(crate) fn environment() -> impl TypedValueParser<Value = Environment> {
+    let read = |name: String| if name == Environment::Live.as_str() { Environment::Live } else { Environment::Test };
+    PossibleValuesParser::new([Environment::Live.as_str(), Environment::Test.as_str()]).map(read)
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
