@@ -233,7 +233,7 @@ impl Content {
         let html = self.html.map(|file| std::fs::read_to_string(&file).with_context(|| file.display().to_string())).transpose()?;
         let mut body: Map<String, Value> =
             self.fields.map_or_else(|| Ok(Map::new()), |text| serde_json::from_str(&text)).context("--fields must be a JSON object")?;
-        let variables = (!self.variables.is_empty()).then(|| pairs(&self.variables)).transpose()?;
+        let variables = (!self.variables.is_empty()).then(|| pairs(&self.variables, false)).transpose()?;
         let given = json!({"text": self.text, "emailSubject": self.subject, "emailHtmlBody": html, "variables": variables});
         let given = [&given, more].into_iter().filter_map(Value::as_object).flatten().filter(|(_, value)| !value.is_null());
         body.extend(given.map(|(name, value)| (name.clone(), value.clone())));
@@ -270,8 +270,8 @@ impl BroadcastsAction {
                 import(ImportFile { world: world.clone(), broadcast: id, file, query }, json).await?;
             }
             Self::Select { id, metadata, countries, channel, variables } => {
-                let body = json!({"metadata": pairs(&metadata)?, "countries": countries, "channel": channel,
-                    "variables": pairs(&variables)?});
+                let body = json!({"metadata": pairs(&metadata, false)?, "countries": countries, "channel": channel,
+                    "variables": pairs(&variables, false)?});
                 act(&id, Act::post("/contacts/select", Some(&body))).await?;
             }
             Self::Recipients { id, status, limit } => {

@@ -8,12 +8,13 @@ use nuncio_domain::{Channel, Environment};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::input::{or_live, pairs};
+use super::input::or_live;
 use super::values::{names, pair};
 use crate::admin::{Command, NewThrottle};
 use crate::client::life::Outcome;
 use crate::client::lists::{self, CONNECTIONS};
 use crate::client::profile::{Access, Remote, environment};
+use crate::client::send::pairs;
 use crate::client::{World, say, say_json};
 
 const SET: &str = "\

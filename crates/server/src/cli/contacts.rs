@@ -156,7 +156,7 @@ impl ContactsAction {
             Self::Messages { id } => lists::list_of(&worlds, &CONTACTS, &id, "/messages", &MESSAGES, json).await?,
             Self::Create { channels, name, metadata } => {
                 let channels = channels.iter().map(|text| channel(text)).collect::<anyhow::Result<Vec<_>>>()?;
-                let mut body = json!({"channels": channels, "metadata": pairs(&metadata)?});
+                let mut body = json!({"channels": channels, "metadata": pairs(&metadata, false)?});
                 if let Some(name) = name {
                     body["displayName"] = name.into();
                 }
@@ -202,7 +202,7 @@ fn changes(name: Option<String>, default_channel: Option<String>, metadata: &[St
         body.insert("defaultChannel".to_owned(), if channel == "none" { Value::Null } else { channel.into() });
     }
     if !metadata.is_empty() {
-        body.insert("metadata".to_owned(), pairs(metadata)?);
+        body.insert("metadata".to_owned(), pairs(metadata, false)?.into());
     }
     if body.is_empty() {
         bail!("nothing to change: set --name, --default-channel or --metadata");

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::client::import::is_ndjson;
 use crate::client::profile::{self, Access};
+use crate::client::send::read_input;
 use crate::config::Config;
 use crate::data::has_database;
 
@@ -158,14 +159,6 @@ pub(super) fn country(text: &str) -> Result<String, String> {
     if address::is_country(&code) { Ok(code) } else { Err("is not an ISO 3166-1 alpha-2 code such as ES".to_owned()) }
 }
 
-/// The text of a file, or of standard input.
-pub(super) fn read(file: &str) -> anyhow::Result<String> {
-    match file {
-        "-" => Ok(std::io::read_to_string(std::io::stdin())?),
-        path => std::fs::read_to_string(path).with_context(|| path.to_owned()),
-    }
-}
-
 /// A file to import.
 #[derive(Debug, clap::Args)]
 pub(super) struct ImportOf {
@@ -187,7 +180,7 @@ impl ImportOf {
         csv: impl FnOnce(&[u8], &[String]) -> nuncio_domain::Result<Vec<FileRow<T>>>,
         ndjson: impl FnOnce(&str, &[String]) -> Vec<FileRow<T>>,
     ) -> anyhow::Result<Vec<FileRow<T>>> {
-        let text = read(&self.file)?;
+        let text = read_input(&self.file)?;
         if is_ndjson(Path::new(&self.file)) {
             return Ok(ndjson(&text, &self.countries));
         }
@@ -197,19 +190,5 @@ impl ImportOf {
 
 /// The JSON object of a file, or of standard input.
 pub(super) fn read_object(file: &str) -> anyhow::Result<Map<String, Value>> {
-    serde_json::from_str(&read(file)?).with_context(|| format!("{file} must hold a JSON object"))
-}
-
-/// An object of what was given as name=value; with `from_files`, `name=@FILE` reads the value from a file.
-pub(super) fn pairs(given: &[String], from_files: bool) -> anyhow::Result<Map<String, Value>> {
-    let mut map = Map::new();
-    for text in given {
-        let (name, value) = text.split_once('=').with_context(|| format!("{text:?} must have the form name=value"))?;
-        let value = match value.strip_prefix('@').filter(|_| from_files) {
-            Some(file) => read(file)?.trim_end().to_owned(),
-            None => value.to_owned(),
-        };
-        map.insert(name.to_owned(), value.into());
-    }
-    Ok(map)
+    serde_json::from_str(&read_input(file)?).with_context(|| format!("{file} must hold a JSON object"))
 }

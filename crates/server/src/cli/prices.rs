@@ -2,8 +2,8 @@
 
 use clap::Subcommand;
 
-use super::input::read;
 use crate::admin::Command;
+use crate::client::send::read_input;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PricesAction {
@@ -30,7 +30,7 @@ pub(super) enum PricesAction {
 impl PricesAction {
     pub(super) fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
-            Self::Import { file, own, replace } => Command::PricesImport { csv: read(&file)?, own, replace },
+            Self::Import { file, own, replace } => Command::PricesImport { csv: read_input(&file)?, own, replace },
             Self::List { own } => Command::PricesList { own },
         })
     }

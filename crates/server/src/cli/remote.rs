@@ -10,7 +10,7 @@ use super::audit::AuditAction;
 use super::broadcasts::BroadcastsAction;
 use super::contacts::ContactsAction;
 use super::events::EventsAction;
-use super::input::{On, read};
+use super::input::On;
 use super::invitations::InvitationsAction;
 use super::messages::MessagesAction;
 use super::suppressions::SuppressionsAction;
@@ -20,7 +20,7 @@ use crate::client::life::Outcome;
 use crate::client::listen::{self, Forward};
 use crate::client::lists;
 use crate::client::profile::{self, Access, Remote, environment};
-use crate::client::send::{self, NewMessage};
+use crate::client::send::{self, NewMessage, read_input};
 use crate::client::{say, say_json};
 
 /// What is asked of a running node, with a key.
@@ -151,8 +151,8 @@ async fn any(at: &Remote, method: Method, path: &str, body: Option<&str>) -> any
     let request = world.request(method, url);
     let request = match body {
         Some(body) => request.header("content-type", "application/json").body(match body.strip_prefix('@') {
-            Some(file) => read(file)?,
-            None if body == "-" => read("-")?,
+            Some(file) => read_input(file)?,
+            None if body == "-" => read_input("-")?,
             None => body.to_owned(),
         }),
         None => request,

@@ -1,6 +1,5 @@
 //! `nuncio send`: sends one message on any channel, and follows it.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -81,23 +80,19 @@ impl NewMessage {
         set("scheduledAt", self.at.as_ref().map(|at| json!(at)));
         set("text", self.text()?.map(Value::from));
         set("htmlBody", self.html.as_deref().map(read).transpose()?.map(Value::from));
-        set("metadata", (!self.metadata.is_empty()).then(|| pairs(&self.metadata)).transpose()?);
+        set("metadata", (!self.metadata.is_empty()).then(|| pairs(&self.metadata, false)).transpose()?.map(Value::from));
         let files = self.attach.iter().map(|file| attachment(file)).collect::<anyhow::Result<Vec<_>>>()?;
         set("attachments", (!files.is_empty()).then(|| files.into()));
         if let Some(template) = &self.template {
             set("messageType", Some(json!("template")));
-            set("content", Some(json!({"templateId": template, "templateVariables": pairs(&self.variables)?})));
+            set("content", Some(json!({"templateId": template, "templateVariables": pairs(&self.variables, false)?})));
         }
         Ok(body.into())
     }
 
     fn text(&self) -> anyhow::Result<Option<String>> {
         match self.text.as_deref() {
-            Some("-") => {
-                let mut text = String::new();
-                std::io::stdin().read_to_string(&mut text)?;
-                Ok(Some(text.trim_end_matches('\n').to_owned()))
-            }
+            Some("-") => Ok(Some(read_input("-")?.trim_end_matches('\n').to_owned())),
             text => Ok(text.map(str::to_owned)),
         }
     }
@@ -191,14 +186,23 @@ fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| path.display().to_string())
 }
 
-/// An object of what was given as name=value.
-pub(crate) fn pairs(given: &[String]) -> anyhow::Result<Value> {
+/// The text of a file, or of standard input.
+pub(crate) fn read_input(file: &str) -> anyhow::Result<String> {
+    if file == "-" { Ok(std::io::read_to_string(std::io::stdin())?) } else { read(Path::new(file)) }
+}
+
+/// An object of what was given as name=value; with `from_files`, `name=@FILE` reads the value from a file.
+pub(crate) fn pairs(given: &[String], from_files: bool) -> anyhow::Result<Map<String, Value>> {
     let mut map = Map::new();
     for text in given {
         let (name, value) = text.split_once('=').with_context(|| format!("{text:?} must have the form name=value"))?;
+        let value = match value.strip_prefix('@').filter(|_| from_files) {
+            Some(file) => read_input(file)?.trim_end().to_owned(),
+            None => value.to_owned(),
+        };
         map.insert(name.to_owned(), value.into());
     }
-    Ok(map.into())
+    Ok(map)
 }
 
 fn random_key() -> String {
