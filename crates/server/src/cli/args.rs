@@ -21,10 +21,7 @@ const EXIT_CODES: &str = "Exit codes: 0 success; 1 failure; 2 wrong command line
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
     /// Run the server.
-    Serve {
-        #[command(flatten)]
-        node: Node,
-    },
+    Serve(Node),
     /// Run the server, create keys, and send a first message in the sandbox.
     Quickstart {
         #[command(flatten)]
@@ -59,13 +56,7 @@ pub(super) enum Action {
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigAction {
     /// Check the file and the environment variables, and report every problem.
-    Check {
-        #[command(flatten)]
-        node: Node,
-    },
+    Check(Node),
     /// Show the effective settings, without secrets.
-    Show {
-        #[command(flatten)]
-        node: Node,
-    },
+    Show(Node),
 }

@@ -33,10 +33,7 @@ pub(super) enum BroadcastsAction {
         limit: usize,
     },
     /// Show a broadcast, with the findings of its review.
-    Show {
-        /// The broadcast.
-        id: String,
-    },
+    Show(Which),
     /// Create a broadcast, as a draft.
     #[command(after_help = STEPS)]
     Create {
@@ -114,10 +111,7 @@ pub(super) enum BroadcastsAction {
         recipient: String,
     },
     /// Show what a broadcast will cost, how long it takes, and who cannot be reached.
-    Estimate {
-        /// The broadcast.
-        id: String,
-    },
+    Estimate(Which),
     /// Show the message that one recipient gets.
     Preview {
         /// The broadcast.
@@ -153,50 +147,23 @@ pub(super) enum BroadcastsAction {
         at: String,
     },
     /// Follow a broadcast until every recipient is done.
-    Follow {
-        /// The broadcast.
-        id: String,
-    },
+    Follow(Which),
     /// Pause a broadcast that is being sent.
-    Pause {
-        /// The broadcast.
-        id: String,
-    },
+    Pause(Which),
     /// Resume a paused broadcast.
-    Resume {
-        /// The broadcast.
-        id: String,
-    },
+    Resume(Which),
     /// Cancel a broadcast. Recipients without a message will not get one.
-    Cancel {
-        /// The broadcast.
-        id: String,
-    },
+    Cancel(Which),
     /// Review a rejected broadcast again, after an edit.
-    RetryReview {
-        /// The broadcast.
-        id: String,
-    },
+    RetryReview(Which),
     /// Ask the operator to review a rejected broadcast.
-    Escalate {
-        /// The broadcast.
-        id: String,
-    },
+    Escalate(Which),
     /// Create a draft with the content of a broadcast, without its recipients.
-    Clone {
-        /// The broadcast.
-        id: String,
-    },
+    Clone(Which),
     /// Delete a draft.
-    Delete {
-        /// The broadcast.
-        id: String,
-    },
+    Delete(Which),
     /// Show results by channel, country, failure reason and link.
-    Statistics {
-        /// The broadcast.
-        id: String,
-    },
+    Statistics(Which),
     /// Print the result of every recipient, as CSV or NDJSON.
     Results {
         /// The broadcast.
@@ -205,6 +172,13 @@ pub(super) enum BroadcastsAction {
         #[arg(long, value_parser = ["csv", "ndjson"])]
         format: Option<String>,
     },
+}
+
+/// Which broadcast.
+#[derive(Debug, clap::Args)]
+pub(super) struct Which {
+    /// The broadcast.
+    id: String,
 }
 
 /// What a broadcast says.
@@ -254,7 +228,7 @@ impl BroadcastsAction {
             Self::List { status, limit } => {
                 lists::list(&worlds, &BROADCASTS, &[("status", joined(&status).as_deref())], limit, json).await?
             }
-            Self::Show { id } => lists::show(&worlds, &BROADCASTS, &id, json).await?,
+            Self::Show(Which { id }) => lists::show(&worlds, &BROADCASTS, &id, json).await?,
             Self::Create { name, channel, sender, content } => {
                 let body = content.body(&json!({"name": name, "channel": channel, "senderId": sender}))?;
                 print(&at.world()?.call(Method::POST, "/v1/broadcasts", Some(&body)).await?, json);
@@ -283,8 +257,8 @@ impl BroadcastsAction {
             Self::RemoveRecipient { id, recipient } => {
                 act(&id, Act { method: Method::DELETE, path: &format!("/contacts/{recipient}"), body: None }).await?;
             }
-            Self::Estimate { id } => print(&of(at, &id, "/estimate").await?, json),
-            Self::Statistics { id } => print(&of(at, &id, "/statistics").await?, json),
+            Self::Estimate(Which { id }) => print(&of(at, &id, "/estimate").await?, json),
+            Self::Statistics(Which { id }) => print(&of(at, &id, "/statistics").await?, json),
             Self::Preview { id, recipient } => {
                 let body = json!({"contactId": recipient});
                 act(&id, Act::post("/preview", recipient.is_some().then_some(&body))).await?;
@@ -308,17 +282,17 @@ impl BroadcastsAction {
                 let body = json!({"scheduledAt": time});
                 act(&id, Act { method: Method::PATCH, path: "/schedule", body: Some(&body) }).await?;
             }
-            Self::Follow { id } => {
+            Self::Follow(Which { id }) => {
                 let (world, _) = lists::find(&worlds, &BROADCASTS, &id).await?;
                 return follow(world, &id, json).await;
             }
-            Self::Pause { id } => post(&id, "/pause").await?,
-            Self::Resume { id } => post(&id, "/resume").await?,
-            Self::Cancel { id } => post(&id, "/cancel").await?,
-            Self::RetryReview { id } => post(&id, "/retry-review").await?,
-            Self::Escalate { id } => post(&id, "/escalate").await?,
-            Self::Clone { id } => post(&id, "/clone").await?,
-            Self::Delete { id } => act(&id, Act::delete()).await?,
+            Self::Pause(Which { id }) => post(&id, "/pause").await?,
+            Self::Resume(Which { id }) => post(&id, "/resume").await?,
+            Self::Cancel(Which { id }) => post(&id, "/cancel").await?,
+            Self::RetryReview(Which { id }) => post(&id, "/retry-review").await?,
+            Self::Escalate(Which { id }) => post(&id, "/escalate").await?,
+            Self::Clone(Which { id }) => post(&id, "/clone").await?,
+            Self::Delete(Which { id }) => act(&id, Act::delete()).await?,
             Self::Results { id, format } => {
                 let (world, _) = lists::find(&worlds, &BROADCASTS, &id).await?;
                 results(world, &id, format.as_deref().unwrap_or(if json { "ndjson" } else { "csv" })).await?;

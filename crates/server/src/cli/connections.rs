@@ -49,10 +49,7 @@ pub(super) enum ConnectionsAction {
         throttle: Option<NewThrottle>,
     },
     /// Remove the provider account of a sender's channel.
-    Remove {
-        #[command(flatten)]
-        of: Which,
-    },
+    Remove(Which),
     /// Verify the inbound address of a sender's email connection, so that email to it arrives. On a node elsewhere, a code is emailed to
     /// the address, and asked for.
     Verify {
@@ -67,10 +64,7 @@ pub(super) enum ConnectionsAction {
         channel: String,
     },
     /// Connect to the provider and log in, without sending a message.
-    Test {
-        #[command(flatten)]
-        of: Which,
-    },
+    Test(Which),
 }
 
 /// Which connection.
@@ -92,9 +86,9 @@ impl ConnectionsAction {
     pub(super) fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
             Self::List { env } => Command::ConnectionsList { env },
-            Self::Remove { of: Which { env, sender, channel } } => Command::ConnectionsRemove { env: or_live(env), sender, channel },
+            Self::Remove(Which { env, sender, channel }) => Command::ConnectionsRemove { env: or_live(env), sender, channel },
             Self::Verify { env, sender, channel } => Command::ConnectionsVerify { env: or_live(env), sender, channel },
-            Self::Test { of: Which { env, sender, channel } } => Command::ConnectionsTest { env: or_live(env), sender, channel },
+            Self::Test(Which { env, sender, channel }) => Command::ConnectionsTest { env: or_live(env), sender, channel },
             Self::Set { of: Which { env, sender, channel }, kind, settings, secrets, throttle } => {
                 let (settings, secrets) = (pairs(&settings, false)?, pairs(&secrets, true)?);
                 let throttle = throttle.unwrap_or(NewThrottle::Keep);
@@ -118,7 +112,7 @@ impl ConnectionsAction {
                 };
                 lists::print(&world.call(Method::PUT, &path, Some(&body)).await?, json);
             }
-            Self::Remove { of } => {
+            Self::Remove(of) => {
                 let (world, path) = of.find(&at(of.env)).await?;
                 lists::print(&world.call(Method::DELETE, &path, None).await?, json);
             }
@@ -133,7 +127,7 @@ impl ConnectionsAction {
                 let code = ask_for_code()?;
                 lists::print(&world.call(Method::POST, &format!("{path}/verify"), Some(&json!({"code": code}))).await?, json);
             }
-            Self::Test { of } => {
+            Self::Test(of) => {
                 let (world, path) = of.find(&at(of.env)).await?;
                 let tested = world.call(Method::POST, &format!("{path}/test"), None).await?;
                 let ok = tested["ok"] == true;

@@ -32,15 +32,9 @@ pub(super) enum ContactsAction {
         limit: usize,
     },
     /// Show a contact.
-    Show {
-        /// The contact.
-        id: String,
-    },
+    Show(Which),
     /// List the messages to and from a contact, newest first.
-    Messages {
-        /// The contact.
-        id: String,
-    },
+    Messages(Which),
     /// Create a contact.
     #[command(after_help = "Example: nuncio contacts create --name Ana --channel sms=+34600111222 --channel email=ana@example.org")]
     Create {
@@ -56,10 +50,7 @@ pub(super) enum ContactsAction {
     },
     /// Add contacts from a file. One that exists stays as it is, except that it gets a missing name. To resume, repeat the command.
     #[command(after_help = IMPORT)]
-    Import {
-        #[command(flatten)]
-        file: ImportOf,
-    },
+    Import(ImportOf),
     /// Print all contacts as CSV that `import` reads; with --json as NDJSON.
     #[command(after_help = "Example: nuncio contacts export --env live > contacts.csv")]
     Export,
@@ -113,15 +104,16 @@ pub(super) enum ContactsAction {
         other: String,
     },
     /// Dismiss the suggestion to merge a contact with another, permanently.
-    KeepApart {
-        /// The contact.
-        id: String,
-    },
+    KeepApart(Which),
     /// Erase a contact, with the messages to and from them.
-    Delete {
-        /// The contact.
-        id: String,
-    },
+    Delete(Which),
+}
+
+/// Which contact.
+#[derive(Debug, clap::Args)]
+pub(super) struct Which {
+    /// The contact.
+    id: String,
 }
 
 const IMPORT: &str = "\
@@ -152,8 +144,8 @@ impl ContactsAction {
                 let query = [("phoneNumber", phone.as_deref()), ("email", email.as_deref()), ("name", name.as_deref())];
                 lists::list(&worlds, &CONTACTS, &query, limit, json).await?;
             }
-            Self::Show { id } => lists::show(&worlds, &CONTACTS, &id, json).await?,
-            Self::Messages { id } => lists::list_of(&worlds, &CONTACTS, &id, "/messages", &MESSAGES, json).await?,
+            Self::Show(Which { id }) => lists::show(&worlds, &CONTACTS, &id, json).await?,
+            Self::Messages(Which { id }) => lists::list_of(&worlds, &CONTACTS, &id, "/messages", &MESSAGES, json).await?,
             Self::Create { channels, name, metadata } => {
                 let channels = channels.iter().map(|text| channel(text)).collect::<anyhow::Result<Vec<_>>>()?;
                 let mut body = json!({"channels": channels, "metadata": pairs(&metadata, false)?});
@@ -162,7 +154,7 @@ impl ContactsAction {
                 }
                 lists::print(&at.world()?.call(Method::POST, "/v1/contacts", Some(&body)).await?, json);
             }
-            Self::Import { file } => {
+            Self::Import(file) => {
                 return files::import_contacts(&at.world()?, file.rows(file::read_csv, file::read_ndjson)?, json).await;
             }
             Self::Export => files::export(&at.world()?, CONTACTS.path, &EXPORT, json).await?,
@@ -185,8 +177,8 @@ impl ContactsAction {
             }
             Self::Primary { id, channel } => act(&id, Act::post(&format!("/channels/{channel}/primary"), None)).await?,
             Self::Merge { id, other } => act(&id, Act::post("/merge", Some(&json!({"sourceContactId": other})))).await?,
-            Self::KeepApart { id } => act(&id, Act { method: Method::DELETE, path: "/merge-suggestion", body: None }).await?,
-            Self::Delete { id } => act(&id, Act::delete()).await?,
+            Self::KeepApart(Which { id }) => act(&id, Act { method: Method::DELETE, path: "/merge-suggestion", body: None }).await?,
+            Self::Delete(Which { id }) => act(&id, Act::delete()).await?,
         }
         Ok(Outcome::Sent)
     }

@@ -18,10 +18,7 @@ pub(super) enum EventsAction {
         limit: usize,
     },
     /// Show events as they happen.
-    Follow {
-        #[command(flatten)]
-        which: Which,
-    },
+    Follow(Which),
 }
 
 impl EventsAction {
@@ -33,7 +30,7 @@ impl EventsAction {
                 query.push(("resourceId", which.resource.as_deref()));
                 lists::list(&at.worlds()?, &EVENTS, &query, limit, at.json()).await
             }
-            Self::Follow { which } => listen::follow(&at.worlds()?, &which, at.json()).await,
+            Self::Follow(which) => listen::follow(&at.worlds()?, &which, at.json()).await,
         }
     }
 }

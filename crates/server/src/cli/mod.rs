@@ -101,7 +101,7 @@ fn nearest_first(mut error: clap::Error) -> clap::Error {
 
 fn start(action: Action) -> anyhow::Result<ExitCode> {
     match action {
-        Action::Serve { node } => {
+        Action::Serve(node) => {
             let config = node.load()?;
             log(&config, config.log.level.as_str());
             in_runtime(serve::run(&config))
@@ -170,11 +170,11 @@ fn log(config: &Config, level: &str) {
 
 fn config_command(action: &ConfigAction) -> anyhow::Result<ExitCode> {
     match action {
-        ConfigAction::Check { node } => {
+        ConfigAction::Check(node) => {
             node.load()?;
             say("the configuration is valid");
         }
-        ConfigAction::Show { node } => say(toml::to_string_pretty(&redacted(&node.load()?))?.trim_end()),
+        ConfigAction::Show(node) => say(toml::to_string_pretty(&redacted(&node.load()?))?.trim_end()),
     }
     Ok(ExitCode::SUCCESS)
 }

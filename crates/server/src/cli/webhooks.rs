@@ -46,10 +46,7 @@ pub(super) enum WebhooksAction {
     /// List the webhooks of all senders and of the environment.
     List,
     /// Show a webhook.
-    Show {
-        #[command(flatten)]
-        whose: Whose,
-    },
+    Show(Whose),
     /// Set where events are posted to. The signing secret is shown once.
     Set {
         /// A public https URL.
@@ -61,15 +58,9 @@ pub(super) enum WebhooksAction {
         events: Vec<String>,
     },
     /// Enable a webhook again, such as after it failed for days.
-    Enable {
-        #[command(flatten)]
-        whose: Whose,
-    },
+    Enable(Whose),
     /// Disable a webhook.
-    Disable {
-        #[command(flatten)]
-        whose: Whose,
-    },
+    Disable(Whose),
     /// Replace the signing secret. The new one is shown once.
     Rotate {
         #[command(flatten)]
@@ -79,15 +70,9 @@ pub(super) enum WebhooksAction {
         expire_old: OldSecret,
     },
     /// Send a test event and show the response. Fails unless the webhook confirms it.
-    Test {
-        #[command(flatten)]
-        whose: Whose,
-    },
+    Test(Whose),
     /// Remove a webhook.
-    Remove {
-        #[command(flatten)]
-        whose: Whose,
-    },
+    Remove(Whose),
     /// List deliveries, newest first.
     Deliveries {
         /// Only those with this status.
@@ -171,7 +156,7 @@ impl WebhooksAction {
         let printed = |answer: Value| lists::print(&answer, json);
         match self {
             Self::List => list(&at.worlds()?, json).await?,
-            Self::Show { whose } => show(&at.worlds()?, &whose, json).await?,
+            Self::Show(whose) => show(&at.worlds()?, &whose, json).await?,
             Self::Set { url, whose, events } => {
                 let mut change = Map::from_iter([("url".to_owned(), url.into())]);
                 if !events.is_empty() {
@@ -179,14 +164,14 @@ impl WebhooksAction {
                 }
                 printed(whose.change(&at.world()?, change).await?);
             }
-            Self::Enable { whose } => printed(switch(at, &whose, true).await?),
-            Self::Disable { whose } => printed(switch(at, &whose, false).await?),
+            Self::Enable(whose) => printed(switch(at, &whose, true).await?),
+            Self::Disable(whose) => printed(switch(at, &whose, false).await?),
             Self::Rotate { whose, expire_old } => {
                 let body = json!({"expireOld": match expire_old { OldSecret::Now => "now", OldSecret::Day => "24h" }});
                 printed(whose.post(&at.world()?, "secret", Some(&body)).await?);
             }
-            Self::Test { whose } => return test(&at.world()?, &whose, json).await,
-            Self::Remove { whose } => {
+            Self::Test(whose) => return test(&at.world()?, &whose, json).await,
+            Self::Remove(whose) => {
                 let world = at.world()?;
                 if whose.own {
                     printed(world.call(Method::DELETE, "/v1/webhook", None).await?);
