@@ -102,13 +102,13 @@ impl Audit<'_> {
     pub async fn list(&self, caller: &Caller, asked: &ListAuditEntries) -> Result<Listed<AuditEntryView>> {
         caller.require(UseCase::ListAuditEntries)?;
         let mut errors = Vec::new();
-        let part = list::asked!(asked, &mut errors);
+        let range = list::asked!(asked, &mut errors);
         let filter = Filter {
             actor: list::part(asked.actor.as_deref(), "query.actor", &mut errors),
             resource: list::part(asked.resource_id.as_deref(), "query.resourceId", &mut errors),
             kind: list::part(asked.resource_type.as_deref(), "query.resourceType", &mut errors),
         };
-        let listing = self.listing(caller.tenant, &format!("audit-log?{filter:?}"), &part, errors)?;
+        let listing = self.listing(caller.tenant, &format!("audit-log?{filter:?}"), &range, errors)?;
         let page = self.inner.store.read().await?.list_audit_entries(caller.tenant, &filter, listing.page).await?;
         let items = page.items.into_iter().map(AuditEntryView::from).collect();
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))

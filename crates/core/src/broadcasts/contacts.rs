@@ -109,9 +109,9 @@ impl Broadcasts<'_> {
         caller.require(UseCase::ListBroadcastContacts)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let mut errors = Vec::new();
-        let part = list::asked!(asked, &mut errors);
+        let range = list::asked!(asked, &mut errors);
         let status = list::words(asked.status.as_deref(), "query.status", ContactStatus::parse, ContactStatus::ALL, &mut errors);
-        let listing = self.listing(caller.tenant, &format!("broadcasts/{}/contacts?{status:?}", broadcast.id), &part, errors)?;
+        let listing = self.listing(caller.tenant, &format!("broadcasts/{}/contacts?{status:?}", broadcast.id), &range, errors)?;
         let Some(status) = stored(&status, &broadcast) else { return Ok((Vec::new(), None)) };
         let mut tx = self.inner.store.read().await?;
         let page = tx.list_broadcast_contacts(caller.tenant, broadcast.id, &status, listing.page).await?;

@@ -112,9 +112,9 @@ impl Broadcasts<'_> {
     pub async fn list(&self, caller: &Caller, asked: &ListBroadcasts) -> Result<Listed<BroadcastView>> {
         caller.require(UseCase::ListBroadcasts)?;
         let mut errors = Vec::new();
-        let part = list::asked!(asked, &mut errors);
+        let range = list::asked!(asked, &mut errors);
         let status = list::words(asked.status.as_deref(), "query.status", Status::parse, Status::ALL, &mut errors);
-        let listing = self.listing(caller.tenant, &format!("broadcasts?{status:?}"), &part, errors)?;
+        let listing = self.listing(caller.tenant, &format!("broadcasts?{status:?}"), &range, errors)?;
         let page = self.inner.store.read().await?.list_broadcasts(caller.tenant, &status, listing.page).await?;
         Ok((page.items.iter().map(BroadcastView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }

@@ -22,7 +22,7 @@ impl Contacts<'_> {
     pub async fn list(&self, caller: &Caller, asked: &ListContacts) -> Result<Listed<ContactView>> {
         caller.require(UseCase::ListContacts)?;
         let mut errors = Vec::new();
-        let part = list::asked!(asked, &mut errors);
+        let range = list::asked!(asked, &mut errors);
         let given = [
             asked.phone_number.as_deref().map(|text| (AddressKind::Phone, "query.phoneNumber", address::phone(&list::phone(text)))),
             asked.email.as_deref().map(|text| (AddressKind::Email, "query.email", address::email(text))),
@@ -36,7 +36,7 @@ impl Contacts<'_> {
         }
         let name = asked.name.as_deref().map(contact::name_key);
         let filter = ContactFilter { id: None, name, metadata: asked.metadata.clone() };
-        let listing = self.listing(caller.tenant, &format!("contacts?{identifiers:?}{filter:?}"), &part, errors)?;
+        let listing = self.listing(caller.tenant, &format!("contacts?{identifiers:?}{filter:?}"), &range, errors)?;
         let mut tx = self.inner.store.read().await?;
         let Some(id) = owner(&mut *tx, caller.tenant, &identifiers).await? else { return Ok((Vec::new(), None)) };
         let page = tx.list_contacts(caller.tenant, &ContactFilter { id, ..filter }, listing.page).await?;

@@ -101,7 +101,7 @@ impl Suppressions<'_> {
     pub async fn list(&self, caller: &Caller, asked: &ListSuppressions) -> Result<Listed<SuppressionView>> {
         caller.require(UseCase::ListSuppressions)?;
         let mut errors = Vec::new();
-        let part = list::asked!(asked, &mut errors);
+        let range = list::asked!(asked, &mut errors);
         let of = match asked.identifier.as_deref().map(|text| recipients(&list::phone(text))) {
             None => Vec::new(),
             Some(Ok(of)) => of,
@@ -110,7 +110,7 @@ impl Suppressions<'_> {
                 Vec::new()
             }
         };
-        let listing = self.listing(caller.tenant, &format!("suppressions?{of:?}"), &part, errors)?;
+        let listing = self.listing(caller.tenant, &format!("suppressions?{of:?}"), &range, errors)?;
         let marked: Vec<_> = of.iter().map(|recipient| self.marked(caller.tenant, recipient)).collect();
         let of: Vec<_> = of.into_iter().chain(marked).collect();
         let page = self.inner.store.read().await?.list_suppressions(caller.tenant, &of, listing.page).await?;

@@ -34,9 +34,9 @@ impl Invitations<'_> {
     pub async fn list(&self, caller: &Caller, asked: &ListInvitations) -> Result<Listed<InvitationView>> {
         caller.require(UseCase::ListInvitations)?;
         let mut errors = Vec::new();
-        let part = list::asked!(asked, &mut errors);
+        let range = list::asked!(asked, &mut errors);
         let statuses = list::words(asked.status.as_deref(), "query.status", InvitationStatus::parse, InvitationStatus::ALL, &mut errors);
-        let listing = self.listing(caller.tenant, &format!("invitations?{statuses:?}"), &part, errors)?;
+        let listing = self.listing(caller.tenant, &format!("invitations?{statuses:?}"), &range, errors)?;
         let now = self.ids().clock.now();
         let page = self.inner.store.read().await?.list_invitations(caller.tenant, &statuses, now, listing.page).await?;
         let items = page.items.iter().map(|invitation| self.view(caller.tenant, invitation)).collect();

@@ -80,8 +80,8 @@ impl Keys<'_> {
     pub async fn page(&self, caller: &Caller, asked: &ListKeys) -> Result<Listed<KeyView>> {
         caller.require(UseCase::ListKeys)?;
         let mut errors = Vec::new();
-        let part = list::asked!(asked, &mut errors);
-        let listing = self.listing(caller.tenant, "keys", &part, errors)?;
+        let range = list::asked!(asked, &mut errors);
+        let listing = self.listing(caller.tenant, "keys", &range, errors)?;
         let mut keys = self.list(caller.tenant).await?;
         keys.retain(|key| listing.page.admits(key.id.uuid()));
         keys.sort_by_key(|key| std::cmp::Reverse(key.id.uuid()));

@@ -113,10 +113,10 @@ impl Messages<'_> {
     pub async fn list(&self, caller: &Caller, asked: &ListMessages) -> Result<Listed<MessageView>> {
         caller.require(UseCase::ListMessages)?;
         let mut errors = Vec::new();
-        let part = list::asked!(asked, &mut errors);
+        let range = list::asked!(asked, &mut errors);
         let mut filter = read_filter(asked, &mut errors);
         filter.idempotency_key = filter.idempotency_key.map(|key| self.inner.marks.key(caller.tenant, &key));
-        let listing = self.listing(caller.tenant, &format!("messages?{filter:?}"), &part, errors)?;
+        let listing = self.listing(caller.tenant, &format!("messages?{filter:?}"), &range, errors)?;
         let mut tx = self.inner.store.read().await?;
         if let Some(contact) = filter.contact {
             filter.contact = tx.merged_into(caller.tenant, contact).await?.or(filter.contact);
@@ -128,9 +128,9 @@ impl Messages<'_> {
     pub async fn list_of_contact(&self, caller: &Caller, id: &str, asked: &ListContactMessages) -> Result<Listed<MessageView>> {
         caller.require(UseCase::ListContactMessages)?;
         let mut errors = Vec::new();
-        let part = list::asked!(asked, &mut errors);
+        let range = list::asked!(asked, &mut errors);
         let id: ContactId = parse_id(id, "contact")?;
-        let listing = self.listing(caller.tenant, &format!("contacts/{id}/messages"), &part, errors)?;
+        let listing = self.listing(caller.tenant, &format!("contacts/{id}/messages"), &range, errors)?;
         let mut tx = self.inner.store.read().await?;
         let contact = tx.merged_into(caller.tenant, id).await?.unwrap_or(id);
         tx.find_contact(caller.tenant, contact).await?.ok_or_else(|| Error::not_found("contact"))?;

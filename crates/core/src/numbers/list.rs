@@ -45,9 +45,9 @@ impl Numbers<'_> {
     pub async fn list(&self, caller: &Caller, asked: &ListNumbers) -> Result<Listed<PhoneNumberView>> {
         caller.require(UseCase::ListPhoneNumbers)?;
         let mut errors = Vec::new();
-        let part = list::asked!(asked, &mut errors);
+        let range = list::asked!(asked, &mut errors);
         let statuses = list::words(asked.status.as_deref(), "query.status", NumberStatus::parse, NumberStatus::ALL, &mut errors);
-        let listing = self.listing(caller.tenant, &format!("phone-numbers?{statuses:?}"), &part, errors)?;
+        let listing = self.listing(caller.tenant, &format!("phone-numbers?{statuses:?}"), &range, errors)?;
         let page = self.inner.store.read().await?.list_numbers(caller.tenant, &statuses, listing.page).await?;
         Ok((page.items.into_iter().map(Into::into).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }

@@ -16,8 +16,8 @@ impl Senders<'_> {
     pub async fn list(&self, caller: &Caller, asked: &ListSenders) -> Result<Listed<SenderView>> {
         caller.require(UseCase::ListSenders)?;
         let mut errors = Vec::new();
-        let part = list::asked!(asked, &mut errors);
-        let listing = self.listing(caller.tenant, "senders", &part, errors)?;
+        let range = list::asked!(asked, &mut errors);
+        let listing = self.listing(caller.tenant, "senders", &range, errors)?;
         let mut tx = self.inner.store.read().await?;
         let page = tx.list_senders(caller.tenant, listing.page).await?;
         let items = self.views(&mut *tx, caller.tenant, page.items).await?;

@@ -65,8 +65,8 @@ impl Templates<'_> {
     pub async fn list(&self, caller: &Caller, asked: &ListTemplates) -> Result<Listed<TemplateView>> {
         caller.require(UseCase::ListTemplates)?;
         let mut errors = Vec::new();
-        let part = list::asked!(asked, &mut errors);
-        let listing = self.listing(caller.tenant, "templates", &part, errors)?;
+        let range = list::asked!(asked, &mut errors);
+        let listing = self.listing(caller.tenant, "templates", &range, errors)?;
         let page = self.inner.store.read().await?.list_templates(caller.tenant, listing.page).await?;
         Ok((page.items.iter().map(TemplateView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }

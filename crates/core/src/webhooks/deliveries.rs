@@ -129,7 +129,7 @@ impl Webhooks<'_> {
     pub async fn list_deliveries(&self, caller: &Caller, asked: &ListDeliveries) -> Result<Listed<DeliveryView>> {
         caller.require(UseCase::ListWebhookDeliveries)?;
         let mut errors = Vec::new();
-        let part = asked!(asked, &mut errors);
+        let range = asked!(asked, &mut errors);
         let resource = asked_resource(asked.resource_id.as_deref(), &mut errors);
         let filter = DeliveryFilter {
             status: words(asked.status.as_deref(), "query.status", DeliveryStatus::parse, DeliveryStatus::ALL, &mut errors),
@@ -137,7 +137,7 @@ impl Webhooks<'_> {
             sender: list::id(asked.sender_id.as_deref(), "query.senderId", "sender", &mut errors),
             resource,
         };
-        let listing = self.listing(caller.tenant, &format!("deliveries?{filter:?}"), &part, errors)?;
+        let listing = self.listing(caller.tenant, &format!("deliveries?{filter:?}"), &range, errors)?;
         let page = self.inner.store.read().await?.list_deliveries(caller.tenant, &filter, listing.page).await?;
         Ok((page.items.into_iter().map(DeliveryView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }

@@ -309,27 +309,27 @@ impl Events<'_> {
     pub async fn list(&self, caller: &Caller, asked: &ListEvents) -> nuncio_domain::Result<Listed<EventView>> {
         caller.require(UseCase::ListEvents)?;
         let mut errors = Vec::new();
-        let part = asked!(asked, &mut errors);
+        let range = asked!(asked, &mut errors);
         let filter = EventFilter::of(asked, &mut errors);
-        let (cursor, scope) = self.after_cursor(caller.tenant, &format!("events?{filter:?}"), &part, errors)?;
+        let (cursor, scope) = self.after_cursor(caller.tenant, &format!("events?{filter:?}"), &range, errors)?;
         let next = |place| Some(self.cursors().make(caller.tenant, &scope, place));
         let cursor = cursor.map(read_place);
         let config = self.tenant_config(caller.tenant).await?;
         let mut tx = self.inner.store.read().await?;
         // A partly shown row is read again.
         let mut before = cursor.map(|(at, shown)| if shown == 0 { at } else { Position { entry: at.entry + 1, ..at } });
-        if let Some(until) = part.until.filter(|_| before.is_none()) {
+        if let Some(until) = range.until.filter(|_| before.is_none()) {
             before = Some(tx.log_place(caller.tenant, until.plus(SKEW)).await?);
         }
-        let end = match part.since {
+        let end = match range.since {
             Some(since) => tx.log_place(caller.tenant, since.minus(SKEW)).await?,
             None => Position::default(),
         };
-        let in_span = |at| part.since.is_none_or(|since| at >= since) && part.until.is_none_or(|until| at < until);
+        let in_span = |at| range.since.is_none_or(|since| at >= since) && range.until.is_none_or(|until| at < until);
         let mut skip = cursor.map_or(0, |(_, shown)| usize::from(shown));
         let (mut items, mut looked_at) = (Vec::new(), 0);
-        let all = filter.types.is_empty() && part.until.is_none();
-        let rows = if all { part.limit + 1 } else { ROWS };
+        let all = filter.types.is_empty() && range.until.is_none();
+        let rows = if all { range.limit + 1 } else { ROWS };
         loop {
             let entries = tx.list_log(caller.tenant, filter.resource, before, rows).await?;
             let Some(oldest) = entries.last().map(|e| e.position).filter(|_| entries[0].position >= end) else { break };
@@ -347,7 +347,7 @@ impl Events<'_> {
             for row in rows {
                 let position = row[0].position;
                 for (shown, event) in row.into_iter().enumerate().skip(std::mem::take(&mut skip)) {
-                    if items.len() == part.limit as usize {
+                    if items.len() == range.limit as usize {
                         let place = if shown == 0 { last_place(&items) } else { place(position, shown as u16) };
                         return Ok((views(items), next(place)));
                     }

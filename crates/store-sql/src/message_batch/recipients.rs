@@ -18,7 +18,7 @@ pub(crate) struct RecipientUpdates {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecipientUpdate {
     pub(crate) tenant: i64,
-    pub(crate) part: Membership,
+    pub(crate) membership: Membership,
     pub(crate) row: RecipientRow,
     pub(crate) message: Uuid,
 }
@@ -63,19 +63,19 @@ impl RecipientUpdates {
 
     /// A message is refused whose recipient is claimed already.
     pub(crate) fn release(&mut self, message: &Message) {
-        if let Some(part) = message.state.detail.broadcast {
-            self.contacts.push(RecipientUpdate { tenant: message.tenant.0, part, row: RecipientRow::Pending, message: Uuid::nil() });
+        if let Some(membership) = message.state.detail.broadcast {
+            self.contacts.push(RecipientUpdate { tenant: message.tenant.0, membership, row: RecipientRow::Pending, message: Uuid::nil() });
         }
     }
 
     pub(super) fn add(&mut self, tenant: i64, message: Uuid, before: (RecipientRow, Counts), state: &State) {
-        let Some(part) = state.detail.broadcast else { return };
+        let Some(membership) = state.detail.broadcast else { return };
         let (row, counts) = (RecipientRow::of(state), Counts::of(state));
         if row != before.0 {
-            self.contacts.push(RecipientUpdate { tenant, part, row, message });
+            self.contacts.push(RecipientUpdate { tenant, membership, row, message });
         }
         if counts != before.1 {
-            self.counts.entry((tenant, part.broadcast.uuid())).or_default().add(&counts.since(&before.1));
+            self.counts.entry((tenant, membership.broadcast.uuid())).or_default().add(&counts.since(&before.1));
         }
     }
 }

@@ -141,7 +141,7 @@ impl TransitionBatch {
                 updates.add(*tenant, *id, before, &loaded.row.state);
             }
         }
-        updates.contacts.sort_unstable_by_key(|m| (m.tenant, m.part.broadcast, m.part.contact));
+        updates.contacts.sort_unstable_by_key(|m| (m.tenant, m.membership.broadcast, m.membership.contact));
         updates
     }
 
@@ -173,11 +173,11 @@ pub(crate) struct LoadedMessage {
 impl LoadedMessage {
     pub(crate) fn new(row: CachedRow, suppressed: bool) -> Self {
         let state = &row.state;
-        let part = state.detail.broadcast.filter(|part| !part.withdrawn);
+        let membership = state.detail.broadcast.filter(|membership| !membership.withdrawn);
         Self {
             money: state.detail.money.clone(),
             flags: Flags::of(state),
-            before: part.map(|_| (RecipientRow::of(state), Counts::of(state))),
+            before: membership.map(|_| (RecipientRow::of(state), Counts::of(state))),
             row,
             from_cache: false,
             changes: Vec::new(),
@@ -189,7 +189,7 @@ impl LoadedMessage {
 
     /// The broadcast to check before an attempt starts.
     pub(crate) fn broadcast(&self) -> Option<Uuid> {
-        self.row.state.detail.broadcast.map(|part| part.broadcast.uuid())
+        self.row.state.detail.broadcast.map(|membership| membership.broadcast.uuid())
     }
 }
 

@@ -77,15 +77,15 @@ pub(super) const ADD_COUNTS: &str = r"
 /// broadcast is not being sent.
 pub(super) async fn claim(session: &Session, all: &[&Prepared], answers: &mut [Option<Accepted>]) -> Result<(), BatchError> {
     let open = all.iter().enumerate().filter(|(n, _)| answers[*n].is_none());
-    let parts: Vec<_> = open.filter_map(|(n, p)| Some((n, p.item.message.state.detail.broadcast?))).collect();
-    if parts.is_empty() {
+    let memberships: Vec<_> = open.filter_map(|(n, p)| Some((n, p.item.message.state.detail.broadcast?))).collect();
+    if memberships.is_empty() {
         return Ok(());
     }
     // Each once: the same recipient may come twice in a batch. In one order, in which every node locks them.
     let mut asked: BTreeMap<i64, BTreeMap<(Uuid, Uuid), usize>> = BTreeMap::new();
-    for (n, part) in &parts {
+    for (n, membership) in &memberships {
         let recipients = asked.entry(all[*n].item.message.tenant.0).or_default();
-        recipients.entry((part.broadcast.uuid(), part.contact.uuid())).or_insert(*n);
+        recipients.entry((membership.broadcast.uuid(), membership.contact.uuid())).or_insert(*n);
     }
     let broadcasts = asked.iter().map(|(tenant, recipients)| {
         let ids: BTreeSet<Uuid> = recipients.keys().map(|(broadcast, _)| *broadcast).collect();
@@ -109,7 +109,7 @@ pub(super) async fn claim(session: &Session, all: &[&Prepared], answers: &mut [O
     locked?;
     let taken: HashSet<Uuid> = taken?.iter().map(|row| row.get(0)).collect();
     let won: BTreeSet<usize> = asked.values().flatten().filter(|((_, contact), _)| taken.contains(contact)).map(|(_, n)| *n).collect();
-    for (n, _) in parts {
+    for (n, _) in memberships {
         if !won.contains(&n) {
             answers[n] = Some(Accepted::Closed);
         }
@@ -143,8 +143,8 @@ pub(super) async fn write(session: &Session, updates: &RecipientUpdates) -> PgRe
     let contacts = &updates.contacts;
     let statuses: &Params<'_> = &[
         &column(contacts, |c| c.tenant),
-        &column(contacts, |c| c.part.broadcast.uuid()),
-        &column(contacts, |c| c.part.contact.uuid()),
+        &column(contacts, |c| c.membership.broadcast.uuid()),
+        &column(contacts, |c| c.membership.contact.uuid()),
         &column(contacts, RecipientUpdate::message_id),
         &column(contacts, RecipientUpdate::outcome),
     ];

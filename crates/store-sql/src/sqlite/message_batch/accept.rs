@@ -20,8 +20,9 @@ pub(in crate::sqlite) fn accept(sql: &mut Statements<'_>, batch: &mut Batch, ops
         .iter()
         .map(|op| {
             let prepared = &op.item;
-            let known = epochs.iter().any(|(tenant, epoch)| *tenant == prepared.item.message.tenant && *epoch == Some(prepared.item.epoch));
-            if !known {
+            let is_current =
+                epochs.iter().any(|(tenant, epoch)| *tenant == prepared.item.message.tenant && *epoch == Some(prepared.item.epoch));
+            if !is_current {
                 return Ok(AcceptOutcome::Refused(Accepted::Stale));
             }
             accept_one(sql, batch, prepared, &mut ledger, &mut quotas, &mut updates).map_err(failed)?
@@ -60,8 +61,8 @@ fn accept_one(
 ) -> rusqlite::Result<Result<AcceptOutcome>> {
     let item = &prepared.item;
     let message = &item.message;
-    if let Some(part) = message.state.detail.broadcast
-        && !broadcasts::claim(sql, message, part, item.broadcast_fence)?
+    if let Some(membership) = message.state.detail.broadcast
+        && !broadcasts::claim(sql, message, membership, item.broadcast_fence)?
     {
         return Ok(Ok(AcceptOutcome::Refused(Accepted::Closed)));
     }

@@ -10,8 +10,8 @@ use super::statements::{ADD_COUNTS, BROADCAST_STATUS, CLAIM_CONTACT, Statements,
 use crate::message_batch::{RecipientUpdate, RecipientUpdates};
 
 /// Gives a recipient its message; `false` if it is not pending, or the broadcast is not being sent or has another fence.
-pub(super) fn claim(sql: &mut Statements<'_>, message: &Message, part: Membership, fence: i64) -> rusqlite::Result<bool> {
-    let key = (message.tenant.0, part.broadcast.uuid(), part.contact.uuid());
+pub(super) fn claim(sql: &mut Statements<'_>, message: &Message, membership: Membership, fence: i64) -> rusqlite::Result<bool> {
+    let key = (message.tenant.0, membership.broadcast.uuid(), membership.contact.uuid());
     let (id, sending) = (message.id.uuid(), Status::Sending.number());
     let values = params![key.0, key.1.as_bytes(), key.2.as_bytes(), id.as_bytes(), sending, fence];
     Ok(sql.execute(CLAIM_CONTACT, values)? == 1)
@@ -30,7 +30,7 @@ pub(super) fn write(sql: &mut Statements<'_>, updates: &RecipientUpdates) -> rus
 }
 
 fn update_contact(sql: &mut Statements<'_>, update: &RecipientUpdate) -> rusqlite::Result<()> {
-    let key = (update.part.broadcast.uuid(), update.part.contact.uuid());
+    let key = (update.membership.broadcast.uuid(), update.membership.contact.uuid());
     let message = update.message_id();
     sql.execute(UPDATE_CONTACT, params![update.tenant, key.0.as_bytes(), key.1.as_bytes(), message.as_bytes(), update.outcome()])?;
     Ok(())
