@@ -67,11 +67,11 @@ mod tests {
         let reads = Reads { wait: Duration::ZERO, ..Reads::default() };
         let mut held = Vec::new();
         for _ in 0..limits::READS {
-            held.push(reads.acquire(ONE).await.expect("a place"));
+            held.push(reads.acquire(ONE).await.expect("a permit"));
         }
         let refused = reads.acquire(ONE).await.expect_err("none comes");
         assert_eq!(refused.inner().code(), nuncio_domain::ErrorCode::RateLimitExceeded);
-        reads.acquire(TenantId(2)).await.expect("another world");
+        reads.acquire(TenantId(2)).await.expect("another environment");
     }
 
     #[tokio::test]
@@ -79,18 +79,18 @@ mod tests {
         let reads = Reads { wait: Duration::MAX, ..Reads::default() };
         let mut held = Vec::new();
         for _ in 0..limits::READS {
-            held.push(reads.acquire(ONE).await.expect("a place"));
+            held.push(reads.acquire(ONE).await.expect("a permit"));
         }
-        let (place, ()) = tokio::join!(biased; reads.acquire(ONE), async { drop(held.pop()) });
-        place.expect("the one that was given back");
+        let (permit, ()) = tokio::join!(biased; reads.acquire(ONE), async { drop(held.pop()) });
+        permit.expect("the one that was given back");
     }
 
     #[tokio::test]
     async fn worlds_that_read_nothing_are_forgotten() {
         let reads = Reads::default();
-        let held = reads.acquire(ONE).await.expect("a place");
+        let held = reads.acquire(ONE).await.expect("a permit");
         for n in 2..=(2 * ENVIRONMENTS as i64) {
-            reads.acquire(TenantId(n)).await.expect("a place");
+            reads.acquire(TenantId(n)).await.expect("a permit");
         }
         let environments = reads.environments.lock();
         assert!(environments.len() <= ENVIRONMENTS && environments[&ONE].available_permits() == limits::READS - 1);

@@ -325,7 +325,7 @@ impl Lane {
     }
 
     /// Returns whether no attempt can start at `now`: the account cannot be used or is refused, the lane backs off, or its throttle is empty.
-    pub(crate) fn can_start_nothing(&self, now: Duration) -> bool {
+    pub(crate) fn is_blocked(&self, now: Duration) -> bool {
         let mut state = self.state.lock();
         self.adapter.is_err() || state.refused || now < state.paused_until || self.is_throttled(&mut state, now)
     }

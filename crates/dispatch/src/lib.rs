@@ -375,7 +375,7 @@ impl Shared {
     }
 }
 
-/// Runs `work` once a minute until it is dropped. Logs failures and continues.
+/// Runs `work` once a minute until it is dropped. Logs each failure as "failed to `what`" and continues.
 pub async fn each_minute<F: Future<Output = Result<()>>>(work: impl Fn() -> F, what: &str) {
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;

@@ -1,4 +1,4 @@
-//! Deletes expired data in small steps with pauses, so that other transactions wait only briefly.
+//! Deletes expired and obsolete data in small steps with pauses, so that other transactions wait only briefly.
 
 use std::time::Duration;
 

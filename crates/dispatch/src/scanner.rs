@@ -43,7 +43,7 @@ impl Shared {
 
     /// Returns connections that start nothing now; their messages must not block others.
     fn resting(&self, now: Duration) -> Vec<ConnectionId> {
-        self.lanes.read().values().filter(|lane| lane.can_start_nothing(now) || lane.is_fed()).map(|lane| lane.connection).collect()
+        self.lanes.read().values().filter(|lane| lane.is_blocked(now) || lane.is_fed()).map(|lane| lane.connection).collect()
     }
 
     /// Processes due messages.
@@ -76,7 +76,7 @@ impl Shared {
                 Some(lane) => {
                     let hinted = lane.hint(Hint { tenant, id, fence, connection, bulk, bytes });
                     added += usize::from(hinted == Hinted::Added);
-                    any |= hinted != Hinted::Refused && !lane.can_start_nothing(self.ids.clock.monotonic());
+                    any |= hinted != Hinted::Refused && !lane.is_blocked(self.ids.clock.monotonic());
                 }
                 None => steps.push((message, Step::Disconnected { fence })),
             }

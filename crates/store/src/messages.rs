@@ -35,7 +35,7 @@ pub struct MessageFilter {
     pub status: Vec<Status>,
     /// Channels; empty means all.
     pub channel: Vec<Channel>,
-    /// Reasons for which a message is held; empty means all messages, held or not.
+    /// Reasons for being held; empty means all messages, held or not.
     pub held: Vec<HeldReason>,
     /// The recipient in canonical form.
     pub to: Option<String>,

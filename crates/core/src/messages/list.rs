@@ -25,7 +25,7 @@ pub struct ListMessages {
     /// Channels, repeated or comma-separated.
     #[param(value_type = Option<Vec<Channel>>, style = Form, explode, min_items = 1)]
     pub channel: Option<String>,
-    /// Reasons for which messages wait for a decision, repeated or comma-separated. Without it: messages that are held and that are not.
+    /// Reasons for being held, repeated or comma-separated. Only held messages match.
     #[param(value_type = Option<Vec<HeldReason>>, style = Form, explode, min_items = 1)]
     pub held_reason: Option<String>,
     /// Recipient, or your number or address for an inbound message, in canonical form. A leading space is read as `+`.

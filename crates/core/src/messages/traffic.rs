@@ -51,7 +51,7 @@ impl Messages<'_> {
         let newest = self.ids().clock.now().millis().div_euclid(span) * span;
         let spans: Vec<_> = (0..count).rev().map(|ago| Timestamp::from_millis(newest - ago * span)).collect();
         let since = spans.first().copied().unwrap_or_default();
-        // Each sums tens of thousands of rows for a busy month.
+        // At the same time: for a busy month, each adds up tens of thousands of rows.
         let store = &self.inner.store;
         let by_time = async { store.read().await?.traffic_by_time(caller.tenant, since, hours).await };
         let by_country = async { store.read().await?.traffic_by_country(caller.tenant, since).await };

@@ -206,7 +206,7 @@ pub(crate) async fn login(access: &Access) -> anyhow::Result<serde_json::Value> 
 ///
 /// # Errors
 ///
-/// Fails without such a profile, or if nobody is logged in.
+/// Fails if the profile does not exist, or if there is none at all.
 pub(crate) fn logout(profile: Option<String>) -> anyhow::Result<String> {
     let mut known = load()?;
     if profile.is_none() && known.profiles.is_empty() {

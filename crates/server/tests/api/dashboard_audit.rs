@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::audit::log;
 use crate::dashboard::person;
 
-// holds: audit.page, audit.roles
+// holds: audit.page, audit.roles, audit.sends
 #[tokio::test]
 async fn people_see_who_changed_what() {
     for app in TestApp::on_each().await {

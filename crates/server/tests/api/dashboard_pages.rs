@@ -6,6 +6,7 @@ use nuncio_domain::user::Role;
 use nuncio_testkit::{Backend, TestApp, TestResponse};
 use serde_json::json;
 
+use crate::audit::log;
 use crate::broadcasts::finish;
 use crate::dashboard::{Browser, person};
 
@@ -251,7 +252,7 @@ async fn an_owner_names_and_colours_the_project() {
     }
 }
 
-// holds: pages.conversations
+// holds: pages.conversations, audit.sends
 #[tokio::test]
 async fn people_are_answered_where_they_wrote() {
     for backend in Backend::all() {
@@ -289,6 +290,11 @@ async fn people_are_answered_where_they_wrote() {
         app.drain().await;
         let sent = app.get("/v1/messages?channel=whatsapp&direction=outbound").await.expect(200).json();
         assert_eq!(sent["items"].as_array().map(Vec::len), Some(1), "twice sends one: {sent}");
+        let sends = log(&app, app.tenant()).await.into_iter().filter(|entry| entry.kind == "message").collect::<Vec<_>>();
+        assert_eq!(
+            sends.iter().map(|entry| (entry.verb.as_str(), entry.resource.as_str())).collect::<Vec<_>>(),
+            [("send", sent["items"][0]["id"].as_str().expect("an id"))]
+        );
         assert_eq!((&sent["items"][0]["text"], &sent["items"][0]["to"]), (&json!("On its way"), &json!("+34600111222")));
         browser.get("/conversations/con_01hgw2bbg0e9tatjpp9vyrkcyk").await.expect(404);
 

@@ -183,7 +183,7 @@ async fn an_unknown_outcome_is_resent_and_marked() {
     assert_eq!((message["status"].as_str(), message["possibleDuplicate"].as_bool()), (Some("delivered"), Some(true)));
 }
 
-// holds: messages.resolve, messages.on_unknown
+// holds: messages.resolve, messages.on_unknown, messages.list.held
 #[tokio::test]
 async fn an_unknown_outcome_is_held_when_asked_and_a_person_decides() {
     for (action, status) in [("resend", "delivered"), ("sent", "sent"), ("failed", "failed")] {
