@@ -46,6 +46,10 @@ pub(crate) async fn list_at(
             item
         }));
     }
+    if items.is_empty() && !query.is_empty() && !json {
+        say("nothing matches these options");
+        return Ok(());
+    }
     show_items(listed, items, worlds.len() > 1, json);
     Ok(())
 }

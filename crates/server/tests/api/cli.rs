@@ -123,6 +123,7 @@ async fn keys_are_kept_for_their_owner_alone() {
     terminal.login(&live).await;
     let refused = terminal.type_in(&["send", "+34600111222", "hi"]).await.expect(1);
     assert!(refused.err.contains("set --env live or --env test"), "{refused:?}");
+    assert_eq!(terminal.type_in(&["messages", "list", "--held"]).await.expect(0).out.trim(), "nothing matches these options");
     let listed = terminal.type_in(&["messages", "list"]).await.expect(0);
     assert!(listed.out.starts_with("ENV   ID "), "{listed:?}");
 
