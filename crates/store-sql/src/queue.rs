@@ -63,7 +63,11 @@ impl Queue {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.accepts.is_empty() && self.bulk.is_empty() && self.transitions.is_empty()
+        self.len() == 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.accepts.len() + self.bulk.len() + self.transitions.len()
     }
 
     /// Takes what the next transaction carries.

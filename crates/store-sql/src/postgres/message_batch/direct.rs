@@ -5,6 +5,7 @@
 //! way, which reads and decides.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nuncio_store::Result;
 use tokio_postgres::error::SqlState;
@@ -13,6 +14,7 @@ use uuid::Uuid;
 use super::super::batch_error::BatchError;
 use super::super::session::Params;
 use super::commit::{Written, commit};
+use super::place::Place;
 use super::{PgResult, Session, column, keys, messages, recipients};
 use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::reserved_amount;
@@ -69,23 +71,23 @@ const PAUSE: u32 = 100;
 /// Whether the next batch is written directly.
 #[derive(Debug, Default)]
 pub(in crate::postgres) struct DirectWrites {
-    pause: u32,
+    pause: AtomicU32,
 }
 
 impl DirectWrites {
-    pub(super) fn allowed(&mut self) -> bool {
-        let allowed = self.pause == 0;
-        self.pause = self.pause.saturating_sub(1);
-        allowed
+    pub(super) fn allowed(&self) -> bool {
+        let pause = self.pause.load(Ordering::Relaxed);
+        self.pause.store(pause.saturating_sub(1), Ordering::Relaxed);
+        pause == 0
     }
 
-    pub(super) fn failed(&mut self) {
-        self.pause = PAUSE;
+    pub(super) fn failed(&self) {
+        self.pause.store(PAUSE, Ordering::Relaxed);
     }
 }
 
 /// Writes new messages; `None` if the database is not as usual. Nothing was written then.
-pub(super) async fn write(session: &Session, cache: &Cache, all: &[&Prepared]) -> Result<Option<Written>, BatchError> {
+pub(super) async fn write(session: &Session, cache: &Cache, place: &mut Place, all: &[&Prepared]) -> Result<Option<Written>, BatchError> {
     let mut writes = Writes::default();
     let states: Vec<StateWrite<'_>> = all.iter().map(|prepared| writes.insert(&prepared.encoded)).collect();
     let updates = RecipientUpdates::default();
@@ -95,7 +97,7 @@ pub(super) async fn write(session: &Session, cache: &Cache, all: &[&Prepared]) -
         recipients::insert_unknown(session, all),
         check(session, all),
         messages::insert_found(session, all, &states),
-        commit(session, cache, writes, &updates)
+        commit(session, cache, place, writes, &updates)
     );
     // The first that failed is the cause; PostgreSQL fails all after it, and the commit rolls back.
     let found = match begun.and(keyed).and(addressed).and(found) {
