@@ -63,11 +63,7 @@ impl Queue {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.accepts.len() + self.bulk.len() + self.transitions.len()
+        self.accepts.is_empty() && self.bulk.is_empty() && self.transitions.is_empty()
     }
 
     /// Takes what the next transaction carries.

@@ -1,7 +1,6 @@
 //! PostgreSQL: a connection for each writer of message batches, a pool for everything else.
 
 mod batch_error;
-mod connection;
 mod delivery_log;
 mod dialect;
 mod distribute;

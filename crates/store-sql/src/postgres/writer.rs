@@ -1,27 +1,27 @@
 //! The writer, a task with its own connection: everything that waits becomes one transaction.
-//!
-//! The server should not be idle while an answer travels and the next batch is encoded: a transaction begins when the commit of the one
-//! before is sent. At most two are under way.
 
-use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
-use nuncio_store::{Accepted, Result, Transition, Transitioned};
+use nuncio_domain::Micros;
+use nuncio_domain::lifecycle::{Applied, Step};
+use nuncio_domain::message::Wait;
+use nuncio_store::{Accepted, Result, StoreError, Transition, Transitioned};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::connection::{Connection, Unwritten, Work};
-use super::message_batch::Place;
-use crate::batch::{BATCH, closed};
-use crate::message_batch::Prepared;
+use super::batch_error::BatchError;
+use super::message_batch::{self, DirectWrites, Session};
+use crate::batch::{BATCH, answer, closed, may_be_one_item};
+use crate::cache::Cache;
+use crate::message_batch::{AcceptOp, AcceptOutcome, Batched, Op, Prepared, TransitionOp, copy_error};
 use crate::queue::{Limits, Queue};
 
-/// So many items must wait for a transaction to begin while another is under way: a small one costs as much as a large one.
-const AHEAD: usize = 32;
+/// How often a batch that lost a deadlock is tried again.
+const RETRIES: u32 = 5;
+/// How long to wait before a lost server is asked again.
+const PAUSE: Duration = Duration::from_millis(200);
 /// Constant: a commit is sent together with the last statements, so what either took is not known. While messages of broadcasts wait, a
 /// transaction of 256 takes so long that a one-time password waits for it (ADR 16).
 const LIMITS: Limits = Limits { items: BATCH, bulk: 112, short: 32 };
@@ -43,9 +43,9 @@ impl Writer {
     pub(super) fn start(url: &str) -> Self {
         let (closing, closed) = watch::channel(false);
         let shared = Arc::new(Shared::default());
-        let connection = Arc::new(Connection::new(url, closed.clone()));
-        let pipeline = Pipeline { connection, shared: Arc::clone(&shared), closing: closed, flights: VecDeque::new() };
-        let task = tokio::spawn(pipeline.run());
+        let connection =
+            Connection { url: url.into(), session: None, closing: closed, cache: Cache::default(), direct_writes: DirectWrites::default() };
+        let task = tokio::spawn(connection.run(Arc::clone(&shared)));
         Self { shared, task: Mutex::new(Some(task)), closing }
     }
 
@@ -63,13 +63,9 @@ impl Writer {
             if *self.closing.borrow() {
                 return Err(closed());
             }
-            let answer = add(&mut queue)?;
-            // It looks at the queue itself when a transaction has ended.
-            if queue.len() == 1 || queue.len() == AHEAD {
-                self.shared.wake.notify_one();
-            }
-            answer
+            add(&mut queue)?
         };
+        self.shared.wake.notify_one();
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
@@ -86,96 +82,202 @@ impl Writer {
     }
 }
 
-/// The transactions under way, the oldest first.
-struct Pipeline {
-    connection: Arc<Connection>,
-    shared: Arc<Shared>,
+/// What one transaction writes.
+#[derive(Debug, Default)]
+struct Work {
+    accepts: Vec<AcceptOp>,
+    transitions: Vec<TransitionOp>,
+}
+
+impl Work {
+    fn len(&self) -> usize {
+        self.accepts.len() + self.transitions.len()
+    }
+
+    fn answer(self, (accepted, transitioned): Outcomes) {
+        answer(self.accepts, Ok(accepted));
+        answer(self.transitions, Ok(transitioned));
+    }
+
+    fn fail(self, error: StoreError) {
+        tracing::error!(%error, items = self.len(), "failed to write a batch");
+        answer(self.accepts, Err(copy_error(&error)));
+        answer(self.transitions, Err(error));
+    }
+
+    /// The steps and the new messages, which start attempts that the results among the steps made room for; or the halves of what there is.
+    fn halves(mut self) -> [Self; 2] {
+        if !self.accepts.is_empty() && !self.transitions.is_empty() {
+            let accepts = std::mem::take(&mut self.accepts);
+            return [self, Self { accepts, ..Self::default() }];
+        }
+        let accepts = self.accepts.split_off(self.accepts.len() / 2);
+        let transitions = self.transitions.split_off(self.transitions.len() / 2);
+        [self, Self { accepts, transitions }]
+    }
+}
+
+/// The outcomes of the items of a [`Work`].
+type Outcomes = (Vec<AcceptOutcome>, Vec<Transitioned>);
+
+/// An item whose outcome can be read from its rows.
+trait ReadBack: Batched<Answer: Send> + Send + Sync {
+    /// How long to wait for a lost database, to read the outcome of a commit.
+    const PATIENCE: Duration;
+
+    /// After a lost commit: the answer to an item, if it was written after all.
+    fn read_back(session: &Session, op: &Op<Self, Self::Answer>) -> impl Future<Output = Result<Option<Self::Answer>>> + Send;
+}
+
+impl ReadBack for Box<Prepared> {
+    /// Clients wait for it.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    async fn read_back(session: &Session, op: &AcceptOp) -> Result<Option<Accepted>> {
+        message_batch::find_accepted(session, &op.item).await
+    }
+}
+
+impl ReadBack for Transition {
+    /// A start that was written but is believed not to be would leave its message without an owner.
+    const PATIENCE: Duration = Duration::MAX;
+
+    async fn read_back(session: &Session, op: &TransitionOp) -> Result<Option<Transitioned>> {
+        // Facts and all decisions but a start can be applied once more: the second time finds them done. A start that was written
+        // shows as ours, one fence further.
+        let Step::Start { node, fence, .. } = op.item.step else { return Ok(None) };
+        let Some(message) = message_batch::load_message(session, op.item.tenant, op.item.id).await? else {
+            return Ok(Some(Transitioned::Missing));
+        };
+        let ours = message.state.wait == (Wait::Owned { node }) && message.state.fence == fence + 1;
+        Ok(ours.then(|| Transitioned::Found {
+            id: message.id,
+            applied: Applied::Yes,
+            spent: Micros(0),
+            state: Box::new(message.state.clone()),
+            changes: Vec::new(),
+            address: message.address,
+            message: Some(Box::new(message)),
+        }))
+    }
+}
+
+#[derive(Debug)]
+struct Connection {
+    url: Box<str>,
+    session: Option<Session>,
     closing: watch::Receiver<bool>,
-    flights: VecDeque<Flight>,
+    cache: Cache,
+    direct_writes: DirectWrites,
 }
 
-/// A transaction under way.
-struct Flight {
-    future: Pin<Box<dyn Future<Output = Option<Unwritten>> + Send>>,
-    /// Resolves when its commit is sent.
-    left: oneshot::Receiver<()>,
-    has_left: bool,
-    /// For the transaction that follows.
-    committed: Option<oneshot::Receiver<()>>,
-    /// What was not written, once it has ended.
-    ended: Option<Option<Unwritten>>,
-}
+impl Connection {
+    async fn run(mut self, shared: Arc<Shared>) {
+        while let Some(work) = self.next(&shared).await {
+            self.serve(work).await;
+        }
+    }
 
-impl Pipeline {
-    async fn run(mut self) {
+    /// What waits, up to a batch; `None` when the store is closed and nothing is left.
+    async fn next(&self, shared: &Shared) -> Option<Work> {
         loop {
-            self.land().await;
-            let may_begin = self.flights.iter().all(|flight| flight.has_left) && self.flights.len() < 2;
-            if may_begin && let Some(work) = self.take() {
-                self.launch(work);
-                continue;
+            {
+                let mut queue = shared.queue.lock();
+                if !queue.is_empty() {
+                    let (accepts, transitions) = queue.take(LIMITS);
+                    return Some(Work { accepts, transitions });
+                }
+                if *self.closing.borrow() {
+                    return None;
+                }
             }
-            if self.flights.is_empty() && *self.closing.borrow() {
-                return;
-            }
-            let shared = Arc::clone(&self.shared);
-            tokio::select! {
-                () = self.progress(), if !self.flights.is_empty() => {}
-                () = shared.wake.notified(), if may_begin => {}
+            shared.wake.notified().await;
+        }
+    }
+
+    /// Writes a batch and answers it. A batch that one item spoils is halved until that item is alone. Of a batch whose commit
+    /// got no answer, what the rows do not show as written is run once more.
+    async fn serve(&mut self, work: Work) {
+        let (mut stack, mut lost) = (vec![work], 0);
+        while let Some(work) = stack.pop() {
+            match self.attempt(&work).await {
+                Ok(outcomes) => work.answer(outcomes),
+                Err(BatchError::Refused(error)) if may_be_one_item(&error) && work.len() > 1 => {
+                    let [first, second] = work.halves();
+                    stack.extend([second, first]);
+                }
+                Err(error) if lost < RETRIES && error.may_be_written(lost > 0) => {
+                    tracing::warn!(?error, items = work.len(), "commit got no response; reading what was stored");
+                    lost += 1;
+                    let accepts = self.read_back(work.accepts).await;
+                    let transitions = self.read_back(work.transitions).await;
+                    stack.extend(Some(Work { accepts, transitions }).filter(|rest| rest.len() > 0));
+                }
+                Err(BatchError::Refused(error)) => work.fail(error),
+                Err(BatchError::LostCommit(error)) => work.fail(StoreError::InDoubt(error.to_string())),
             }
         }
     }
 
-    /// What waits, up to a batch; `None` if too little waits.
-    fn take(&self) -> Option<Work> {
-        let mut queue = self.shared.queue.lock();
-        let least = if self.flights.is_empty() { 1 } else { AHEAD };
-        (queue.len() >= least).then(|| queue.take(LIMITS)).map(Work::from)
-    }
-
-    fn launch(&mut self, work: Work) {
-        let (leave, left) = oneshot::channel();
-        let (commit, committed) = oneshot::channel();
-        let before = self.flights.back_mut().and_then(|flight| flight.committed.take());
-        let connection = Arc::clone(&self.connection);
-        let future = Box::pin(async move { connection.write(work, Place::new(before, leave), commit).await });
-        self.flights.push_back(Flight { future, left, has_left: false, committed: Some(committed), ended: None });
-    }
-
-    /// Waits until a transaction has ended or sent its commit.
-    async fn progress(&mut self) {
-        poll_fn(|cx| {
-            let mut under_way = self.flights.iter_mut().filter(|flight| flight.ended.is_none());
-            if under_way.any(|flight| flight.poll(cx)) { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }
-
-    /// Removes transactions that have ended. If one was not written, it and the one after it are repeated, in order and alone.
-    async fn land(&mut self) {
-        while let Some(ended) = self.flights.front_mut().and_then(|flight| flight.ended.take()) {
-            self.flights.pop_front();
-            let Some(unwritten) = ended else { continue };
-            while self.flights.iter().any(|flight| flight.ended.is_none()) {
-                self.progress().await;
-            }
-            let later: Vec<Unwritten> = self.flights.drain(..).filter_map(|flight| flight.ended.flatten()).collect();
-            for unwritten in [unwritten].into_iter().chain(later) {
-                self.connection.repeat(unwritten).await;
+    async fn attempt(&mut self, work: &Work) -> Result<Outcomes, BatchError> {
+        let mut tries = 0;
+        loop {
+            match self.once(work).await {
+                Err(BatchError::Refused(StoreError::Busy(_))) if tries < RETRIES => tries += 1,
+                // Another node made the address of a new recipient, which now is known.
+                Err(BatchError::Refused(StoreError::Conflict(_))) if tries == 0 => tries += 1,
+                // The server restarted or dropped an idle connection; nothing of this batch was committed.
+                Err(BatchError::Refused(StoreError::Unavailable(_))) if tries == 0 => tries += 1,
+                outcome => return outcome,
             }
         }
     }
-}
 
-impl Flight {
-    /// Whether it has ended or sent its commit since it was last polled.
-    fn poll(&mut self, cx: &mut Context<'_>) -> bool {
-        if let Poll::Ready(unwritten) = self.future.as_mut().poll(cx) {
-            self.ended = Some(unwritten);
-            return true;
+    async fn once(&mut self, work: &Work) -> Result<Outcomes, BatchError> {
+        let session = self.session().await?;
+        let outcome = message_batch::write(&session, &self.cache, &mut self.direct_writes, &work.accepts, &work.transitions).await;
+        if !matches!(outcome, Err(BatchError::LostCommit(_) | BatchError::Refused(StoreError::Unavailable(_)))) {
+            self.session = Some(session);
         }
-        let leaves = !self.has_left && self.left.try_recv().is_ok();
-        self.has_left |= leaves;
-        leaves
+        outcome
+    }
+
+    /// The connection, opened if there is none.
+    async fn session(&mut self) -> Result<Session> {
+        match self.session.take().filter(|session| !session.is_closed()) {
+            Some(session) => Ok(session),
+            None => message_batch::open(&self.url).await,
+        }
+    }
+
+    /// The commit got no answer: it may or may not have happened. The rows show which, once the server is back. Answers the
+    /// items that they show as written, and returns the others.
+    async fn read_back<I>(&mut self, batch: Vec<Op<I, I::Answer>>) -> Vec<Op<I, I::Answer>>
+    where
+        I: ReadBack,
+    {
+        let (began, mut rest) = (Instant::now(), Vec::new());
+        for op in batch {
+            loop {
+                match self.read_one(&op).await {
+                    Ok(Some(written)) => drop(op.reply.send(Ok(written))),
+                    Ok(None) => rest.push(op),
+                    Err(StoreError::Busy(_) | StoreError::Unavailable(_)) if began.elapsed() < I::PATIENCE && !*self.closing.borrow() => {
+                        tokio::time::sleep(PAUSE).await;
+                        continue;
+                    }
+                    Err(error) => answer(vec![op], Err(StoreError::InDoubt(error.to_string()))),
+                }
+                break;
+            }
+        }
+        rest
+    }
+
+    async fn read_one<I: ReadBack>(&mut self, op: &Op<I, I::Answer>) -> Result<Option<I::Answer>> {
+        let session = self.session().await?;
+        let written = I::read_back(&session, op).await?;
+        self.session = Some(session);
+        Ok(written)
     }
 }

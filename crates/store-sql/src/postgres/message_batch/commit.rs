@@ -6,7 +6,6 @@ use nuncio_store::Transitioned;
 use uuid::Uuid;
 
 use super::super::batch_error::BatchError;
-use super::place::Place;
 use super::{Session, agenda, broadcasts, flags, log};
 use crate::agenda::{AgendaKey, AgendaRow};
 use crate::cache::{Cache, CachedRow};
@@ -32,11 +31,10 @@ impl CacheUpdates {
     }
 }
 
-/// Writes what a batch adds up to, and commits. The next transaction may begin as soon as all of it is sent.
+/// Writes what a batch adds up to, and commits.
 pub(super) async fn commit(
     session: &Session,
     cache: &Cache,
-    place: &mut Place,
     writes: Writes,
     updates: &RecipientUpdates,
 ) -> Result<CacheUpdates, BatchError> {
@@ -44,7 +42,7 @@ pub(super) async fn commit(
     let (rows, log) = (agenda.into_rows(), log.into_rows());
     let emptied = cache.agenda.emptied(&leaving);
     let s = &session.statements;
-    let (updated, set, gone, added, deleted, logged, committed, ()) = tokio::join!(
+    let (updated, set, gone, added, deleted, logged, committed) = tokio::join!(
         broadcasts::write(session, updates),
         flags::write(session, &s.insert_flags, &flags),
         flags::write(session, &s.delete_flags, &flags_gone),
@@ -52,7 +50,6 @@ pub(super) async fn commit(
         agenda::delete(session, &emptied),
         log::append(session, &log),
         session.run("COMMIT"),
-        place.leave(),
     );
     // A server that answers a statement with an error rolls back; only a lost answer leaves doubt.
     for written in [updated, set, gone, added, deleted, logged] {

@@ -5,7 +5,6 @@
 //! way, which reads and decides.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use nuncio_store::Result;
 use tokio_postgres::error::SqlState;
@@ -14,7 +13,6 @@ use uuid::Uuid;
 use super::super::batch_error::BatchError;
 use super::super::session::Params;
 use super::commit::{Written, commit};
-use super::place::Place;
 use super::{PgResult, Session, column, keys, messages, recipients};
 use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::reserved_amount;
@@ -71,23 +69,23 @@ const PAUSE: u32 = 100;
 /// Whether the next batch is written directly.
 #[derive(Debug, Default)]
 pub(in crate::postgres) struct DirectWrites {
-    pause: AtomicU32,
+    pause: u32,
 }
 
 impl DirectWrites {
-    pub(super) fn allowed(&self) -> bool {
-        let pause = self.pause.load(Ordering::Relaxed);
-        self.pause.store(pause.saturating_sub(1), Ordering::Relaxed);
-        pause == 0
+    pub(super) fn allowed(&mut self) -> bool {
+        let allowed = self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+        allowed
     }
 
-    pub(super) fn failed(&self) {
-        self.pause.store(PAUSE, Ordering::Relaxed);
+    pub(super) fn failed(&mut self) {
+        self.pause = PAUSE;
     }
 }
 
 /// Writes new messages; `None` if the database is not as usual. Nothing was written then.
-pub(super) async fn write(session: &Session, cache: &Cache, place: &mut Place, all: &[&Prepared]) -> Result<Option<Written>, BatchError> {
+pub(super) async fn write(session: &Session, cache: &Cache, all: &[&Prepared]) -> Result<Option<Written>, BatchError> {
     let mut writes = Writes::default();
     let states: Vec<StateWrite<'_>> = all.iter().map(|prepared| writes.insert(&prepared.encoded)).collect();
     let updates = RecipientUpdates::default();
@@ -97,7 +95,7 @@ pub(super) async fn write(session: &Session, cache: &Cache, place: &mut Place, a
         recipients::insert_unknown(session, all),
         check(session, all),
         messages::insert_found(session, all, &states),
-        commit(session, cache, place, writes, &updates)
+        commit(session, cache, writes, &updates)
     );
     // The first that failed is the cause; PostgreSQL fails all after it, and the commit rolls back.
     let found = match begun.and(keyed).and(addressed).and(found) {

@@ -18,7 +18,6 @@ mod ledger;
 mod load;
 mod log;
 mod messages;
-mod place;
 mod quotas;
 mod receipts;
 mod recipients;
@@ -40,7 +39,6 @@ use super::session::{self, failed, statements};
 pub(super) use accept::find_accepted;
 pub(super) use direct::DirectWrites;
 pub(super) use load::load_message;
-pub(super) use place::Place;
 pub(super) use transaction::write;
 
 statements! {

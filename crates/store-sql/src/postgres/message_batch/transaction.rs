@@ -1,11 +1,10 @@
 //! Writes a batch of new messages and transitions in one transaction.
 
-use nuncio_store::{Result, StoreError, Transitioned};
+use nuncio_store::{Result, Transitioned};
 
 use super::super::batch_error::BatchError;
 use super::super::session::failed;
 use super::commit::{Written, commit};
-use super::place::Place;
 use super::transition::{self, AppliedTransitions};
 use super::{DirectWrites, Session, accept, direct, ledger, messages, quotas, receipts, recipients, references, tenants};
 use crate::cache::{Cache, CachedRow};
@@ -16,17 +15,16 @@ use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, Reference, StateWr
 pub(in crate::postgres) async fn write(
     session: &Session,
     cache: &Cache,
-    direct_writes: &DirectWrites,
-    place: &mut Place,
-    (accepts, transitions): (&[AcceptOp], &[TransitionOp]),
+    direct_writes: &mut DirectWrites,
+    accepts: &[AcceptOp],
+    transitions: &[TransitionOp],
 ) -> Result<(Vec<AcceptOutcome>, Vec<Transitioned>), BatchError> {
-    let all: Vec<&Prepared> = accepts.iter().map(|op| &*op.item).collect();
-    let written = if transitions.is_empty() && may_be_direct(place, &all) && direct_writes.allowed() {
-        write_directly(session, cache, direct_writes, place, &all).await
-    } else {
-        try_write(session, cache, place, accepts, transitions).await
+    let written = match write_directly(session, cache, direct_writes, accepts, transitions).await {
+        Ok(None) => try_write(session, cache, accepts, transitions).await,
+        Ok(Some(written)) => Ok(written),
+        Err(error) => Err(error),
     };
-    if written.is_err() && !place.has_left() && !session.is_closed() {
+    if written.is_err() && !session.is_closed() {
         let _ = session.run("ROLLBACK").await; // without a transaction PostgreSQL only warns
     }
     let (accepted, transitioned, updates) = written?;
@@ -34,34 +32,26 @@ pub(in crate::postgres) async fn write(
     Ok((accepted, transitioned))
 }
 
-/// Whether new messages can be written in one round trip. That commits without waiting for the transaction before, whose results may have
-/// made room for attempts.
-fn may_be_direct(place: &mut Place, all: &[&Prepared]) -> bool {
-    direct::is_possible(all) && (all.iter().all(|prepared| prepared.item.claim.is_none()) || place.is_first())
-}
-
-/// Writes new messages in one round trip. If they cannot be, the next batches are written the other way, this one among them.
+/// Writes new messages in one round trip, if there is nothing else and the last ones could be; `None` if they cannot.
 async fn write_directly(
     session: &Session,
     cache: &Cache,
-    direct_writes: &DirectWrites,
-    place: &mut Place,
-    all: &[&Prepared],
-) -> Result<Written, BatchError> {
-    let written = direct::write(session, cache, place, all).await?;
-    written.ok_or_else(|| {
+    direct_writes: &mut DirectWrites,
+    accepts: &[AcceptOp],
+    transitions: &[TransitionOp],
+) -> Result<Option<Written>, BatchError> {
+    let all: Vec<&Prepared> = accepts.iter().map(|op| &*op.item).collect();
+    if !transitions.is_empty() || !direct::is_possible(&all) || !direct_writes.allowed() {
+        return Ok(None);
+    }
+    let written = direct::write(session, cache, &all).await?;
+    if written.is_none() {
         direct_writes.failed();
-        BatchError::Refused(StoreError::Busy("the batch must read what it depends on".to_owned()))
-    })
+    }
+    Ok(written)
 }
 
-async fn try_write(
-    session: &Session,
-    cache: &Cache,
-    place: &mut Place,
-    accepts: &[AcceptOp],
-    ops: &[TransitionOp],
-) -> Result<Written, BatchError> {
+async fn try_write(session: &Session, cache: &Cache, accepts: &[AcceptOp], ops: &[TransitionOp]) -> Result<Written, BatchError> {
     let all: Vec<&Prepared> = accepts.iter().map(|op| &*op.item).collect();
     let items = references::resolve(session, cache, ops).await?;
     let mut writes = Writes::default();
@@ -72,7 +62,6 @@ async fn try_write(
         transition::apply(session, cache, &items, &mut writes)
     );
     begun.map_err(failed)?;
-    place.follow().await?;
     let (tenants, found, applied) = (tenants.map_err(failed)?, found.map_err(failed)?, applied?);
     let mut ledger = LedgerBatch::default();
     applied.settle(&mut ledger);
@@ -94,14 +83,14 @@ async fn try_write(
     };
     let mut outcome = if ledger.is_empty() && admission.quotas.added().is_empty() {
         // Sent together: if one of them fails, all that follow fail, including the commit.
-        let (written, outcome) = tokio::join!(rows, commit(session, cache, place, writes, &updates));
+        let (written, outcome) = tokio::join!(rows, commit(session, cache, writes, &updates));
         written.map_err(BatchError::of_commit)?;
         outcome?
     } else {
         rows.await.map_err(failed)?;
         quotas::add(session, &admission.quotas).await?;
         ledger::write(session, &ledger).await?;
-        commit(session, cache, place, writes, &updates).await?
+        commit(session, cache, writes, &updates).await?
     };
     let named = |r: &Reference<'_>| (r.tenant, r.connection, r.reference.to_owned(), (r.message, r.attempt, r.part));
     outcome.references = references.iter().map(named).collect();
