@@ -10,7 +10,7 @@ use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 use nuncio_secrets::Row;
 use nuncio_store::StoreError;
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::Shared;
 use crate::hint::Hint;
@@ -50,6 +50,8 @@ pub(crate) struct Lane {
     /// Rate limit over all nodes.
     throttle: Option<Throttle>,
     state: Mutex<LaneState>,
+    /// Told for each slot that is released.
+    pub(crate) released: Notify,
     /// When it was opened, by the wall clock.
     opened_at: Timestamp,
     shared: Weak<Shared>,
@@ -153,6 +155,7 @@ impl Drop for Slot {
         self.memory = None;
         self.permit = None;
         self.lane.pump();
+        self.lane.released.notify_one();
     }
 }
 
@@ -180,6 +183,7 @@ impl Lane {
                 share: window as f64,
                 ..LaneState::default()
             }),
+            released: Notify::new(),
             opened_at: shared.ids.clock.now(),
             shared: Arc::downgrade(shared),
         })
@@ -192,6 +196,15 @@ impl Lane {
             return None;
         }
         self.slot(&mut state, now, bulk, large)
+    }
+
+    /// Returns whether the next slot that is released goes to a bulk message without a hint: no message waits here, and attempts are neither
+    /// throttled nor paused.
+    pub(crate) fn serves_bulk_next(&self, now: Duration) -> bool {
+        let state = self.state.lock();
+        let waits = !state.hints.is_empty() || !state.large.is_empty() || !state.bulk.is_empty();
+        let rests = self.adapter.is_err() || state.closed || state.refused || state.failures > 0 || now < state.paused_until;
+        !waits && !rests && self.throttle.is_none()
     }
 
     /// Returns how many more bulk messages can wait here.

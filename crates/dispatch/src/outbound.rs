@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use nuncio_channel::{Adapter, Receipts};
 use nuncio_domain::config::Connection;
@@ -13,6 +14,9 @@ use nuncio_domain::{ConnectionId, TenantId, Timestamp};
 use crate::hint::Hint;
 use crate::lane::{Hinted, Slot};
 use crate::{Dispatch, Shared};
+
+/// How long a bulk message waits for a permit before it is stored without one.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The right to run one attempt now. Released when dropped.
 pub struct Permit {
@@ -52,6 +56,23 @@ impl Dispatch {
         slot.memory = memory;
         slot.accepting = Some(self.shared.in_flight.accept());
         Some(Permit { slot, shared: Arc::clone(&self.shared) })
+    }
+
+    /// As [`Self::reserve`] for a bulk message, but waits a moment for a permit if nothing else waits for one: a message that is stored with
+    /// its attempt started needs no second write to start it.
+    pub async fn reserve_bulk(&self, tenant: TenantId, connection: &Connection, bytes: usize) -> Option<Permit> {
+        let lane = self.shared.lane_of(tenant, connection);
+        let end = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let released = lane.released.notified();
+            if let Some(permit) = self.reserve(tenant, connection, true, bytes) {
+                return Some(permit);
+            }
+            if bytes > 0 || self.shared.is_stopping() || !lane.serves_bulk_next(self.shared.ids.clock.monotonic()) {
+                return None;
+            }
+            tokio::time::timeout_at(end, released).await.ok()?;
+        }
     }
 
     /// Returns whether a message that gets no permit now could wait for one at `connection`. If not, the scanner has to find it.

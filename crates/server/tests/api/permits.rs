@@ -1,13 +1,14 @@
 //! When the next message of a connection may start.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{Adapter, Capabilities, Outcome, Receipts, Registry, SendRequest};
 use nuncio_domain::{Channel, MessageType};
 use nuncio_testkit::{Backend, Options, Provider, TestApp};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: Receipts::Never, window: 1 };
@@ -106,5 +107,28 @@ async fn what_a_full_lane_does_not_remember_goes_out_without_a_pause() {
         gate.open();
         app.drain().await;
         assert_all_sent(&app, &ids).await;
+    }
+}
+
+/// A message that is stored as waiting takes a step to start, and one for its result.
+#[tokio::test]
+async fn messages_of_a_broadcast_wait_for_a_permit_and_take_one_step_each() {
+    for backend in Backend::all() {
+        let (app, gate) = rig(backend, 1_000).await;
+        let call = async |path: &str, body: Option<Value>| app.with_key(&app.live_key, "POST", path, body).await;
+        let draft = json!({"name": "b", "channel": "email", "emailSubject": "s", "text": "x"});
+        let id = call("/v1/broadcasts", Some(draft)).await.expect(201).json()["broadcast"]["id"].as_str().expect("an id").to_owned();
+        let contacts: Vec<_> = (0..5).map(|n| json!({"recipient": format!("r{n}@example.net")})).collect();
+        call(&format!("/v1/broadcasts/{id}/contacts"), Some(json!({"contacts": contacts}))).await.expect(201);
+        gate.open();
+        let before = app.faults.steps_left.load(Ordering::Acquire);
+        call(&format!("/v1/broadcasts/{id}/send"), None).await.expect(202);
+        app.drain().await;
+        let listed = app.with_key(&app.live_key, "GET", "/v1/messages", None).await.expect(200).json();
+        let ids: Vec<String> =
+            listed["items"].as_array().expect("a list").iter().map(|m| m["id"].as_str().expect("an id").to_owned()).collect();
+        assert_eq!(ids.len(), 5);
+        assert_all_sent(&app, &ids).await;
+        assert_eq!(before - app.faults.steps_left.load(Ordering::Acquire), 5, "one step a message");
     }
 }

@@ -224,6 +224,16 @@ CREATE TABLE log (
     UNIQUE (tenant_id, batch)
 );
 
+-- A row of many entries is compressed. PostgreSQL's own method takes three to four times as long as LZ4, with which nearly all servers are built.
+DO $$
+BEGIN
+    ALTER TABLE log ALTER COLUMN entries SET COMPRESSION lz4;
+    ALTER TABLE agenda ALTER COLUMN ids SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported THEN
+    NULL;
+END
+$$;
+
 -- The newest position in the log of a tenant.
 CREATE TABLE log_heads (
     tenant_id BIGINT NOT NULL PRIMARY KEY,
