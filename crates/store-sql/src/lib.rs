@@ -60,8 +60,8 @@ fn sqlx_error(error: sqlx::Error) -> StoreError {
         sqlx::Error::Database(e) => match e.code().as_deref().map(primary) {
             // PostgreSQL: deadlock, serialization, lock and statement time-outs. SQLite: busy, locked.
             Some("40P01" | "40001" | "55P03" | "57014" | "5" | "6") => StoreError::Busy(e.message().to_owned()),
-            // PostgreSQL: shutting down, starting up, read-only, no space. SQLite: read-only, I/O, full, cannot open.
-            Some("57P01" | "57P02" | "57P03" | "25006" | "53100" | "53300" | "8" | "10" | "13" | "14") => {
+            // PostgreSQL: shutting down, starting up, session ended for idleness, read-only, no space. SQLite: read-only, I/O, full, cannot open.
+            Some("57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" | "53100" | "53300" | "8" | "10" | "13" | "14") => {
                 StoreError::Unavailable(e.message().to_owned())
             }
             _ => StoreError::Other(Box::new(error)),

@@ -126,8 +126,8 @@ pub(super) fn failed(error: tokio_postgres::Error) -> StoreError {
         "23505" => StoreError::Conflict(Box::new(error)),
         // Deadlock, serialization, lock and statement time-outs.
         "40P01" | "40001" | "55P03" | "57014" => StoreError::Busy(message),
-        // Shutting down, starting up, read-only, no space, too many connections.
-        "57P01" | "57P02" | "57P03" | "25006" | "53100" | "53300" => StoreError::Unavailable(message),
+        // Shutting down, starting up, session ended for idleness, read-only, no space, too many connections.
+        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" | "53100" | "53300" => StoreError::Unavailable(message),
         _ => StoreError::Other(Box::new(error)),
     }
 }

@@ -9,7 +9,7 @@ use futures::future::{join, join_all};
 use nuncio_domain::Redacted;
 use nuncio_domain::lifecycle::{Applied, ReceiptKind, Step};
 use nuncio_domain::message::{FailureCode, Status, Wait};
-use nuncio_store::{Accept, Accepted, Claim, Store, Suppression, SuppressionReason, Transition, Transitioned};
+use nuncio_store::{Accept, Accepted, Claim, Store, StoreError, Suppression, SuppressionReason, Transition, Transitioned};
 use nuncio_store_sql::{Target, open};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -122,6 +122,22 @@ pub(crate) async fn a_lane_survives_the_end_of_its_session(h: &Harness) {
         }
     }
     assert_eq!((h.rows_of("messages").await, h.rows_of("idempotency_keys").await), (480, 480));
+}
+
+/// A node that is paused within a transaction finds its session ended by the server's limit for idle transactions.
+pub(crate) async fn an_idle_transaction_that_the_server_ended_is_unavailable(h: &Harness) {
+    let mut tx = h.store.begin().await.expect("a transaction");
+    let id = h.claimed(&phone(1)).message.id;
+    tx.insert_spool_chunk(h.world.tenant, id, 0, b"one", START).await.expect("a chunk");
+    let idle = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'";
+    let begun = std::time::Instant::now();
+    while !h.sql(idle).await.is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the server ends the session");
+        h.sql("SELECT pg_sleep(0.05)").await;
+    }
+    let answer = tx.insert_spool_chunk(h.world.tenant, id, 1, b"two", START).await;
+    assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
+    assert_eq!(h.rows_of("spool_chunks").await, 0);
 }
 
 /// What happens to a COMMIT.

@@ -290,6 +290,7 @@ cases! {
             two_nodes_change_the_same_messages,
             a_row_that_another_node_wrote_is_read_again,
             a_lane_survives_the_end_of_its_session,
+            an_idle_transaction_that_the_server_ended_is_unavailable,
             a_commit_without_an_answer_is_read_back,
             new_messages_take_one_round_trip,
         }
