@@ -50,7 +50,7 @@ pub(crate) struct Lane {
     /// Rate limit over all nodes.
     throttle: Option<Throttle>,
     state: Mutex<LaneState>,
-    /// Told for each slot that is released.
+    /// Notified of each released slot.
     pub(crate) released: Notify,
     /// When it was opened, by the wall clock.
     opened_at: Timestamp,
@@ -198,20 +198,23 @@ impl Lane {
         self.slot(&mut state, now, bulk, large)
     }
 
-    /// Returns whether the next slot that is released goes to a bulk message without a hint: no message waits here, and attempts are neither
-    /// throttled nor paused.
+    /// Returns whether a bulk message without a hint can get the next released slot: no message waits here, and attempts are neither throttled
+    /// nor paused.
     pub(crate) fn serves_bulk_next(&self, now: Duration) -> bool {
         let state = self.state.lock();
-        let waits = !state.hints.is_empty() || !state.large.is_empty() || !state.bulk.is_empty();
-        let rests = self.adapter.is_err() || state.closed || state.refused || state.failures > 0 || now < state.paused_until;
-        !waits && !rests && self.throttle.is_none()
+        let is_idle = state.hints.is_empty() && state.large.is_empty() && state.bulk.is_empty();
+        is_idle && !state.closed && state.failures == 0 && self.throttle.is_none() && !self.rests(&state, now)
+    }
+
+    /// Returns whether the account cannot be used or is refused, or the lane backs off.
+    fn rests(&self, state: &LaneState, now: Duration) -> bool {
+        self.adapter.is_err() || state.refused || now < state.paused_until
     }
 
     /// Returns how many more bulk messages can wait here.
     pub(crate) fn bulk_room(&self, now: Duration) -> usize {
         let state = self.state.lock();
-        let rests = self.adapter.is_err() || state.refused || now < state.paused_until;
-        if rests { 0 } else { self.most_bulk().saturating_sub(state.bulk.len()) }
+        if self.rests(&state, now) { 0 } else { self.most_bulk().saturating_sub(state.bulk.len()) }
     }
 
     fn most_bulk(&self) -> usize {
@@ -340,7 +343,7 @@ impl Lane {
     /// Returns whether no attempt can start at `now`: the account cannot be used or is refused, the lane backs off, or its throttle is empty.
     pub(crate) fn is_blocked(&self, now: Duration) -> bool {
         let mut state = self.state.lock();
-        self.adapter.is_err() || state.refused || now < state.paused_until || self.is_throttled(&mut state, now)
+        self.rests(&state, now) || self.is_throttled(&mut state, now)
     }
 
     /// Returns whether the throttle permits no attempt at `now`.

@@ -1,6 +1,7 @@
 //! Dispatches messages: permits for those that can start at once, hints for those that wait.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::lane::{Hinted, Slot};
 use crate::{Dispatch, Shared};
 
 /// How long a bulk message waits for a permit before it is stored without one.
-const PATIENCE: Duration = Duration::from_millis(100);
+const BULK_WAIT: Duration = Duration::from_millis(100);
 
 /// The right to run one attempt now. Released when dropped.
 pub struct Permit {
@@ -58,13 +59,15 @@ impl Dispatch {
         Some(Permit { slot, shared: Arc::clone(&self.shared) })
     }
 
-    /// As [`Self::reserve`] for a bulk message, but waits a moment for a permit if nothing else waits for one: a message that is stored with
-    /// its attempt started needs no second write to start it.
+    /// Like [`Self::reserve`] for a bulk message, but waits up to 100 ms for a permit if no other message waits: a message that is stored with its
+    /// attempt started needs no second write to start it.
     pub async fn reserve_bulk(&self, tenant: TenantId, connection: &Connection, bytes: usize) -> Option<Permit> {
         let lane = self.shared.lane_of(tenant, connection);
-        let end = tokio::time::Instant::now() + PATIENCE;
+        let end = tokio::time::Instant::now() + BULK_WAIT;
         loop {
-            let released = lane.released.notified();
+            let mut released = pin!(lane.released.notified());
+            // From here on: several slots may be released before it is awaited, each for another message.
+            released.as_mut().enable();
             if let Some(permit) = self.reserve(tenant, connection, true, bytes) {
                 return Some(permit);
             }

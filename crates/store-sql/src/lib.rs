@@ -57,21 +57,30 @@ fn migrate_error(error: sqlx::migrate::MigrateError) -> StoreError {
 fn sqlx_error(error: sqlx::Error) -> StoreError {
     match &error {
         sqlx::Error::Database(e) if e.is_unique_violation() => StoreError::Conflict(Box::new(error)),
-        sqlx::Error::Database(e) => match e.code().as_deref().map(primary) {
-            // PostgreSQL: deadlock, serialization, lock and statement time-outs. SQLite: busy, locked.
-            Some("40P01" | "40001" | "55P03" | "57014" | "5" | "6") => StoreError::Busy(e.message().to_owned()),
-            // PostgreSQL: shutting down, starting up, session ended for idleness, read-only, no space. SQLite: read-only, I/O, full, cannot open.
-            Some("57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" | "53100" | "53300" | "8" | "10" | "13" | "14") => {
-                StoreError::Unavailable(e.message().to_owned())
-            }
-            _ => StoreError::Other(Box::new(error)),
-        },
+        sqlx::Error::Database(e) => {
+            let passing = e.code().and_then(|code| passing(primary(&code), e.message()));
+            passing.unwrap_or_else(|| StoreError::Other(Box::new(error)))
+        }
         sqlx::Error::PoolTimedOut => StoreError::Busy("no connection became free in time".to_owned()),
         sqlx::Error::Io(_) | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => {
             StoreError::Unavailable(error.to_string())
         }
         sqlx::Error::ColumnDecode { index, .. } => StoreError::Corrupt { table: "?", what: format!("column {index}") },
         _ => StoreError::Other(Box::new(error)),
+    }
+}
+
+/// The error of this code of a database, if the statement can succeed later.
+fn passing(code: &str, message: &str) -> Option<StoreError> {
+    match code {
+        // PostgreSQL: deadlock, serialization, lock and statement time-outs. SQLite: busy, locked.
+        "40P01" | "40001" | "55P03" | "57014" | "5" | "6" => Some(StoreError::Busy(message.to_owned())),
+        // PostgreSQL: shutting down, starting up, session ended because it was idle, read-only, no space, too many connections. SQLite:
+        // read-only, I/O, full, cannot open.
+        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" | "53100" | "53300" | "8" | "10" | "13" | "14" => {
+            Some(StoreError::Unavailable(message.to_owned()))
+        }
+        _ => None,
     }
 }
 

@@ -330,10 +330,12 @@ impl Messages<'_> {
             let dispatch = &core.inner.dispatch;
             let bulk = accept.message.state.detail.broadcast.is_some();
             let bytes = accept.message.request.spooled_bytes();
-            let permit = match bulk {
-                _ if is_scheduled => None,
-                true => dispatch.reserve_bulk(accept.message.tenant, &connection, bytes).await,
-                false => dispatch.reserve(accept.message.tenant, &connection, false, bytes),
+            let permit = if is_scheduled {
+                None
+            } else if bulk {
+                dispatch.reserve_bulk(accept.message.tenant, &connection, bytes).await
+            } else {
+                dispatch.reserve(accept.message.tenant, &connection, false, bytes)
             };
             if permit.is_none() && !is_scheduled && !dispatch.has_room(accept.message.tenant, &connection, bulk, bytes) {
                 // Nothing will remember it: the scanner may take it at once.

@@ -9,8 +9,11 @@ use std::time::Duration;
 
 use nuncio_store::{Result, StoreError};
 use tokio::task::JoinHandle;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row, Statement};
+
+use crate::passing;
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -121,13 +124,9 @@ impl<S> Session<S> {
 /// What went wrong with a statement.
 pub(super) fn failed(error: tokio_postgres::Error) -> StoreError {
     let Some(code) = error.code() else { return StoreError::Unavailable(error.to_string()) };
-    let message = error.as_db_error().map_or_else(|| error.to_string(), |e| e.message().to_owned());
-    match code.code() {
-        "23505" => StoreError::Conflict(Box::new(error)),
-        // Deadlock, serialization, lock and statement time-outs.
-        "40P01" | "40001" | "55P03" | "57014" => StoreError::Busy(message),
-        // Shutting down, starting up, session ended for idleness, read-only, no space, too many connections.
-        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" | "53100" | "53300" => StoreError::Unavailable(message),
-        _ => StoreError::Other(Box::new(error)),
+    if *code == SqlState::UNIQUE_VIOLATION {
+        return StoreError::Conflict(Box::new(error));
     }
+    let message = error.as_db_error().map_or_else(|| error.to_string(), |e| e.message().to_owned());
+    passing(code.code(), &message).unwrap_or_else(|| StoreError::Other(Box::new(error)))
 }

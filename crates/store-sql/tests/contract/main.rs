@@ -297,6 +297,7 @@ cases! {
         schema {
             both_databases_have_one_schema,
             every_table_has_its_place_in_a_cluster,
+            the_log_is_compressed_by_lz4_where_the_server_has_it,
             no_statement_of_the_writer_reads_a_whole_table,
         }
     }
