@@ -1,17 +1,24 @@
 //! Runs an attempt: records the start, calls the provider, records the result.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 use std::task::Poll;
 use std::time::Duration;
 
 use nuncio_channel::SendRequest;
 use nuncio_domain::MessageType;
 use nuncio_domain::lifecycle::{Outcome, Scope, Step};
-use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message, Wait};
+use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message, Status, Wait};
 use nuncio_store::{StoreError, Transition, Transitioned};
 
 use crate::lane::Slot;
 use crate::{Hint, Shared, retry};
+
+/// A handle for each status saves a look-up per change. The recorder must be installed before the first use.
+static SETTLED: LazyLock<HashMap<Status, metrics::Counter>> = LazyLock::new(|| {
+    let counter = |status: &Status| (*status, metrics::counter!("nuncio_messages_settled_total", "status" => status.as_str()));
+    Status::ALL.iter().map(counter).collect()
+});
 
 impl Shared {
     /// Starts the attempt of a waiting message. Storing the start detects whether another node was faster or the message may not be sent.
@@ -176,7 +183,7 @@ impl Shared {
     /// Counts the new statuses of messages.
     pub(crate) fn count(&self, changes: &[nuncio_domain::lifecycle::Change]) {
         for change in changes {
-            metrics::counter!("nuncio_messages_settled_total", "status" => change.status.as_str()).increment(1);
+            SETTLED[&change.status].increment(1);
             if let Some((_, attempt)) = &change.attempt
                 && attempt.status == AttemptStatus::Unknown
             {

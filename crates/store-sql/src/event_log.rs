@@ -2,6 +2,8 @@
 //!
 //! An entry holds neither the words of a provider nor its identifiers: those stay with the message, where an erasure finds them, so that
 //! no row of the log ever has to be rewritten because one of its messages is erased.
+//!
+//! The entries of a row are JSON, compressed by LZ4: those of one batch repeat each other, and take a sixth of the room.
 
 use std::collections::BTreeMap;
 
@@ -30,15 +32,15 @@ pub(crate) struct LogRow {
 }
 
 impl LogRow {
-    /// A JSON array. An entry that was withdrawn is null, so that the numbers of the others hold.
-    pub(crate) fn text(&self) -> String {
+    /// The column `entries`. An entry that was withdrawn is null, so that the numbers of the others hold.
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut text = String::with_capacity(2 + self.entries.iter().map(|entry| entry.as_ref().map_or(5, |e| e.len() + 1)).sum::<usize>());
         for entry in &self.entries {
             text.push(if text.is_empty() { '[' } else { ',' });
             text.push_str(entry.as_deref().unwrap_or("null"));
         }
         text.push(']');
-        text
+        compress(&text)
     }
 
     fn is_empty(&self) -> bool {
@@ -86,6 +88,14 @@ impl LogBatch {
     }
 }
 
+fn compress(text: &str) -> Vec<u8> {
+    lz4_flex::compress_prepend_size(text.as_bytes())
+}
+
+fn decompress(entries: &[u8]) -> Result<Vec<u8>> {
+    lz4_flex::decompress_size_prepended(entries).map_err(|e| corrupt("log", e))
+}
+
 /// What the log keeps of the changes of a message, as JSON.
 pub(crate) fn without_words(changes: &[Change]) -> Result<String> {
     let mut kept = changes.to_vec();
@@ -117,9 +127,10 @@ pub(crate) fn history(bytes: &[u8]) -> Vec<EntryRef> {
 struct Stored<'a>(i16, &'a str, i64, i64, #[serde(borrow)] &'a RawValue);
 
 /// Reads the entries of a row, with their positions.
-pub(crate) fn read(position: i64, text: &str) -> Result<Vec<LogEntry>> {
+pub(crate) fn read(position: i64, entries: &[u8]) -> Result<Vec<LogEntry>> {
     let wrong = |e: serde_json::Error| corrupt("log", e);
-    let stored: Vec<Option<Stored<'_>>> = serde_json::from_str(text).map_err(wrong)?;
+    let text = decompress(entries)?;
+    let stored: Vec<Option<Stored<'_>>> = serde_json::from_slice(&text).map_err(wrong)?;
     let entries = stored.into_iter().zip(0_i64..).filter_map(|(stored, number)| Some((stored?, number)));
     entries
         .map(|(Stored(kind, resource, sequence, recorded_at, changes), number)| {
@@ -135,9 +146,10 @@ pub(crate) fn read(position: i64, text: &str) -> Result<Vec<LogEntry>> {
 }
 
 /// A row without what it holds of a resource other than a message, except its identifier.
-pub(crate) fn forget(text: &str, kind: ResourceKind, resource: Uuid) -> Result<String> {
+pub(crate) fn forget(entries: &[u8], kind: ResourceKind, resource: Uuid) -> Result<Vec<u8>> {
     let wrong = |e: serde_json::Error| corrupt("log", e);
-    let stored: Vec<Option<Stored<'_>>> = serde_json::from_str(text).map_err(wrong)?;
+    let text = decompress(entries)?;
+    let stored: Vec<Option<Stored<'_>>> = serde_json::from_slice(&text).map_err(wrong)?;
     let name = resource.simple().to_string();
     let entry = |Stored(of, id, sequence, at, changes): Stored<'_>| {
         if of != kind.number() || id != name {
@@ -152,5 +164,5 @@ pub(crate) fn forget(text: &str, kind: ResourceKind, resource: Uuid) -> Result<S
         Ok(format!("[{of},\"{id}\",{sequence},{at},{}]", json(&occurrences)?))
     };
     let entries = stored.into_iter().map(|stored| stored.map_or(Ok("null".to_owned()), entry)).collect::<Result<Vec<_>>>()?;
-    Ok(format!("[{}]", entries.join(",")))
+    Ok(compress(&format!("[{}]", entries.join(","))))
 }

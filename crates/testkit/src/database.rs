@@ -135,8 +135,31 @@ impl Database {
                 }
             }
         }
+        if self.log_holds(text).await {
+            found.push("log".to_owned());
+            found.sort_unstable();
+        }
         found.dedup();
         found
+    }
+
+    /// Returns whether the event log, whose rows are compressed, contains a text.
+    async fn log_holds(&self, text: &str) -> bool {
+        const ROWS: &str = "SELECT entries FROM log";
+        let rows: Vec<(Vec<u8>,)> = match self {
+            Self::Sqlite(folder) => {
+                let mut conn = SqliteConnection::connect(&folder.path().join("nuncio.db").to_string_lossy()).await.expect("the database");
+                sqlx::query_as(ROWS).fetch_all(&mut conn).await.expect("the log")
+            }
+            Self::Postgres { .. } => {
+                let mut conn = PgConnection::connect(&self.url()).await.expect("the database");
+                sqlx::query_as(ROWS).fetch_all(&mut conn).await.expect("the log")
+            }
+        };
+        rows.iter().any(|(entries,)| {
+            let entries = lz4_flex::decompress_size_prepended(entries).expect("a row of the log");
+            String::from_utf8(entries).expect("JSON").contains(text)
+        })
     }
 
     /// Runs a statement, bypassing the store.

@@ -110,7 +110,7 @@ impl ErasureRepo for SqlTx {
     }
 
     async fn erase_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<()> {
-        let rows: Vec<(i64, String)> = self
+        let rows: Vec<(i64, Vec<u8>)> = self
             .all(sql!(
                 r"
                 SELECT DISTINCT l.position, l.entries
@@ -120,10 +120,10 @@ impl ErasureRepo for SqlTx {
                 [tenant.0, resource]
             ))
             .await?;
-        for (position, text) in rows {
+        for (position, entries) in rows {
             self.run(sql!(
                 "UPDATE log SET entries = $3 WHERE tenant_id = $1 AND position = $2",
-                [tenant.0, position, event_log::forget(&text, kind, resource)?]
+                [tenant.0, position, event_log::forget(&entries, kind, resource)?]
             ))
             .await?;
         }

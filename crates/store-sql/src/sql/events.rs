@@ -78,7 +78,7 @@ impl SqlTx {
                 r"
                     INSERT INTO log (tenant_id, position, batch, recorded_at, entries)
                     VALUES ($1, $2, $3, $4, $5)",
-                [row.tenant, position, row.batch, row.recorded_at, row.text()]
+                [row.tenant, position, row.batch, row.recorded_at, row.encode()]
             ))
             .await?;
         }
@@ -118,9 +118,9 @@ impl SqlTx {
                 list.push_bind(*batch);
             }
             query.push(") ORDER BY position");
-            let rows: Vec<(i64, String)> = self.all(query.build()).await?;
-            for (position, text) in rows {
-                found.extend(event_log::read(position, &text)?.into_iter().filter(|entry| entry.resource == resource));
+            let rows: Vec<(i64, Vec<u8>)> = self.all(query.build()).await?;
+            for (position, entries) in rows {
+                found.extend(event_log::read(position, &entries)?.into_iter().filter(|entry| entry.resource == resource));
             }
         }
         found.sort_by_key(|entry| entry.sequence);

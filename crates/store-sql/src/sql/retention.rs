@@ -48,7 +48,7 @@ impl RetentionRepo for SqlTx {
 
     async fn forget_log(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
         let end = self.log_place(tenant, before).await?.commit;
-        let rows: Vec<(i64, String)> = self
+        let rows: Vec<(i64, Vec<u8>)> = self
             .all(sql!(
                 r"
                 SELECT position, entries
@@ -63,9 +63,9 @@ impl RetentionRepo for SqlTx {
             .await?;
         let Some((last, _)) = rows.last() else { return Ok(0) };
         self.run(sql!("DELETE FROM log WHERE tenant_id = $1 AND position <= $2", [tenant.0, last])).await?;
-        for (position, text) in &rows {
+        for (position, entries) in &rows {
             // Messages refer to the log by themselves.
-            for entry in event_log::read(*position, text)?.into_iter().filter(|entry| matches!(entry.payload, LogPayload::Other(..))) {
+            for entry in event_log::read(*position, entries)?.into_iter().filter(|entry| matches!(entry.payload, LogPayload::Other(..))) {
                 self.run(sql!(
                     "DELETE FROM resource_log WHERE tenant_id = $1 AND resource_id = $2 AND sequence = $3",
                     [tenant.0, entry.resource, entry.sequence]

@@ -115,7 +115,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
-    conn.pragma_update(None, "cache_size", -16_384)?;
+    conn.pragma_update(None, "cache_size", -8_192)?;
     Ok(conn)
 }
 

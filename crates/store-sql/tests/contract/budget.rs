@@ -124,6 +124,14 @@ pub(crate) async fn a_message_costs_few_rows(h: &Harness) {
     assert_eq!(measure(h, &schema, crowd).await, cost(&ten, 34), "ten in a transaction share a row of the log and one of the agenda");
 }
 
+/// A message adds some 240 bytes of JSON to the row of its batch.
+pub(crate) async fn the_entries_of_a_batch_are_compressed(h: &Harness) {
+    h.accept_at_once((0..60).map(|n| h.claimed(&phone(n))).collect()).await;
+    let longest = h.sql("SELECT CAST(MAX(LENGTH(entries)) AS TEXT) FROM log").await;
+    let bytes: usize = longest[0][0].as_ref().unwrap().parse().unwrap();
+    assert!((60 * 16..60 * 60).contains(&bytes), "{bytes} bytes for 60 messages");
+}
+
 /// Bytes that a message to a known recipient adds to the write-ahead log. Batches of 60 always share a transaction, which carries at least
 /// 64 items. PostgreSQL has one log per server, which would include other tests; the benchmark measures it.
 pub(crate) async fn a_message_writes_few_bytes(h: &Harness) {

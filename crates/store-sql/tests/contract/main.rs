@@ -264,6 +264,7 @@ cases! {
         budget {
             a_message_costs_few_rows,
             a_message_writes_few_bytes,
+            the_entries_of_a_batch_are_compressed,
             a_message_with_a_price_costs_a_few_more,
         }
         life {
@@ -297,7 +298,6 @@ cases! {
         schema {
             both_databases_have_one_schema,
             every_table_has_its_place_in_a_cluster,
-            the_log_is_compressed_by_lz4_where_the_server_has_it,
             no_statement_of_the_writer_reads_a_whole_table,
         }
     }

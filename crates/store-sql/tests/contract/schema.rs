@@ -149,15 +149,6 @@ fn both_databases_have_the_same_migrations() {
     assert_eq!(names("sqlite"), names("postgres"));
 }
 
-pub(crate) async fn the_log_is_compressed_by_lz4_where_the_server_has_it(h: &Harness) {
-    let offered = h.sql("SELECT 1 FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY(enumvals)").await.len();
-    let used = h
-        .sql("SELECT attname FROM pg_attribute WHERE attrelid IN ('log'::regclass, 'agenda'::regclass) AND attcompression = 'l'")
-        .await
-        .len();
-    assert_eq!(used, 2 * offered, "log.entries and agenda.ids");
-}
-
 /// Plans are made once, before a table has grown: each statement of the writer looks up rows by their keys.
 pub(crate) async fn no_statement_of_the_writer_reads_a_whole_table(h: &Harness) {
     let Target::Postgres(url) = &h.target else { unreachable!() };

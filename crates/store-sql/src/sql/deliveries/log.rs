@@ -14,7 +14,7 @@ const LOG_ROWS: i64 = 8;
 pub(super) async fn read(tx: &mut SqlTx, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>> {
     let (mut found, mut from) = (Vec::new(), after.commit);
     while found.len() < limit as usize {
-        let rows: Vec<(i64, String)> = tx
+        let rows: Vec<(i64, Vec<u8>)> = tx
             .all(sql!(
                 r"
                 SELECT position, entries
@@ -27,8 +27,8 @@ pub(super) async fn read(tx: &mut SqlTx, tenant: TenantId, after: Position, limi
             .await?;
         let Some((last, _)) = rows.last() else { break };
         from = last + 1;
-        for (position, text) in &rows {
-            found.extend(event_log::read(*position, text)?.into_iter().filter(|entry| entry.position > after));
+        for (position, entries) in &rows {
+            found.extend(event_log::read(*position, entries)?.into_iter().filter(|entry| entry.position > after));
         }
         if rows.len() < LOG_ROWS as usize {
             break;
@@ -103,7 +103,7 @@ pub(super) async fn end(tx: &mut SqlTx, tenant: TenantId) -> Result<Position> {
 async fn entries_before(tx: &mut SqlTx, tenant: TenantId, before: Position, limit: u32) -> Result<Vec<LogEntry>> {
     let (mut found, mut to) = (Vec::new(), before.commit);
     while found.len() < limit as usize {
-        let rows: Vec<(i64, String)> = tx
+        let rows: Vec<(i64, Vec<u8>)> = tx
             .all(sql!(
                 r"
                 SELECT position, entries
@@ -116,8 +116,8 @@ async fn entries_before(tx: &mut SqlTx, tenant: TenantId, before: Position, limi
             .await?;
         let Some((last, _)) = rows.last() else { break };
         to = last - 1;
-        for (position, text) in &rows {
-            found.extend(event_log::read(*position, text)?.into_iter().rev().filter(|entry| entry.position < before));
+        for (position, entries) in &rows {
+            found.extend(event_log::read(*position, entries)?.into_iter().rev().filter(|entry| entry.position < before));
         }
         if rows.len() < LOG_ROWS as usize {
             break;

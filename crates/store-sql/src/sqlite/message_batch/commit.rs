@@ -67,7 +67,7 @@ fn append_log(sql: &mut Statements<'_>, rows: &[LogRow]) -> rusqlite::Result<()>
     for row in rows {
         sql.execute(RAISE_HEAD, [row.tenant])?;
         let position: i64 = sql.get(FIND_HEAD)?.query_row([row.tenant], |found| found.get(0))?;
-        sql.execute(INSERT_LOG, params![row.tenant, position, row.batch, row.recorded_at, row.text()])?;
+        sql.execute(INSERT_LOG, params![row.tenant, position, row.batch, row.recorded_at, row.encode()])?;
     }
     Ok(())
 }
