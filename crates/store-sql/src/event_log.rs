@@ -3,7 +3,7 @@
 //! An entry holds neither the words of a provider nor its identifiers: those stay with the message, where an erasure finds them, so that
 //! no row of the log ever has to be rewritten because one of its messages is erased.
 //!
-//! The entries of a row are JSON, compressed by LZ4: those of one batch repeat each other, and take a sixth of the room.
+//! The entries of a row are JSON, compressed with LZ4: those of one batch repeat each other.
 
 use std::collections::BTreeMap;
 

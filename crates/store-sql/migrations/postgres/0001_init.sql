@@ -207,13 +207,16 @@ CREATE TABLE agenda (
     expires_at    BIGINT NOT NULL,
     ids           BYTEA NOT NULL,
     PRIMARY KEY (tenant_id, id)
-);
+) WITH (toast_tuple_target = 8160);
+
+-- Rows live for seconds: the ids stay in the row, uncompressed, up to 8 KB.
+ALTER TABLE agenda ALTER COLUMN ids SET STORAGE EXTERNAL;
 
 CREATE INDEX agenda_due_idx ON agenda (shard, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX agenda_owner_idx ON agenda (owner) WHERE owner IS NOT NULL;
 
 -- What happened: a row per tenant and transaction. `position` counts without a gap, in the order of commits. `entries` is a JSON array of
--- [kind, resource, sequence, time, changes], compressed by LZ4. A row stays in one place up to 8 KB.
+-- [kind, resource, sequence, time, changes], compressed with LZ4.
 CREATE TABLE log (
     tenant_id   BIGINT NOT NULL,
     position    BIGINT NOT NULL,
@@ -224,9 +227,8 @@ CREATE TABLE log (
     UNIQUE (tenant_id, batch)
 ) WITH (toast_tuple_target = 8160);
 
--- PostgreSQL need not try to compress them.
+-- The entries are compressed already, and stay in the row up to 8 KB.
 ALTER TABLE log ALTER COLUMN entries SET STORAGE EXTERNAL;
-ALTER TABLE agenda ALTER COLUMN ids SET STORAGE EXTERNAL;
 
 -- The newest position in the log of a tenant.
 CREATE TABLE log_heads (

@@ -213,7 +213,7 @@ CREATE INDEX agenda_due_idx ON agenda (shard, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX agenda_owner_idx ON agenda (owner) WHERE owner IS NOT NULL;
 
 -- What happened: a row per tenant and transaction. `position` counts without a gap, in the order of commits. `entries` is a JSON array of
--- [kind, resource, sequence, time, changes], compressed by LZ4.
+-- [kind, resource, sequence, time, changes], compressed with LZ4.
 CREATE TABLE log (
     tenant_id   INTEGER NOT NULL,
     position    INTEGER NOT NULL,

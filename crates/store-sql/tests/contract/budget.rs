@@ -132,6 +132,16 @@ pub(crate) async fn the_entries_of_a_batch_are_compressed(h: &Harness) {
     assert!((60 * 16..60 * 60).contains(&bytes), "{bytes} bytes for 60 messages");
 }
 
+/// Values that PostgreSQL moves out of a row cost a row each for every 2 KB, and an index entry.
+pub(crate) async fn rows_of_a_large_batch_stay_whole(h: &Harness) {
+    h.accept_at_once((0..200).map(|n| h.claimed(&phone(n))).collect()).await;
+    for (table, column) in [("log", "entries"), ("agenda", "ids")] {
+        assert!(h.number(&format!("SELECT CAST(MAX(LENGTH({column})) AS BIGINT) FROM {table}")).await > 2_048, "{table}: a large value");
+        let moved = format!("SELECT CAST(pg_relation_size(reltoastrelid) AS BIGINT) FROM pg_class WHERE oid = '{table}'::regclass");
+        assert_eq!(h.number(&moved).await, 0, "{table}");
+    }
+}
+
 /// Bytes that a message to a known recipient adds to the write-ahead log. Batches of 60 always share a transaction, which carries at least
 /// 64 items. PostgreSQL has one log per server, which would include other tests; the benchmark measures it.
 pub(crate) async fn a_message_writes_few_bytes(h: &Harness) {

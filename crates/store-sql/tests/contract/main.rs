@@ -275,6 +275,9 @@ cases! {
         }
     }
     postgres {
+        budget {
+            rows_of_a_large_batch_stay_whole,
+        }
         copy {
             an_embedded_database_is_copied_whole,
         }
