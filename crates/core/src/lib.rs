@@ -15,7 +15,6 @@ pub mod messages;
 pub mod numbers;
 pub mod projects;
 pub mod review;
-pub mod sandbox;
 pub mod senders;
 pub mod templates;
 pub mod users;
@@ -23,7 +22,7 @@ pub mod webhooks;
 
 pub use base::{Act, Caller, CodeRelay, Core, CoreDeps, Cursors, IdentifierHasher, Listed, UseCase, mail_tokens, rate};
 pub use contacts::{suppressions, unsubscribe};
-pub use inbound::{CallbackTarget, Called, ProviderAnswer};
+pub use inbound::{CallbackTarget, Called, PlayInbound, ProviderAnswer};
 pub use keys::{CreateApiKey, KeyView, ListKeys, NewKey};
 pub use nuncio_secrets::{Row, Sealer, SealerError};
 pub use projects::introspect;

@@ -11,9 +11,9 @@ mod batch;
 mod cache;
 mod copy;
 mod event_log;
-
 mod ledger_batch;
 mod message_batch;
+mod migrations;
 mod postgres;
 mod queue;
 mod quota;
@@ -44,13 +44,6 @@ pub async fn open(target: &Target) -> Result<Arc<dyn Store>> {
     match target {
         Target::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path).await?)),
         Target::Postgres(url) => Ok(Arc::new(PostgresStore::open(url.expose()).await?)),
-    }
-}
-
-fn migrate_error(error: sqlx::migrate::MigrateError) -> StoreError {
-    match error {
-        sqlx::migrate::MigrateError::Execute(e) => sqlx_error(e),
-        other => StoreError::Unavailable(format!("the schema could not be brought up to date: {other}")),
     }
 }
 

@@ -12,6 +12,28 @@ use nuncio_store::{DueMessage, StoreError};
 use siphasher::sip::SipHasher24;
 use uuid::Uuid;
 
+/// A struct that is read from a row: each field from the column of its name. `sqlx` has a derive for this, which would compile both
+/// databases' drivers a second time.
+macro_rules! from_row {
+    ($(#[$attribute:meta])* $visible:vis struct $name:ident { $($field_visible:vis $field:ident: $type:ty,)* }) => {
+        $(#[$attribute])*
+        $visible struct $name {
+            $($field_visible $field: $type,)*
+        }
+
+        impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for $name
+        where
+            &'static str: sqlx::ColumnIndex<R>,
+            $($type: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,)*
+        {
+            fn from_row(row: &'r R) -> sqlx::Result<Self> {
+                Ok(Self { $($field: row.try_get(stringify!($field))?,)* })
+            }
+        }
+    };
+}
+pub(crate) use from_row;
+
 /// A stored value that cannot be read.
 pub(crate) fn corrupt(table: &'static str, what: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt { table, what: what.to_string() }
@@ -30,47 +52,59 @@ pub(crate) fn fingerprint(what: &[u8], id: Uuid, n: i64) -> i64 {
     (hasher.finish() >> 1) as i64
 }
 
-/// The changing columns of a message.
-#[derive(Clone, Debug, sqlx::FromRow)]
-pub(crate) struct StateRow {
-    pub(crate) status: i16,
-    pub(crate) wait: i16,
-    pub(crate) held: i16,
-    pub(crate) due_at: Option<i64>,
-    pub(crate) owner: Option<i64>,
-    pub(crate) fence: i64,
-    pub(crate) version: i64,
-    pub(crate) expires_at: i64,
-    pub(crate) updated_at: i64,
-    pub(crate) channel: i16,
-    pub(crate) connection_id: Uuid,
-    pub(crate) provider: String,
-    pub(crate) detail: String,
+from_row! {
+    /// The changing columns of a message.
+    #[derive(Clone, Debug)]
+    pub(crate) struct StateRow {
+        pub(crate) status: i16,
+        pub(crate) wait: i16,
+        pub(crate) held: i16,
+        pub(crate) due_at: Option<i64>,
+        pub(crate) owner: Option<i64>,
+        pub(crate) fence: i64,
+        pub(crate) version: i64,
+        pub(crate) expires_at: i64,
+        pub(crate) updated_at: i64,
+        pub(crate) channel: i16,
+        pub(crate) connection_id: Uuid,
+        pub(crate) provider: String,
+        pub(crate) detail: String,
+    }
 }
 
-/// The columns of a message that never change.
-#[derive(Clone, Debug, sqlx::FromRow)]
-pub(crate) struct FixedRow {
-    pub(crate) tenant_id: i64,
-    pub(crate) id: Uuid,
-    pub(crate) direction: i16,
-    pub(crate) message_type: i16,
-    pub(crate) sender_id: Uuid,
-    pub(crate) address_id: Uuid,
-    pub(crate) recipient: String,
-    pub(crate) sent_from: String,
-    pub(crate) idempotency_key: Option<String>,
-    pub(crate) spooled: i32,
-    pub(crate) request: String,
+from_row! {
+    /// The columns of a message that never change.
+    #[derive(Clone, Debug)]
+    pub(crate) struct FixedRow {
+        pub(crate) tenant_id: i64,
+        pub(crate) id: Uuid,
+        pub(crate) direction: i16,
+        pub(crate) message_type: i16,
+        pub(crate) sender_id: Uuid,
+        pub(crate) address_id: Uuid,
+        pub(crate) recipient: String,
+        pub(crate) sent_from: String,
+        pub(crate) idempotency_key: Option<String>,
+        pub(crate) spooled: i32,
+        pub(crate) request: String,
+    }
 }
 
 /// A whole message.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub(crate) struct MessageRow {
-    #[sqlx(flatten)]
     pub(crate) fixed: FixedRow,
-    #[sqlx(flatten)]
     pub(crate) state: StateRow,
+}
+
+impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for MessageRow
+where
+    FixedRow: sqlx::FromRow<'r, R>,
+    StateRow: sqlx::FromRow<'r, R>,
+{
+    fn from_row(row: &'r R) -> sqlx::Result<Self> {
+        Ok(Self { fixed: FixedRow::from_row(row)?, state: StateRow::from_row(row)? })
+    }
 }
 
 /// A query for [`DueRow`]s. Of the detail only this is asked, as text: a row that cannot be read must not spoil the others. No text in
@@ -86,22 +120,24 @@ macro_rules! select_due {
 }
 pub(crate) use select_due;
 
-/// What the scanner needs of a message.
-#[derive(Clone, Debug, sqlx::FromRow)]
-pub(crate) struct DueRow {
-    pub(crate) tenant_id: i64,
-    pub(crate) id: Uuid,
-    fence: i64,
-    pub(crate) connection_id: Uuid,
-    pub(crate) wait: i16,
-    held: i16,
-    pub(crate) due_at: Option<i64>,
-    pub(crate) owner: Option<i64>,
-    pub(crate) expires_at: i64,
-    pub(crate) agenda: Option<i64>,
-    pub(crate) provider: String,
-    spooled: i32,
-    bulk: bool,
+from_row! {
+    /// What the scanner needs of a message.
+    #[derive(Clone, Debug)]
+    pub(crate) struct DueRow {
+        pub(crate) tenant_id: i64,
+        pub(crate) id: Uuid,
+        fence: i64,
+        pub(crate) connection_id: Uuid,
+        pub(crate) wait: i16,
+        held: i16,
+        pub(crate) due_at: Option<i64>,
+        pub(crate) owner: Option<i64>,
+        pub(crate) expires_at: i64,
+        pub(crate) agenda: Option<i64>,
+        pub(crate) provider: String,
+        spooled: i32,
+        bulk: bool,
+    }
 }
 
 /// That an address is of contact `$2`. The first address of a contact has its identifier, and needs no entry in the index of the others.

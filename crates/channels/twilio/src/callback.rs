@@ -11,7 +11,6 @@ use nuncio_channel_http::{Parameters, mac};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
 use sha1::Sha1;
-use url::Url;
 
 use crate::config::Config;
 use crate::{map, media, voice};
@@ -41,32 +40,27 @@ fn xml(body: &str) -> CallbackReply {
 
 /// The signature covers the URL and the parameters, sorted by name.
 fn prove(config: &Config, call: &CallbackRequest<'_>, parameters: &Parameters<'_>) -> Result<(), CallError> {
-    let unproved = |why: &str| CallError::unproved(why);
-    let header = call.header(SIGNATURE).ok_or_else(|| unproved("the header X-Twilio-Signature is missing"))?;
-    let given = STANDARD.decode(header).map_err(|_| unproved("X-Twilio-Signature is not base64"))?;
+    let header = call.header(SIGNATURE).ok_or_else(|| CallError::unproved("the header X-Twilio-Signature is missing"))?;
+    let given = STANDARD.decode(header).map_err(|_| CallError::unproved("X-Twilio-Signature is not base64"))?;
     let sorted = parameters.sorted();
-    let matches = addresses(call.url).iter().any(|address| {
+    let matches = |address: &String| {
         let mac: Hmac<Sha1> = mac(config.auth_token.expose(), address.as_bytes());
         let mac = sorted.iter().fold(mac, |mac, (name, value)| mac.chain_update(name).chain_update(value));
         mac.verify_slice(&given).is_ok()
-    });
+    };
     let why = "X-Twilio-Signature does not match; check that auth_token belongs to the calling account and that server.public_url is the URL called";
-    if matches { Ok(()) } else { Err(unproved(why)) }
+    addresses(call.url).iter().any(matches).then_some(()).ok_or_else(|| CallError::unproved(why))
 }
 
 /// The URL as called, and the same with or without its port: providers differ in which one they sign.
 fn addresses(url: &str) -> Vec<String> {
-    let mut all = vec![url.to_owned()];
-    let Some((scheme, host)) = url.split_once("://").map(|(scheme, rest)| (scheme, rest.split('/').next().unwrap_or_default())) else {
-        return all;
+    let Some((scheme, rest)) = url.split_once("://") else { return vec![url.to_owned()] };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let other = match host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
+        Some((bare, _)) => bare.to_owned(),
+        None => format!("{host}:{}", if scheme == "https" { 443 } else { 80 }),
     };
-    let rest = &url[scheme.len() + 3 + host.len()..];
-    match (Url::parse(url).ok().and_then(|url| url.port()), host.rsplit_once(':')) {
-        (Some(_), Some((bare, _))) => all.push(format!("{scheme}://{bare}{rest}")),
-        (None, None) => all.push(format!("{scheme}://{host}:{}{rest}", if scheme == "https" { 443 } else { 80 })),
-        _ => {}
-    }
-    all
+    vec![url.to_owned(), format!("{scheme}://{other}{path}")]
 }
 
 fn status(config: &Config, call: &CallbackRequest<'_>, parameters: &Parameters<'_>) -> Vec<ProviderEvent> {
@@ -109,6 +103,7 @@ mod tests {
             ("https://x.example/a?b=1:2", vec!["https://x.example:443/a?b=1:2"]),
             ("http://x.example/a", vec!["http://x.example:80/a"]),
             ("https://x.example:8443/a", vec!["https://x.example/a"]),
+            ("https://[::1]/a", vec!["https://[::1]:443/a"]),
             ("nonsense", vec![]),
         ] {
             assert_eq!(addresses(url)[1..], others[..], "{url}");

@@ -1,13 +1,15 @@
-//! Provider events: inbound messages, receipts, opt-outs, complaints.
+//! Provider events: inbound messages, receipts, opt-outs, complaints, and the same as the sandbox plays them.
 
 mod callbacks;
 mod keywords;
 mod parts;
+mod play;
 mod receipts;
 mod receive;
 
 pub use callbacks::{CallbackTarget, Called, ProviderAnswer};
-pub(crate) use receive::Received;
+pub use play::PlayInbound;
+use receive::Received;
 
 crate::base::use_cases! {
     /// Applies provider events.

@@ -24,7 +24,7 @@ pub use message_batch::TEXTS as WRITER_STATEMENTS;
 pub use session::SETTINGS as WRITER_SETTINGS;
 
 use crate::message_batch::{Prepared, folded};
-use crate::{SqlxResult as _, ended, migrate_error, spool, sqlx_error};
+use crate::{SqlxResult as _, ended, migrations, spool, sqlx_error};
 use sql::SqlTx;
 use writer::Writer;
 
@@ -58,7 +58,7 @@ pub(crate) async fn migrate(options: &PgConnectOptions) -> Result<()> {
     // The schema is one long statement, which the log would show as a slow one.
     let options = options.clone().options(unlimited).disable_statement_logging();
     let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await.map_err(sqlx_error)?;
-    sqlx::migrate!("./migrations/postgres").run(&pool).await.map_err(migrate_error)?;
+    migrations::postgres(&pool).await?;
     pool.close().await;
     Ok(())
 }

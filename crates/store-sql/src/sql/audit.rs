@@ -11,23 +11,24 @@ use uuid::Uuid;
 
 use super::SqlTx;
 use super::query::{Condition, List, all, is, of_tenant};
-use crate::row::corrupt;
+use crate::row::{corrupt, from_row};
 
 const COLUMNS: &str = "id, tenant_id, actor_kind, actor, actor_label, origin, kind, verb, resource, before, after";
 
-#[derive(sqlx::FromRow)]
-struct EntryRow {
-    id: Uuid,
-    tenant_id: i64,
-    actor_kind: i16,
-    actor: String,
-    actor_label: String,
-    origin: String,
-    kind: String,
-    verb: String,
-    resource: String,
-    before: Option<String>,
-    after: Option<String>,
+from_row! {
+    struct EntryRow {
+        id: Uuid,
+        tenant_id: i64,
+        actor_kind: i16,
+        actor: String,
+        actor_label: String,
+        origin: String,
+        kind: String,
+        verb: String,
+        resource: String,
+        before: Option<String>,
+        after: Option<String>,
+    }
 }
 
 impl EntryRow {

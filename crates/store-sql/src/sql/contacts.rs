@@ -10,18 +10,19 @@ use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
 use crate::message_batch::{EncodedMessage, StateWrite};
-use crate::row::{corrupt, of_contact};
+use crate::row::{corrupt, from_row, of_contact};
 
-#[derive(sqlx::FromRow)]
-pub(super) struct MetricsRow {
-    pub(super) address_id: Uuid,
-    channel: i16,
-    successes: i64,
-    failures: i64,
-    delivery_ms: i64,
-    timed: i64,
-    last_success_at: Option<i64>,
-    last_inbound_at: Option<i64>,
+from_row! {
+    pub(super) struct MetricsRow {
+        pub(super) address_id: Uuid,
+        channel: i16,
+        successes: i64,
+        failures: i64,
+        delivery_ms: i64,
+        timed: i64,
+        last_success_at: Option<i64>,
+        last_inbound_at: Option<i64>,
+    }
 }
 
 impl MetricsRow {

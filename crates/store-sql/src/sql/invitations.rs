@@ -11,29 +11,30 @@ use uuid::Uuid;
 
 use super::query::{Condition, List, any_of, of_tenant};
 use super::{Db, SqlTx};
-use crate::row::{corrupt, json};
+use crate::row::{corrupt, from_row, json};
 
 const TABLE: &str = "invitations";
 
-#[derive(sqlx::FromRow)]
-struct InvitationRow {
-    id: Uuid,
-    version: i64,
-    status: i16,
-    token_hash: Vec<u8>,
-    sealed: Vec<u8>,
-    client_name: Option<String>,
-    client_email: Option<String>,
-    client_phone: Option<String>,
-    number_id: Option<Uuid>,
-    countries: String,
-    sender_id: Option<Uuid>,
-    expires_at: i64,
-    viewed_at: Option<i64>,
-    started_at: Option<i64>,
-    completed_at: Option<i64>,
-    updated_at: i64,
-    walk: String,
+from_row! {
+    struct InvitationRow {
+        id: Uuid,
+        version: i64,
+        status: i16,
+        token_hash: Vec<u8>,
+        sealed: Vec<u8>,
+        client_name: Option<String>,
+        client_email: Option<String>,
+        client_phone: Option<String>,
+        number_id: Option<Uuid>,
+        countries: String,
+        sender_id: Option<Uuid>,
+        expires_at: i64,
+        viewed_at: Option<i64>,
+        started_at: Option<i64>,
+        completed_at: Option<i64>,
+        updated_at: i64,
+        walk: String,
+    }
 }
 
 impl InvitationRow {

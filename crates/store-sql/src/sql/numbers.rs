@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::SqlTx;
 use super::query::{List, any_of, of_tenant};
-use crate::row::corrupt;
+use crate::row::{corrupt, from_row};
 
 const TABLE: &str = "phone_numbers";
 
@@ -21,21 +21,22 @@ macro_rules! columns {
     };
 }
 
-#[derive(sqlx::FromRow)]
-struct NumberRow {
-    phone_number: String,
-    country: String,
-    capabilities: i16,
-    monthly_price: i64,
-    upfront_cost: i64,
-    monthly_cost: i64,
-    is_free: i16,
-    id: Option<Uuid>,
-    status: i16,
-    name: Option<String>,
-    sender_id: Option<Uuid>,
-    renews_at: Option<i64>,
-    updated_at: i64,
+from_row! {
+    struct NumberRow {
+        phone_number: String,
+        country: String,
+        capabilities: i16,
+        monthly_price: i64,
+        upfront_cost: i64,
+        monthly_cost: i64,
+        is_free: i16,
+        id: Option<Uuid>,
+        status: i16,
+        name: Option<String>,
+        sender_id: Option<Uuid>,
+        renews_at: Option<i64>,
+        updated_at: i64,
+    }
 }
 
 impl NumberRow {

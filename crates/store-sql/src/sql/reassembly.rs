@@ -8,16 +8,17 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::row::{corrupt, json};
+use crate::row::{corrupt, from_row, json};
 
-#[derive(sqlx::FromRow)]
-struct Row {
-    tenant_id: i64,
-    connection_id: Uuid,
-    part_key: String,
-    reference: String,
-    due_at: i64,
-    parts: String,
+from_row! {
+    struct Row {
+        tenant_id: i64,
+        connection_id: Uuid,
+        part_key: String,
+        reference: String,
+        due_at: i64,
+        parts: String,
+    }
 }
 
 impl Row {

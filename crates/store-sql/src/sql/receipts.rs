@@ -7,21 +7,22 @@ use nuncio_store::{RawReceipt, ReceiptRecord, ReceiptRepo, Result, StrayReceipt}
 use uuid::Uuid;
 
 use super::SqlTx;
-use crate::row::{corrupt, json};
+use crate::row::{corrupt, from_row, json};
 
 /// Most receipts shown at once.
 const SHOWN: i64 = 100;
 
-#[derive(sqlx::FromRow)]
-struct StrayRow {
-    tenant_id: i64,
-    id: Uuid,
-    connection_id: Uuid,
-    reference: String,
-    kind: String,
-    happened_at: i64,
-    tries: i16,
-    raw: String,
+from_row! {
+    struct StrayRow {
+        tenant_id: i64,
+        id: Uuid,
+        connection_id: Uuid,
+        reference: String,
+        kind: String,
+        happened_at: i64,
+        tries: i16,
+        raw: String,
+    }
 }
 
 impl StrayRow {

@@ -11,18 +11,19 @@ use uuid::Uuid;
 
 use super::query::{List, of_tenant};
 use super::{Db, SqlTx};
-use crate::row::corrupt;
+use crate::row::{corrupt, from_row};
 
 const COLUMNS: &str = "id, kind, identifier, sender_id, reason, source";
 
-#[derive(sqlx::FromRow)]
-struct SuppressionRow {
-    id: Uuid,
-    kind: i16,
-    identifier: String,
-    sender_id: Uuid,
-    reason: i16,
-    source: String,
+from_row! {
+    struct SuppressionRow {
+        id: Uuid,
+        kind: i16,
+        identifier: String,
+        sender_id: Uuid,
+        reason: i16,
+        source: String,
+    }
 }
 
 impl SuppressionRow {

@@ -11,19 +11,20 @@ use uuid::Uuid;
 
 use super::query::{List, of_tenant};
 use super::{Db, SqlTx};
-use crate::row::{corrupt, json};
+use crate::row::{corrupt, from_row, json};
 
-#[derive(sqlx::FromRow)]
-struct TemplateRow {
-    tenant_id: i64,
-    id: Uuid,
-    name: String,
-    language: String,
-    status: i16,
-    version: i64,
-    due_at: Option<i64>,
-    content: String,
-    updated_at: i64,
+from_row! {
+    struct TemplateRow {
+        tenant_id: i64,
+        id: Uuid,
+        name: String,
+        language: String,
+        status: i16,
+        version: i64,
+        due_at: Option<i64>,
+        content: String,
+        updated_at: i64,
+    }
 }
 
 const TABLE: &str = "templates";

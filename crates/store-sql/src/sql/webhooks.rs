@@ -9,19 +9,20 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::row::{corrupt, json};
+use crate::row::{corrupt, from_row, json};
 
-#[derive(sqlx::FromRow)]
-struct WebhookRow {
-    sender_id: Uuid,
-    url: String,
-    events: String,
-    active: i16,
-    sealed: Vec<u8>,
-    previous_until: Option<i64>,
-    failing_since: Option<i64>,
-    disabled_reason: Option<String>,
-    updated_at: i64,
+from_row! {
+    struct WebhookRow {
+        sender_id: Uuid,
+        url: String,
+        events: String,
+        active: i16,
+        sealed: Vec<u8>,
+        previous_until: Option<i64>,
+        failing_since: Option<i64>,
+        disabled_reason: Option<String>,
+        updated_at: i64,
+    }
 }
 
 impl WebhookRow {

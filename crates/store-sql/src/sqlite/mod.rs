@@ -25,7 +25,7 @@ use sqlx::{Connection as _, Sqlite, SqlitePool};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::message_batch::{Prepared, folded};
-use crate::{SqlxResult as _, ended, migrate_error, spool};
+use crate::{SqlxResult as _, ended, migrations, spool};
 use sql::SqlTx;
 use writer::Writer;
 
@@ -53,7 +53,7 @@ impl SqliteStore {
     pub async fn open(path: &Path) -> Result<Self> {
         private::keep(path)?;
         let cold = cold_pool(path).await?;
-        sqlx::migrate!("./migrations/sqlite").run(&cold).await.map_err(migrate_error)?;
+        migrations::sqlite(&cold).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(Duration::from_secs(5))

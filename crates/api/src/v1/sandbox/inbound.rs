@@ -1,6 +1,6 @@
 //! `POST /v1/sandbox/inbound`.
 
-use nuncio_core::sandbox::PlayInbound;
+use nuncio_core::PlayInbound;
 
 use crate::error_schemas::ErrorBody;
 use crate::extract::{Body, Call, IdempotencyKey};
@@ -25,5 +25,5 @@ pub(crate) async fn play_inbound(
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<PlayInbound>,
 ) -> Result<Reply<MessageBody>> {
-    Ok(Reply::accepted(core.sandbox().play_inbound(&caller, value, key.as_deref()).await?.into()))
+    Ok(Reply::accepted(core.inbound().play(&caller, value, key.as_deref()).await?.into()))
 }

@@ -1,5 +1,7 @@
 //! A message to send.
 
+use std::sync::Arc;
+
 use nuncio_domain::message::{Detail, Direction, Message, Route, State, Status, Wait};
 use nuncio_domain::{Channel, MessageType, TenantId, Timestamp};
 
@@ -18,7 +20,7 @@ pub(crate) fn message() -> Message {
         from: String::new(),
         sender: "snd_01kahy0000e0000000000000ac".parse().unwrap(),
         address: "adr_01kahy0000e0000000000000ad".parse().unwrap(),
-        request: serde_json::from_value(serde_json::json!({"requestedChannel": "email", "routing": {"reason": "test"}})).unwrap(),
+        request: Arc::new(serde_json::from_value(serde_json::json!({"requestedChannel": "email", "routing": {"reason": "test"}})).unwrap()),
         state: State {
             status: Status::Queued,
             wait: Wait::Attempt { due_at: NOW },

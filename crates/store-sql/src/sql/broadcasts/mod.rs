@@ -15,35 +15,36 @@ use uuid::Uuid;
 
 use super::query::{Condition, List};
 use super::{Db, SqlTx};
-use crate::row::{corrupt, json};
+use crate::row::{corrupt, from_row, json};
 
 const TABLE: &str = "broadcasts";
 
-#[derive(sqlx::FromRow)]
-struct BroadcastRow {
-    tenant_id: i64,
-    id: Uuid,
-    status: i16,
-    channel: i16,
-    message_type: i16,
-    sender_id: Uuid,
-    version: i64,
-    due_at: Option<i64>,
-    total: i64,
-    html: Option<String>,
-    body: String,
-    updated_at: i64,
-    queued: i64,
-    sending: i64,
-    sent: i64,
-    delivered: i64,
-    failed: i64,
-    skipped: i64,
-    awaited: i64,
-    taken: i64,
-    cost: i64,
-    prepaid: i64,
-    held: i64,
+from_row! {
+    struct BroadcastRow {
+        tenant_id: i64,
+        id: Uuid,
+        status: i16,
+        channel: i16,
+        message_type: i16,
+        sender_id: Uuid,
+        version: i64,
+        due_at: Option<i64>,
+        total: i64,
+        html: Option<String>,
+        body: String,
+        updated_at: i64,
+        queued: i64,
+        sending: i64,
+        sent: i64,
+        delivered: i64,
+        failed: i64,
+        skipped: i64,
+        awaited: i64,
+        taken: i64,
+        cost: i64,
+        prepaid: i64,
+        held: i64,
+    }
 }
 
 /// All columns with the sum of the counts, in one statement, so that they are of one moment.

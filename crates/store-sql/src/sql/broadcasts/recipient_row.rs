@@ -11,24 +11,25 @@ use uuid::Uuid;
 use super::super::Db;
 use super::super::query::Condition;
 use super::number;
-use crate::row::corrupt;
+use crate::row::{corrupt, from_row};
 
 const CONTACTS: &str = "broadcast_contacts";
 
-#[derive(sqlx::FromRow)]
-pub(super) struct ContactRow {
-    pub(super) id: Uuid,
-    kind: i16,
-    recipient: String,
-    message_id: Uuid,
-    outcome: i16,
-    variables: String,
-    failure: Option<String>,
-    processed_at: Option<i64>,
-    status: Option<i16>,
-    channel: Option<i16>,
-    detail: Option<String>,
-    changed_at: Option<i64>,
+from_row! {
+    pub(super) struct ContactRow {
+        pub(super) id: Uuid,
+        kind: i16,
+        recipient: String,
+        message_id: Uuid,
+        outcome: i16,
+        variables: String,
+        failure: Option<String>,
+        processed_at: Option<i64>,
+        status: Option<i16>,
+        channel: Option<i16>,
+        detail: Option<String>,
+        changed_at: Option<i64>,
+    }
 }
 
 impl ContactRow {

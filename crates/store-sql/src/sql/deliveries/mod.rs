@@ -16,27 +16,28 @@ use uuid::Uuid;
 
 use super::query::{Condition, List, all, any_of, is, of_tenant};
 use super::{Db, SqlTx, dialect};
-use crate::row::corrupt;
+use crate::row::{corrupt, from_row};
 
 const COLUMNS: &str = r"
     id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, due_at,
     attempts, updated_at";
 
-#[derive(sqlx::FromRow)]
-struct DeliveryRow {
-    id: Uuid,
-    sender_id: Uuid,
-    event_id: Uuid,
-    event_type: String,
-    kind: i16,
-    resource_id: Uuid,
-    sequence: i64,
-    url: String,
-    status: i16,
-    tries: i16,
-    due_at: Option<i64>,
-    attempts: String,
-    updated_at: i64,
+from_row! {
+    struct DeliveryRow {
+        id: Uuid,
+        sender_id: Uuid,
+        event_id: Uuid,
+        event_type: String,
+        kind: i16,
+        resource_id: Uuid,
+        sequence: i64,
+        url: String,
+        status: i16,
+        tries: i16,
+        due_at: Option<i64>,
+        attempts: String,
+        updated_at: i64,
+    }
 }
 
 impl DeliveryRow {

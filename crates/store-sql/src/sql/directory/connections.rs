@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::super::query::readable;
 use super::super::{Db, SqlTx, dialect};
-use crate::row::{corrupt, json};
+use crate::row::{corrupt, from_row, json};
 
 /// Begins a query for [`ConnectionRow`]s.
 const SELECT: &str = r"
@@ -19,18 +19,19 @@ const SELECT: &str = r"
     FROM connections
     WHERE ";
 
-#[derive(sqlx::FromRow)]
-struct ConnectionRow {
-    tenant_id: i64,
-    id: Uuid,
-    sender_id: Uuid,
-    channel: i16,
-    kind: String,
-    settings: String,
-    sealed: Vec<u8>,
-    trusted: i16,
-    throttle: Option<String>,
-    updated_at: i64,
+from_row! {
+    struct ConnectionRow {
+        tenant_id: i64,
+        id: Uuid,
+        sender_id: Uuid,
+        channel: i16,
+        kind: String,
+        settings: String,
+        sealed: Vec<u8>,
+        trusted: i16,
+        throttle: Option<String>,
+        updated_at: i64,
+    }
 }
 
 impl ConnectionRow {

@@ -10,25 +10,33 @@ use uuid::Uuid;
 
 use super::super::{Db, SqlTx, dialect};
 use super::environment;
-use crate::row::{corrupt, json};
+use crate::row::{corrupt, from_row, json};
 
-#[derive(sqlx::FromRow)]
-struct KeyRow {
-    tenant_id: i64,
-    id: Uuid,
-    name: String,
-    hash: Vec<u8>,
-    permissions: String,
-    revoked_at: Option<i64>,
-    expires_at: Option<i64>,
-    last_used_at: Option<i64>,
+from_row! {
+    struct KeyRow {
+        tenant_id: i64,
+        id: Uuid,
+        name: String,
+        hash: Vec<u8>,
+        permissions: String,
+        revoked_at: Option<i64>,
+        expires_at: Option<i64>,
+        last_used_at: Option<i64>,
+        environment: String,
+    }
 }
 
-#[derive(sqlx::FromRow)]
-struct KeyAndEnvironment {
-    #[sqlx(flatten)]
-    key: KeyRow,
-    environment: String,
+/// A query for [`KeyRow`]s.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            r"
+            SELECT k.tenant_id, k.id, k.name, k.hash, k.permissions, k.revoked_at, k.expires_at, k.last_used_at, w.environment
+            FROM api_keys k
+            JOIN worlds w ON w.tenant_id = k.tenant_id",
+            $rest
+        )
+    };
 }
 
 impl KeyRow {
@@ -68,30 +76,14 @@ pub(super) async fn insert(tx: &mut SqlTx, key: &ApiKey, now: Timestamp) -> Resu
 }
 
 pub(super) async fn find(tx: &mut SqlTx, hash: &KeyHash) -> Result<Option<(ApiKey, Environment)>> {
-    let row: Option<KeyAndEnvironment> = tx
-        .optional(sql!(
-            r"
-            SELECT k.tenant_id, k.id, k.name, k.hash, k.permissions, k.revoked_at, k.expires_at, k.last_used_at, w.environment
-            FROM api_keys k
-            JOIN worlds w ON w.tenant_id = k.tenant_id
-            WHERE k.hash = $1",
-            [hash.as_slice()]
-        ))
-        .await?;
-    row.map(|row| Ok((row.key.decode()?, environment(&row.environment)?))).transpose()
+    let row: Option<KeyRow> = tx.optional(sql!(select!(" WHERE k.hash = $1"), [hash.as_slice()])).await?;
+    let Some(row) = row else { return Ok(None) };
+    let environment = environment(&row.environment)?;
+    Ok(Some((row.decode()?, environment)))
 }
 
 pub(super) async fn list(tx: &mut SqlTx, tenant: TenantId) -> Result<Vec<ApiKey>> {
-    let rows: Vec<KeyRow> = tx
-        .all(sql!(
-            r"
-            SELECT tenant_id, id, name, hash, permissions, revoked_at, expires_at, last_used_at
-            FROM api_keys
-            WHERE tenant_id = $1
-            ORDER BY id",
-            [tenant.0]
-        ))
-        .await?;
+    let rows: Vec<KeyRow> = tx.all(sql!(select!(" WHERE k.tenant_id = $1 ORDER BY k.id"), [tenant.0])).await?;
     rows.into_iter().map(KeyRow::decode).collect()
 }
 

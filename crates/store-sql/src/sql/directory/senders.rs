@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::super::query::{List, of_tenant};
 use super::super::{Db, SqlTx, dialect};
-use crate::row::{corrupt, json};
+use crate::row::{corrupt, from_row, json};
 
 macro_rules! columns {
     () => {
@@ -21,16 +21,17 @@ macro_rules! columns {
 /// Begins a query with the senders of a tenant.
 const SELECT: &str = concat!("SELECT ", columns!(), " FROM senders WHERE tenant_id = ");
 
-#[derive(sqlx::FromRow)]
-struct SenderRow {
-    id: Uuid,
-    name: String,
-    phone_number: String,
-    is_default: i16,
-    email_receiving: i16,
-    allowed_countries: String,
-    daily_spend_limit: Option<i64>,
-    updated_at: i64,
+from_row! {
+    struct SenderRow {
+        id: Uuid,
+        name: String,
+        phone_number: String,
+        is_default: i16,
+        email_receiving: i16,
+        allowed_countries: String,
+        daily_spend_limit: Option<i64>,
+        updated_at: i64,
+    }
 }
 
 impl SenderRow {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::super::{Db, SqlTx, dialect};
 use crate::agenda::members;
-use crate::row::{DueRow, select_due};
+use crate::row::{DueRow, from_row, select_due};
 
 /// Agenda rows that are read at once.
 const AGENDA_ROWS: usize = 16;
@@ -29,13 +29,14 @@ const SHARDS: [i16; 64] = {
     all
 };
 
-/// A row of the agenda, as it is read.
-#[derive(sqlx::FromRow)]
-struct AgendaRow {
-    tenant_id: i64,
-    id: i64,
-    due_at: Option<i64>,
-    ids: Vec<u8>,
+from_row! {
+    /// A row of the agenda, as it is read.
+    struct AgendaRow {
+        tenant_id: i64,
+        id: i64,
+        due_at: Option<i64>,
+        ids: Vec<u8>,
+    }
 }
 
 /// A query for [`AgendaRow`]s.

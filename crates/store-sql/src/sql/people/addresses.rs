@@ -11,15 +11,16 @@ use uuid::Uuid;
 
 use super::super::contacts::MetricsRow;
 use super::super::{Db, SqlTx, dialect};
-use crate::row::{corrupt, json};
+use crate::row::{corrupt, from_row, json};
 
-#[derive(sqlx::FromRow)]
-struct AddressRow {
-    id: Uuid,
-    contact_id: Uuid,
-    kind: i16,
-    identifier: String,
-    created_at: i64,
+from_row! {
+    struct AddressRow {
+        id: Uuid,
+        contact_id: Uuid,
+        kind: i16,
+        identifier: String,
+        created_at: i64,
+    }
 }
 
 impl AddressRow {
@@ -37,17 +38,18 @@ impl AddressRow {
     }
 }
 
-#[derive(sqlx::FromRow)]
-struct EntryRow {
-    address_id: Uuid,
-    channel: i16,
-    hidden: i16,
-    verified: Option<i16>,
-    label: Option<String>,
-    country: Option<String>,
-    metadata: Option<String>,
-    created_at: i64,
-    updated_at: i64,
+from_row! {
+    struct EntryRow {
+        address_id: Uuid,
+        channel: i16,
+        hidden: i16,
+        verified: Option<i16>,
+        label: Option<String>,
+        country: Option<String>,
+        metadata: Option<String>,
+        created_at: i64,
+        updated_at: i64,
+    }
 }
 
 impl EntryRow {

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::query::{Condition, List, all, is, of_tenant};
 use super::{Db, SqlTx, dialect};
-use crate::row::{corrupt, json, of_contact};
+use crate::row::{corrupt, from_row, json, of_contact};
 
 macro_rules! columns {
     () => {
@@ -26,14 +26,15 @@ macro_rules! columns {
 
 const FIND: &str = concat!("SELECT ", columns!(), " FROM contacts WHERE tenant_id = $1 AND id = $2");
 
-#[derive(sqlx::FromRow)]
-struct ContactRow {
-    id: Uuid,
-    country: String,
-    version: i64,
-    created_at: i64,
-    updated_at: i64,
-    detail: Option<String>,
+from_row! {
+    struct ContactRow {
+        id: Uuid,
+        country: String,
+        version: i64,
+        created_at: i64,
+        updated_at: i64,
+        detail: Option<String>,
+    }
 }
 
 impl ContactRow {

@@ -15,9 +15,8 @@ use nuncio_store::{Idempotency, IdempotentOperation, MessageFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Sandbox;
+use super::{ProviderEvents, Received};
 use crate::base::{Caller, FieldErrors, UseCase, idempotency, parse_id, rights};
-use crate::inbound::Received;
 use crate::messages::MessageView;
 use crate::messages::content::emoji;
 
@@ -131,10 +130,10 @@ impl Scene<'_> {
 /// Statuses of a message that its recipient has received.
 const THERE: [Status; 3] = [Status::Sent, Status::Delivered, Status::Read];
 
-impl Sandbox<'_> {
+impl ProviderEvents<'_> {
     /// Simulates an action of a recipient. Resulting messages and receipts take the normal route. Returns the inbound message, or the
     /// message that was read.
-    pub async fn play_inbound(&self, caller: &Caller, command: PlayInbound, header: Option<&str>) -> Result<MessageView> {
+    pub async fn play(&self, caller: &Caller, command: PlayInbound, header: Option<&str>) -> Result<MessageView> {
         caller.require(UseCase::PlayInbound)?;
         if caller.environment == Environment::Live {
             let message = "this is a live key, but only the test environment is simulated; use a svc_test_ key";
