@@ -63,7 +63,7 @@ impl Mode {
 #[async_trait]
 pub trait Harness: Debug + Send + Sync {
     /// The factory under test.
-    fn factory(&self) -> &dyn AdapterFactory;
+    fn factory(&self) -> &AdapterFactory;
 
     /// Returns an account that the factory accepts. Its secrets occur nowhere else.
     fn account(&self) -> Account;

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use nuncio_domain::config::Connection;
 use nuncio_domain::message::{Failure, FailureCode, Message};
 use nuncio_domain::template::{Decision, Template};
-use nuncio_domain::{Channel, ConnectionId, FieldError, Ids, MessageType, Redacted, TenantId, Timestamp};
+use nuncio_domain::{Channel, ConnectionId, Ids, MessageType, Redacted, TenantId, Timestamp};
 use serde_json::{Map, Value};
 
 mod callback;
@@ -36,7 +36,7 @@ pub use nuncio_domain::lifecycle::{Outcome, Receipts, Scope};
 pub use callback::{CallError, CallbackReply, CallbackRequest, ParsedCallback};
 pub use event::{EventSink, Inbound, InboundPart, Media, OptedOut, Origin, ProviderEvent, ReceiptTarget, Unrecorded};
 pub use profile::{Picture, ProfileApi, ProfileError};
-pub use registry::Registry;
+pub use registry::{AdapterFactory, Opened, Registry};
 pub use session::{Sessions, Stop, stop};
 pub use settings::{Field, FieldKind, Settings};
 pub use tokens::Tokens;
@@ -147,32 +147,6 @@ pub trait TemplateApi: Debug + Send + Sync {
 
     /// Returns the provider's current decision.
     async fn status(&self, template: &Template) -> Result<Decision, Failure>;
-}
-
-/// Makes adapters of one kind.
-pub trait AdapterFactory: Debug + Send + Sync {
-    /// The name of the kind, such as `smtp`.
-    fn kind(&self) -> &'static str;
-
-    /// The channels it can carry.
-    fn channels(&self) -> &'static [Channel];
-
-    /// Settings and secrets, for validation, help texts and docs.
-    fn fields(&self) -> &'static [Field];
-
-    /// Whether its adapters keep sessions, which then open before the first message.
-    fn has_sessions(&self) -> bool {
-        false
-    }
-
-    /// Whether receipts are lost when the process ends, because the provider lives in it. After a start, [`Adapter::resend_receipt`] is
-    /// called for them.
-    fn forgets_receipts(&self) -> bool {
-        false
-    }
-
-    /// Makes an adapter without connecting. Returns all errors of the settings at once.
-    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>>;
 }
 
 /// A provider account as its adapter sees it: a [`Connection`] with decrypted secrets.

@@ -19,15 +19,15 @@ use crate::config::Config;
 pub fn registry(config: &Config, tokens: Tokens) -> anyhow::Result<Registry> {
     let net = Network::new(config.guard().map_err(anyhow::Error::msg)?)?;
     Ok(Registry::new(vec![
-        Arc::new(nuncio_channel_instagram::factory(net.clone())),
-        Arc::new(nuncio_channel_kannel::factory(net.clone())),
-        Arc::new(nuncio_channel_sim::SimFactory),
-        Arc::new(nuncio_channel_sip::SipFactory::new(net.clone(), config.sip.ports())),
-        Arc::new(nuncio_channel_smpp::SmppFactory::new(net.clone())),
-        Arc::new(nuncio_channel_smtp::SmtpFactory::new(net.clone(), tokens)),
-        Arc::new(nuncio_channel_telegram::factory(net.clone())),
-        Arc::new(nuncio_channel_twilio::factory(net.clone())),
-        Arc::new(nuncio_channel_whatsapp::factory(net)),
+        nuncio_channel_instagram::factory(net.clone()),
+        nuncio_channel_kannel::factory(net.clone()),
+        nuncio_channel_sim::factory(),
+        nuncio_channel_sip::factory(net.clone(), config.sip.ports()),
+        nuncio_channel_smpp::factory(net.clone()),
+        nuncio_channel_smtp::factory(net.clone(), tokens),
+        nuncio_channel_telegram::factory(net.clone()),
+        nuncio_channel_twilio::factory(net.clone()),
+        nuncio_channel_whatsapp::factory(net),
     ]))
 }
 

@@ -45,7 +45,7 @@ pub use database::{Backend, Database, Held};
 pub use fault_injector::FaultInjector;
 pub use mailbox::{Mailbox, peer_python, repository, repository_file};
 pub use name_server::NameServer;
-pub use provider::Provider;
+pub use provider::provider;
 pub use receiver::{Posted, Receiver};
 pub use time::{ManualClock, SeededEntropy};
 

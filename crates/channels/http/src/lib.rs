@@ -7,7 +7,6 @@ mod adapter;
 mod callback;
 mod endpoint;
 mod error;
-mod factory;
 mod multipart;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -25,7 +24,6 @@ pub use adapter::{MessageApi, SendError, adapter};
 pub use callback::{Parameters, is_secret, mac, unix_seconds};
 pub use endpoint::{Endpoint, Request, from, timeout_seconds, window};
 pub use error::{Disposition, Refusal, RequestError};
-pub use factory::{HttpFactory, Open};
 pub use multipart::{FilePart, multipart};
 
 /// Most characters kept of a provider's text.

@@ -15,8 +15,6 @@ use nuncio_net::header::{HeaderName, HeaderValue};
 use nuncio_net::{GuardPolicy, Network};
 use serde_json::{Value, json};
 
-use crate::HttpFactory;
-
 /// The delay that peers ask for with `Retry-After` in [`Mode::Throttles`].
 pub const RETRY_AFTER: &str = "17";
 /// Where nothing listens.
@@ -89,7 +87,7 @@ impl Peer for Provider {
 #[derive(Clone, Copy, Debug)]
 pub struct Accounts {
     /// The factory under test.
-    pub factory: fn(Network) -> HttpFactory,
+    pub factory: fn(Network) -> AdapterFactory,
     pub channel: Channel,
     /// The recipient of messages, in canonical form.
     pub to: &'static str,
@@ -107,7 +105,7 @@ impl Accounts {
     }
 
     /// The factory, with a network that reaches scripted providers.
-    pub fn factory(&self) -> HttpFactory {
+    pub fn factory(&self) -> AdapterFactory {
         (self.factory)(network())
     }
 
@@ -190,13 +188,13 @@ impl Case {
 
 #[derive(Debug)]
 struct CaseHarness {
-    factory: HttpFactory,
+    factory: AdapterFactory,
     case: Case,
 }
 
 #[async_trait]
 impl Harness for CaseHarness {
-    fn factory(&self) -> &dyn AdapterFactory {
+    fn factory(&self) -> &AdapterFactory {
         &self.factory
     }
 

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, CallError, CallbackRequest, Capabilities, Outcome, ParsedCallback, Receipts, ResolvedAttachment, SendRequest,
-    Services,
+    Account, Adapter, AdapterFactory, CallError, CallbackRequest, Capabilities, Opened, Outcome, ParsedCallback, Receipts,
+    ResolvedAttachment, SendRequest, Services,
 };
-use nuncio_channel_http::{HttpFactory, fetch};
+use nuncio_channel_http::fetch;
 use nuncio_channel_meta::RequestError;
 use nuncio_domain::message::Failure;
-use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_domain::{Channel, MessageType};
 use nuncio_net::Network;
 use serde_json::Value;
 
@@ -33,11 +33,12 @@ const KIND: &str = "instagram";
 const MESSAGES: &str = "me/messages";
 
 /// Makes adapters of kind `instagram`.
-pub fn factory(net: Network) -> HttpFactory {
-    HttpFactory::new(net, KIND, &[Channel::Instagram], config::FIELDS, open)
+pub fn factory(net: Network) -> AdapterFactory {
+    let open = move |account: &Account, services: &Services| open(&net, account, services);
+    AdapterFactory::new(KIND, &[Channel::Instagram], config::FIELDS, open)
 }
 
-fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+fn open(net: &Network, account: &Account, services: &Services) -> Opened {
     let config = Config::read(net, account, services)?;
     let window = config.graph.endpoint.window;
     let capabilities = Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByReference, window };

@@ -7,8 +7,8 @@
 //! Source: Kannel 1.4.5 User's Guide, chapters 6 and 7, <https://www.kannel.org/userguide.shtml>
 
 use async_trait::async_trait;
-use nuncio_channel::{CallError, CallbackRequest, ParsedCallback, Receipts, SendRequest, sms};
-use nuncio_channel_http::{Endpoint, HttpFactory, MessageApi, Refusal, Request, RequestError, SendError, adapter};
+use nuncio_channel::{AdapterFactory, CallError, CallbackRequest, ParsedCallback, Receipts, SendRequest, sms};
+use nuncio_channel_http::{Endpoint, MessageApi, Refusal, Request, RequestError, SendError, adapter};
 use nuncio_domain::Channel;
 use nuncio_domain::message::Failure;
 use nuncio_net::{Network, Response};
@@ -23,9 +23,9 @@ mod wire;
 const KIND: &str = "kannel";
 
 /// Makes adapters of kind `kannel`.
-pub fn factory(net: Network) -> HttpFactory {
-    HttpFactory::new(net, KIND, &[Channel::Sms, Channel::SmsOneway], config::FIELDS, |net, account, services| {
-        Ok(adapter(Config::read(net, account, services)?, services))
+pub fn factory(net: Network) -> AdapterFactory {
+    AdapterFactory::new(KIND, &[Channel::Sms, Channel::SmsOneway], config::FIELDS, move |account, services| {
+        Ok(adapter(Config::read(&net, account, services)?, services))
     })
 }
 

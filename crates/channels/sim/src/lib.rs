@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, EventSink, Field, FieldKind, Inbound, Outcome, ProfileApi, ProviderEvent,
+    Account, Adapter, AdapterFactory, Capabilities, EventSink, Field, FieldKind, Inbound, Opened, Outcome, ProfileApi, ProviderEvent,
     ReceiptTarget, Receipts, Scope, SendRequest, Services, Settings, TemplateApi,
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::{Decision, Template};
-use nuncio_domain::{Channel, ConnectionId, FieldError, MessageId, MessageType, RequestedChannel, TemplateId, TenantId};
+use nuncio_domain::{Channel, ConnectionId, MessageId, MessageType, RequestedChannel, TemplateId, TenantId};
 
 mod behaviour;
 mod profile;
@@ -49,33 +49,16 @@ const REFUSED: &str = "refused";
 const UNREACHABLE: &str = "unreachable";
 
 /// Makes simulators. Kind `sim`, every channel.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SimFactory;
+pub fn factory() -> AdapterFactory {
+    AdapterFactory::new("sim", Channel::ALL, FIELDS, open).forgetting_receipts()
+}
 
-impl AdapterFactory for SimFactory {
-    fn kind(&self) -> &'static str {
-        "sim"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        Channel::ALL
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        FIELDS
-    }
-
-    fn forgets_receipts(&self) -> bool {
-        true
-    }
-
-    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        let settings = Settings::new(self.fields(), account);
-        let outage = settings.text("fails").map(outage);
-        settings.finish()?;
-        let (tenant, connection, channel) = (account.tenant, account.id, account.channel);
-        Ok(Arc::new(Sim { tenant, connection, channel, outage, events: Arc::clone(&services.events) }))
-    }
+fn open(account: &Account, services: &Services) -> Opened {
+    let settings = Settings::new(FIELDS, account);
+    let outage = settings.text("fails").map(outage);
+    settings.finish()?;
+    let (tenant, connection, channel) = (account.tenant, account.id, account.channel);
+    Ok(Arc::new(Sim { tenant, connection, channel, outage, events: Arc::clone(&services.events) }))
 }
 
 #[derive(Debug)]

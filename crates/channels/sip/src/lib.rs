@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, Field, OptedOut, Outcome, ProviderEvent, ReceiptTarget, Receipts, SendRequest,
+    Account, Adapter, AdapterFactory, Capabilities, Opened, OptedOut, Outcome, ProviderEvent, ReceiptTarget, Receipts, SendRequest,
     Services, Sessions, Stop,
 };
 use nuncio_domain::lifecycle::ReceiptKind;
-use nuncio_domain::{Channel, ConnectionId, FieldError, MessageType, TenantId};
+use nuncio_domain::{Channel, ConnectionId, MessageType, TenantId};
 use nuncio_net::Network;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
@@ -51,47 +51,17 @@ const EVERY: Duration = Duration::from_secs(30);
 /// Extra time after the longest call, for hanging up and storing the result.
 const LAST_WORDS: Duration = Duration::from_secs(8);
 
-/// Makes adapters of kind `sip`. They share generated speech, and take turns decoding recordings.
-#[derive(Clone, Debug)]
-pub struct SipFactory {
-    net: Network,
-    ports: Ports,
-    speech: Arc<Speech>,
-    recordings: Arc<Semaphore>,
-}
-
-impl SipFactory {
-    /// Makes a factory whose adapters use `net` and these ports of this server.
-    pub fn new(net: Network, ports: Ports) -> Self {
-        Self { net, ports, speech: Arc::default(), recordings: Arc::new(Semaphore::new(content::AT_ONCE)) }
-    }
-}
-
-impl AdapterFactory for SipFactory {
-    fn kind(&self) -> &'static str {
-        "sip"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Voice]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        config::FIELDS
-    }
-
-    fn has_sessions(&self) -> bool {
-        true
-    }
-
-    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        let config = Config::read(account, &self.net, self.ports)?;
+/// Makes adapters of kind `sip`, which use these ports of this server. They share generated speech, and take turns decoding recordings.
+pub fn factory(net: Network, ports: Ports) -> AdapterFactory {
+    let (speech, recordings) = (Arc::<Speech>::default(), Arc::new(Semaphore::new(content::AT_ONCE)));
+    let open = move |account: &Account, services: &Services| -> Opened {
+        let config = Config::read(account, &net, ports)?;
         let lines = config.lines as usize;
         Ok(Arc::new(SipAdapter {
             capabilities: Capabilities { message_types: MESSAGE_TYPES, receipts: Receipts::ByAttempt, window: lines },
             config,
-            speech: Arc::clone(&self.speech),
-            recordings: Arc::clone(&self.recordings),
+            speech: Arc::clone(&speech),
+            recordings: Arc::clone(&recordings),
             services: services.clone(),
             tenant: account.tenant,
             connection: account.id,
@@ -101,7 +71,8 @@ impl AdapterFactory for SipFactory {
             looked: Mutex::default(),
             trouble: Mutex::default(),
         }))
-    }
+    };
+    AdapterFactory::new("sip", &[Channel::Voice], config::FIELDS, open).with_sessions()
 }
 
 struct SipAdapter {

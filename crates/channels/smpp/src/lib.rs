@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, Field, Outcome, Receipts, Scope, SendRequest, Services, Sessions, Stop, sms,
+    Account, Adapter, AdapterFactory, Capabilities, Opened, Outcome, Receipts, Scope, SendRequest, Services, Sessions, Stop, sms,
 };
+use nuncio_domain::Channel;
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::{Channel, FieldError};
 use nuncio_net::Network;
 use tokio::time::timeout;
 
@@ -38,42 +38,17 @@ mod supervisor;
 mod wire;
 
 /// Makes adapters of kind `smpp`.
-#[derive(Clone, Debug)]
-pub struct SmppFactory {
-    net: Network,
+pub fn factory(net: Network) -> AdapterFactory {
+    let open = move |account: &Account, services: &Services| open(&net, account, services);
+    AdapterFactory::new("smpp", &[Channel::Sms, Channel::SmsOneway], config::FIELDS, open).with_sessions()
 }
 
-impl SmppFactory {
-    /// A factory whose adapters use `net`.
-    pub const fn new(net: Network) -> Self {
-        Self { net }
-    }
-}
-
-impl AdapterFactory for SmppFactory {
-    fn kind(&self) -> &'static str {
-        "smpp"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Sms, Channel::SmsOneway]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        config::FIELDS
-    }
-
-    fn has_sessions(&self) -> bool {
-        true
-    }
-
-    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        let config = Config::read(account, &self.net)?;
-        let receipts = if config.registered_delivery == 0 { Receipts::Never } else { Receipts::ByReference };
-        let capabilities = Capabilities { message_types: sms::MESSAGE_TYPES, receipts, window: config.binds * config.window };
-        let inbox = Arc::new(EventInbox::new(account, services, config.ids, config.reassembly));
-        Ok(Arc::new(SmppAdapter { capabilities, link: Arc::new(Link::new(config, inbox, services.ids.clone())) }))
-    }
+fn open(net: &Network, account: &Account, services: &Services) -> Opened {
+    let config = Config::read(account, net)?;
+    let receipts = if config.registered_delivery == 0 { Receipts::Never } else { Receipts::ByReference };
+    let capabilities = Capabilities { message_types: sms::MESSAGE_TYPES, receipts, window: config.binds * config.window };
+    let inbox = Arc::new(EventInbox::new(account, services, config.ids, config.reassembly));
+    Ok(Arc::new(SmppAdapter { capabilities, link: Arc::new(Link::new(config, inbox, services.ids.clone())) }))
 }
 
 struct SmppAdapter {

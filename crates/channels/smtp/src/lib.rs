@@ -8,9 +8,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Outcome, Receipts, Scope, SendRequest, Services, Tokens};
+use nuncio_channel::{Adapter, AdapterFactory, Capabilities, Outcome, Receipts, Scope, SendRequest, Tokens};
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::{Channel, ConnectionId, FieldError, MessageType, TenantId};
+use nuncio_domain::{Channel, ConnectionId, MessageType, TenantId};
 use nuncio_net::Network;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
@@ -62,46 +62,21 @@ pub fn mailbox_address(text: &str) -> Option<String> {
     message::wire_address(text).map(|address| address.to_lowercase())
 }
 
-/// Makes adapters of kind `smtp`.
-#[derive(Clone, Debug)]
-pub struct SmtpFactory {
-    net: Network,
-    tokens: Tokens,
-}
-
-impl SmtpFactory {
-    /// Makes a factory whose adapters use `net`. `tokens` identify bounces and complaints.
-    pub const fn new(net: Network, tokens: Tokens) -> Self {
-        Self { net, tokens }
-    }
-}
-
-impl AdapterFactory for SmtpFactory {
-    fn kind(&self) -> &'static str {
-        "smtp"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Email]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        config::FIELDS
-    }
-
-    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        let config = Config::read(account, &self.net)?;
+/// Makes adapters of kind `smtp`. `tokens` identify bounces and complaints.
+pub fn factory(net: Network, tokens: Tokens) -> AdapterFactory {
+    AdapterFactory::new("smtp", &[Channel::Email], config::FIELDS, move |account, services| {
+        let config = Config::read(account, &net)?;
         Ok(Arc::new(SmtpAdapter {
             capabilities: Capabilities { message_types: MESSAGE_TYPES, receipts: Receipts::Never, window: config.connections },
             permits: Semaphore::new(config.connections),
             relays: Relays::new(&config),
             // Mailboxes post to https only (RFC 8058 §3.1), and the default is an address of this machine.
             public_url: Some(&services.public_url).filter(|url| url.starts_with("https://")).cloned(),
-            tokens: self.tokens.clone(),
+            tokens: tokens.clone(),
             place: (account.tenant, account.id),
             config,
         }))
-    }
+    })
 }
 
 struct SmtpAdapter {

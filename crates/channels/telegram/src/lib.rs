@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, CallError, CallbackRequest, Capabilities, EventSink, Origin, Outcome, ParsedCallback, Receipts, ResolvedAttachment,
-    SendRequest, Services, Sessions, Stop,
+    Account, Adapter, AdapterFactory, CallError, CallbackRequest, Capabilities, EventSink, Opened, Origin, Outcome, ParsedCallback,
+    Receipts, ResolvedAttachment, SendRequest, Services, Sessions, Stop,
 };
-use nuncio_channel_http::{HttpFactory, attachment, unavailable};
+use nuncio_channel_http::{attachment, unavailable};
 use nuncio_domain::message::Failure;
-use nuncio_domain::{Channel, FieldError, Ids, MessageType};
+use nuncio_domain::{Channel, Ids, MessageType};
 use nuncio_net::{Client, FetchError, FetchLimits, Network};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -44,11 +44,12 @@ const FETCHED: u64 = 20 * 1024 * 1024;
 const FETCHES: usize = 2;
 
 /// Makes adapters of kind `telegram`.
-pub fn factory(net: Network) -> HttpFactory {
-    HttpFactory { net, kind: KIND, channels: &[Channel::Telegram], fields: config::FIELDS, has_sessions: true, open }
+pub fn factory(net: Network) -> AdapterFactory {
+    let open = move |account: &Account, services: &Services| open(&net, account, services);
+    AdapterFactory::new(KIND, &[Channel::Telegram], config::FIELDS, open).with_sessions()
 }
 
-fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+fn open(net: &Network, account: &Account, services: &Services) -> Opened {
     let config = Config::read(account)?;
     Ok(Arc::new(Telegram {
         api: Api::new(&config, net.client(account.trusted).clone()),

@@ -7,8 +7,8 @@
 //! Sources: <https://www.twilio.com/docs/messaging/api/message-resource>, <https://www.twilio.com/docs/voice/api/call-resource>
 
 use async_trait::async_trait;
-use nuncio_channel::{CallError, CallbackRequest, ParsedCallback, Receipts, ResolvedAttachment, SendRequest, sms};
-use nuncio_channel_http::{Endpoint, HttpFactory, MessageApi, Request, SendError, adapter};
+use nuncio_channel::{AdapterFactory, CallError, CallbackRequest, ParsedCallback, Receipts, ResolvedAttachment, SendRequest, sms};
+use nuncio_channel_http::{Endpoint, MessageApi, Request, SendError, adapter};
 use nuncio_domain::message::Failure;
 use nuncio_domain::{Channel, MessageType};
 use nuncio_net::{Network, Response};
@@ -26,9 +26,9 @@ mod wire;
 const KIND: &str = "twilio";
 
 /// Makes adapters of kind `twilio`.
-pub fn factory(net: Network) -> HttpFactory {
-    HttpFactory::new(net, KIND, &[Channel::Sms, Channel::SmsOneway, Channel::Voice], config::FIELDS, |net, account, services| {
-        Ok(adapter(Config::read(net, account, services)?, services))
+pub fn factory(net: Network) -> AdapterFactory {
+    AdapterFactory::new(KIND, &[Channel::Sms, Channel::SmsOneway, Channel::Voice], config::FIELDS, move |account, services| {
+        Ok(adapter(Config::read(&net, account, services)?, services))
     })
 }
 

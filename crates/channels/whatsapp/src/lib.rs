@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, CallError, CallbackRequest, Capabilities, Outcome, ParsedCallback, ProfileApi, Receipts, ResolvedAttachment,
-    SendRequest, Services, Sessions, Stop, TemplateApi,
+    Account, Adapter, AdapterFactory, CallError, CallbackRequest, Capabilities, Opened, Outcome, ParsedCallback, ProfileApi, Receipts,
+    ResolvedAttachment, SendRequest, Services, Sessions, Stop, TemplateApi,
 };
-use nuncio_channel_http::HttpFactory;
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_domain::{Channel, MessageType};
 use nuncio_net::Network;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
@@ -37,11 +36,12 @@ const KIND: &str = "whatsapp_cloud";
 const UNMARKED: usize = 1_024;
 
 /// Makes adapters of kind `whatsapp_cloud`.
-pub fn factory(net: Network) -> HttpFactory {
-    HttpFactory { net, kind: KIND, channels: &[Channel::Whatsapp], fields: config::FIELDS, has_sessions: true, open }
+pub fn factory(net: Network) -> AdapterFactory {
+    let open = move |account: &Account, services: &Services| open(&net, account, services);
+    AdapterFactory::new(KIND, &[Channel::Whatsapp], config::FIELDS, open).with_sessions()
 }
 
-fn open(net: &Network, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+fn open(net: &Network, account: &Account, services: &Services) -> Opened {
     let cloud = Cloud::read(net, account, services)?;
     let (mark, marks) = mpsc::channel(UNMARKED);
     Ok(Arc::new(Whatsapp {

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{Adapter, Capabilities, Outcome, Receipts, Registry, Scope, SendRequest};
-use nuncio_channel_sim::SimFactory;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, Environment, MessageType, Micros};
-use nuncio_testkit::{Backend, Options, Provider, TestApp, TestResponse};
+use nuncio_testkit::{Backend, Options, TestApp, TestResponse, provider};
 use serde_json::{Value, json};
 
 use crate::broadcasts::counts;
@@ -93,10 +92,7 @@ struct Lives {
 impl Lives {
     async fn on(backend: Backend) -> Self {
         let carrier = Carrier::default();
-        let registry = Registry::new(vec![
-            Arc::new(SimFactory),
-            Arc::new(Provider { kind: "carrier", channels: &[Channel::Sms], adapter: carrier.clone() }),
-        ]);
+        let registry = Registry::new(vec![nuncio_channel_sim::factory(), provider("carrier", &[Channel::Sms], carrier.clone())]);
         let app = TestApp::with(backend, Options { registry, ..Options::default() }).await;
         app.connect(Channel::Sms, "carrier", json!({}), json!({})).await;
         let billing = app.node.core.billing();

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_channel::{Adapter, Capabilities, Outcome, Receipts, Registry, SendRequest};
 use nuncio_domain::{Channel, MessageType};
-use nuncio_testkit::{Backend, Options, Provider, TestApp};
+use nuncio_testkit::{Backend, Options, TestApp, provider};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
@@ -73,10 +73,7 @@ impl Adapter for Scale {
 
 async fn rig(backend: Backend) -> (TestApp, Scale) {
     let scale = Scale::default();
-    let mut options = Options {
-        registry: Registry::new(vec![Arc::new(Provider { kind: "scale", channels: &[Channel::Email], adapter: scale.clone() })]),
-        ..Options::default()
-    };
+    let mut options = Options { registry: Registry::new(vec![provider("scale", &[Channel::Email], scale.clone())]), ..Options::default() };
     options.dispatch.max_in_flight_bytes = BUDGET;
     (options.dispatch.guard.allow_http, options.dispatch.guard.allow_loopback) = (true, true);
     let app = TestApp::with(backend, options).await;

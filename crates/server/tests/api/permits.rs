@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nuncio_channel::{Adapter, Capabilities, Outcome, Receipts, Registry, SendRequest};
 use nuncio_domain::{Channel, MessageType};
-use nuncio_testkit::{Backend, Options, Provider, TestApp};
+use nuncio_testkit::{Backend, Options, TestApp, provider};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -54,10 +54,7 @@ impl Adapter for Gate {
 
 async fn rig(backend: Backend, hints: usize) -> (TestApp, Gate) {
     let gate = Gate(Arc::new(Steps { begun: Semaphore::new(0), opened: Semaphore::new(0) }));
-    let mut options = Options {
-        registry: Registry::new(vec![Arc::new(Provider { kind: "gate", channels: &[Channel::Email], adapter: gate.clone() })]),
-        ..Options::default()
-    };
+    let mut options = Options { registry: Registry::new(vec![provider("gate", &[Channel::Email], gate.clone())]), ..Options::default() };
     options.dispatch.hints = hints;
     let app = TestApp::with(backend, options).await;
     app.connect(Channel::Email, "gate", json!({}), json!({})).await;

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, CallError, CallbackReply, CallbackRequest, Capabilities, Field, Inbound, InboundPart, Media, Outcome,
-    ParsedCallback, ProviderEvent, ReceiptTarget, Receipts, Registry, ResolvedAttachment, SendRequest, Services, Sessions, Settings, Stop,
+    Account, Adapter, AdapterFactory, CallError, CallbackReply, CallbackRequest, Capabilities, Inbound, InboundPart, Media, Opened,
+    Outcome, ParsedCallback, ProviderEvent, ReceiptTarget, Receipts, Registry, ResolvedAttachment, SendRequest, Services, Sessions,
+    Settings, Stop,
 };
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::Failure;
 use nuncio_domain::sms::Alphabet;
-use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_domain::{Channel, MessageType};
 use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::{Value, json};
 
@@ -36,26 +37,14 @@ struct Account1 {
     account: Account,
 }
 
-impl AdapterFactory for Line {
-    fn kind(&self) -> &'static str {
-        "line"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Sms]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        &[]
-    }
-
-    fn has_sessions(&self) -> bool {
-        true
-    }
-
-    fn open(&self, account: &Account, _: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        Settings::new(self.fields(), account).finish()?;
-        Ok(Arc::new(Account1 { line: self.clone(), account: account.clone() }))
+impl Line {
+    fn factory(&self) -> AdapterFactory {
+        let line = self.clone();
+        let open = move |account: &Account, _: &Services| -> Opened {
+            Settings::new(&[], account).finish()?;
+            Ok(Arc::new(Account1 { line: line.clone(), account: account.clone() }))
+        };
+        AdapterFactory::new("line", &[Channel::Sms], &[], open).with_sessions()
     }
 }
 
@@ -160,7 +149,7 @@ struct Rig {
 
 async fn rig(backend: Backend) -> Rig {
     let line = Line::default();
-    let registry = Registry::new(vec![Arc::new(nuncio_channel_sim::SimFactory), Arc::new(line.clone())]);
+    let registry = Registry::new(vec![nuncio_channel_sim::factory(), line.factory()]);
     let app = TestApp::with(backend, Options { registry, ..Options::default() }).await;
     app.connect(Channel::Sms, "line", json!({}), json!({})).await;
     let world = app.node.core.tenant_config(app.project.live).await.expect("the live world");

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Outcome, Registry, Scope, SendRequest, Services, TemplateApi};
+use nuncio_channel::{
+    Account, Adapter, AdapterFactory, Capabilities, Opened, Outcome, Registry, Scope, SendRequest, Services, TemplateApi,
+};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::{Decision, Template};
 use nuncio_domain::{Channel, FieldError, MessageType};
@@ -63,7 +65,14 @@ impl Provider {
 
     /// Starts a server that uses it for all channels of the test environment.
     async fn app(&self, backend: Backend) -> TestApp {
-        let registry = Registry::new(vec![Arc::new(self.clone())]);
+        let provider = self.clone();
+        let open = move |_: &Account, _: &Services| -> Opened {
+            if provider.unusable.load(Ordering::Acquire) {
+                return Err(vec![FieldError::new("settings", "a test wants it so")]);
+            }
+            Ok(Arc::new(provider.clone()))
+        };
+        let registry = Registry::new(vec![AdapterFactory::new("sim", Channel::ALL, &[], open)]);
         TestApp::with(backend, Options { registry, ..Options::default() }).await
     }
 
@@ -78,27 +87,6 @@ impl Provider {
 
     fn open(&self) {
         self.gate.add_permits(1_000);
-    }
-}
-
-impl AdapterFactory for Provider {
-    fn kind(&self) -> &'static str {
-        "sim"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        Channel::ALL
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        &[]
-    }
-
-    fn open(&self, _account: &Account, _services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        if self.unusable.load(Ordering::Acquire) {
-            return Err(vec![FieldError::new("settings", "a test wants it so")]);
-        }
-        Ok(Arc::new(self.clone()))
     }
 }
 

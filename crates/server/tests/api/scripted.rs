@@ -4,40 +4,23 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Outcome, Registry, SendRequest, Services, TemplateApi};
-use nuncio_channel_sim::SimFactory;
+use nuncio_channel::{Adapter, AdapterFactory, Capabilities, Outcome, Registry, SendRequest, TemplateApi};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::{Decision, Template};
-use nuncio_domain::{Channel, FieldError, MessageType};
-use nuncio_testkit::{Backend, Options, Provider, TestApp};
+use nuncio_domain::{Channel, MessageType};
+use nuncio_testkit::{Backend, Options, TestApp, provider};
 
 static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: nuncio_channel::Receipts::Never, window: 8 };
 
 /// The simulator under another name: a provider of all channels for the live environment, which rejects `sim`.
-#[derive(Debug)]
-struct StandIn;
-
-impl AdapterFactory for StandIn {
-    fn kind(&self) -> &'static str {
-        "stand_in"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        SimFactory.channels()
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        SimFactory.fields()
-    }
-
-    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        SimFactory.open(account, services)
-    }
+fn stand_in() -> AdapterFactory {
+    let sim = nuncio_channel_sim::factory();
+    AdapterFactory::new("stand_in", sim.channels(), sim.fields(), move |account, services| sim.open(account, services))
 }
 
 /// Starts a server whose live environment has the provider `stand_in`.
 pub(crate) async fn with_stand_in(backend: Backend) -> TestApp {
-    let registry = Registry::new(vec![Arc::new(SimFactory), Arc::new(StandIn)]);
+    let registry = Registry::new(vec![nuncio_channel_sim::factory(), stand_in()]);
     TestApp::with(backend, Options { registry, ..Options::default() }).await
 }
 
@@ -57,7 +40,7 @@ impl Scripted {
     /// Returns a registry with this provider alone, as `scripted`.
     pub(crate) fn registry(&self) -> Registry {
         let channels = &[Channel::Whatsapp, Channel::Email];
-        Registry::new(vec![Arc::new(Provider { kind: "scripted", channels, adapter: self.clone() })])
+        Registry::new(vec![provider("scripted", channels, self.clone())])
     }
 
     pub(crate) fn will(&self, submits: Vec<Result<String, Failure>>, statuses: Vec<Result<Decision, Failure>>) {

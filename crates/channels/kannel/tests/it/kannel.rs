@@ -11,9 +11,7 @@ use std::time::Duration;
 use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
 use nuncio_channel::testing::{object, services};
-use nuncio_channel::{
-    Account, Adapter, AdapterFactory as _, CallbackRequest, Inbound, Outcome, ProviderEvent, ReceiptTarget, Scope, Services,
-};
+use nuncio_channel::{Account, Adapter, CallbackRequest, Inbound, Outcome, ProviderEvent, ReceiptTarget, Scope, Services};
 use nuncio_channel_http::testing::NOW;
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::ReceiptKind;

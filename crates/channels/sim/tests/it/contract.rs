@@ -5,13 +5,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nuncio_channel::contract::{Harness, Mode, Peer, Report, Rig, run_all};
 use nuncio_channel::{Account, AdapterFactory, ProviderEvent, ReceiptTarget, Services};
-use nuncio_channel_sim::{RETRY_AFTER, SimFactory};
+use nuncio_channel_sim::{RETRY_AFTER, factory};
 use nuncio_domain::Channel;
 
 use crate::support::{Recorder, account, services};
 
 #[derive(Debug)]
-struct Simulated(Channel);
+struct Simulated(Channel, AdapterFactory);
 
 #[derive(Debug)]
 struct Recipient(Arc<Recorder>);
@@ -49,8 +49,8 @@ impl Simulated {
 
 #[async_trait]
 impl Harness for Simulated {
-    fn factory(&self) -> &dyn AdapterFactory {
-        &SimFactory
+    fn factory(&self) -> &AdapterFactory {
+        &self.1
     }
 
     fn account(&self) -> Account {
@@ -71,7 +71,7 @@ impl Harness for Simulated {
             _ => None,
         };
         account.settings.extend(fails.map(|fails| ("fails".to_owned(), fails.into())));
-        let adapter = SimFactory.open(&account, &services(events.clone())).expect("good settings");
+        let adapter = self.1.open(&account, &services(events.clone())).expect("good settings");
         let retry_after = (mode == Mode::Throttles).then_some(RETRY_AFTER);
         Some(Rig { adapter, to, retry_after, peer: Box::new(Recipient(events)) })
     }
@@ -81,6 +81,6 @@ impl Harness for Simulated {
 async fn the_simulator_keeps_the_contract_on_every_channel() {
     for channel in Channel::ALL {
         let missing = vec![Mode::FailsTemporarily, Mode::Garbage];
-        assert_eq!(run_all(&Simulated(*channel)).await, Report { missing }, "{channel}");
+        assert_eq!(run_all(&Simulated(*channel, factory())).await, Report { missing }, "{channel}");
     }
 }

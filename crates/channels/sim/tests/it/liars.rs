@@ -130,25 +130,10 @@ impl Adapter for Liar {
     }
 }
 
-#[derive(Debug)]
-struct LiarFactory(Fault);
-
-impl AdapterFactory for LiarFactory {
-    fn kind(&self) -> &'static str {
-        "liar"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Email]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        FIELDS
-    }
-
-    fn open(&self, account: &Account, _: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+fn factory(fault: Fault) -> AdapterFactory {
+    AdapterFactory::new("liar", &[Channel::Email], FIELDS, move |account, _| {
         if let Err(mut faults) = Settings::new(FIELDS, account).finish() {
-            match self.0 {
+            match fault {
                 Fault::FirstFaultOnly => faults.truncate(1),
                 Fault::IgnoresUnknown => faults.retain(|f| !f.path.ends_with("unknown")),
                 Fault::ShowsSecretSetting => faults.push(FieldError::new("secrets", format!("{:?}", account.secrets.expose()))),
@@ -156,17 +141,17 @@ impl AdapterFactory for LiarFactory {
             }
             return Err(faults);
         }
-        Ok(Arc::new(Liar { fault: self.0, mode: Mode::Accepts, taken: Taken::default() }))
-    }
+        Ok(Arc::new(Liar { fault, mode: Mode::Accepts, taken: Taken::default() }))
+    })
 }
 
 #[derive(Debug)]
-struct LiarHarness(LiarFactory);
+struct LiarHarness(Fault, AdapterFactory);
 
 #[async_trait]
 impl Harness for LiarHarness {
-    fn factory(&self) -> &dyn AdapterFactory {
-        &self.0
+    fn factory(&self) -> &AdapterFactory {
+        &self.1
     }
 
     fn account(&self) -> Account {
@@ -182,7 +167,7 @@ impl Harness for LiarHarness {
 
     async fn rig(&self, mode: Mode) -> Option<Rig> {
         let taken = Taken::default();
-        let adapter = Arc::new(Liar { fault: self.0.0, mode, taken: taken.clone() });
+        let adapter = Arc::new(Liar { fault: self.0, mode, taken: taken.clone() });
         Some(Rig {
             adapter,
             to: "ada@example.org".to_owned(),
@@ -193,7 +178,7 @@ impl Harness for LiarHarness {
 }
 
 fn harness(fault: Fault) -> LiarHarness {
-    LiarHarness(LiarFactory(fault))
+    LiarHarness(fault, factory(fault))
 }
 
 /// The words of the panic that the suite ends in.

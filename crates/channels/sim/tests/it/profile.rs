@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use nuncio_channel::{Adapter, AdapterFactory as _, Picture};
-use nuncio_channel_sim::SimFactory;
+use nuncio_channel::{Adapter, Picture};
 use nuncio_domain::Channel;
 use nuncio_domain::profile::{BusinessAccount, ProfileChange, Vertical};
 
 use crate::support::{Recorder, account, services};
 
 fn open(channel: Channel) -> Arc<dyn Adapter> {
-    SimFactory.open(&account(channel), &services(Arc::new(Recorder::default()))).expect("it opens")
+    nuncio_channel_sim::factory().open(&account(channel), &services(Arc::new(Recorder::default()))).expect("it opens")
 }
 
 #[tokio::test]

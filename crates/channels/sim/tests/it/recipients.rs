@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::contract::{message, request};
-use nuncio_channel::{Account, Adapter, AdapterFactory, Outcome, ProviderEvent, ReceiptTarget, SendRequest};
-use nuncio_channel_sim::{RESUME_AFTER, SimFactory};
+use nuncio_channel::{Account, Adapter, Outcome, ProviderEvent, ReceiptTarget, SendRequest};
+use nuncio_channel_sim::RESUME_AFTER;
 use nuncio_domain::lifecycle::{Change, ReceiptKind};
 use nuncio_domain::message::{Message, NodeId};
 use nuncio_domain::{Channel, FieldError, MessageType, RequestedChannel};
@@ -26,7 +26,7 @@ struct World {
 impl World {
     fn of(channel: Channel) -> Self {
         let (account, events) = (account(channel), Arc::new(Recorder::default()));
-        let adapter = SimFactory.open(&account, &services(events.clone())).expect("no settings are needed");
+        let adapter = nuncio_channel_sim::factory().open(&account, &services(events.clone())).expect("no settings are needed");
         Self { account, adapter, events }
     }
 
@@ -284,10 +284,10 @@ async fn it_can_do_everything_and_needs_no_settings() {
         (capabilities.message_types, capabilities.receipts, capabilities.window),
         (MessageType::ALL, nuncio_channel::Receipts::ByAttempt, 256)
     );
-    assert_eq!((SimFactory.kind(), SimFactory.channels()), ("sim", Channel::ALL));
+    assert_eq!((nuncio_channel_sim::factory().kind(), nuncio_channel_sim::factory().channels()), ("sim", Channel::ALL));
 
     let mut account = account(Channel::Sms);
     account.settings.insert("host".to_owned(), json!("mail.example.org"));
-    let faults = SimFactory.open(&account, &services(world.events.clone())).expect_err("there are no settings");
+    let faults = nuncio_channel_sim::factory().open(&account, &services(world.events.clone())).expect_err("there are no settings");
     assert_eq!(faults.iter().map(|FieldError { path, .. }| path.as_str()).collect::<Vec<_>>(), ["settings.host"]);
 }

@@ -162,13 +162,12 @@ async fn an_answer_without_a_codec_of_ours_ends_the_call() {
 #[tokio::test]
 async fn sound_of_untrusted_accounts_goes_only_where_they_may_lead() {
     use crate::support::{account, services};
-    use nuncio_channel::AdapterFactory as _;
-    use nuncio_channel_sip::{Ports, SipFactory};
+    use nuncio_channel_sip::Ports;
     use nuncio_net::{GuardPolicy, Network};
 
     const INSIDE: &str = "v=0\r\nc=IN IP4 10.1.2.3\r\nm=audio PORT RTP/AVP 0\r\n";
     let policy = GuardPolicy { allow_loopback: true, ..GuardPolicy::default() };
-    let factory = SipFactory::new(Network::new(policy).unwrap(), Ports::default());
+    let factory = nuncio_channel_sip::factory(Network::new(policy).unwrap(), Ports::default());
     let mut carrier = Carrier::start(answering(Talk { sdp: INSIDE, ..Talk::listens() })).await;
     let mut untrusted = account(carrier.port, json!({ "tts_command": null }));
     untrusted.trusted = false;

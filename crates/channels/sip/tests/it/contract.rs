@@ -6,7 +6,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nuncio_channel::contract::{Harness, Mode, Peer, Report, Rig, run_all};
 use nuncio_channel::{Account, AdapterFactory, ProviderEvent, Services};
-use nuncio_channel_sip::SipFactory;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -14,7 +13,7 @@ use crate::carrier::{Act, Carrier, Script, Talk};
 use crate::support::{TO, account, factory, services};
 
 #[derive(Debug)]
-struct Sip(SipFactory);
+struct Sip(AdapterFactory);
 
 #[derive(Debug)]
 struct Taken {
@@ -45,7 +44,7 @@ fn script(mode: Mode) -> Script {
 
 #[async_trait]
 impl Harness for Sip {
-    fn factory(&self) -> &dyn AdapterFactory {
+    fn factory(&self) -> &AdapterFactory {
         &self.0
     }
 

@@ -1,6 +1,5 @@
 //! Faults of the settings.
 
-use nuncio_channel::AdapterFactory as _;
 use serde_json::{Value, json};
 
 use crate::support::{account, factory, services};

@@ -8,10 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use nuncio_channel::contract::message;
-use nuncio_channel::{
-    Account, Adapter, AdapterFactory as _, EventSink, Outcome, ProviderEvent, Scope, SendRequest, Services, Unrecorded, stop,
-};
-use nuncio_channel_sip::{Ports, SipFactory};
+use nuncio_channel::{Account, Adapter, EventSink, Outcome, ProviderEvent, Scope, SendRequest, Services, Unrecorded, stop};
+use nuncio_channel_sip::Ports;
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::message::Message;
 use nuncio_domain::{Channel, Clock, ConnectionId, Entropy, Ids, Redacted, TenantId, Timestamp};
@@ -130,14 +128,14 @@ pub(crate) fn account(port: u16, more: Value) -> Account {
 /// Enough for all tests at once.
 const RTP: (u16, u16) = (30_000, 39_999);
 
-pub(crate) fn factory() -> SipFactory {
+pub(crate) fn factory() -> nuncio_channel::AdapterFactory {
     // Recordings come from servers on this machine.
     with_ports(Ports { rtp: RTP, ..Ports::default() })
 }
 
 /// One that may use these ports of this machine.
-fn with_ports(ports: Ports) -> SipFactory {
-    SipFactory::new(Network::new(GuardPolicy::open()).expect("a way out"), ports)
+fn with_ports(ports: Ports) -> nuncio_channel::AdapterFactory {
+    nuncio_channel_sip::factory(Network::new(GuardPolicy::open()).expect("a way out"), ports)
 }
 
 /// An adapter and what it tells.
@@ -163,7 +161,7 @@ impl Caller {
         Self::from(&factory(), account)
     }
 
-    fn from(factory: &SipFactory, account: &Account) -> Self {
+    fn from(factory: &nuncio_channel::AdapterFactory, account: &Account) -> Self {
         let (services, sink, events) = services();
         let message = message(account, TO, 0);
         Self { adapter: factory.open(account, &services).unwrap(), sink, events, message }

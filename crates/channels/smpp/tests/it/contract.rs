@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use nuncio_channel::contract::{Harness, Mode, Peer, Report, Rig, run_all};
 use nuncio_channel::{Account, AdapterFactory, Services, stop};
-use nuncio_channel_smpp::SmppFactory;
 use rusmpp::pdus::SubmitSm;
 use serde_json::json;
 use tokio::sync::watch;
@@ -15,7 +14,7 @@ use crate::smsc::{Act, Script, Smsc};
 use crate::support::{TO, account, factory, keep, services};
 
 #[derive(Debug)]
-struct Smpp(SmppFactory);
+struct Smpp(AdapterFactory);
 
 #[derive(Debug)]
 struct Taken {
@@ -51,7 +50,7 @@ fn script(mode: Mode) -> Script {
 
 #[async_trait]
 impl Harness for Smpp {
-    fn factory(&self) -> &dyn AdapterFactory {
+    fn factory(&self) -> &AdapterFactory {
         &self.0
     }
 

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use nuncio_channel::{AdapterFactory as _, ProviderEvent, ReceiptTarget, stop};
+use nuncio_channel::{ProviderEvent, ReceiptTarget, stop};
 use nuncio_domain::Redacted;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::FailureCode;

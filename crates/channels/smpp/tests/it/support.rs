@@ -5,10 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use nuncio_channel::contract::message;
-use nuncio_channel::{
-    Account, Adapter, AdapterFactory as _, EventSink, Outcome, ProviderEvent, Scope, SendRequest, Services, Stop, Unrecorded, stop,
-};
-use nuncio_channel_smpp::SmppFactory;
+use nuncio_channel::{Account, Adapter, EventSink, Outcome, ProviderEvent, Scope, SendRequest, Services, Stop, Unrecorded, stop};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::message::{FailureCode, Message};
 use nuncio_domain::{Channel, Clock, ConnectionId, Entropy, FieldError, Ids, Redacted, TenantId, Timestamp};
@@ -98,8 +95,8 @@ pub(crate) fn account(port: u16, more: Value) -> Account {
     }
 }
 
-pub(crate) fn factory() -> SmppFactory {
-    SmppFactory::new(Network::new(GuardPolicy::default()).expect("a way out"))
+pub(crate) fn factory() -> nuncio_channel::AdapterFactory {
+    nuncio_channel_smpp::factory(Network::new(GuardPolicy::default()).expect("a way out"))
 }
 
 pub(crate) fn try_open(account: &Account) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {

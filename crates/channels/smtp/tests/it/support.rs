@@ -8,10 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory as _, EventSink, Outcome, ProviderEvent, ResolvedAttachment, Scope, SendRequest, Services, Tokens,
-    Unrecorded,
+    Account, Adapter, EventSink, Outcome, ProviderEvent, ResolvedAttachment, Scope, SendRequest, Services, Tokens, Unrecorded,
 };
-use nuncio_channel_smtp::SmtpFactory;
 use nuncio_domain::message::{FailureCode, Message};
 use nuncio_domain::{Channel, Clock, Entropy, FieldError, Ids, Redacted, TenantId, Timestamp};
 use nuncio_net::{GuardPolicy, Network};
@@ -76,7 +74,7 @@ pub(crate) fn try_open(settings: Value, secrets: Value) -> Result<Arc<dyn Adapte
     let ids = Ids { clock: Arc::new(Nothing), entropy: Arc::new(Nothing) };
     let services = Services { events: Arc::new(Nothing), ids, public_url: PUBLIC_URL.into() };
     let net = Network::new(GuardPolicy::default()).expect("a way out");
-    SmtpFactory::new(net, tokens()).open(&account, &services)
+    nuncio_channel_smtp::factory(net, tokens()).open(&account, &services)
 }
 
 /// An adapter for a relay on this machine, in clear text unless `more` says otherwise.

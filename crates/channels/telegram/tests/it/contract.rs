@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use hmac::{Hmac, Mac as _};
 use nuncio_channel::contract::{Harness, Mode, Peer, Report, Rig, run_all};
 use nuncio_channel::{Account, AdapterFactory, Services};
-use nuncio_channel_http::HttpFactory;
 use nuncio_net::GuardPolicy;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -16,7 +15,7 @@ use tokio::net::TcpListener;
 use crate::support::{self, Act, BotAnswer as _, BotCall as _, Recorder, Seen, TOKEN, account, factory, open, services};
 
 #[derive(Debug)]
-struct Bot(HttpFactory);
+struct Bot(AdapterFactory);
 
 #[derive(Debug)]
 struct Chats(Option<support::Peer>, Mode);
@@ -45,7 +44,7 @@ fn act(mode: Mode, seen: &Seen) -> Act {
 
 #[async_trait]
 impl Harness for Bot {
-    fn factory(&self) -> &dyn AdapterFactory {
+    fn factory(&self) -> &AdapterFactory {
         &self.0
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use nuncio_channel::contract::request;
-use nuncio_channel::{Adapter, AdapterFactory as _, CallbackRequest, ParsedCallback, ResolvedAttachment, SendRequest, stop};
+use nuncio_channel::{Adapter, CallbackRequest, ParsedCallback, ResolvedAttachment, SendRequest, stop};
 use nuncio_domain::MessageType;
 use nuncio_domain::message::{Button, Card, Content, CtaHeaderType, FailureCode, Row, Section};
 use nuncio_net::{FetchLimits, GuardPolicy, Method, Network};

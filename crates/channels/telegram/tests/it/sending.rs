@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nuncio_channel::contract::request;
-use nuncio_channel::{AdapterFactory as _, ResolvedAttachment, SendRequest};
+use nuncio_channel::{ResolvedAttachment, SendRequest};
 use nuncio_domain::MessageType;
 use nuncio_domain::message::{Card, Content, FailureCode};
 use nuncio_net::GuardPolicy;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use nuncio_channel::AdapterFactory as _;
 use nuncio_channel::Sessions;
 use nuncio_domain::Redacted;
 use nuncio_net::GuardPolicy;

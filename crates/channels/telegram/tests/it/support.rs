@@ -7,8 +7,7 @@ use nuncio_channel::scripted::Scripted;
 pub(crate) use nuncio_channel::scripted::Seen;
 use nuncio_channel::testing;
 pub(crate) use nuncio_channel::testing::object;
-use nuncio_channel::{Account, Adapter, AdapterFactory as _, EventSink, Inbound, Outcome, ProviderEvent, Services, Unrecorded};
-use nuncio_channel_http::HttpFactory;
+use nuncio_channel::{Account, Adapter, EventSink, Inbound, Outcome, ProviderEvent, Services, Unrecorded};
 use nuncio_domain::message::{Content, FailureCode, Message};
 use nuncio_domain::{Channel, Clock, Entropy, FieldError, Ids, MessageType, Timestamp};
 use nuncio_net::{GuardPolicy, Network};
@@ -96,7 +95,7 @@ pub(crate) fn account(settings: Value) -> Account {
 }
 
 /// The operator's accounts go anywhere; files of callers only where `net.allow_*` permits.
-pub(crate) fn factory(policy: GuardPolicy) -> HttpFactory {
+pub(crate) fn factory(policy: GuardPolicy) -> nuncio_channel::AdapterFactory {
     nuncio_channel_telegram::factory(Network::new(policy).expect("a way out"))
 }
 

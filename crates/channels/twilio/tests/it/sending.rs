@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
 use nuncio_channel::testing::{Pushed, services, services_with};
-use nuncio_channel::{AdapterFactory as _, OptedOut, Outcome, ProviderEvent, SendRequest};
+use nuncio_channel::{OptedOut, Outcome, ProviderEvent, SendRequest};
 use nuncio_domain::message::{FailureCode, Message};
 use nuncio_domain::{Channel, MessageType};
 use nuncio_net::{GuardPolicy, Network};

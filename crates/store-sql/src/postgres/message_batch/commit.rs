@@ -6,7 +6,7 @@ use nuncio_store::Transitioned;
 use uuid::Uuid;
 
 use super::super::batch_error::BatchError;
-use super::{Session, agenda, broadcasts, flags, log};
+use super::{Session, agenda, broadcasts, log};
 use crate::agenda::{AgendaKey, AgendaRow};
 use crate::cache::{Cache, CachedRow};
 use crate::message_batch::{AcceptOutcome, RecipientUpdates, ReferencedPart, Writes};
@@ -44,8 +44,8 @@ pub(super) async fn commit(
     let s = &session.statements;
     let (updated, set, gone, added, deleted, logged, committed) = tokio::join!(
         broadcasts::write(session, updates),
-        flags::write(session, &s.insert_flags, &flags),
-        flags::write(session, &s.delete_flags, &flags_gone),
+        agenda::write_flags(session, &s.insert_flags, &flags),
+        agenda::write_flags(session, &s.delete_flags, &flags_gone),
         agenda::insert(session, &rows),
         agenda::delete(session, &emptied),
         log::append(session, &log),

@@ -1,4 +1,4 @@
-//! Message ids of providers.
+//! Message ids of providers, and receipts as providers sent them.
 
 use std::collections::HashMap;
 
@@ -26,6 +26,12 @@ pub(super) const INSERT: &str = r"
         attempt = excluded.attempt,
         part = excluded.part
     WHERE provider_refs.message_id < excluded.message_id";
+
+pub(super) const INSERT_RECEIPTS: &str = r"
+    INSERT INTO receipts (tenant_id, message_id, id, connection_id, reference, raw)
+    SELECT *
+    FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[])
+    ON CONFLICT DO NOTHING";
 
 /// The transitions of a batch, with the messages that receipts name. Those that the cache does not know are read in one query.
 pub(super) async fn resolve<'a>(session: &Session, cache: &Cache, ops: &'a [TransitionOp]) -> Result<Vec<ResolvedTransition<'a>>> {
@@ -60,4 +66,17 @@ pub(super) async fn insert(session: &Session, references: &[Reference<'_>]) -> P
         &column(references, |r| r.part),
     ];
     session.execute(!references.is_empty(), &session.statements.insert_references, params).await
+}
+
+/// Inserts receipts, each with its tenant and message.
+pub(super) async fn insert_receipts(session: &Session, receipts: &[(i64, Uuid, &RawReceipt)]) -> PgResult<u64> {
+    let params: &Params<'_> = &[
+        &column(receipts, |(tenant, ..)| *tenant),
+        &column(receipts, |(_, message, _)| *message),
+        &column(receipts, |(.., r)| r.id.uuid()),
+        &column(receipts, |(.., r)| r.connection.uuid()),
+        &column(receipts, |(.., r)| r.reference.as_str()),
+        &column(receipts, |(.., r)| r.raw.as_str()),
+    ];
+    session.execute(!receipts.is_empty(), &session.statements.insert_receipts, params).await
 }

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::super::session::Params;
+use nuncio_store::{Result, StoreError};
+
+use super::super::session::{Params, failed};
 use super::{PgResult, Session, column};
 use crate::message_batch::{AcceptOp, tenants};
 use crate::quota::Quotas;
@@ -12,6 +14,14 @@ pub(super) const FIND: &str = r"
     FROM unnest($1::bigint[]) AS u (tenant_id)
     JOIN worlds w ON w.tenant_id = u.tenant_id
     LEFT JOIN storage_quotas q ON q.tenant_id = u.tenant_id";
+
+/// Skips a tenant whose quota another node has used up meanwhile.
+pub(super) const ADD_STORED: &str = r"
+    UPDATE storage_quotas q
+    SET stored_bytes = q.stored_bytes + u.bytes
+    FROM unnest($1::bigint[], $2::bigint[]) AS u (tenant_id, bytes)
+    WHERE q.tenant_id = u.tenant_id
+      AND q.stored_bytes + u.bytes <= q.max_bytes";
 
 /// What the database knows of the tenants of a batch.
 #[derive(Debug, Default)]
@@ -32,4 +42,15 @@ pub(super) async fn find(session: &Session, accepts: &[AcceptOp]) -> PgResult<Te
         found.quotas.know(tenant, row.get(2), row.get(3));
     }
     Ok(found)
+}
+
+/// Adds the bytes of new messages to the tenants that have a quota.
+pub(super) async fn add_stored(session: &Session, quotas: &Quotas) -> Result<()> {
+    let added = quotas.added();
+    let (tenants, bytes) = (column(&added, |(tenant, _)| *tenant), column(&added, |(_, bytes)| *bytes));
+    let counted = session.execute(!added.is_empty(), &session.statements.add_stored_bytes, &[&tenants, &bytes]).await.map_err(failed)?;
+    if counted < added.len() as u64 {
+        return Err(StoreError::Busy("another node filled the room that this batch counted on".to_owned()));
+    }
+    Ok(())
 }

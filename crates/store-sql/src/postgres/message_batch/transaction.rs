@@ -6,7 +6,7 @@ use super::super::batch_error::BatchError;
 use super::super::session::failed;
 use super::commit::{Written, commit};
 use super::transition::{self, AppliedTransitions};
-use super::{DirectWrites, Session, accept, direct, ledger, messages, quotas, receipts, recipients, references, tenants};
+use super::{DirectWrites, Session, accept, direct, ledger, messages, recipients, references, tenants};
 use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::LedgerBatch;
 use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, Reference, StateWrite, TransitionOp, Writes};
@@ -77,7 +77,7 @@ async fn try_write(session: &Session, cache: &Cache, accepts: &[AcceptOp], ops: 
             recipients::insert(session, &unknown),
             messages::insert(session, &new, &states),
             references::insert(session, &references),
-            receipts::insert(session, &receipts)
+            references::insert_receipts(session, &receipts)
         );
         addresses.and(messages).and(kept).and(noted)
     };
@@ -88,7 +88,7 @@ async fn try_write(session: &Session, cache: &Cache, accepts: &[AcceptOp], ops: 
         outcome?
     } else {
         rows.await.map_err(failed)?;
-        quotas::add(session, &admission.quotas).await?;
+        tenants::add_stored(session, &admission.quotas).await?;
         ledger::write(session, &ledger).await?;
         commit(session, cache, writes, &updates).await?
     };

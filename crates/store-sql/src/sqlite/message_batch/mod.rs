@@ -3,12 +3,11 @@
 mod accept;
 mod broadcasts;
 mod commit;
-mod deliveries;
+mod delivery_log;
 mod keys;
 mod ledger;
 mod load;
 mod messages;
-mod metrics;
 mod recipients;
 mod references;
 mod statements;
@@ -18,8 +17,7 @@ use uuid::Uuid;
 
 pub(super) use accept::accept;
 pub(super) use commit::Batch;
-pub(super) use deliveries::log_deliveries;
-pub(super) use metrics::add_metrics;
+pub(super) use delivery_log::{add_metrics, log_deliveries};
 pub(super) use statements::Statements;
 pub(super) use transition::transition;
 

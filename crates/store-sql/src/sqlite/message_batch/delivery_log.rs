@@ -1,13 +1,13 @@
-//! Results of webhook deliveries.
+//! Results of webhook deliveries, and metrics of channels.
 
 use nuncio_domain::Timestamp;
 use nuncio_domain::id::Id as _;
-use nuncio_store::{DeliveryLog, Result};
+use nuncio_store::{DeliveryLog, MetricRow, Result};
 use rusqlite::params;
 use uuid::Uuid;
 
 use super::super::rusqlite_error as failed;
-use super::statements::{ADVANCE_CURSOR, IS_FENCE_CURRENT, PUT_DELIVERY, Statements};
+use super::statements::{ADD_METRICS, ADVANCE_CURSOR, IS_FENCE_CURRENT, PUT_DELIVERY, Statements};
 use crate::row::json;
 
 /// Writes the results of deliveries; returns whether the reader's fence is current.
@@ -37,4 +37,23 @@ pub(in crate::sqlite) fn log_deliveries(sql: &mut Statements<'_>, log: &Delivery
         sql.execute(ADVANCE_CURSOR, params![log.tenant.0, read.commit, read.entry]).map_err(failed)?;
     }
     Ok(is_current)
+}
+
+/// Adds to the metrics of channels. No row may come twice.
+pub(in crate::sqlite) fn add_metrics(sql: &mut Statements<'_>, deltas: &[MetricRow]) -> Result<()> {
+    let add = sql.get(ADD_METRICS).map_err(failed)?;
+    for (tenant, address, channel, delta) in deltas {
+        add.execute(params![
+            tenant.0,
+            address.uuid().as_bytes(),
+            channel.number(),
+            delta.successes,
+            delta.failures,
+            delta.delivery_ms,
+            delta.timed,
+            delta.last_success_at.map(Timestamp::millis)
+        ])
+        .map_err(failed)?;
+    }
+    Ok(())
 }
