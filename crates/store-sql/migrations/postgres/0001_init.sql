@@ -769,3 +769,71 @@ CREATE TABLE audit_log (
 
 CREATE INDEX audit_log_actor_idx ON audit_log (tenant_id, actor, id);
 CREATE INDEX audit_log_resource_idx ON audit_log (tenant_id, resource, id);
+
+-- What the writer passes rows as.
+CREATE TYPE message_row AS (
+    tenant_id       BIGINT,
+    id              UUID,
+    direction       SMALLINT,
+    message_type    SMALLINT,
+    sender_id       UUID,
+    address_id      UUID,
+    kind            SMALLINT,
+    identifier      TEXT,
+    recipient       TEXT,
+    sent_from       TEXT,
+    idempotency_key TEXT,
+    spooled         INTEGER,
+    request         TEXT
+);
+
+CREATE TYPE state_row AS (
+    tenant_id     BIGINT,
+    id            UUID,
+    status        SMALLINT,
+    wait          SMALLINT,
+    held          SMALLINT,
+    due_at        BIGINT,
+    owner         BIGINT,
+    fence         BIGINT,
+    version       BIGINT,
+    revision      BIGINT,
+    expires_at    BIGINT,
+    updated_at    BIGINT,
+    channel       SMALLINT,
+    connection_id UUID,
+    agenda        BIGINT,
+    provider      TEXT,
+    detail        TEXT,
+    history       BYTEA,
+    named_by      UUID,
+    reference     TEXT
+);
+
+CREATE TYPE recipient_row AS (
+    tenant_id  BIGINT,
+    id         UUID,
+    kind       SMALLINT,
+    identifier TEXT,
+    contact_id UUID,
+    country    TEXT,
+    at         BIGINT
+);
+
+CREATE TYPE reference_row AS (
+    tenant_id     BIGINT,
+    connection_id UUID,
+    reference     TEXT,
+    message_id    UUID,
+    attempt       SMALLINT,
+    part          SMALLINT
+);
+
+CREATE TYPE receipt_row AS (
+    tenant_id     BIGINT,
+    message_id    UUID,
+    id            UUID,
+    connection_id UUID,
+    reference     TEXT,
+    raw           TEXT
+);

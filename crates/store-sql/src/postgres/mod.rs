@@ -5,6 +5,7 @@ mod delivery_log;
 mod dialect;
 mod distribute;
 mod message_batch;
+mod records;
 mod session;
 mod writer;
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use nuncio_domain::id::Id as _;
-use nuncio_store::Result;
+use nuncio_store::{Accept, Result};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use super::super::records::Records;
 use super::super::session::Params;
 use super::{PgResult, Session, column};
 use crate::message_batch::{MessageInsert, Prepared};
@@ -49,21 +50,19 @@ pub(super) const FIND: &str = r"
 /// An address that another node has inserted meanwhile is a conflict; the batch then runs again.
 pub(super) const INSERT_ADDRESSES: &str = r"
     INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
-    SELECT *
-    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::text[], $5::uuid[], $6::bigint[])";
+    SELECT tenant_id, id, kind, identifier, contact_id, at
+    FROM unnest($1::recipient_row[])";
 
 pub(super) const INSERT_CONTACTS: &str = r"
     INSERT INTO contacts (tenant_id, id, country, created_at, updated_at)
-    SELECT u.tenant_id, u.id, u.country, u.at, u.at
-    FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::bigint[])
-      AS u (tenant_id, id, country, at)";
+    SELECT tenant_id, contact_id, country, at, at
+    FROM unnest($1::recipient_row[])";
 
 /// Inserts the addresses of recipients that are new. One that another node inserts meanwhile is a conflict.
 pub(super) const INSERT_UNKNOWN_ADDRESSES: &str = r"
     INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
-    SELECT u.tenant_id, u.id, u.kind, u.identifier, u.contact_id, u.created_at
-    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::text[], $5::uuid[], $6::bigint[])
-      AS u (tenant_id, id, kind, identifier, contact_id, created_at)
+    SELECT u.tenant_id, u.id, u.kind, u.identifier, u.contact_id, u.at
+    FROM unnest($1::recipient_row[]) u
     WHERE NOT EXISTS (
         SELECT 1
         FROM addresses a
@@ -73,10 +72,9 @@ pub(super) const INSERT_UNKNOWN_ADDRESSES: &str = r"
 /// Inserts the contacts of the addresses that [`INSERT_UNKNOWN_ADDRESSES`] inserted.
 pub(super) const INSERT_UNKNOWN_CONTACTS: &str = r"
     INSERT INTO contacts (tenant_id, id, country, created_at, updated_at)
-    SELECT u.tenant_id, u.id, u.country, u.at, u.at
-    FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::bigint[], $5::uuid[])
-      AS u (tenant_id, id, country, at, address_id)
-    JOIN addresses a ON a.tenant_id = u.tenant_id AND a.id = u.address_id";
+    SELECT u.tenant_id, u.contact_id, u.country, u.at, u.at
+    FROM unnest($1::recipient_row[]) u
+    JOIN addresses a ON a.tenant_id = u.tenant_id AND a.id = u.id";
 
 /// Restores the opt-outs of an erased person who is known again.
 pub(super) const RESTORE_SUPPRESSIONS: &str = r"
@@ -165,12 +163,12 @@ fn key_of(prepared: &Prepared) -> (i64, i16, &str) {
 /// Inserts the addresses and contacts of new recipients.
 pub(super) async fn insert(session: &Session, new: &[(&Prepared, Found)]) -> PgResult<()> {
     let marked: Vec<&Prepared> = new.iter().filter(|(_, found)| found.marked).map(|(prepared, _)| *prepared).collect();
-    let columns = RecipientColumns::new(&column(new, |(prepared, _)| *prepared));
-    let (s, any) = (&session.statements, !new.is_empty());
-    let (addresses, contacts) = (columns.addresses(), columns.contacts());
+    let all = column(new, |(prepared, _)| *prepared);
+    let (s, any, records) = (&session.statements, !new.is_empty(), records(&all));
+    let params: &Params<'_> = &[&records];
     let (first, second, third) = tokio::join!(
-        session.execute(any, &s.insert_addresses, &addresses),
-        session.execute(any, &s.insert_contacts, &contacts[..4]),
+        session.execute(any, &s.insert_addresses, params),
+        session.execute(any, &s.insert_contacts, params),
         restore_suppressions(session, &marked)
     );
     first.and(second).and(third).map(drop)
@@ -178,47 +176,28 @@ pub(super) async fn insert(session: &Session, new: &[(&Prepared, Found)]) -> PgR
 
 /// Inserts the addresses and contacts of those recipients that are unknown.
 pub(super) async fn insert_unknown(session: &Session, all: &[&Prepared]) -> PgResult<()> {
-    let (columns, s) = (RecipientColumns::new(&each(all)), &session.statements);
-    let (addresses, contacts) = (columns.addresses(), columns.contacts());
-    let (first, second) = tokio::join!(
-        session.execute(true, &s.insert_unknown_addresses, &addresses),
-        session.execute(true, &s.insert_unknown_contacts, &contacts)
-    );
+    let each = each(all);
+    let (s, records) = (&session.statements, records(&each));
+    let params: &Params<'_> = &[&records];
+    let (first, second) =
+        tokio::join!(session.execute(true, &s.insert_unknown_addresses, params), session.execute(true, &s.insert_unknown_contacts, params));
     first.and(second).map(drop)
 }
 
-/// The values of addresses and contacts, column by column.
-struct RecipientColumns<'a> {
-    tenants: Vec<i64>,
-    addresses: Vec<Uuid>,
-    kinds: Vec<i16>,
-    identifiers: Vec<&'a str>,
-    contacts: Vec<Uuid>,
-    countries: Vec<&'a str>,
-    times: Vec<i64>,
-}
-
-impl<'a> RecipientColumns<'a> {
-    fn new(new: &[&'a Prepared]) -> Self {
-        Self {
-            tenants: column(new, |p| p.item.message.tenant.0),
-            addresses: column(new, |p| p.item.new_address.uuid()),
-            kinds: column(new, |p| p.item.recipient.kind.number()),
-            identifiers: column(new, |p| p.item.recipient.identifier.as_str()),
-            contacts: column(new, |p| p.item.new_contact.uuid()),
-            countries: column(new, |p| p.item.country.as_str()),
-            times: column(new, |p| p.item.now.millis()),
-        }
-    }
-
-    fn addresses(&self) -> [&(dyn ToSql + Sync); 6] {
-        [&self.tenants, &self.addresses, &self.kinds, &self.identifiers, &self.contacts, &self.times]
-    }
-
-    /// With the address last, which only [`INSERT_UNKNOWN_CONTACTS`] takes.
-    fn contacts(&self) -> [&(dyn ToSql + Sync); 5] {
-        [&self.tenants, &self.contacts, &self.countries, &self.times, &self.addresses]
-    }
+/// The type `recipient_row`: the address and the contact that a recipient gets if it has none.
+fn records(new: &[&Prepared]) -> impl ToSql + Sync {
+    Records::new(new, |prepared, fields| {
+        let Accept { message, recipient, new_address, new_contact, country, now, .. } = &prepared.item;
+        fields.write(&[
+            &message.tenant.0,
+            &new_address.uuid(),
+            &recipient.kind.number(),
+            &recipient.identifier,
+            &new_contact.uuid(),
+            &country.as_str(),
+            &now.millis(),
+        ])
+    })
 }
 
 async fn restore_suppressions(session: &Session, marked: &[&Prepared]) -> PgResult<u64> {

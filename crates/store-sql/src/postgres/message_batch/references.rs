@@ -6,6 +6,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_store::{RawReceipt, Result};
 use uuid::Uuid;
 
+use super::super::records::Records;
 use super::super::session::{Params, failed};
 use super::{PgResult, Session, column};
 use crate::cache::Cache;
@@ -19,8 +20,8 @@ pub(super) const FIND: &str = r#"
 
 pub(super) const INSERT: &str = r"
     INSERT INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part)
-    SELECT *
-    FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::uuid[], $5::smallint[], $6::smallint[])
+    SELECT tenant_id, connection_id, reference, message_id, attempt, part
+    FROM unnest($1::reference_row[])
     ON CONFLICT (tenant_id, connection_id, reference) DO UPDATE SET
         message_id = excluded.message_id,
         attempt = excluded.attempt,
@@ -29,8 +30,8 @@ pub(super) const INSERT: &str = r"
 
 pub(super) const INSERT_RECEIPTS: &str = r"
     INSERT INTO receipts (tenant_id, message_id, id, connection_id, reference, raw)
-    SELECT *
-    FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[])
+    SELECT tenant_id, message_id, id, connection_id, reference, raw
+    FROM unnest($1::receipt_row[])
     ON CONFLICT DO NOTHING";
 
 /// The transitions of a batch, with the messages that receipts name. Those that the cache does not know are read in one query.
@@ -57,26 +58,15 @@ pub(super) async fn resolve<'a>(session: &Session, cache: &Cache, ops: &'a [Tran
 }
 
 pub(super) async fn insert(session: &Session, references: &[Reference<'_>]) -> PgResult<u64> {
-    let params: &Params<'_> = &[
-        &column(references, |r| r.tenant),
-        &column(references, |r| r.connection),
-        &column(references, |r| r.reference),
-        &column(references, |r| r.message),
-        &column(references, |r| r.attempt),
-        &column(references, |r| r.part),
-    ];
-    session.execute(!references.is_empty(), &session.statements.insert_references, params).await
+    let records =
+        Records::new(references, |r, fields| fields.write(&[&r.tenant, &r.connection, &r.reference, &r.message, &r.attempt, &r.part]));
+    session.execute(!references.is_empty(), &session.statements.insert_references, &[&records]).await
 }
 
 /// Inserts receipts, each with its tenant and message.
 pub(super) async fn insert_receipts(session: &Session, receipts: &[(i64, Uuid, &RawReceipt)]) -> PgResult<u64> {
-    let params: &Params<'_> = &[
-        &column(receipts, |(tenant, ..)| *tenant),
-        &column(receipts, |(_, message, _)| *message),
-        &column(receipts, |(.., r)| r.id.uuid()),
-        &column(receipts, |(.., r)| r.connection.uuid()),
-        &column(receipts, |(.., r)| r.reference.as_str()),
-        &column(receipts, |(.., r)| r.raw.as_str()),
-    ];
-    session.execute(!receipts.is_empty(), &session.statements.insert_receipts, params).await
+    let records = Records::new(receipts, |(tenant, message, r), fields| {
+        fields.write(&[tenant, message, &r.id.uuid(), &r.connection.uuid(), &r.reference, &r.raw])
+    });
+    session.execute(!receipts.is_empty(), &session.statements.insert_receipts, &[&records]).await
 }

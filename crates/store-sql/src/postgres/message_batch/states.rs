@@ -1,44 +1,29 @@
 //! Rows of message states.
 
+use nuncio_domain::id::Id as _;
+use nuncio_store::RawReceipt;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use uuid::Uuid;
 
-use super::column;
+use super::super::records::Records;
+use super::{PgResult, Session};
 use crate::message_batch::StateWrite;
-use crate::row::StateRow;
 
-macro_rules! columns {
-    () => {
-        "tenant_id, id, status, wait, held, due_at, owner, fence, version, revision, expires_at, \
-         updated_at, channel, connection_id, agenda, provider, detail, history"
-    };
-}
-
-/// An array per column.
-macro_rules! arrays {
-    () => {
-        "$1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], \
-         $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], \
-         $13::smallint[], $14::uuid[], $15::bigint[], $16::text[], $17::text[], $18::bytea[]"
-    };
-}
-
-#[rustfmt::skip]
-pub(super) const INSERT: &str = concat!(r"
-    INSERT INTO states (", columns!(), r")
-    SELECT *
-    FROM unnest(", arrays!(), r")");
+pub(super) const INSERT: &str = r"
+    INSERT INTO states (tenant_id, id, status, wait, held, due_at, owner, fence, version, revision, expires_at,
+        updated_at, channel, connection_id, agenda, provider, detail, history)
+    SELECT tenant_id, id, status, wait, held, due_at, owner, fence, version, revision, expires_at,
+        updated_at, channel, connection_id, agenda, provider, detail, history
+    FROM unnest($1::state_row[])";
 
 /// Leaves a state alone that another node has written meanwhile, and one whose receipt names another message by now.
-#[rustfmt::skip]
-pub(super) const UPDATE: &str = concat!(r"
+pub(super) const UPDATE: &str = r#"
     UPDATE states s
     SET status = u.status, wait = u.wait, held = u.held, due_at = u.due_at, owner = u.owner, fence = u.fence,
         version = u.version, revision = u.revision, expires_at = u.expires_at, updated_at = u.updated_at,
         channel = u.channel, connection_id = u.connection_id, agenda = u.agenda, provider = u.provider,
         detail = u.detail, history = u.history
-    FROM unnest(", arrays!(), r", $19::uuid[], $20::text[])
-      AS u (", columns!(), r#", named_by, reference)
+    FROM unnest($1::state_row[]) u
     WHERE s.tenant_id = u.tenant_id
       AND s.id = u.id
       AND s.revision = u.revision - 1
@@ -49,64 +34,46 @@ pub(super) const UPDATE: &str = concat!(r"
             AND r.connection_id = u.named_by
             AND r.reference = u.reference COLLATE "C"
       ))
-    RETURNING s.tenant_id, s.id"#);
+    RETURNING s.tenant_id, s.id"#;
 
-/// The values of [`INSERT`], column by column.
-pub(super) struct StateColumns<'a> {
-    keys: (Vec<i64>, Vec<Uuid>),
-    small: [Vec<i16>; 4],
-    waits: [Vec<Option<i64>>; 3],
-    numbers: [Vec<i64>; 5],
-    connections: Vec<Uuid>,
-    texts: [Vec<&'a str>; 2],
-    histories: Vec<&'a [u8]>,
+pub(super) async fn insert(session: &Session, states: &[StateWrite<'_>]) -> PgResult<u64> {
+    session.execute(!states.is_empty(), &session.statements.insert_states, &[&records(states, |_| None)]).await
 }
 
-impl<'a> StateColumns<'a> {
-    pub(super) fn new(states: &'a [StateWrite<'_>]) -> Self {
-        let small = |value: fn(&StateRow) -> i16| column(states, |s| value(&s.row));
-        let number = |value: fn(&StateRow) -> i64| column(states, |s| value(&s.row));
-        Self {
-            keys: (column(states, |s| s.tenant), column(states, |s| s.id)),
-            small: [small(|r| r.status), small(|r| r.wait), small(|r| r.held), small(|r| r.channel)],
-            waits: [column(states, |s| s.row.due_at), column(states, |s| s.row.owner), column(states, |s| s.agenda)],
-            numbers: [
-                number(|r| r.fence),
-                number(|r| r.version),
-                column(states, |s| s.revision),
-                number(|r| r.expires_at),
-                number(|r| r.updated_at),
-            ],
-            connections: column(states, |s| s.row.connection_id),
-            texts: [column(states, |s| s.row.provider.as_str()), column(states, |s| s.row.detail.as_str())],
-            histories: column(states, |s| s.history.as_slice()),
-        }
-    }
+/// Updates states, each with the receipt that named its message; returns tenant and message of those written.
+pub(super) async fn update<'r>(
+    session: &Session,
+    states: &[StateWrite<'_>],
+    receipt: impl Fn(&StateWrite<'_>) -> Option<&'r RawReceipt> + Sync,
+) -> PgResult<Vec<Row>> {
+    session.query(&session.statements.update_states, &[&records(states, receipt)]).await
+}
 
-    pub(super) fn params(&self) -> [&(dyn ToSql + Sync); 18] {
-        let [status, wait, held, channel] = &self.small;
-        let [fence, version, revision, expires_at, updated_at] = &self.numbers;
-        let [due_at, owner, agenda] = &self.waits;
-        let [provider, detail] = &self.texts;
-        [
-            &self.keys.0,
-            &self.keys.1,
-            status,
-            wait,
-            held,
-            due_at,
-            owner,
-            fence,
-            version,
-            revision,
-            expires_at,
-            updated_at,
-            channel,
-            &self.connections,
-            agenda,
-            provider,
-            detail,
-            &self.histories,
-        ]
-    }
+/// The type `state_row`.
+fn records<'s, 'r>(states: &'s [StateWrite<'_>], receipt: impl Fn(&StateWrite<'_>) -> Option<&'r RawReceipt> + Sync) -> impl ToSql + Sync {
+    Records::new(states, move |state, fields| {
+        let (row, receipt) = (&state.row, receipt(state));
+        fields.write(&[
+            &state.tenant,
+            &state.id,
+            &row.status,
+            &row.wait,
+            &row.held,
+            &row.due_at,
+            &row.owner,
+            &row.fence,
+            &row.version,
+            &state.revision,
+            &row.expires_at,
+            &row.updated_at,
+            &row.channel,
+            &row.connection_id,
+            &state.agenda,
+            &row.provider,
+            &row.detail,
+            &state.history,
+            &receipt.map(|r| r.connection.uuid()),
+            &receipt.map(|r| r.reference.as_str()),
+        ])
+    })
 }

@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Step;
 use nuncio_store::{RawReceipt, Result, StoreError, Transitioned};
 use uuid::Uuid;
 
 use super::super::session::failed;
-use super::states::StateColumns;
-use super::{Session, column, load, starts};
+use super::{Session, load, starts, states};
 use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::LedgerBatch;
 use crate::message_batch::{LoadedMessage, ResolvedTransition, StateWrite, TransitionBatch, Writes, asks_broadcast, by_reference};
@@ -151,16 +149,8 @@ async fn update(
     }
     let named: HashMap<(i64, Uuid), &RawReceipt> =
         items.iter().filter_map(|item| Some((TransitionBatch::key(item), by_reference(item)?))).collect();
-    let receipts = column(&states, |s| named.get(&(s.tenant, s.id)).copied());
-    let connections = column(&receipts, |r| r.map(|r| r.connection.uuid()));
-    let references = column(&receipts, |r| r.map(|r| r.reference.as_str()));
-    let rows = {
-        let columns = StateColumns::new(&states);
-        let mut params = columns.params().to_vec();
-        params.push(&connections);
-        params.push(&references);
-        session.query(&session.statements.update_states, &params).await.map_err(failed)?
-    };
+    let receipt = |s: &StateWrite<'_>| named.get(&(s.tenant, s.id)).copied();
+    let rows = states::update(session, &states, receipt).await.map_err(failed)?;
     let written: HashSet<(i64, Uuid)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     let (written, lost): (Vec<_>, Vec<_>) = states.into_iter().partition(|s| written.contains(&(s.tenant, s.id)));
     lost.iter().for_each(|write| writes.withdraw(write));
