@@ -817,7 +817,10 @@ CREATE TYPE recipient_row AS (
     identifier TEXT,
     contact_id UUID,
     country    TEXT,
-    at         BIGINT
+    at         BIGINT,
+    sender_id  UUID,
+    mark       TEXT,
+    epoch      BIGINT
 );
 
 CREATE TYPE reference_row AS (

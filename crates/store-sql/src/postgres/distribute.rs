@@ -71,6 +71,19 @@ pub const DISTRIBUTED: &[&str] = &[
     "audit_log",
 ];
 
+/// Creates on each worker the types that rows are passed as, unless the cluster did so when the schema created them.
+const CREATE_ROW_TYPES: &str = r"
+    SELECT run_command_on_workers(format(
+        'DO $do$ BEGIN CREATE TYPE %s AS (%s); EXCEPTION WHEN duplicate_object THEN NULL; END $do$',
+        CAST(t.oid AS regtype),
+        string_agg(format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum)
+    ))
+    FROM pg_type t
+    JOIN pg_class c ON c.oid = t.typrelid
+    JOIN pg_attribute a ON a.attrelid = c.oid
+    WHERE c.relkind = 'c' AND c.relnamespace = CAST(current_schema() AS regnamespace)
+    GROUP BY t.oid";
+
 /// Brings the schema up to date and spreads its tables. Tables that are spread already stay as they are. Fails without the extension.
 pub async fn distribute(url: &str) -> Result<()> {
     let (options, pool) = super::connect(url).await?;
@@ -118,6 +131,7 @@ pub async fn distribute(url: &str) -> Result<()> {
         .await
         .store()?;
     }
+    sqlx::query(CREATE_ROW_TYPES).execute(&pool).await.store()?;
     pool.close().await;
     Ok(())
 }

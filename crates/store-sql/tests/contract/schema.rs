@@ -159,6 +159,9 @@ pub(crate) async fn no_statement_of_the_writer_reads_a_whole_table(h: &Harness) 
     }
     assert!(WRITER_STATEMENTS.len() > 30, "all of them");
     for (n, sql) in WRITER_STATEMENTS.iter().enumerate() {
+        // Counts have a row for each broadcast, which are few.
+        let is_narrow = sql.matches("[]").count() <= 9 || sql.contains("INTO broadcast_counts");
+        assert!(is_narrow, "an array for each of many columns costs more than the rows: {sql}");
         sqlx::raw_sql(AssertSqlSafe(format!("PREPARE planned_{n} AS {sql}"))).execute(&mut conn).await.unwrap();
         let params = (1..100_u32).filter(|param| sql.contains(&format!("${param}"))).count();
         let explain = AssertSqlSafe(format!("EXPLAIN EXECUTE planned_{n}({})", vec!["NULL"; params].join(", ")));

@@ -11,9 +11,8 @@ use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
 use super::super::batch_error::BatchError;
-use super::super::session::Params;
 use super::commit::{Written, commit};
-use super::{PgResult, Session, column, keys, messages, recipients};
+use super::{PgResult, Session, keys, messages, recipients};
 use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::reserved_amount;
 use crate::message_batch::{AcceptOutcome, MessageInsert, Prepared, RecipientUpdates, StateWrite, Writes};
@@ -22,7 +21,7 @@ use crate::message_batch::{AcceptOutcome, MessageInsert, Prepared, RecipientUpda
 /// another than the message was planned with; and if a quota counts it. Without `OFFSET 0` PostgreSQL would read whole tables into hash
 /// tables.
 pub(super) const CHECK: &str = r"
-    SELECT u.n, a.id, a.contact_id,
+    SELECT u.ordinality, a.id, a.contact_id,
         1 / CASE
             WHEN a.id IS NULL THEN 0
             WHEN EXISTS (
@@ -51,8 +50,7 @@ pub(super) const CHECK: &str = r"
             ) THEN 1
             ELSE 0
         END
-    FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
-      AS u (tenant_id, kind, identifier, mark, epoch, n)
+    FROM unnest($1::recipient_row[]) WITH ORDINALITY u
     LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
 
 /// Whether a batch of new messages can be written in one round trip: no message belongs to a broadcast, costs anything, or has the
@@ -124,14 +122,7 @@ fn is_unusual(error: &tokio_postgres::Error) -> bool {
 
 /// Runs [`CHECK`]; returns address and contact of the recipient of each message.
 async fn check(session: &Session, all: &[&Prepared]) -> PgResult<Vec<(Uuid, Uuid)>> {
-    let params: &Params<'_> = &[
-        &column(all, |p| p.item.message.tenant.0),
-        &column(all, |p| p.item.recipient.kind.number()),
-        &column(all, |p| p.item.recipient.identifier.as_str()),
-        &column(all, |p| p.item.mark.as_str()),
-        &column(all, |p| p.item.epoch),
-    ];
-    let rows = session.query(&session.statements.check_usual, params).await?;
+    let rows = session.query(&session.statements.check_usual, &[&recipients::records(all)]).await?;
     let mut found = vec![(Uuid::nil(), Uuid::nil()); all.len()];
     for row in rows {
         found[row.get::<_, i64>(0) as usize - 1] = (row.get(1), row.get(2));

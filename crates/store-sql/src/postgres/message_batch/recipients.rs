@@ -16,7 +16,7 @@ use crate::message_batch::{MessageInsert, Prepared};
 /// some, and 2 if one of them applies. Senders are compared by `OR`, which is one look into the index; `IN` would be two. Without `OFFSET 0`
 /// PostgreSQL would read all suppressions into a hash table.
 pub(super) const FIND: &str = r"
-    SELECT u.n, a.id, a.contact_id,
+    SELECT u.ordinality, a.id, a.contact_id,
         EXISTS (
             SELECT 1
             FROM suppressions s
@@ -43,8 +43,7 @@ pub(super) const FIND: &str = r"
             ) THEN 1
             ELSE 2
         END
-    FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::uuid[], $5::text[]) WITH ORDINALITY
-      AS u (tenant_id, kind, identifier, sender_id, mark, n)
+    FROM unnest($1::recipient_row[]) WITH ORDINALITY u
     LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
 
 /// An address that another node has inserted meanwhile is a conflict; the batch then runs again.
@@ -110,14 +109,7 @@ pub(super) async fn find(session: &Session, prepared: &[&Prepared]) -> PgResult<
     if prepared.is_empty() {
         return Ok(Vec::new());
     }
-    let params: &Params<'_> = &[
-        &column(prepared, |p| p.item.message.tenant.0),
-        &column(prepared, |p| p.item.recipient.kind.number()),
-        &column(prepared, |p| p.item.recipient.identifier.as_str()),
-        &column(prepared, |p| p.item.message.sender.uuid()),
-        &column(prepared, |p| p.item.mark.as_str()),
-    ];
-    let rows = session.query(&session.statements.find_recipients, params).await?;
+    let rows = session.query(&session.statements.find_recipients, &[&records(prepared)]).await?;
     let mut found = vec![Found::default(); prepared.len()];
     for row in rows {
         let (address, contact, marks): (Option<Uuid>, Option<Uuid>, i32) = (row.get(1), row.get(2), row.get(4));
@@ -184,10 +176,10 @@ pub(super) async fn insert_unknown(session: &Session, all: &[&Prepared]) -> PgRe
     first.and(second).map(drop)
 }
 
-/// The type `recipient_row`: the address and the contact that a recipient gets if it has none.
-fn records(new: &[&Prepared]) -> impl ToSql + Sync {
+/// The type `recipient_row`: what finds a recipient, and the address and the contact that it gets if it has none.
+pub(super) fn records(new: &[&Prepared]) -> impl ToSql + Sync {
     Records::new(new, |prepared, fields| {
-        let Accept { message, recipient, new_address, new_contact, country, now, .. } = &prepared.item;
+        let Accept { message, recipient, new_address, new_contact, country, now, mark, epoch, .. } = &prepared.item;
         fields.write(&[
             &message.tenant.0,
             &new_address.uuid(),
@@ -196,6 +188,9 @@ fn records(new: &[&Prepared]) -> impl ToSql + Sync {
             &new_contact.uuid(),
             &country.as_str(),
             &now.millis(),
+            &message.sender.uuid(),
+            mark,
+            epoch,
         ])
     })
 }
