@@ -271,6 +271,7 @@ cases! {
             a_random_life_leaves_everything_guarded,
         }
         schema {
+            every_migration_is_applied,
             the_tenant_begins_every_key,
         }
     }

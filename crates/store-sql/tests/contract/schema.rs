@@ -1,6 +1,7 @@
 //! Compares the two schemas.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 
 use nuncio_store_sql::{COPIED, DISTRIBUTED, Target, WRITER_SETTINGS, WRITER_STATEMENTS, distribute, open};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -141,12 +142,20 @@ pub(crate) async fn every_table_has_its_place_in_a_cluster(h: &Harness) {
 
 #[test]
 fn both_databases_have_the_same_migrations() {
-    let names = |dir: &str| -> BTreeSet<_> {
-        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(dir);
-        dir.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect()
-    };
-    assert!(!names("sqlite").is_empty());
-    assert_eq!(names("sqlite"), names("postgres"));
+    assert!(!migration_files("sqlite").is_empty());
+    assert_eq!(migration_files("sqlite"), migration_files("postgres"));
+}
+
+fn migration_files(backend: &str) -> BTreeSet<OsString> {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(backend);
+    dir.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect()
+}
+
+/// A file that `migrations.rs` does not list is never applied.
+pub(crate) async fn every_migration_is_applied(h: &Harness) {
+    let backend = if h.backend == Backend::Sqlite { "sqlite" } else { "postgres" };
+    let applied = h.number("SELECT CAST(COUNT(*) AS BIGINT) FROM _sqlx_migrations WHERE success").await;
+    assert_eq!(applied, migration_files(backend).len() as i64);
 }
 
 /// Plans are made once, before a table has grown: each statement of the writer looks up rows by their keys.
