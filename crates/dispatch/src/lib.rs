@@ -327,12 +327,12 @@ impl Dispatch {
     }
 
     /// Returns the signals that readers of event logs wait for.
-    pub fn logs(&self) -> &LogSignals {
+    pub fn log_signals(&self) -> &LogSignals {
         &self.shared.logs
     }
 
-    /// Counts the effect of a person's decision about a message.
-    pub fn count_decision(&self, tenant: TenantId, transitioned: &Transitioned) {
+    /// Counts the effect of a step on its message.
+    pub fn count_step(&self, tenant: TenantId, transitioned: &Transitioned) {
         self.shared.count(transitioned.changes());
         self.shared.metric_buffer.add_traffic(tenant, transitioned);
     }
@@ -340,7 +340,7 @@ impl Dispatch {
     /// Counts the effect of a receipt on its message.
     pub fn count_receipt(&self, tenant: TenantId, transitioned: &Transitioned) {
         let Transitioned::Found { applied, state, changes, address, .. } = transitioned else { return };
-        self.count_decision(tenant, transitioned);
+        self.count_step(tenant, transitioned);
         if *applied == Applied::Yes {
             self.shared.metric_buffer.add(tenant, *address, state, changes);
         }

@@ -23,7 +23,7 @@ use nuncio_secrets::Sealer;
 use nuncio_store::{Result, Store};
 use tokio::task::JoinHandle;
 
-use provider_events::ProviderEvents;
+use provider_events::EventQueue;
 use webhooks::Webhooks;
 
 /// Interval of [`Node::tick`].
@@ -71,7 +71,7 @@ struct Shared {
     ids: Ids,
     net: nuncio_net::Client,
     tracker: Tracker,
-    events: Arc<ProviderEvents>,
+    events: Arc<EventQueue>,
     webhooks: Webhooks,
     /// Whether a round of broadcasts is in flight.
     broadcasting: AtomicBool,

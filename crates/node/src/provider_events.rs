@@ -19,7 +19,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Receives events from adapters.
 #[derive(Debug)]
-pub(crate) struct ProviderEvents {
+pub(crate) struct EventQueue {
     queue: mpsc::UnboundedSender<Job>,
     tracker: Tracker,
     ids: Ids,
@@ -44,12 +44,12 @@ struct Delayed {
 }
 
 /// Makes the queue of a node: the sink for adapters, and the receiver for [`apply_all`].
-pub(crate) fn queue(tracker: Tracker, ids: Ids) -> (Arc<ProviderEvents>, mpsc::UnboundedReceiver<Job>) {
+pub(crate) fn queue(tracker: Tracker, ids: Ids) -> (Arc<EventQueue>, mpsc::UnboundedReceiver<Job>) {
     let (queue, jobs) = mpsc::unbounded_channel();
-    (Arc::new(ProviderEvents { queue, tracker, ids, delayed: Mutex::default() }), jobs)
+    (Arc::new(EventQueue { queue, tracker, ids, delayed: Mutex::default() }), jobs)
 }
 
-impl ProviderEvents {
+impl EventQueue {
     /// Queues the delayed events that are due; returns whether there were any.
     pub(crate) fn release_due(&self) -> bool {
         let now = self.ids.clock.monotonic();
@@ -76,7 +76,7 @@ impl ProviderEvents {
 }
 
 #[async_trait]
-impl EventSink for ProviderEvents {
+impl EventSink for EventQueue {
     fn push(&self, event: ProviderEvent, after: Duration) {
         if after.is_zero() {
             return self.enqueue(event, None);

@@ -106,7 +106,7 @@ pub(crate) fn without_words(changes: &[Change]) -> Result<String> {
 }
 
 /// Appends a reference to the history of a message.
-pub(crate) fn append(history: &mut Vec<u8>, entry: EntryRef) {
+pub(crate) fn append_reference(history: &mut Vec<u8>, entry: EntryRef) {
     history.extend_from_slice(&entry.batch.to_le_bytes());
     history.extend_from_slice(&entry.number.to_le_bytes());
 }

@@ -6,8 +6,8 @@ use nuncio_domain::ConnectionId;
 use nuncio_store::{Result, Transition};
 use tokio::sync::oneshot;
 
-use crate::batch::full;
-use crate::message_batch::{AcceptOp, Op, Prepared, TransitionOp};
+use crate::batch::{Op, full};
+use crate::message_batch::{AcceptOp, Prepared, TransitionOp};
 
 /// Maximum number of items of a kind that wait for a writer; further callers get [`StoreError::Busy`](nuncio_store::StoreError::Busy).
 pub(crate) const WAITING: usize = 16_384;

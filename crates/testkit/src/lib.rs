@@ -212,7 +212,7 @@ impl TestApp {
         tx.put_webhook(self.tenant(), &webhook).await.expect("written");
         nuncio_core::webhooks::update_log_reader(&mut *tx, self.tenant()).await.expect("the log is opened");
         tx.commit().await.expect("committed");
-        self.node.dispatch.logs().webhooks_changed();
+        self.node.dispatch.log_signals().webhooks_changed();
     }
 
     /// Sends a request with the test key.

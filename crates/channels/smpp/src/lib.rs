@@ -132,7 +132,7 @@ impl SmppAdapter {
         let ids = self.link.config.ids;
         let mut refs = Vec::with_capacity(draft.bodies.len());
         for (number, body) in draft.bodies.iter().enumerate() {
-            let reply = session.request(|out, sequence| wire::submit(out, sequence, &draft.envelope(), body)).await;
+            let reply = session.request(|out, sequence| wire::submit(out, sequence, &draft.envelope, body)).await;
             match submit::judge(reply) {
                 Taken::Yes(id) => refs.extend(id.map(|id| ids.of_answer(&id))),
                 Taken::No(outcome) if number == 0 => return outcome,

@@ -320,7 +320,7 @@ impl Session {
             loop {
                 match wire::frame(rest) {
                     Ok(Some(frame)) => {
-                        if let Some(over) = self.take(frame.header, frame.body, inbox) {
+                        if let Some(over) = self.on_pdu(frame.header, frame.body, inbox) {
                             return over;
                         }
                         rest = frame.rest;
@@ -345,7 +345,7 @@ impl Session {
     }
 
     /// Handles one PDU; returns the reason if it ends the session.
-    fn take(self: &Arc<Self>, header: Header, body: &[u8], inbox: Option<&Arc<dyn Inbox>>) -> Option<SessionEnd> {
+    fn on_pdu(self: &Arc<Self>, header: Header, body: &[u8], inbox: Option<&Arc<dyn Inbox>>) -> Option<SessionEnd> {
         let answer = Header { id: header.id | id::ANSWER, status: status::OK, ..header };
         match header.id {
             command if command & id::ANSWER != 0 => self.on_response(header, body),

@@ -11,19 +11,13 @@ use nuncio_domain::sms::Encoding;
 
 use crate::config::{Config, Validity};
 use crate::session::{Reply, RequestError};
-use crate::wire::{Address, Body, Envelope, id};
+use crate::wire::{Body, Envelope, id};
 use crate::{address, parts, status};
 
 /// A message, ready to go out.
 #[derive(Debug)]
 pub(crate) struct Draft<'a> {
-    source: Cow<'a, Address>,
-    destination: Address,
-    service_type: &'a str,
-    validity: String,
-    registered_delivery: u8,
-    data_coding: u8,
-    /// Its parts.
+    pub(crate) envelope: Envelope<'a>,
     pub(crate) bodies: Vec<Body>,
 }
 
@@ -45,27 +39,15 @@ impl<'a> Draft<'a> {
         let [.., high, low] = *message.id.uuid().as_bytes();
         let (encoding, bodies) = parts::bodies(&text, config.marking, u16::from_be_bytes([high, low]))
             .map_err(|parts::TooLong| Failure::own(FailureCode::ContentRejected, "the text takes more than 255 short messages"))?;
-        Ok(Self {
+        let envelope = Envelope {
+            service_type: &config.service_type,
             source,
             destination,
-            service_type: &config.service_type,
             validity: validity(config.validity, request.now, message.state.expires_at),
             registered_delivery: config.registered_delivery,
             data_coding: if encoding == Encoding::Gsm7 { config.gsm7 } else { config.ucs2 },
-            bodies,
-        })
-    }
-
-    /// Returns the fields that all segments share.
-    pub(crate) fn envelope(&self) -> Envelope<'_> {
-        Envelope {
-            service_type: self.service_type,
-            source: &self.source,
-            destination: &self.destination,
-            validity: &self.validity,
-            registered_delivery: self.registered_delivery,
-            data_coding: self.data_coding,
-        }
+        };
+        Ok(Self { envelope, bodies })
     }
 }
 

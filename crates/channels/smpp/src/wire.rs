@@ -3,6 +3,8 @@
 //! Writes directly into the outgoing buffer, and parses leniently: an oversized field or an unknown parameter is no reason to refuse a
 //! message that its sender cannot change.
 
+use std::borrow::Cow;
+
 /// `command_id` (§5.1.2.1).
 pub(crate) mod id {
     pub(crate) const GENERIC_NACK: u32 = 0x8000_0000;
@@ -153,16 +155,16 @@ pub(crate) struct Sar {
 }
 
 /// Fields shared by all segments of a message (§4.4.1).
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Envelope<'a> {
     /// Kind of service; mostly empty.
     pub(crate) service_type: &'a str,
     /// From.
-    pub(crate) source: &'a Address,
+    pub(crate) source: Cow<'a, Address>,
     /// To.
-    pub(crate) destination: &'a Address,
+    pub(crate) destination: Address,
     /// Validity period (§7.1.1); can be empty.
-    pub(crate) validity: &'a str,
+    pub(crate) validity: String,
     /// Which receipts are asked for (§5.2.17).
     pub(crate) registered_delivery: u8,
     /// The alphabet (§5.2.19).
@@ -186,13 +188,13 @@ pub(crate) struct Body {
 pub(crate) fn submit(out: &mut Vec<u8>, sequence: u32, envelope: &Envelope<'_>, body: &Body) {
     pdu(out, Header { id: id::SUBMIT_SM, status: 0, sequence }, |out| {
         c_string(out, envelope.service_type);
-        for address in [envelope.source, envelope.destination] {
+        for address in [&*envelope.source, &envelope.destination] {
             out.extend_from_slice(&[address.ton, address.npi]);
             c_string(out, &address.text);
         }
         // esm_class, protocol_id, priority_flag, schedule_delivery_time
         out.extend_from_slice(&[if body.has_header { 0x40 } else { 0 }, 0, 0, 0]);
-        c_string(out, envelope.validity);
+        c_string(out, &envelope.validity);
         // replace_if_present_flag, data_coding, sm_default_msg_id
         out.extend_from_slice(&[envelope.registered_delivery, 0, envelope.data_coding, 0]);
         if body.payload {
@@ -210,10 +212,10 @@ pub(crate) fn submit(out: &mut Vec<u8>, sequence: u32, envelope: &Envelope<'_>, 
     });
 }
 
-/// Reads fields one after the other.
-struct Fields<'a>(&'a [u8]);
+/// Reads the fields of a PDU one after the other.
+struct Cursor<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> Cursor<'a> {
     fn octets(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -286,7 +288,7 @@ pub(crate) struct DeliverSm {
 
 /// Reads the body of a deliver_sm, or of a data_sm.
 pub(crate) fn deliver_sm(command: u32, body: &[u8]) -> Option<DeliverSm> {
-    let mut fields = Fields(body);
+    let mut fields = Cursor(body);
     fields.c_string()?; // service_type
     let mut found =
         DeliverSm { source: fields.address()?, destination: fields.address()?, esm_class: fields.octet()?, ..DeliverSm::default() };

@@ -45,13 +45,11 @@ fn a_foreign_codec_reads_binds() {
 }
 
 fn submitted(body: &Body) -> (rusmpp::pdus::SubmitSm, Vec<u8>) {
-    let source = Address { ton: 5, npi: 0, text: "ACME".into() };
-    let destination = Address { ton: 1, npi: 1, text: "34600111222".into() };
     let envelope = Envelope {
         service_type: "CMT",
-        source: &source,
-        destination: &destination,
-        validity: "000001000000000R",
+        source: Cow::Owned(Address { ton: 5, npi: 0, text: "ACME".into() }),
+        destination: Address { ton: 1, npi: 1, text: "34600111222".into() },
+        validity: "000001000000000R".into(),
         registered_delivery: 1,
         data_coding: 8,
     };

@@ -86,7 +86,7 @@ impl Broadcasts<'_> {
             let change = change.from(&BroadcastView::whole(&before)).to(&BroadcastView::whole(&broadcast));
             change.record(&mut *tx, tenant).await?;
             tx.commit().await?;
-            self.inner.dispatch.logs().changed(tenant);
+            self.inner.dispatch.log_signals().changed(tenant);
             return Ok(broadcast);
         }
         Err(Error::unavailable("the broadcast keeps changing; try again"))

@@ -51,7 +51,7 @@ impl Broadcasts<'_> {
         let Composer { broadcast, config, sender, template } = composer;
         let planner = Planner { config, sender, known, ids: self.ids(), now, lenient: false, explores, template: template.as_ref() };
         let mut planned = planner.plan(command(self, composer, contact)?)?;
-        plan::keep_window(&planned, known)?;
+        plan::require_open_window(&planned, known)?;
         // The provider's response shows this too, unless it is lost and a person reports that the message was sent.
         let no_receipts = !self.inner.dispatch.has_receipts(broadcast.tenant, &planned.connection);
         planned.accept.message.state.detail.broadcast = Some(Membership::new(broadcast.id, contact.id, no_receipts));

@@ -68,7 +68,7 @@ impl ProviderEvents<'_> {
         for seen in due {
             match self.store_incomplete(&seen).await {
                 Ok(true) => {
-                    self.inner.dispatch.logs().grown(seen.tenant);
+                    self.inner.dispatch.log_signals().grown(seen.tenant);
                     any = true;
                 }
                 Ok(false) => {}

@@ -166,7 +166,7 @@ impl ProviderEvents<'_> {
         let inbound = Inbound { to: scene.number, message_type, content: content.map(Box::new), replies_to, ..written };
         match self.inbound().receive_once(inbound, guard.as_ref()).await? {
             Received::Written(id) => {
-                self.inner.dispatch.logs().changed(caller.tenant);
+                self.inner.dispatch.log_signals().changed(caller.tenant);
                 self.messages().view(caller, id).await
             }
             Received::Repeated(repeat) => Err(self.played_before(caller, repeat).await?),

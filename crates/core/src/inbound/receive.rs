@@ -41,23 +41,20 @@ impl ProviderEvents<'_> {
         let tenant = event.tenant();
         match event {
             ProviderEvent::Receipt { target, kind, at, raw } => self.receive_receipt(target, (kind, at, raw)).await?,
-            // Boxed: the future of a receipt is moved several times, and would otherwise be as large as that of the largest event.
-            other => Box::pin(self.receive_other(other)).await?,
+            // Boxed from here on: the future of a receipt is moved several times, and would otherwise be as large as the largest of these.
+            ProviderEvent::Inbound(inbound) => Box::pin(self.receive_message(inbound)).await?,
+            ProviderEvent::Part(part) => Box::pin(self.receive_part(*part)).await?,
+            ProviderEvent::OptedOut(opted) => Box::pin(self.opt_out(opted)).await?,
+            ProviderEvent::TemplateDecided { tenant, template, decision } => {
+                Box::pin(self.templates().decided(tenant, template, &decision)).await?;
+            }
+            ProviderEvent::Complaint { tenant, message } => {
+                Box::pin(self.suppress(tenant, message, SuppressionReason::Complaint)).await?;
+            }
+            ProviderEvent::Bounced { tenant, message } => Box::pin(self.suppress(tenant, message, SuppressionReason::Bounce)).await?,
         }
-        self.inner.dispatch.logs().grown(tenant);
+        self.inner.dispatch.log_signals().grown(tenant);
         Ok(())
-    }
-
-    async fn receive_other(&self, event: ProviderEvent) -> Result<()> {
-        match event {
-            ProviderEvent::Receipt { .. } => Ok(()),
-            ProviderEvent::Inbound(inbound) => self.receive_message(inbound).await,
-            ProviderEvent::Part(part) => self.receive_part(*part).await,
-            ProviderEvent::OptedOut(opted) => self.opt_out(opted).await,
-            ProviderEvent::TemplateDecided { tenant, template, decision } => self.templates().decided(tenant, template, &decision).await,
-            ProviderEvent::Complaint { tenant, message } => self.suppress(tenant, message, SuppressionReason::Complaint).await,
-            ProviderEvent::Bounced { tenant, message } => self.suppress(tenant, message, SuppressionReason::Bounce).await,
-        }
     }
 }
 

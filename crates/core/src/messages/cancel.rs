@@ -37,7 +37,7 @@ impl Messages<'_> {
             return Err(Error::wrong_state(message, state.status.as_str(), &[Status::Scheduled.as_str(), Status::Sending.as_str()]));
         }
         // For a resend, the scanner finds it and knows its size.
-        self.inner.dispatch.logs().changed(caller.tenant);
+        self.inner.dispatch.log_signals().changed(caller.tenant);
         self.view(caller, id).await
     }
 
@@ -61,7 +61,7 @@ impl Messages<'_> {
     async fn step(&self, tenant: TenantId, id: MessageId, step: Step) -> Result<(Applied, State)> {
         let transition = Transition::new(tenant, id, step, self.ids().clock.now());
         let transitioned = self.inner.store.transition(transition).await?;
-        self.inner.dispatch.count_decision(tenant, &transitioned);
+        self.inner.dispatch.count_step(tenant, &transitioned);
         match transitioned {
             Transitioned::Found { applied, state, .. } => Ok((applied, *state)),
             Transitioned::Missing => Err(Error::not_found("message")),

@@ -19,7 +19,7 @@ pub use attachments::{AttachmentView, Download};
 pub use command::{AttachmentIn, SendMessage};
 pub use list::{ListContactMessages, ListMessages};
 pub use nuncio_store::{DELAYS, Traffic};
-pub(crate) use plan::from as sent_from;
+pub(crate) use plan::sent_from;
 pub use react::React;
 pub use receipts::{ReceiptView, StrayReceiptView};
 pub use send::{Foreign, Plan, PlannedCost, SendOptions, WindowView};

@@ -246,7 +246,7 @@ impl Planner<'_> {
             direction: Direction::Outbound,
             message_type,
             to: recipient.identifier,
-            from: from(self.sender, itinerary.connection),
+            from: sent_from(self.sender, itinerary.connection),
             sender: self.sender.id,
             address,
             request: Arc::new(request),
@@ -332,7 +332,7 @@ fn rendered(template: &Template, content: Option<&Content>, channel: Channel) ->
 }
 
 /// Fails if the channel requires a recent message from the recipient and there is none.
-pub(crate) fn keep_window(planned: &Planned, known: &RoutingInputs) -> Result<()> {
+pub(crate) fn require_open_window(planned: &Planned, known: &RoutingInputs) -> Result<()> {
     let (channel, message_type) = (planned.connection.channel, planned.accept.message.message_type);
     if routing::has_window(channel, message_type) && known.window == routing::Window::Closed {
         Err(routing::window_closed(channel))
@@ -369,7 +369,7 @@ fn allowed(sender: &Sender, recipient: &Recipient, country: &str) -> Result<()> 
 }
 
 /// Returns the number or address that a sender's messages come from on a connection.
-pub(crate) fn from(sender: &Sender, connection: &Connection) -> String {
+pub(crate) fn sent_from(sender: &Sender, connection: &Connection) -> String {
     let configured = connection.settings.get("from").and_then(serde_json::Value::as_str);
     configured.unwrap_or(&sender.phone_number).to_owned()
 }

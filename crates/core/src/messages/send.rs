@@ -247,7 +247,7 @@ impl Messages<'_> {
         let (lenient, template) = (options.lenient, template.as_ref());
         let planner = Planner { config: &config, sender, known: &known, ids: self.ids(), now, lenient, explores, template };
         let mut planned = planner.plan(command)?;
-        plan::keep_window(&planned, &known)?;
+        plan::require_open_window(&planned, &known)?;
         if planned.accept.message.message_type == MessageType::Reaction {
             self.check_reaction(&planned.accept).await?;
         }

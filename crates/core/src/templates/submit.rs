@@ -60,7 +60,7 @@ impl Templates<'_> {
         })
         .await?
         .ok_or_else(|| Error::internal("submitting a template changed nothing"))?;
-        self.inner.dispatch.logs().changed(caller.tenant);
+        self.inner.dispatch.log_signals().changed(caller.tenant);
         if let Err(failure) = self.submit_to_provider(&pending).await? {
             tracing::warn!(template.id = %id, %failure, "failed to submit template; will retry");
         }

@@ -158,7 +158,7 @@ impl Webhooks<'_> {
     pub(crate) async fn commit(&self, tenant: TenantId, mut tx: Box<dyn Tx>) -> Result<()> {
         update_log_reader(&mut *tx, tenant).await?;
         self.commit_change(tenant, tx).await?;
-        self.inner.dispatch.logs().webhooks_changed();
+        self.inner.dispatch.log_signals().webhooks_changed();
         Ok(())
     }
 

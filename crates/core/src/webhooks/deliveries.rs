@@ -99,13 +99,13 @@ impl From<Delivery> for DeliveryView {
 /// Returns the id of an event's delivery to the webhook of a sender, or of the environment; derived, so that every node computes the same.
 pub fn delivery_id(event: &Event, sender: Option<SenderId>) -> DeliveryId {
     let mut hasher = Sha256::new();
-    hasher.update(event.id.uuid().as_bytes());
+    hasher.update(event.view.id.uuid().as_bytes());
     hasher.update(sender.map_or(Uuid::nil(), |s| s.uuid()).as_bytes());
     let digest = hasher.finalize();
     let mut random = [0; 10];
     random.copy_from_slice(&digest[..10]);
-    [random[0], random[1]] = (event.sequence as u16).to_be_bytes();
-    DeliveryId::from_uuid(uuid_v7(event.id.created_at(), random))
+    [random[0], random[1]] = (event.view.sequence as u16).to_be_bytes();
+    DeliveryId::from_uuid(uuid_v7(event.view.id.created_at(), random))
 }
 
 list::list_query! {
@@ -161,7 +161,7 @@ impl Webhooks<'_> {
         tx.replay_delivery(caller.tenant, id, self.ids().clock.now()).await?;
         Change::new("delivery", "replay", id).record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
-        self.inner.dispatch.logs().changed(caller.tenant);
+        self.inner.dispatch.log_signals().changed(caller.tenant);
         self.delivery(caller, id).await
     }
 
@@ -195,9 +195,9 @@ impl Webhooks<'_> {
         let mut tx = self.inner.store.read().await?;
         let entry = tx.find_log_entry(caller.tenant, ResourceKind::Webhook, resource, 1).await?;
         let told = crate::webhooks::events::build_events(&mut *tx, &config, entry.as_slice(), |_| true).await?;
-        self.inner.dispatch.logs().changed(caller.tenant);
+        self.inner.dispatch.log_signals().changed(caller.tenant);
         let event = told.first().ok_or_else(|| Error::internal("a stored event is missing"))?;
-        Ok((event.id, delivery_id(event, sender)))
+        Ok((event.view.id, delivery_id(event, sender)))
     }
 
     async fn delivery(&self, caller: &Caller, id: DeliveryId) -> Result<DeliveryView> {

@@ -27,18 +27,11 @@ use crate::messages::MessageView;
 /// An event with its resource.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The same on every read.
-    pub id: EventId,
     /// Position of its row in the log.
     pub position: Position,
     /// Kind of resource.
     pub kind: ResourceKind,
     pub resource: Uuid,
-    /// The resource's version after the event.
-    pub sequence: i64,
-    pub event_type: EventType,
-    /// The sender whose webhook gets it.
-    pub sender: Option<SenderId>,
     /// Its public representation.
     pub view: EventView,
 }
@@ -47,7 +40,7 @@ pub struct Event {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Event)]
 pub struct EventView {
-    /// Id of the event, the same in each delivery.
+    /// Id of the event, the same on every read and in each delivery.
     pub id: EventId,
     /// Event type.
     #[serde(rename = "type")]
@@ -148,7 +141,7 @@ fn event(config: &TenantConfig, entry: &LogEntry, kind: ResourceKind, (event_typ
         sequence,
         data,
     };
-    Event { id, position: entry.position, kind, resource: entry.resource, sequence, event_type, sender, view }
+    Event { position: entry.position, kind, resource: entry.resource, view }
 }
 
 /// Derived from the event's position, so that every node computes the same id.
@@ -295,7 +288,7 @@ impl EventFilter {
     }
 
     fn admits(&self, event: &Event) -> bool {
-        self.wants(event.event_type) && self.resource.is_none_or(|resource| resource == event.resource)
+        self.wants(event.view.event_type) && self.resource.is_none_or(|resource| resource == event.resource)
     }
 }
 

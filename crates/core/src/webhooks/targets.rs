@@ -57,11 +57,11 @@ impl Targets {
 
     /// Returns the webhook for `event`. Events without a sender go to the environment's webhook, or else to the default sender's.
     pub fn of(&self, event: &Event) -> Option<&Target> {
-        let target = match event.sender {
+        let target = match event.view.sender_id {
             Some(sender) => self.find(Some(sender)),
             None => self.find(None).or_else(|| self.find(Some(self.default_sender?))),
         };
-        target.filter(|t| t.wants(event.event_type))
+        target.filter(|t| t.wants(event.view.event_type))
     }
 
     /// Returns whether any webhook wants events of this type.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_core::events::{self, Event};
-use nuncio_core::webhooks::{Targets, delivery_id};
+use nuncio_core::webhooks::{Target, Targets, delivery_id};
 use nuncio_dispatch::LogFlags;
 use nuncio_domain::config::TenantConfig;
 use nuncio_domain::webhook::DeliveryStatus;
@@ -225,62 +225,37 @@ impl Shared {
             return Ok(false);
         }
         let events = events::build_events(&mut *tx, &config.tenant, &entries, |event_type| config.targets.want(event_type)).await?;
-        let meant: Vec<(Event, Key, DeliveryId, String)> = events
-            .into_iter()
-            .filter_map(|event| {
-                let target = config.targets.of(&event)?;
-                let (key, id, url) = (target.sender, delivery_id(&event, target.sender), target.url.clone());
-                Some((event, key, id, url))
-            })
-            .collect();
+        let created_at = self.ids.clock.now();
+        let with_delivery = |event: Event| config.targets.of(&event).map(|target| (new_delivery(&event, target, created_at), event));
+        let mut meant: Vec<(Delivery, Event)> = events.into_iter().filter_map(with_delivery).collect();
         let known: HashSet<DeliveryId> = if caught_up {
             HashSet::new()
         } else {
-            let ids: Vec<DeliveryId> = meant.iter().map(|(_, _, id, _)| *id).collect();
+            let ids: Vec<DeliveryId> = meant.iter().map(|(delivery, _)| delivery.id).collect();
             tx.known_deliveries(log.tenant, &ids).await?.into_iter().collect()
         };
         let with_backlog: Vec<Key> = log.inner.lock().endpoints.iter().filter(|(_, e)| e.backlog).map(|(key, _)| *key).collect();
         let mut behind: HashSet<(Key, Uuid)> = HashSet::new();
         for key in with_backlog {
-            let resources: Vec<Uuid> = meant.iter().filter(|(_, k, ..)| *k == key).map(|(event, ..)| event.resource).collect();
+            let resources: Vec<Uuid> = meant.iter().filter(|(d, _)| d.sender == key).map(|(d, _)| d.resource).collect();
             behind.extend(tx.waiting_resources(log.tenant, key, &resources).await?.into_iter().map(|resource| (key, resource)));
         }
         drop(tx);
-        self.hand_out(log, &entries, meant.into_iter().filter(|(_, _, id, _)| !known.contains(id)), &behind);
+        meant.retain(|(delivery, _)| !known.contains(&delivery.id));
+        self.hand_out(log, &entries, meant, &behind);
         Ok(true)
     }
 
-    fn hand_out(
-        &self,
-        log: &Log,
-        entries: &[LogEntry],
-        meant: impl Iterator<Item = (Event, Key, DeliveryId, String)>,
-        behind: &HashSet<(Key, Uuid)>,
-    ) {
+    fn hand_out(&self, log: &Log, entries: &[LogEntry], meant: Vec<(Delivery, Event)>, behind: &HashSet<(Key, Uuid)>) {
         let (now, since) = (self.ids.clock.now(), self.ids.clock.monotonic());
         let mut inner = log.inner.lock();
         let mut bytes = 0;
         inner.open.extend(entries.iter().map(|entry| (entry.position, 0)));
-        for (event, key, id, url) in meant {
-            let delivery = Delivery {
-                id,
-                sender: key,
-                event: event.id,
-                event_type: event.event_type,
-                kind: event.kind,
-                resource: event.resource,
-                sequence: event.sequence,
-                url,
-                status: DeliveryStatus::Pending,
-                tries: 0,
-                due_at: None,
-                attempts: Vec::new(),
-                updated_at: now,
-            };
+        for (delivery, event) in meant {
             *inner.open.entry(event.position).or_default() += 1;
-            let place = (key, event.resource);
+            let place = (delivery.sender, delivery.resource);
             let must_wait = behind.contains(&place) || inner.held.contains(&place);
-            let endpoint = inner.endpoints.entry(key).or_default();
+            let endpoint = inner.endpoints.entry(delivery.sender).or_default();
             let body = event.body();
             bytes += body.len();
             let task = Task { delivery, body, position: Some(event.position), since };
@@ -348,7 +323,7 @@ impl Shared {
                 Some(entry) => events::build_events(&mut *tx, &config.tenant, &[entry], |event_type| event_type == delivery.event_type)
                     .await?
                     .into_iter()
-                    .find(|e| e.id == delivery.event),
+                    .find(|e| e.view.id == delivery.event),
                 None => None,
             };
             let mut inner = log.inner.lock();
@@ -425,6 +400,25 @@ impl Shared {
                 Err(error)
             }
         }
+    }
+}
+
+/// The delivery of an event to its webhook, not tried yet.
+fn new_delivery(event: &Event, target: &Target, now: Timestamp) -> Delivery {
+    Delivery {
+        id: delivery_id(event, target.sender),
+        sender: target.sender,
+        event: event.view.id,
+        event_type: event.view.event_type,
+        kind: event.kind,
+        resource: event.resource,
+        sequence: event.view.sequence,
+        url: target.url.clone(),
+        status: DeliveryStatus::Pending,
+        tries: 0,
+        due_at: None,
+        attempts: Vec::new(),
+        updated_at: now,
     }
 }
 

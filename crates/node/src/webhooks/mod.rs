@@ -39,7 +39,7 @@ impl Shared {
     pub(crate) async fn post_events(self: &Arc<Self>, look: bool) -> Result<bool> {
         let mut looked_at = self.webhooks.round.lock().await;
         let now = self.ids.clock.monotonic();
-        if self.dispatch.logs().take_webhooks_changed() || looked_at.is_none_or(|at| now.saturating_sub(at) >= LOOK) {
+        if self.dispatch.log_signals().take_webhooks_changed() || looked_at.is_none_or(|at| now.saturating_sub(at) >= LOOK) {
             self.assign_logs().await?;
             *looked_at = Some(now);
         }
@@ -58,7 +58,7 @@ impl Shared {
         while !self.dispatch.is_stopping() {
             match self.post_events(false).await {
                 Ok(true) => tokio::time::sleep(BUSY).await,
-                Ok(false) => drop(tokio::time::timeout(IDLE, self.dispatch.logs().signalled()).await),
+                Ok(false) => drop(tokio::time::timeout(IDLE, self.dispatch.log_signals().signalled()).await),
                 Err(error) => {
                     tracing::warn!(%error, "failed to run a round of webhooks; will retry");
                     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -71,7 +71,7 @@ impl Shared {
     pub(crate) async fn release_logs(self: &Arc<Self>) -> Result<()> {
         let logs: Vec<_> = self.webhooks.logs.lock().drain().map(|(_, log)| log).collect();
         for log in logs {
-            self.dispatch.logs().remove(log.tenant);
+            self.dispatch.log_signals().remove(log.tenant);
             while self.save(&log).await? {}
             self.give_up(&log).await?;
         }
@@ -113,7 +113,7 @@ impl Shared {
         let waiting = tx.waiting_webhooks(reader.tenant).await?;
         tx.commit().await?;
         if let Some(fence) = fence {
-            let flags = self.dispatch.logs().register(reader.tenant);
+            let flags = self.dispatch.log_signals().register(reader.tenant);
             let log = Arc::new(Log::new(reader.tenant, fence, reader.read, end, waiting, flags));
             self.webhooks.logs.lock().insert(reader.tenant, log);
         }
@@ -122,7 +122,7 @@ impl Shared {
 
     /// Stops reading a log.
     pub(crate) fn stop_reading(&self, tenant: TenantId) {
-        self.dispatch.logs().remove(tenant);
+        self.dispatch.log_signals().remove(tenant);
         self.webhooks.logs.lock().remove(&tenant);
     }
 

@@ -129,7 +129,7 @@ impl Shared {
                 }
             }
         }
-        self.dispatch.logs().wake();
+        self.dispatch.log_signals().wake();
     }
 
     /// Stores since when webhooks fail, and disables those that failed for too long or are gone. Returns whether anything was stored.

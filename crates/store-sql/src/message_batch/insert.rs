@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Change;
-use nuncio_domain::limits;
 use nuncio_domain::message::{Failure, FailureCode, Message, Request, Status, Wait};
+use nuncio_domain::{AddressId, ContactId, limits};
 use nuncio_store::{Accept, Accepted, Result};
 use uuid::Uuid;
 
@@ -138,6 +139,20 @@ pub(crate) enum AcceptOutcome {
     },
     /// Nothing was written.
     Refused(Accepted),
+}
+
+impl AcceptOutcome {
+    /// The answer, once the transaction is committed.
+    pub(crate) fn answer(self, prepared: Prepared) -> Accepted {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::Inserted { replacement, address, contact } => {
+                let mut message = replacement.map_or(prepared.encoded, |encoded| *encoded).message;
+                message.address = AddressId::from_uuid(address);
+                Accepted::New { message: Box::new(message), contact: ContactId::from_uuid(contact) }
+            }
+        }
+    }
 }
 
 impl From<MessageInsert<'_>> for AcceptOutcome {

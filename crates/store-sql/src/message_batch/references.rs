@@ -31,18 +31,18 @@ pub(crate) fn by_reference(item: &Transition) -> Option<&RawReceipt> {
 }
 
 /// The transitions of a batch, with provider ids resolved by `find`. An id that it does not know has no message.
-pub(crate) fn items(
+pub(crate) fn with_messages(
     ops: &[TransitionOp],
     mut find: impl FnMut(i64, &RawReceipt) -> Result<Option<ReferencedPart>>,
 ) -> Result<Vec<ResolvedTransition<'_>>> {
     let mut named = |op: &'_ TransitionOp| {
         let found = by_reference(&op.item).map(|receipt| find(op.item.tenant.0, receipt)).transpose()?.flatten();
-        Ok(found.map(|found| name(op.item.clone(), found)))
+        Ok(found.map(|found| with_message(op.item.clone(), found)))
     };
     ops.iter().map(|op| Ok(named(op)?.map_or(Cow::Borrowed(&op.item), Cow::Owned))).collect()
 }
 
-fn name(mut item: Transition, (message, made, number): ReferencedPart) -> Transition {
+fn with_message(mut item: Transition, (message, made, number): ReferencedPart) -> Transition {
     item.id = MessageId::from_uuid(message);
     if let Step::Receipt { attempt, part, .. } = &mut item.step {
         *attempt = Some(usize::from(made.unsigned_abs()));

@@ -11,8 +11,8 @@ use nuncio_domain::{AddressId, Micros};
 use nuncio_store::{RawReceipt, Result, Transition, Transitioned};
 use uuid::Uuid;
 
+use super::broadcasts::{RecipientRow, RecipientUpdates};
 use super::flags::Flags;
-use super::recipients::{RecipientRow, RecipientUpdates};
 use super::references::{Reference, ResolvedTransition};
 use crate::cache::CachedRow;
 

@@ -13,9 +13,9 @@ use tokio::task::JoinHandle;
 
 use super::batch_error::BatchError;
 use super::message_batch::{self, DirectWrites, Session};
-use crate::batch::{BATCH, answer, closed, may_be_one_item};
+use crate::batch::{BATCH, Op, answer, closed, fail, may_be_one_item};
 use crate::cache::Cache;
-use crate::message_batch::{AcceptOp, AcceptOutcome, Batched, Op, Prepared, TransitionOp, copy_error};
+use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, TransitionOp};
 use crate::queue::{Limits, Queue};
 
 /// How often a batch that lost a deadlock is tried again.
@@ -94,15 +94,15 @@ impl Work {
         self.accepts.len() + self.transitions.len()
     }
 
-    fn answer(self, (accepted, transitioned): Outcomes) {
-        answer(self.accepts, Ok(accepted));
-        answer(self.transitions, Ok(transitioned));
+    fn answer(self, (outcomes, transitioned): Outcomes) {
+        answer(self.accepts, outcomes, |prepared, outcome| outcome.answer(*prepared));
+        answer(self.transitions, transitioned, |_, transitioned| transitioned);
     }
 
-    fn fail(self, error: StoreError) {
+    fn fail(self, error: &StoreError) {
         tracing::error!(%error, items = self.len(), "failed to write a batch");
-        answer(self.accepts, Err(copy_error(&error)));
-        answer(self.transitions, Err(error));
+        fail(self.accepts, error);
+        fail(self.transitions, error);
     }
 
     /// The steps and the new messages, which start attempts that the results among the steps made room for; or the halves of what there is.
@@ -121,7 +121,9 @@ impl Work {
 type Outcomes = (Vec<AcceptOutcome>, Vec<Transitioned>);
 
 /// An item whose outcome can be read from its rows.
-trait ReadBack: Batched<Answer: Send> + Send + Sync {
+trait ReadBack: Sized + Send + Sync {
+    type Answer: Send;
+
     /// How long to wait for a lost database, to read the outcome of a commit.
     const PATIENCE: Duration;
 
@@ -130,6 +132,8 @@ trait ReadBack: Batched<Answer: Send> + Send + Sync {
 }
 
 impl ReadBack for Box<Prepared> {
+    type Answer = Accepted;
+
     /// Clients wait for it.
     const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -139,6 +143,8 @@ impl ReadBack for Box<Prepared> {
 }
 
 impl ReadBack for Transition {
+    type Answer = Transitioned;
+
     /// A start that was written but is believed not to be would leave its message without an owner.
     const PATIENCE: Duration = Duration::MAX;
 
@@ -213,8 +219,8 @@ impl Connection {
                     let transitions = self.read_back(work.transitions).await;
                     stack.extend(Some(Work { accepts, transitions }).filter(|rest| rest.len() > 0));
                 }
-                Err(BatchError::Refused(error)) => work.fail(error),
-                Err(BatchError::LostCommit(error)) => work.fail(StoreError::InDoubt(error.to_string())),
+                Err(BatchError::Refused(error)) => work.fail(&error),
+                Err(BatchError::LostCommit(error)) => work.fail(&StoreError::InDoubt(error.to_string())),
             }
         }
     }
@@ -266,7 +272,7 @@ impl Connection {
                         tokio::time::sleep(PAUSE).await;
                         continue;
                     }
-                    Err(error) => answer(vec![op], Err(StoreError::InDoubt(error.to_string()))),
+                    Err(error) => fail(vec![op], &StoreError::InDoubt(error.to_string())),
                 }
                 break;
             }

@@ -16,7 +16,7 @@ use super::checkpoint::Checkpointer;
 use super::message_batch::{self, Batch, Statements};
 use super::pace::Pace;
 use super::{end_if_sync_failed, rusqlite_error};
-use crate::batch::{answer, closed, may_be_one_item};
+use crate::batch::{answer, closed, fail, may_be_one_item};
 use crate::cache::Cache;
 use crate::message_batch::{AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Prepared, TransitionOp};
 use crate::queue::{Queue, push};
@@ -177,20 +177,20 @@ impl Work {
             Ok(answers) => drop(runtime.spawn(async move { self.answer(answers) })),
             Err(error) => {
                 tracing::error!(%error, "failed to write a batch");
-                answer(self.accepts, Err(crate::message_batch::copy_error(&error)));
-                answer(self.transitions, Err(crate::message_batch::copy_error(&error)));
-                answer(self.deliveries, Err(crate::message_batch::copy_error(&error)));
-                answer(self.metrics, Err(error));
+                fail(self.accepts, &error);
+                fail(self.transitions, &error);
+                fail(self.deliveries, &error);
+                fail(self.metrics, &error);
             }
         }
     }
 
-    fn answer(self, (accepted, transitioned, logged): Answers) {
-        answer(self.accepts, Ok(accepted));
-        answer(self.transitions, Ok(transitioned));
-        answer(self.deliveries, Ok(logged));
+    fn answer(self, (outcomes, transitioned, logged): Answers) {
+        answer(self.accepts, outcomes, |prepared, outcome| outcome.answer(*prepared));
+        answer(self.transitions, transitioned, |_, transitioned| transitioned);
+        answer(self.deliveries, logged, |_, fence_holds| fence_holds);
         let added = vec![(); self.metrics.len()];
-        answer(self.metrics, Ok(added));
+        answer(self.metrics, added, |_, ()| ());
     }
 
     fn attempt(&self, conn: &Connection, sql: &mut Statements<'_>, cache: &Cache, pace: &mut Pace) -> Result<Answers> {
@@ -221,14 +221,14 @@ impl Work {
     }
 
     fn write(&self, sql: &mut Statements<'_>, cache: &Cache, batch: &mut Batch) -> Result<Answers> {
-        let accepted = message_batch::accept(sql, batch, &self.accepts)?;
+        let outcomes = message_batch::accept(sql, batch, &self.accepts)?;
         let transitioned = message_batch::transition(sql, batch, cache, &self.transitions)?;
         for op in &self.metrics {
             message_batch::add_metrics(sql, &op.item)?;
         }
         let logged = self.deliveries.iter().map(|op| message_batch::log_deliveries(sql, &op.item)).collect::<Result<_>>()?;
         batch.finish(sql, cache)?;
-        Ok((accepted, transitioned, logged))
+        Ok((outcomes, transitioned, logged))
     }
 
     /// The first kind of item and the others, or the halves of that kind. Steps come before new messages, which start attempts that the

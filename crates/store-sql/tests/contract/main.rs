@@ -302,6 +302,7 @@ cases! {
         schema {
             both_databases_have_one_schema,
             every_table_has_its_place_in_a_cluster,
+            distribute_places_each_table_and_creates_the_row_types,
             no_statement_of_the_writer_reads_a_whole_table,
         }
     }

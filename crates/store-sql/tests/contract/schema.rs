@@ -140,6 +140,54 @@ pub(crate) async fn every_table_has_its_place_in_a_cluster(h: &Harness) {
     assert!(refused.contains("CREATE EXTENSION citus"), "{refused}");
 }
 
+/// The functions of Citus that `distribute` calls, written for one server: they record what they are called with, and the schema `worker`
+/// stands for another node. A superuser may claim that the extension is installed.
+const CLUSTER_FUNCTIONS: &str = r"
+    SET allow_system_table_mods = on;
+    INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
+    SELECT 1, 'citus', extowner, extnamespace, extrelocatable, extversion FROM pg_extension WHERE extname = 'plpgsql';
+    CREATE SCHEMA worker;
+    CREATE TABLE worker.placed (n BIGINT GENERATED ALWAYS AS IDENTITY, logicalrelid REGCLASS, how TEXT);
+    CREATE VIEW pg_dist_partition AS SELECT logicalrelid FROM worker.placed;
+    CREATE FUNCTION create_reference_table(REGCLASS) RETURNS VOID LANGUAGE sql AS
+        $$ INSERT INTO worker.placed (logicalrelid, how) VALUES ($1, 'copied') $$;
+    CREATE FUNCTION create_distributed_table(REGCLASS, distribution_column TEXT, colocate_with TEXT) RETURNS VOID LANGUAGE sql AS
+        $$ INSERT INTO worker.placed (logicalrelid, how) VALUES ($1, $2 || ' beside ' || $3) $$;
+    CREATE FUNCTION run_command_on_workers(command TEXT) RETURNS VOID LANGUAGE plpgsql SET search_path = worker AS
+        $$ BEGIN EXECUTE command; END $$";
+
+/// The composite types of a schema, with the names and types of their columns.
+fn row_types(schema: &str) -> String {
+    format!(
+        r"
+        SELECT c.relname, string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum)
+        FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid
+        WHERE c.relkind = 'c' AND c.relnamespace = CAST('{schema}' AS regnamespace)
+        GROUP BY c.relname
+        ORDER BY c.relname"
+    )
+}
+
+/// A second time changes nothing.
+pub(crate) async fn distribute_places_each_table_and_creates_the_row_types(h: &Harness) {
+    let Target::Postgres(url) = &h.target else { unreachable!() };
+    let mut conn = PgConnection::connect(url.expose()).await.unwrap();
+    sqlx::raw_sql(CLUSTER_FUNCTIONS).execute(&mut conn).await.unwrap();
+    conn.close().await.unwrap();
+    let distributed = DISTRIBUTED.iter().enumerate().map(|(n, table)| (*table, if n == 0 { "none" } else { "messages" }));
+    let distributed = distributed.map(|(table, beside)| (table, format!("tenant_id beside {beside}")));
+    let expected: Vec<_> = COPIED.iter().map(|table| (*table, "copied".to_owned())).chain(distributed).collect();
+    for _ in 0..2 {
+        distribute(url.expose()).await.unwrap();
+        let placed = h.sql("SELECT CAST(logicalrelid AS TEXT), how FROM worker.placed ORDER BY n").await;
+        let placed: Vec<_> = placed.iter().map(|row| (row[0].as_deref().unwrap(), row[1].clone().unwrap())).collect();
+        assert_eq!(placed, expected);
+        let types = h.sql(&row_types("public")).await;
+        assert!(types.len() >= 5 && types == h.sql(&row_types("worker")).await, "{types:?}");
+    }
+}
+
 #[test]
 fn both_databases_have_the_same_migrations() {
     assert!(!migration_files("sqlite").is_empty());

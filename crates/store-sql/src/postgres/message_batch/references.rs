@@ -10,7 +10,7 @@ use super::super::records::Records;
 use super::super::session::{Params, failed};
 use super::{PgResult, Session, column};
 use crate::cache::Cache;
-use crate::message_batch::{Reference, ReferencedPart, ResolvedTransition, TransitionOp, by_reference, items};
+use crate::message_batch::{Reference, ReferencedPart, ResolvedTransition, TransitionOp, by_reference, with_messages};
 
 pub(super) const FIND: &str = r#"
     SELECT r.tenant_id, r.connection_id, r.reference, r.message_id, r.attempt, r.part
@@ -54,7 +54,7 @@ pub(super) async fn resolve<'a>(session: &Session, cache: &Cache, ops: &'a [Tran
     let find = |tenant, receipt: &RawReceipt| {
         cache.reference(tenant, receipt).or_else(|| known.get(&(tenant, receipt.connection.uuid(), receipt.reference.clone())).copied())
     };
-    items(ops, |tenant, receipt| Ok(find(tenant, receipt)))
+    with_messages(ops, |tenant, receipt| Ok(find(tenant, receipt)))
 }
 
 pub(super) async fn insert(session: &Session, references: &[Reference<'_>]) -> PgResult<u64> {

@@ -14,13 +14,13 @@ use crate::message_batch::{ResolvedTransition, TransitionBatch};
 pub(super) const SUPPRESSED: &str = r"
     SELECT u.tenant_id, u.id
     FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::smallint[], $5::uuid[])
-      AS u (tenant_id, id, recipient, channel, sender_id)
+      AS u (tenant_id, id, recipient, kind, sender_id)
     WHERE EXISTS (
         SELECT 1
         FROM suppressions s
         WHERE s.tenant_id = u.tenant_id
           AND s.identifier = u.recipient
-          AND s.kind = CASE u.channel WHEN 5 THEN 2 WHEN 4 THEN 3 WHEN 6 THEN 4 ELSE 1 END
+          AND s.kind = u.kind
           AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)
     )";
 
@@ -36,7 +36,7 @@ pub(super) async fn check(
         .filter_map(|key| {
             let row = &transitions.get(key)?.row;
             let message = row.fixed.as_ref()?;
-            Some((*key, message.to.clone(), row.state.route.channel.number(), message.sender.uuid()))
+            Some((*key, message.to.clone(), row.state.route.channel.address_kind().number(), message.sender.uuid()))
         })
         .collect();
     let mut halting: BTreeMap<i64, Vec<Uuid>> = BTreeMap::new();

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Step;
 use nuncio_store::Result;
 use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::super::rusqlite_error as failed;
-use super::statements::{CHUNKS, IS_SUPPRESSED, LOAD, LOAD_FIXED, Statements};
+use super::recipients::is_suppressed;
+use super::statements::{CHUNKS, LOAD, LOAD_FIXED, Statements};
 use super::{broadcasts, uuid};
 use crate::cache::{Cache, CachedRow};
 use crate::message_batch::{LoadedMessage, ResolvedTransition, TransitionBatch, asks_broadcast, unspool};
@@ -35,9 +35,8 @@ pub(super) fn load(
             Some(message) => message,
             None => Arc::new(read_fixed(sql, key)?.decode(known.state.clone())?),
         };
-        let sender = message.sender.uuid();
-        let values = params![key.0, message.to, known.state.route.channel.number(), sender.as_bytes()];
-        suppressed = sql.exists(IS_SUPPRESSED, values).map_err(failed)?;
+        let kind = known.state.route.channel.address_kind();
+        suppressed = is_suppressed(sql, key.0, kind, &message.to, message.sender).map_err(failed)?;
         known.fixed = Some(message);
     }
     let mut loaded = LoadedMessage { from_cache, ..LoadedMessage::new(known, suppressed) };

@@ -1,10 +1,11 @@
 //! Addresses, contacts and suppressions of the recipients of new messages.
 
 use nuncio_domain::id::Id as _;
+use nuncio_domain::{AddressKind, SenderId};
 use rusqlite::params;
 use uuid::Uuid;
 
-use super::statements::{FIND_ADDRESS, INSERT_ADDRESS, INSERT_CONTACT, IS_MARKED, RESTORE_SUPPRESSIONS, SUPPRESSED, Statements};
+use super::statements::{FIND_ADDRESS, INSERT_ADDRESS, INSERT_CONTACT, IS_MARKED, IS_SUPPRESSED, RESTORE_SUPPRESSIONS, Statements};
 use super::uuid;
 use crate::message_batch::Prepared;
 
@@ -18,11 +19,12 @@ pub(super) struct Found {
 }
 
 pub(super) fn find(sql: &mut Statements<'_>, prepared: &Prepared) -> rusqlite::Result<Found> {
-    let item = &prepared.item;
+    let (item, message) = (&prepared.item, &prepared.item.message);
     let known = find_address(sql, prepared)?;
     // Only an unknown recipient can have suppressions under a mark.
     let marked = known.is_none() && is_marked(sql, prepared)?;
-    let suppressed = is_suppressed(sql, prepared, &item.recipient.identifier)? || marked && is_suppressed(sql, prepared, &item.mark)?;
+    let mut is_suppressed = |identifier: &str| is_suppressed(sql, message.tenant.0, item.recipient.kind, identifier, message.sender);
+    let suppressed = is_suppressed(&item.recipient.identifier)? || marked && is_suppressed(&item.mark)?;
     Ok(Found { known, marked, suppressed })
 }
 
@@ -37,11 +39,15 @@ fn is_marked(sql: &mut Statements<'_>, prepared: &Prepared) -> rusqlite::Result<
     sql.exists(IS_MARKED, params![item.message.tenant.0, item.recipient.kind.number(), item.mark])
 }
 
-fn is_suppressed(sql: &mut Statements<'_>, prepared: &Prepared, identifier: &str) -> rusqlite::Result<bool> {
-    let (item, message) = (&prepared.item, &prepared.item.message);
-    let (every, sender) = (Uuid::nil(), message.sender.uuid());
-    let values = params![message.tenant.0, item.recipient.kind.number(), identifier, every.as_bytes(), sender.as_bytes()];
-    sql.exists(SUPPRESSED, values)
+/// Whether this sender, or any, may not write to the recipient.
+pub(super) fn is_suppressed(
+    sql: &mut Statements<'_>,
+    tenant: i64,
+    kind: AddressKind,
+    identifier: &str,
+    sender: SenderId,
+) -> rusqlite::Result<bool> {
+    sql.exists(IS_SUPPRESSED, params![tenant, kind.number(), identifier, sender.uuid().as_bytes()])
 }
 
 /// Inserts the address and contact of a new recipient, who has opt-outs to restore if `marked`.

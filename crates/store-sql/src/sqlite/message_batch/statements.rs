@@ -41,13 +41,13 @@ statements! {
         SET identifier = ?3
         WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?4";
     // The `+` keeps the senders out of the index look-up: a list there would go into a temporary table, at ten times the cost.
-    SUPPRESSED = r"
+    IS_SUPPRESSED = r"
         SELECT 1
         FROM suppressions
         WHERE tenant_id = ?1
           AND kind = ?2
           AND identifier = ?3
-          AND (+sender_id = ?4 OR +sender_id = ?5)
+          AND (+sender_id = zeroblob(16) OR +sender_id = ?4)
         LIMIT 1";
     IS_MARKED = "SELECT 1 FROM suppressions WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3 LIMIT 1";
     INSERT_MESSAGE = r"
@@ -75,14 +75,6 @@ statements! {
             spooled, request
         FROM messages
         WHERE tenant_id = ?1 AND id = ?2";
-    IS_SUPPRESSED = r"
-        SELECT 1
-        FROM suppressions
-        WHERE tenant_id = ?1
-          AND identifier = ?2
-          AND kind = CASE ?3 WHEN 5 THEN 2 WHEN 4 THEN 3 WHEN 6 THEN 4 ELSE 1 END
-          AND (+sender_id = zeroblob(16) OR +sender_id = ?4)
-        LIMIT 1";
     // Two statements: RETURNING would open a temporary table each time.
     RAISE_HEAD = r"
         INSERT INTO log_heads (tenant_id, position)

@@ -11,7 +11,7 @@ use super::statements::{Statements, UPDATE_STATE};
 use super::{broadcasts, ledger, references};
 use crate::cache::{Cache, CachedRow};
 use crate::ledger_batch::LedgerBatch;
-use crate::message_batch::{ResolvedTransition, TransitionBatch, TransitionOp, items};
+use crate::message_batch::{ResolvedTransition, TransitionBatch, TransitionOp, with_messages};
 use crate::row::corrupt;
 
 /// Applies a batch of transitions. The answers must not be given before the commit.
@@ -21,7 +21,7 @@ pub(in crate::sqlite) fn transition(
     cache: &Cache,
     ops: &[TransitionOp],
 ) -> Result<Vec<Transitioned>> {
-    let items = items(ops, |tenant, receipt| match cache.reference(tenant, receipt) {
+    let items = with_messages(ops, |tenant, receipt| match cache.reference(tenant, receipt) {
         Some(named) => Ok(Some(named)),
         None => references::find(sql, tenant, receipt).map_err(failed),
     })?;
