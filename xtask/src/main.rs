@@ -37,3 +37,26 @@ fn main() -> anyhow::Result<()> {
         Action::Generate => generate::write(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    /// The flags that `scripts/rustc.sh` adds to a compiler that is called with these arguments.
+    fn added(args: &[&str]) -> String {
+        let root = super::root::root();
+        let out = Command::new(root.join("scripts/rustc.sh")).arg("echo").args(args).output().unwrap();
+        String::from_utf8(out.stdout).unwrap().trim().trim_start_matches(&args.join(" ")).trim().to_owned()
+    }
+
+    #[test]
+    fn only_dist_is_compiled_with_the_record() {
+        let flags = added(&["--out-dir", "/x/target/dist/deps"]);
+        let record = flags.split(' ').find_map(|flag| flag.strip_prefix("-Cprofile-use=")).unwrap();
+        assert!(std::fs::metadata(record).unwrap().len() > 1_000_000, "{record}");
+        for args in [&["--out-dir", "/x/target/release/deps"][..], &["--out-dir", "/x/target/dist/deps", "-Cprofile-generate=/x"], &["-vV"]]
+        {
+            assert_eq!(added(args), "");
+        }
+    }
+}
