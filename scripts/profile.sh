@@ -36,6 +36,6 @@ bench accept
 bench smpp
 bench webhooks
 bench e2e
-bench --recipients 20000 broadcast
+bench broadcast --recipients 20000
 
 "$merge" merge --sparse --output crates/server/dist.profdata "$counts"
