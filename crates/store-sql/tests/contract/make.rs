@@ -166,7 +166,8 @@ impl Harness {
     pub(crate) async fn at_once<T>(&self, mut first: Boxed<'_, T>, mut items: Vec<Boxed<'_, T>>) -> Vec<T> {
         let gate = self.close_gate().await;
         assert!(futures::poll!(first.as_mut()).is_pending());
-        for _ in 0..20 {
+        // Long enough for the writer to take the first item, on a busy machine too: it then waits at the gate.
+        for _ in 0..500 {
             self.read().await.list_nodes().await.unwrap();
         }
         for item in &mut items {
