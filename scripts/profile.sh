@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Records which code a busy server runs, and how often. The compiler reads that record, crates/server/dist.profdata, when it builds the
-# cargo profile `dist`: scripts/rustc.sh passes it. To be repeated before a release and after a new compiler; about half an hour.
+# cargo profile `dist`: scripts/rustc.sh passes it. Run it before a release and after an update of the compiler; it takes about half an hour.
 #   scripts/profile.sh
-# Builds nuncio with counters and runs scenarios of the benchmark, whose programs it needs: PostgreSQL and Kannel. Needs llvm-profdata too, of
-# LLVM 19 or newer: `rustup component add llvm-tools`, or the package llvm-19.
+# Builds nuncio with counters and runs scenarios of the benchmark, which need PostgreSQL's server programs and Kannel. Also needs llvm-profdata
+# of LLVM 19 or newer: `rustup component add llvm-tools`, or Debian's package llvm-19.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
@@ -12,14 +12,18 @@ die() {
     exit 1
 }
 
+# The toolchain's own, or else the newest that is installed.
 profdata() {
-    local found
-    found=$(ls "$(rustc --print sysroot)"/lib/rustlib/*/bin/llvm-profdata /usr/bin/llvm-profdata-* 2>/dev/null | sort -V | tail -n 1)
-    [ -n "$found" ] || found=$(command -v llvm-profdata) || die "llvm-profdata is not installed: rustup component add llvm-tools"
+    local file found=""
+    for file in /usr/bin/llvm-profdata* "$(rustc --print sysroot)"/lib/rustlib/*/bin/llvm-profdata; do
+        if [ -x "$file" ]; then found=$file; fi
+    done
+    [ -n "$found" ] || die "llvm-profdata is not installed: rustup component add llvm-tools"
     echo "$found"
 }
 
-merge=$(profdata)
+profdata=$(profdata)
+command -v bearerbox >/dev/null || [ -x /usr/sbin/bearerbox ] || die "Kannel is not installed: apt-get install kannel"
 work=$(mktemp -d "${TMPDIR:-/tmp}/nuncio-profile.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 target=$(readlink -m "${CARGO_TARGET_DIR:-target}")
@@ -38,4 +42,4 @@ bench webhooks
 bench e2e
 bench broadcast --recipients 20000
 
-"$merge" merge --sparse --output crates/server/dist.profdata "$counts"
+"$profdata" merge --sparse --output crates/server/dist.profdata "$counts"

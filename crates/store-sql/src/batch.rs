@@ -13,10 +13,10 @@ pub(crate) struct Op<I, O> {
     pub(crate) reply: oneshot::Sender<Result<O>>,
 }
 
-/// Answers every item of a batch that is committed. `answer` makes the answer from the item and its outcome.
-pub(crate) fn answer<I, D, O>(batch: Vec<Op<I, O>>, outcomes: Vec<D>, answer: impl Fn(I, D) -> O) {
+/// Answers every item of a batch that is committed. `to_answer` makes the answer from the item and its outcome.
+pub(crate) fn answer<I, D, O>(batch: Vec<Op<I, O>>, outcomes: Vec<D>, to_answer: impl Fn(I, D) -> O) {
     for (Op { item, reply }, outcome) in batch.into_iter().zip(outcomes) {
-        let _ = reply.send(Ok(answer(item, outcome))); // a caller that went away changes nothing
+        let _ = reply.send(Ok(to_answer(item, outcome))); // a caller that went away changes nothing
     }
 }
 

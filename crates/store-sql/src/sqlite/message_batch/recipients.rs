@@ -39,7 +39,7 @@ fn is_marked(sql: &mut Statements<'_>, prepared: &Prepared) -> rusqlite::Result<
     sql.exists(IS_MARKED, params![item.message.tenant.0, item.recipient.kind.number(), item.mark])
 }
 
-/// Whether this sender, or any, may not write to the recipient.
+/// Whether the recipient is suppressed, for this sender or for all.
 pub(super) fn is_suppressed(
     sql: &mut Statements<'_>,
     tenant: i64,
