@@ -1,4 +1,4 @@
-//! Collects metrics of contact channels and hourly traffic in memory, and writes them once a second in separate transactions, off the hot
+//! Collects metrics of contact channels and the traffic of hours and days in memory, and writes them once a second in separate transactions, off the hot
 //! path.
 //!
 //! A crash or a failing database loses at most what was not yet written.
@@ -10,7 +10,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change};
 use nuncio_domain::message::{AttemptStatus, State, Status, Wait};
 use nuncio_domain::{AddressId, Channel, Country, TenantId, Timestamp};
-use nuncio_store::{CountryMetrics, HOUR, HourlyTraffic, MetricDelta, MetricRow, Result, Traffic, Transitioned};
+use nuncio_store::{CountryMetrics, DAY, HOUR, MetricDelta, MetricRow, Result, Traffic, TrafficRow, Transitioned};
 use parking_lot::Mutex;
 
 use crate::Shared;
@@ -31,7 +31,7 @@ pub(crate) struct MetricBuffer {
 /// What the buffer adds to the metrics of a contact channel, and the country of its address.
 type Row = (MetricDelta, Country);
 
-/// What one step adds to the hourly traffic.
+/// What one step adds to the traffic.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     tenant: TenantId,
@@ -168,20 +168,20 @@ impl Shared {
             let country = country.as_str().to_owned();
             tx.add_country_metrics(tenant, &CountryMetrics { channel, country, successes, failures }).await?;
         }
-        for ((tenant, hour, channel, country), figures) in fold(&counted) {
-            tx.add_traffic(tenant, &HourlyTraffic { hour, channel, country: country.as_str().to_owned(), figures }).await?;
+        for ((tenant, span, began, channel, country), figures) in fold(&counted) {
+            tx.add_traffic(tenant, &TrafficRow { span, began, channel, country: country.as_str().to_owned(), figures }).await?;
         }
         tx.commit().await?;
         Ok(true)
     }
 }
 
-/// Returns the hourly sums, in the order in which they are written.
-fn fold(counted: &[Counted]) -> BTreeMap<(TenantId, Timestamp, Channel, Country), Traffic> {
+/// Returns the sums of hours and of days, in the order in which they are written.
+fn fold(counted: &[Counted]) -> BTreeMap<(TenantId, i64, Timestamp, Channel, Country), Traffic> {
     let mut sums = BTreeMap::<_, Traffic>::new();
-    for one in counted {
-        let hour = Timestamp::from_millis(one.at.millis().div_euclid(HOUR) * HOUR);
-        let figures = sums.entry((one.tenant, hour, one.channel, one.country)).or_default();
+    for (one, span) in counted.iter().flat_map(|one| [(one, HOUR), (one, DAY)]) {
+        let began = Timestamp::from_millis(one.at.millis().div_euclid(span) * span);
+        let figures = sums.entry((one.tenant, span, began, one.channel, one.country)).or_default();
         match one.what {
             Count::Sent(confirmed) => {
                 figures.sent += 1;

@@ -71,7 +71,7 @@ pub use reviews::ReviewRepo;
 pub use routing::{CountryMetrics, RoutingRepo};
 pub use suppressions::SuppressionRepo;
 pub use templates::TemplateRepo;
-pub use traffic::{DELAYS, HOUR, HourlyTraffic, Traffic, TrafficRepo};
+pub use traffic::{DAY, DELAYS, HOUR, Traffic, TrafficRepo, TrafficRow};
 pub use transition::{Transition, Transitioned};
 pub use users::UserRepo;
 pub use webhooks::WebhookRepo;

@@ -1,4 +1,4 @@
-//! Hourly figures of an environment, from which charts are drawn without reading messages.
+//! Figures of an environment by hour and by day, from which charts are drawn without reading messages.
 
 use async_trait::async_trait;
 use nuncio_domain::{Channel, TenantId, Timestamp};
@@ -7,6 +7,8 @@ use crate::error::Result;
 
 /// Milliseconds of an hour.
 pub const HOUR: i64 = 3_600_000;
+/// Milliseconds of a day.
+pub const DAY: i64 = 24 * HOUR;
 /// Upper bounds of the classes that delivery times are counted in, in milliseconds. What took longer is in one more class.
 pub const DELAYS: [i64; 7] = [1_000, 2_000, 5_000, 15_000, 60_000, 300_000, 1_800_000];
 
@@ -47,11 +49,13 @@ impl Traffic {
     }
 }
 
-/// The figures of one hour, channel and country.
+/// The figures of one hour or one day, channel and country.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HourlyTraffic {
-    /// When the hour began.
-    pub hour: Timestamp,
+pub struct TrafficRow {
+    /// Milliseconds: [`HOUR`] or [`DAY`].
+    pub span: i64,
+    /// When it began; days begin at midnight UTC.
+    pub began: Timestamp,
     /// The channel.
     pub channel: Channel,
     /// ISO 3166-1 alpha-2; `""` if unknown.
@@ -60,18 +64,19 @@ pub struct HourlyTraffic {
     pub figures: Traffic,
 }
 
-/// Hourly figures.
+/// Figures by hour and by day.
 #[async_trait]
 pub trait TrafficRepo {
-    /// Adds to the figures of an hour. Rows of one tenant in the order of hour, channel and country.
-    async fn add_traffic(&mut self, tenant: TenantId, row: &HourlyTraffic) -> Result<()>;
+    /// Adds to the figures of an hour or a day; whoever counts adds to both. Rows of one tenant in the order of span, beginning, channel and
+    /// country, so that two nodes do not wait for each other.
+    async fn add_traffic(&mut self, tenant: TenantId, row: &TrafficRow) -> Result<()>;
 
-    /// Figures by channel since an hour, in spans of `span` hours that begin with it, without delivery times; oldest first.
-    async fn traffic_by_time(&mut self, tenant: TenantId, since: Timestamp, span: i64) -> Result<Vec<(Timestamp, Channel, Traffic)>>;
+    /// Figures by channel since the hour `since`, in steps of `hours` hours that begin with it, without delivery times; oldest first.
+    async fn traffic_by_time(&mut self, tenant: TenantId, since: Timestamp, hours: i64) -> Result<Vec<(Timestamp, Channel, Traffic)>>;
 
     /// Figures by channel and country since an hour.
     async fn traffic_by_country(&mut self, tenant: TenantId, since: Timestamp) -> Result<Vec<(Channel, String, Traffic)>>;
 
-    /// Deletes up to `limit` rows of a tenant of hours before `before`. Returns how many.
+    /// Deletes up to `limit` rows of a tenant that began before `before`. Returns how many.
     async fn forget_traffic(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64>;
 }

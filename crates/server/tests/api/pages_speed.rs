@@ -7,7 +7,7 @@ use futures::future::join_all;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::user::Role;
 use nuncio_domain::{AddressKind, Channel, Clock as _, ContactId, MessageId, Recipient, Timestamp};
-use nuncio_store::{Accept, Accepted, HOUR, HourlyTraffic, Traffic};
+use nuncio_store::{Accept, Accepted, DAY, HOUR, Traffic, TrafficRow};
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ const TRIES: usize = 7;
 /// Maximum size of a page, in bytes.
 const WEIGHT: usize = 100_000;
 
-/// Fills the test environment with a month of messages, some of them failed, to a tenth as many contacts, and their hourly figures.
+/// Fills the test environment with a month of messages, some of them failed, to a tenth as many contacts, and the figures of their hours and days.
 async fn fill(app: &TestApp, count: u64) -> MessageId {
     let first = app.send_message(json!({"to": "+34600000000", "text": "Your parcel is on its way", "metadata": {"order": "1017"}})).await;
     let lost = app.send_message(json!({"to": "+12125550001", "text": "Your parcel is lost"})).await;
@@ -72,16 +72,15 @@ async fn fill(app: &TestApp, count: u64) -> MessageId {
 }
 
 async fn fill_traffic(app: &TestApp, now: Timestamp) {
-    let newest = now.millis() / HOUR;
     let countries =
         ["ES", "MX", "US", "FR", "DE", "IT", "PT", "GB", "BR", "AR", "CL", "CO", "PE", "NL", "BE", "PL", "SE", "NO", "DK", "FI"];
     let figures = Traffic { sent: 23, delivered: 20, failed: 2, spent: 900_000, delays: [9, 4, 3, 2, 1, 1, 0, 0], ..Traffic::default() };
-    for hour in newest - 720..newest {
+    let spans = |span: i64, count: i64| (0..count).map(move |ago| (span, Timestamp::from_millis((now.millis() / span - ago) * span)));
+    for (span, began) in spans(HOUR, 720).chain(spans(DAY, 30)) {
         let mut tx = app.store().begin().await.expect("a transaction");
         for channel in [Channel::Sms, Channel::Whatsapp, Channel::Voice] {
             for country in countries {
-                let hour = Timestamp::from_millis(hour * HOUR);
-                tx.add_traffic(app.tenant(), &HourlyTraffic { hour, channel, country: country.to_owned(), figures })
+                tx.add_traffic(app.tenant(), &TrafficRow { span, began, channel, country: country.to_owned(), figures })
                     .await
                     .expect("written");
             }

@@ -476,11 +476,12 @@ CREATE TABLE country_metrics (
     PRIMARY KEY (tenant_id, channel, country)
 );
 
--- Figures of an hour by channel and country. `spent` is in micros of a US dollar; `within_…` and `later` count delivery times, each
+-- Figures of an hour or a day by channel and country; `span` tells which, in milliseconds. `spent` is in micros of a US dollar; `within_…` and `later` count delivery times, each
 -- time in one of them.
 CREATE TABLE traffic (
     tenant_id   BIGINT NOT NULL,
-    hour        BIGINT NOT NULL,
+    span        BIGINT NOT NULL,
+    began       BIGINT NOT NULL,
     channel     SMALLINT NOT NULL,
     country     TEXT COLLATE "C" NOT NULL,
     sent        BIGINT NOT NULL,
@@ -496,7 +497,7 @@ CREATE TABLE traffic (
     within_5m   BIGINT NOT NULL,
     within_30m  BIGINT NOT NULL,
     later       BIGINT NOT NULL,
-    PRIMARY KEY (tenant_id, hour, channel, country)
+    PRIMARY KEY (tenant_id, span, began, channel, country)
 );
 
 CREATE TABLE templates (

@@ -470,11 +470,12 @@ CREATE TABLE country_metrics (
     PRIMARY KEY (tenant_id, channel, country)
 ) STRICT, WITHOUT ROWID;
 
--- Figures of an hour by channel and country. `spent` is in micros of a US dollar; `within_…` and `later` count delivery times, each
+-- Figures of an hour or a day by channel and country; `span` tells which, in milliseconds. `spent` is in micros of a US dollar; `within_…` and `later` count delivery times, each
 -- time in one of them.
 CREATE TABLE traffic (
     tenant_id   INTEGER NOT NULL,
-    hour        INTEGER NOT NULL,
+    span        INTEGER NOT NULL,
+    began       INTEGER NOT NULL,
     channel     INTEGER NOT NULL,
     country     TEXT NOT NULL,
     sent        INTEGER NOT NULL,
@@ -490,7 +491,7 @@ CREATE TABLE traffic (
     within_5m   INTEGER NOT NULL,
     within_30m  INTEGER NOT NULL,
     later       INTEGER NOT NULL,
-    PRIMARY KEY (tenant_id, hour, channel, country)
+    PRIMARY KEY (tenant_id, span, began, channel, country)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE templates (

@@ -6,7 +6,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::Db;
-use super::sql::{Condition, contains};
+use super::sql::{Condition, contains, contains_in_json};
 use crate::agenda::AgendaRow;
 
 /// Ends a query that locks its rows until the transaction ends.
@@ -110,20 +110,32 @@ pub(super) fn push_shards(query: &mut QueryBuilder<Db>, shards: &[i16]) {
 }
 
 /// That an entry of the object `member` of `column` is `value`, as a text or as another scalar. Read as `JSON`, which keeps numbers as they
-/// were written.
+/// were written. Only JSON with the key anywhere and the value anywhere is parsed.
 pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, value: &str) -> Condition {
+    let anywhere = [contains_in_json(key), contains_in_json(value)];
     let (key, text, value) = (key.to_owned(), serde_json::Value::from(value).to_string(), value.to_owned());
     Box::new(move |query| {
+        for pattern in &anywhere {
+            query.push(column).push(" LIKE ").push_bind(pattern.clone()).push(" AND ");
+        }
         query.push("CAST(CAST(").push(column).push(" AS JSON) -> '").push(member).push("' -> ").push_bind(key.clone());
         query.push(" AS TEXT) IN (").push_bind(text.clone()).push(", ").push_bind(value.clone()).push(")");
     })
 }
 
-/// That the member `member` of `column` is a text with `part` in it, whatever the case of letters from A to Z.
+/// That the member `member` of `column` is a text with `part` in it, whatever the case of letters from A to Z. Only JSON with `part`
+/// anywhere is parsed.
 pub(super) fn json_contains(column: &'static str, member: &'static str, part: &str) -> Condition {
-    let pattern = contains(part);
+    let (anywhere, pattern) = (contains_in_json(part), contains(part));
     Box::new(move |query| {
-        query.push("(CAST(").push(column).push(" AS JSON) ->> '").push(member).push(r#"') COLLATE "C" ILIKE "#).push_bind(pattern.clone());
+        query.push(column).push(r#" COLLATE "C" ILIKE "#).push_bind(anywhere.clone());
+        query
+            .push(" AND (CAST(")
+            .push(column)
+            .push(" AS JSON) ->> '")
+            .push(member)
+            .push(r#"') COLLATE "C" ILIKE "#)
+            .push_bind(pattern.clone());
     })
 }
 

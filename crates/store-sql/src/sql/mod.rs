@@ -66,7 +66,7 @@ mod traffic;
 mod users;
 mod webhooks;
 
-pub(super) use query::{Condition, contains};
+pub(super) use query::{Condition, contains, contains_in_json};
 
 type Query<'q> = sqlx::query::Query<'q, Db, <Db as sqlx::Database>::Arguments>;
 

@@ -15,17 +15,24 @@ pub(crate) type Condition = Box<dyn Fn(&mut QueryBuilder<Db>) + Send + Sync>;
 pub(super) struct List<'a> {
     /// What is selected; the id among it under the name `id`.
     pub(super) columns: &'a str,
-    /// The table, with its alias and what is joined to it.
+    /// The table, with its alias and what `streams` need of others.
     pub(super) table: &'static str,
     /// The id column.
     pub(super) id: &'static str,
-    /// The same id in a joined table. PostgreSQL does not carry a span of ids over a join, and may read the whole joined table for a rare
-    /// value.
-    pub(super) joined: Option<&'static str>,
+    /// A table with one row for each of these.
+    pub(super) joined: Option<Joined>,
     /// The rows of the list as indexes serve them: each in the order of the id, none in two of them.
     pub(super) streams: Vec<Condition>,
     /// What no index serves.
     pub(super) filter: Option<Condition>,
+}
+
+/// What `columns` and `filter` of a list need of another table.
+pub(super) struct Joined {
+    /// ` JOIN … ON …`.
+    pub(super) join: &'static str,
+    /// The same id in this table. PostgreSQL does not carry a span of ids over a join, and may read the whole joined table for a rare value.
+    pub(super) id: &'static str,
 }
 
 impl List<'_> {
@@ -35,7 +42,7 @@ impl List<'_> {
         let mut query = QueryBuilder::<Db>::new("");
         for (n, stream) in self.streams.iter().enumerate() {
             query.push(if n == 0 { "" } else { " UNION ALL " }).push("SELECT id FROM (SELECT ").push(self.id).push(" AS id");
-            self.slice(&mut query, stream, page);
+            self.slice(&mut query, stream, page, None);
             query.push(" LIMIT 1 OFFSET ").push_bind(rows.max(1) - 1).push(") s").push(n.to_string());
         }
         query
@@ -53,7 +60,7 @@ impl List<'_> {
                     SELECT "
             });
             query.push(self.columns);
-            self.slice(&mut query, stream, page);
+            self.slice(&mut query, stream, page, self.joined.as_ref());
             query.push(" LIMIT ").push_bind(rows);
             if several {
                 query.push(") s").push(n.to_string());
@@ -65,8 +72,8 @@ impl List<'_> {
         query
     }
 
-    fn slice(&self, query: &mut QueryBuilder<Db>, stream: &Condition, page: PageRequest) {
-        query.push(" FROM ").push(self.table).push(" WHERE ");
+    fn slice(&self, query: &mut QueryBuilder<Db>, stream: &Condition, page: PageRequest, joined: Option<&Joined>) {
+        query.push(" FROM ").push(self.table).push(joined.map_or("", |joined| joined.join)).push(" WHERE ");
         stream(query);
         if let Some(before) = page.before {
             query.push(" AND ").push(self.id).push(" < ").push_bind(before);
@@ -74,8 +81,8 @@ impl List<'_> {
         if let Some(oldest) = page.oldest {
             query.push(" AND ").push(self.id).push(" >= ").push_bind(oldest);
         }
-        if let Some((joined, oldest)) = self.joined.zip(page.oldest) {
-            query.push(" AND ").push(joined).push(" >= ").push_bind(oldest);
+        if let Some((joined, oldest)) = joined.zip(page.oldest) {
+            query.push(" AND ").push(joined.id).push(" >= ").push_bind(oldest);
         }
         if let Some(filter) = &self.filter {
             query.push(" AND ");
@@ -165,6 +172,11 @@ pub(crate) fn contains(part: &str) -> String {
         pattern.push(c);
     }
     pattern + "%"
+}
+
+/// A pattern as that of [`contains`], for `part` within JSON as it is stored.
+pub(crate) fn contains_in_json(part: &str) -> String {
+    contains(serde_json::Value::from(part).to_string().trim_matches('"'))
 }
 
 /// The rows of a list that can be decoded. One corrupt row must not block the others of all tenants.

@@ -1,24 +1,24 @@
-//! Hourly figures.
+//! Figures by hour and by day.
 
 use async_trait::async_trait;
 use nuncio_domain::{Channel, TenantId, Timestamp};
-use nuncio_store::{HOUR, HourlyTraffic, Result, Traffic, TrafficRepo};
+use nuncio_store::{DAY, HOUR, Result, Traffic, TrafficRepo, TrafficRow};
 
 use super::SqlTx;
 use crate::row::corrupt;
 
 #[async_trait]
 impl TrafficRepo for SqlTx {
-    async fn add_traffic(&mut self, tenant: TenantId, row: &HourlyTraffic) -> Result<()> {
+    async fn add_traffic(&mut self, tenant: TenantId, row: &TrafficRow) -> Result<()> {
         let figures = &row.figures;
         let mut query = sqlx::query(
             r"
                 INSERT INTO traffic AS t (
-                    tenant_id, hour, channel, country, sent, unconfirmed, delivered, failed, spent,
+                    tenant_id, span, began, channel, country, sent, unconfirmed, delivered, failed, spent,
                     within_1s, within_2s, within_5s, within_15s, within_1m, within_5m, within_30m, later
                 )
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
-                ON CONFLICT (tenant_id, hour, channel, country) DO UPDATE SET
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+                ON CONFLICT (tenant_id, span, began, channel, country) DO UPDATE SET
                     sent = t.sent + excluded.sent,
                     unconfirmed = t.unconfirmed + excluded.unconfirmed,
                     delivered = t.delivered + excluded.delivered,
@@ -34,7 +34,8 @@ impl TrafficRepo for SqlTx {
                     later = t.later + excluded.later",
         )
         .bind(tenant.0)
-        .bind(row.hour.millis())
+        .bind(row.span)
+        .bind(row.began.millis())
         .bind(row.channel.number())
         .bind(&row.country);
         for sum in [figures.sent, figures.unconfirmed, figures.delivered, figures.failed, figures.spent].into_iter().chain(figures.delays) {
@@ -44,18 +45,19 @@ impl TrafficRepo for SqlTx {
         Ok(())
     }
 
-    async fn traffic_by_time(&mut self, tenant: TenantId, since: Timestamp, span: i64) -> Result<Vec<(Timestamp, Channel, Traffic)>> {
+    async fn traffic_by_time(&mut self, tenant: TenantId, since: Timestamp, hours: i64) -> Result<Vec<(Timestamp, Channel, Traffic)>> {
+        let step = hours * HOUR;
         let rows: Vec<(i64, i16, i64, i64, i64, i64, i64)> = self
             .all(sql!(
                 r"
-                SELECT (hour - $2) / $3 * $3 + $2, channel,
+                SELECT (began - $2) / $3 * $3 + $2, channel,
                     CAST(SUM(sent) AS BIGINT), CAST(SUM(unconfirmed) AS BIGINT), CAST(SUM(delivered) AS BIGINT),
                     CAST(SUM(failed) AS BIGINT), CAST(SUM(spent) AS BIGINT)
                 FROM traffic
-                WHERE tenant_id = $1 AND hour >= $2
+                WHERE tenant_id = $1 AND began >= $2 AND span = $4
                 GROUP BY 1, 2
                 ORDER BY 1, 2",
-                [tenant.0, since.millis(), span * HOUR]
+                [tenant.0, since.millis(), step, longest_span(since, step)]
             ))
             .await?;
         rows.into_iter()
@@ -78,10 +80,10 @@ impl TrafficRepo for SqlTx {
                     CAST(SUM(within_15s) AS BIGINT), CAST(SUM(within_1m) AS BIGINT), CAST(SUM(within_5m) AS BIGINT),
                     CAST(SUM(within_30m) AS BIGINT), CAST(SUM(later) AS BIGINT)
                 FROM traffic
-                WHERE tenant_id = $1 AND hour >= $2
+                WHERE tenant_id = $1 AND began >= $2 AND span = $3
                 GROUP BY channel, country
                 ORDER BY channel, country",
-                [tenant.0, since.millis()]
+                [tenant.0, since.millis(), longest_span(since, DAY)]
             ))
             .await?;
         rows.into_iter()
@@ -93,26 +95,31 @@ impl TrafficRepo for SqlTx {
     }
 
     async fn forget_traffic(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
-        let rows: Vec<(i64, i16, String)> = self
+        let rows: Vec<(i64, i64, i16, String)> = self
             .all(sql!(
                 r"
-                SELECT hour, channel, country
+                SELECT span, began, channel, country
                 FROM traffic
-                WHERE tenant_id = $1 AND hour < $2
-                ORDER BY hour, channel, country
-                LIMIT $3",
-                [tenant.0, before.millis(), i64::from(limit)]
+                WHERE tenant_id = $1 AND span IN ($2, $3) AND began < $4
+                ORDER BY span, began, channel, country
+                LIMIT $5",
+                [tenant.0, HOUR, DAY, before.millis(), i64::from(limit)]
             ))
             .await?;
-        for (hour, number, country) in &rows {
+        for (span, began, number, country) in &rows {
             self.run(sql!(
-                "DELETE FROM traffic WHERE tenant_id = $1 AND hour = $2 AND channel = $3 AND country = $4",
-                [tenant.0, hour, number, country]
+                "DELETE FROM traffic WHERE tenant_id = $1 AND span = $2 AND began = $3 AND channel = $4 AND country = $5",
+                [tenant.0, span, began, number, country]
             ))
             .await?;
         }
         Ok(rows.len() as u64)
     }
+}
+
+/// The span of the fewest rows that add up to steps of `step` milliseconds from `since` on.
+const fn longest_span(since: Timestamp, step: i64) -> i64 {
+    if since.millis() % DAY == 0 && step % DAY == 0 { DAY } else { HOUR }
 }
 
 fn channel(number: i16) -> Result<Channel> {

@@ -6,7 +6,7 @@ use sqlx::{Arguments as _, QueryBuilder};
 use uuid::Uuid;
 
 use super::Db;
-use super::sql::{Condition, contains};
+use super::sql::{Condition, contains, contains_in_json};
 use crate::agenda::AgendaRow;
 
 /// There is one writer: every write transaction has locked everything.
@@ -133,11 +133,22 @@ pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, 
     })
 }
 
-/// That the member `member` of `column` is a text with `part` in it, whatever the case of letters from A to Z.
+/// That the member `member` of `column` is a text with `part` in it, whatever the case of letters from A to Z. Only JSON with `part`
+/// anywhere is parsed.
 pub(super) fn json_contains(column: &'static str, member: &'static str, part: &str) -> Condition {
-    let (path, pattern) = (format!("$.{member}"), contains(part));
+    let (anywhere, path, pattern) = (contains_in_json(part), format!("$.{member}"), contains(part));
     Box::new(move |query| {
-        query.push("(").push(column).push(" ->> ").push_bind(path.clone()).push(") LIKE ").push_bind(pattern.clone()).push(r" ESCAPE '\'");
+        query
+            .push(column)
+            .push(" LIKE ")
+            .push_bind(anywhere.clone())
+            .push(r" ESCAPE '\' AND (")
+            .push(column)
+            .push(" ->> ")
+            .push_bind(path.clone())
+            .push(") LIKE ")
+            .push_bind(pattern.clone())
+            .push(r" ESCAPE '\'");
     })
 }
 

@@ -1,14 +1,14 @@
-//! Hourly figures.
+//! Figures by hour and by day.
 
 use std::time::Duration;
 
 use nuncio_domain::{Channel, Timestamp};
-use nuncio_store::{HOUR, HourlyTraffic, Traffic};
+use nuncio_store::{DAY, HOUR, Traffic, TrafficRow};
 
 use crate::harness::Harness;
 
-fn row(hour: i64, channel: Channel, country: &str, figures: Traffic) -> HourlyTraffic {
-    HourlyTraffic { hour: Timestamp::from_millis(hour * HOUR), channel, country: country.to_owned(), figures }
+fn row(hour: i64, channel: Channel, country: &str, figures: Traffic) -> TrafficRow {
+    TrafficRow { span: HOUR, began: Timestamp::from_millis(hour * HOUR), channel, country: country.to_owned(), figures }
 }
 
 fn figures(factor: i64) -> Traffic {
@@ -23,6 +23,7 @@ fn figures(factor: i64) -> Traffic {
 
 pub(crate) async fn hourly_figures_add_up_and_leave(h: &Harness) {
     let (tenant, base) = (h.world.tenant, 500_000);
+    let at = |hour| Timestamp::from_millis(hour * HOUR);
     let rows = [
         row(base, Channel::Sms, "", figures(1)),
         row(base, Channel::Sms, "ES", figures(1)),
@@ -35,9 +36,11 @@ pub(crate) async fn hourly_figures_add_up_and_leave(h: &Harness) {
         tx.add_traffic(tenant, row).await.unwrap();
     }
     tx.add_traffic(h.other.tenant, &rows[0]).await.unwrap();
+    // Days differ from their hours here, which shows what is read.
+    let day = TrafficRow { span: DAY, began: at(base - base % 24), ..row(0, Channel::Sms, "ES", figures(9)) };
+    tx.add_traffic(tenant, &day).await.unwrap();
     tx.commit().await.unwrap();
 
-    let at = |hour| Timestamp::from_millis(hour * HOUR);
     let timeless = |factor| Traffic { delays: [0; 8], ..figures(factor) };
     let mut tx = h.read().await;
     let hours = tx.traffic_by_time(tenant, at(base), 1).await.unwrap();
@@ -54,11 +57,15 @@ pub(crate) async fn hourly_figures_add_up_and_leave(h: &Harness) {
     let countries = tx.traffic_by_country(tenant, at(base + 1)).await.unwrap();
     assert_eq!(countries, [(Channel::Sms, "ES".to_owned(), figures(2)), (Channel::Whatsapp, "ES".to_owned(), figures(2))]);
     assert_eq!(tx.traffic_by_country(h.other.tenant, at(base)).await.unwrap(), [(Channel::Sms, String::new(), figures(1))]);
+    let days = tx.traffic_by_time(tenant, day.began, 24).await.unwrap();
+    assert_eq!(days, [(day.began, Channel::Sms, timeless(9))], "whole days are read as days");
+    assert_eq!(tx.traffic_by_time(tenant, day.began, 12).await.unwrap()[0].2, timeless(5), "their halves as hours");
+    assert_eq!(tx.traffic_by_country(tenant, day.began).await.unwrap(), [(Channel::Sms, "ES".to_owned(), figures(9))]);
     drop(tx);
 
     let mut tx = h.begin().await;
     assert_eq!(tx.forget_traffic(tenant, at(base + 1), 1).await.unwrap(), 1, "a few at a time");
-    assert_eq!(tx.forget_traffic(tenant, at(base + 1).plus(Duration::from_millis(1)), 9).await.unwrap(), 3);
+    assert_eq!(tx.forget_traffic(tenant, at(base + 1).plus(Duration::from_millis(1)), 9).await.unwrap(), 4, "the day too");
     tx.commit().await.unwrap();
     let mut tx = h.read().await;
     assert_eq!(tx.traffic_by_time(tenant, at(0), 1).await.unwrap().len(), 1);

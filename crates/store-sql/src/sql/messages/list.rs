@@ -8,23 +8,22 @@ use nuncio_store::{IdempotentOperation, MessageFilter, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::super::query::{Condition, List, all, any_of, is};
+use super::super::query::{Condition, Joined, List, all, any_of, is};
 use super::super::{Db, SqlTx, dialect};
-use super::{COLUMNS, MESSAGES, outline};
+use super::{COLUMNS, STATES, outline};
 use crate::message_batch::{FAILED, HELD};
 use crate::row::{MessageRow, of_contact};
 
 /// Failed or held messages.
-const FLAGGED: &str =
-    "flagged f JOIN messages m ON m.tenant_id = f.tenant_id AND m.id = f.id JOIN states s ON s.tenant_id = f.tenant_id AND s.id = f.id";
+const FLAGGED: &str = "flagged f JOIN messages m ON m.tenant_id = f.tenant_id AND m.id = f.id";
 
 pub(super) async fn list_messages(tx: &mut SqlTx, tenant: TenantId, filter: &MessageFilter, page: PageRequest) -> Result<Page<Message>> {
     let flagged = flag(filter).is_some();
     let list = List {
         columns: COLUMNS,
-        table: if flagged { FLAGGED } else { MESSAGES },
+        table: if flagged { FLAGGED } else { "messages m" },
         id: if flagged { "f.id" } else { "m.id" },
-        joined: Some("s.id"),
+        joined: Some(Joined { join: STATES, id: "s.id" }),
         streams: message_streams(tx, tenant, filter).await?,
         filter: all(conditions(filter)),
     };

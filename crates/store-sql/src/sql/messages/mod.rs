@@ -27,13 +27,13 @@ const COLUMNS: &str = r"
     s.status, s.wait, s.held, s.due_at, s.owner, s.fence, s.version, s.expires_at, s.updated_at, s.channel,
     s.connection_id, s.provider, s.detail";
 
-const MESSAGES: &str = "messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id";
+const STATES: &str = " JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id";
 
 #[async_trait]
 impl MessageRepo for SqlTx {
     async fn lookup_message(&mut self, tenant: TenantId, id: MessageId) -> Result<Option<Message>> {
         let mut query = QueryBuilder::<Db>::new("SELECT ");
-        query.push(COLUMNS).push(" FROM ").push(MESSAGES).push(" WHERE m.tenant_id = ").push_bind(tenant.0);
+        query.push(COLUMNS).push(" FROM messages m").push(STATES).push(" WHERE m.tenant_id = ").push_bind(tenant.0);
         let row: Option<MessageRow> = self.optional(query.push(" AND m.id = ").push_bind(id.uuid()).build()).await?;
         let Some(mut row) = row else { return Ok(None) };
         spool::load(self, &mut row.fixed).await?;
@@ -45,7 +45,7 @@ impl MessageRepo for SqlTx {
             return Ok(Vec::new());
         }
         let mut query = QueryBuilder::<Db>::new("SELECT ");
-        query.push(COLUMNS).push(" FROM ").push(MESSAGES).push(" WHERE m.tenant_id = ").push_bind(tenant.0);
+        query.push(COLUMNS).push(" FROM messages m").push(STATES).push(" WHERE m.tenant_id = ").push_bind(tenant.0);
         dialect::push_in(&mut query, "m.id", ids.iter().map(|id| id.uuid()));
         let rows: Vec<MessageRow> = self.all(query.build()).await?;
         rows.into_iter().map(outline).collect()
