@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, split};
 use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
 use crate::status;
@@ -283,6 +284,8 @@ impl Session {
             let responses = self.outbox.lock().take(&mut chunk);
             if chunk.is_empty() {
                 self.wake.notified().await;
+                // Others that are ready put their requests into the buffer first, so that one system call takes them too.
+                yield_now().await;
                 continue;
             }
             let write = async {

@@ -4,6 +4,7 @@ mod attachments;
 mod cancel;
 mod command;
 pub(crate) mod content;
+mod dry_run;
 mod estimate;
 mod list;
 pub(crate) mod plan;
@@ -17,12 +18,13 @@ mod view;
 
 pub use attachments::{AttachmentView, Download};
 pub use command::{AttachmentIn, SendMessage};
+pub use dry_run::{Foreign, Plan, PlannedCost, WindowView};
 pub use list::{ListContactMessages, ListMessages};
 pub use nuncio_store::{DELAYS, Traffic};
 pub(crate) use plan::sent_from;
 pub use react::React;
 pub use receipts::{ReceiptView, StrayReceiptView};
-pub use send::{Foreign, Plan, PlannedCost, SendOptions, WindowView};
+pub use send::SendOptions;
 pub use traffic::{Overdue, TrafficView};
 pub use view::{AttemptView, MessageView, RoutingView};
 
