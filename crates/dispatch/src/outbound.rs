@@ -10,7 +10,7 @@ use nuncio_channel::{Adapter, Receipts};
 use nuncio_domain::config::Connection;
 use nuncio_domain::health::Health;
 use nuncio_domain::message::{Message, NodeId};
-use nuncio_domain::{ConnectionId, TenantId, Timestamp};
+use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 
 use crate::hint::Hint;
 use crate::lane::{Hinted, Slot};
@@ -152,20 +152,22 @@ impl Shared {
 
     /// Starts the attempt of a waiting message in a free slot.
     pub(crate) fn begin(self: &Arc<Self>, slot: Slot, hint: Hint) {
-        let (shared, working) = (Arc::clone(self), (self.tracker.begin(), self.in_flight.attempt(hint.id)));
-        self.runtime.spawn(async move {
-            let _working = working;
-            shared.start_and_run(slot, hint).await;
-        });
+        let shared = Arc::clone(self);
+        self.spawn(hint.id, async move { shared.start_and_run(slot, hint).await });
     }
 
     /// Runs the attempt of a message that was accepted as started.
     pub(crate) fn spawn_attempt(self: &Arc<Self>, mut slot: Slot, message: Box<Message>) {
-        let (shared, working) = (Arc::clone(self), (self.tracker.begin(), self.in_flight.attempt(message.id)));
+        let shared = Arc::clone(self);
         slot.accepting = None;
+        self.spawn(message.id, async move { shared.run_attempt(slot, message).await });
+    }
+
+    fn spawn(&self, message: MessageId, attempt: impl Future<Output = ()> + Send + 'static) {
+        let working = (self.tracker.begin(), self.in_flight.attempt(message));
         self.runtime.spawn(async move {
             let _working = working;
-            shared.run_attempt(slot, message).await;
+            attempt.await;
         });
     }
 }

@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use nuncio_domain::event::{EventType, ResourceKind};
-use nuncio_domain::lifecycle::Change;
 use nuncio_domain::message::NodeId;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::webhook::DeliveryStatus;
@@ -11,36 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::events::Occurrence;
-
-/// A position in the event log of an environment: after every entry at or before it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Position {
-    /// Number of the transaction; consecutive, in commit order.
-    pub commit: i64,
-    /// Number of the entry in its transaction.
-    pub entry: i64,
-}
-
-/// An entry of the event log: the changes of one resource by one transaction.
-#[derive(Clone, PartialEq, Debug)]
-pub struct LogEntry {
-    pub position: Position,
-    pub resource: Uuid,
-    /// The resource's version after the first change; the following ones are consecutive.
-    pub sequence: i64,
-    pub recorded_at: Timestamp,
-    pub payload: LogPayload,
-}
-
-/// Payload of an entry of the event log.
-#[derive(Clone, PartialEq, Debug)]
-pub enum LogPayload {
-    /// Changes of a message; the message's row has the rest.
-    Message(Vec<Change>),
-    /// Events of another resource.
-    Other(ResourceKind, Vec<Occurrence>),
-}
+use crate::events::Position;
 
 /// How far the log of an environment has been read for its webhooks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,24 +91,9 @@ pub struct DeliveryLog {
     pub fence: i64,
 }
 
-/// Forward reads of the event log, and deliveries.
+/// Deliveries, and who reads the event log for them.
 #[async_trait]
 pub trait DeliveryRepo {
-    /// Returns up to `limit` entries of a tenant's log after `after`, in order.
-    async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>>;
-
-    /// Returns up to `limit` entries of an environment's log before `before`, newest first; only of `resource`, if given.
-    async fn list_log(&mut self, tenant: TenantId, resource: Option<Uuid>, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>>;
-
-    /// Returns the position in an environment's log after the entries written before `at`, as far as clocks agree. Uses binary search.
-    async fn log_place(&mut self, tenant: TenantId, at: Timestamp) -> Result<Position>;
-
-    /// Returns the log entry with a resource's `sequence`.
-    async fn find_log_entry(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>>;
-
-    /// Returns the end of an environment's log; no later commit is before it.
-    async fn log_end(&mut self, tenant: TenantId) -> Result<Position>;
-
     /// Starts reading the log of an environment at `from`, unless it is already being read.
     async fn open_log(&mut self, tenant: TenantId, from: Position) -> Result<()>;
 

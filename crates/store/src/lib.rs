@@ -48,11 +48,11 @@ pub use broadcasts::{
     RecipientScan,
 };
 pub use contacts::{Address, ContactFilter, ContactRepo};
-pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogEntry, LogPayload, LogReader, Position};
+pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogReader};
 pub use directory::DirectoryRepo;
 pub use erasure::{Erasure, ErasureRepo};
 pub use error::{Result, StoreError};
-pub use events::{EventRecord, EventRepo, NewEvent, Occurrence};
+pub use events::{EventRecord, EventRepo, LogEntry, LogPayload, NewEvent, Occurrence, Position};
 pub use idempotency::{IdempotencyRepo, KeyClaim};
 pub use invitations::InvitationRepo;
 pub use ledger::{LedgerRepo, Shortage, Transferred};

@@ -1,16 +1,19 @@
-//! The event log of one resource, and what a transaction adds to the log.
+//! The event log: what a transaction adds to it, and how it is read.
 
 use async_trait::async_trait;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{MessageId, TenantId, Timestamp};
-use nuncio_store::{EventRecord, EventRepo, LogEntry, LogPayload, NewEvent, Occurrence, Result};
+use nuncio_store::{EventRecord, EventRepo, LogEntry, LogPayload, NewEvent, Occurrence, Position, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
 use crate::event_log;
 use crate::row::json;
+
+/// Rows of the log that are read at once; each holds the entries of a whole batch.
+const LOG_ROWS: i64 = 8;
 
 #[async_trait]
 impl EventRepo for SqlTx {
@@ -23,6 +26,88 @@ impl EventRepo for SqlTx {
         ))
         .await?;
         Ok(())
+    }
+
+    async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>> {
+        let (mut found, mut from) = (Vec::new(), after.commit);
+        while found.len() < limit as usize {
+            let rows: Vec<(i64, Vec<u8>)> = self
+                .all(sql!(
+                    r"
+                    SELECT position, entries
+                    FROM log
+                    WHERE tenant_id = $1 AND position >= $2
+                    ORDER BY position
+                    LIMIT $3",
+                    [tenant.0, from, LOG_ROWS]
+                ))
+                .await?;
+            let Some((last, _)) = rows.last() else { break };
+            from = last + 1;
+            for (position, entries) in &rows {
+                found.extend(event_log::read(*position, entries)?.into_iter().filter(|entry| entry.position > after));
+            }
+            if rows.len() < LOG_ROWS as usize {
+                break;
+            }
+        }
+        found.truncate(limit as usize);
+        Ok(found)
+    }
+
+    async fn list_log(&mut self, tenant: TenantId, resource: Option<Uuid>, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>> {
+        let before = before.unwrap_or(Position { commit: i64::MAX, entry: i64::MAX });
+        let mut found = match resource {
+            Some(resource) => self.entries_of(tenant, resource, before).await?,
+            None => self.entries_before(tenant, before, limit).await?,
+        };
+        found.truncate(limit as usize);
+        Ok(found)
+    }
+
+    async fn log_place(&mut self, tenant: TenantId, at: Timestamp) -> Result<Position> {
+        let (first, last): (Option<i64>, Option<i64>) = self
+            .one(sql!(
+                r"
+                SELECT
+                    (SELECT MIN(position) FROM log WHERE tenant_id = $1),
+                    (SELECT MAX(position) FROM log WHERE tenant_id = $1)",
+                [tenant.0]
+            ))
+            .await?;
+        let (mut low, mut high) = (first.unwrap_or_default(), last.map_or(0, |last| last + 1));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let row: Option<(i64, i64)> = self
+                .optional(sql!(
+                    r"
+                    SELECT position, recorded_at
+                    FROM log
+                    WHERE tenant_id = $1 AND position >= $2
+                    ORDER BY position
+                    LIMIT 1",
+                    [tenant.0, middle]
+                ))
+                .await?;
+            match row {
+                Some((position, recorded_at)) if recorded_at < at.millis() => low = position + 1,
+                _ => high = middle,
+            }
+        }
+        Ok(Position { commit: low, entry: 0 })
+    }
+
+    async fn find_log_entry(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>> {
+        let entries = match kind {
+            ResourceKind::Message => self.entries_of_message(tenant, resource).await?,
+            _ => self.entries_of_resource(tenant, resource).await?,
+        };
+        Ok(entries.into_iter().rfind(|entry| entry.sequence <= sequence))
+    }
+
+    async fn log_end(&mut self, tenant: TenantId) -> Result<Position> {
+        let row: Option<(i64,)> = self.optional(sql!("SELECT position FROM log_heads WHERE tenant_id = $1", [tenant.0])).await?;
+        Ok(Position { commit: row.map_or(0, |(position,)| position), entry: i64::MAX })
     }
 
     async fn list_resource_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<Vec<(i64, Vec<Occurrence>)>> {
@@ -86,7 +171,7 @@ impl SqlTx {
     }
 
     /// The entries of a message, oldest first.
-    pub(super) async fn entries_of_message(&mut self, tenant: TenantId, id: Uuid) -> Result<Vec<LogEntry>> {
+    async fn entries_of_message(&mut self, tenant: TenantId, id: Uuid) -> Result<Vec<LogEntry>> {
         let row: Option<(Vec<u8>,)> =
             self.optional(sql!("SELECT history FROM states WHERE tenant_id = $1 AND id = $2", [tenant.0, id])).await?;
         let batches = row.map(|(history,)| event_log::history(&history)).unwrap_or_default();
@@ -94,7 +179,7 @@ impl SqlTx {
     }
 
     /// The entries of a resource other than a message, oldest first.
-    pub(super) async fn entries_of_resource(&mut self, tenant: TenantId, id: Uuid) -> Result<Vec<LogEntry>> {
+    async fn entries_of_resource(&mut self, tenant: TenantId, id: Uuid) -> Result<Vec<LogEntry>> {
         let rows: Vec<(i64,)> = self
             .all(sql!(
                 r"
@@ -106,6 +191,42 @@ impl SqlTx {
             ))
             .await?;
         self.entries_in(tenant, id, rows.into_iter().map(|(batch,)| batch).collect()).await
+    }
+
+    /// Up to `limit` entries before a position and no fewer than there are, newest first.
+    async fn entries_before(&mut self, tenant: TenantId, before: Position, limit: u32) -> Result<Vec<LogEntry>> {
+        let (mut found, mut to) = (Vec::new(), before.commit);
+        while found.len() < limit as usize {
+            let rows: Vec<(i64, Vec<u8>)> = self
+                .all(sql!(
+                    r"
+                    SELECT position, entries
+                    FROM log
+                    WHERE tenant_id = $1 AND position <= $2
+                    ORDER BY position DESC
+                    LIMIT $3",
+                    [tenant.0, to, LOG_ROWS]
+                ))
+                .await?;
+            let Some((last, _)) = rows.last() else { break };
+            to = last - 1;
+            for (position, entries) in &rows {
+                found.extend(event_log::read(*position, entries)?.into_iter().rev().filter(|entry| entry.position < before));
+            }
+            if rows.len() < LOG_ROWS as usize {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The entries of a resource before a position, newest first.
+    async fn entries_of(&mut self, tenant: TenantId, resource: Uuid, before: Position) -> Result<Vec<LogEntry>> {
+        let mut found = self.entries_of_message(tenant, resource).await?;
+        found.extend(self.entries_of_resource(tenant, resource).await?);
+        found.retain(|entry| entry.position < before);
+        found.sort_by_key(|entry| std::cmp::Reverse(entry.position));
+        Ok(found)
     }
 
     async fn entries_in(&mut self, tenant: TenantId, resource: Uuid, batches: Vec<i64>) -> Result<Vec<LogEntry>> {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use nuncio_domain::id::{Id as _, uuid_floor};
 use nuncio_domain::{ConnectionId, TenantId, Timestamp};
-use nuncio_store::{DeliveryRepo as _, LogPayload, QuotaRepo as _, ReferencePlace, Result, RetentionRepo, TableSize};
+use nuncio_store::{EventRepo as _, LogPayload, QuotaRepo as _, ReferencePlace, Result, RetentionRepo, TableSize};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 

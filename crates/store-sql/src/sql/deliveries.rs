@@ -1,7 +1,4 @@
-//! Webhook deliveries, and the event log that they are read from.
-
-mod log;
-mod readers;
+//! Webhook deliveries, and nodes that read the log for them.
 
 use async_trait::async_trait;
 use nuncio_domain::event::{EventType, ResourceKind};
@@ -10,7 +7,7 @@ use nuncio_domain::message::NodeId;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{DeliveryId, EventId, SenderId, TenantId, Timestamp};
-use nuncio_store::{Delivery, DeliveryFilter, DeliveryRepo, LogEntry, LogReader, Position, Result};
+use nuncio_store::{Delivery, DeliveryFilter, DeliveryRepo, LogReader, Position, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -77,40 +74,46 @@ fn of(key: Uuid) -> Option<SenderId> {
 
 #[async_trait]
 impl DeliveryRepo for SqlTx {
-    async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>> {
-        log::read(self, tenant, after, limit).await
-    }
-
-    async fn list_log(&mut self, tenant: TenantId, resource: Option<Uuid>, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>> {
-        log::list(self, tenant, resource, before, limit).await
-    }
-
-    async fn log_place(&mut self, tenant: TenantId, at: Timestamp) -> Result<Position> {
-        log::place(self, tenant, at).await
-    }
-
-    async fn find_log_entry(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>> {
-        log::find(self, tenant, kind, resource, sequence).await
-    }
-
-    async fn log_end(&mut self, tenant: TenantId) -> Result<Position> {
-        log::end(self, tenant).await
-    }
-
     async fn open_log(&mut self, tenant: TenantId, from: Position) -> Result<()> {
-        readers::open(self, tenant, from).await
+        self.run(sql!(
+            r"
+                INSERT INTO webhook_cursors (tenant_id, position, entry, owner, fence)
+                VALUES ($1, $2, $3, NULL, 0)
+                ON CONFLICT (tenant_id) DO NOTHING",
+            [tenant.0, from.commit, from.entry]
+        ))
+        .await?;
+        Ok(())
     }
 
     async fn close_log(&mut self, tenant: TenantId) -> Result<()> {
-        readers::close(self, tenant).await
+        self.run(sql!("DELETE FROM webhook_cursors WHERE tenant_id = $1", [tenant.0])).await?;
+        Ok(())
     }
 
     async fn log_readers(&mut self) -> Result<Vec<LogReader>> {
-        readers::list(self).await
+        let rows: Vec<(i64, i64, i64, Option<i64>, i64)> =
+            self.all(sql!("SELECT tenant_id, position, entry, owner, fence FROM webhook_cursors ORDER BY tenant_id")).await?;
+        let reader = |(tenant, commit, entry, owner, fence): (i64, i64, i64, Option<i64>, i64)| LogReader {
+            tenant: TenantId(tenant),
+            read: Position { commit, entry },
+            owner: owner.map(NodeId),
+            fence,
+        };
+        Ok(rows.into_iter().map(reader).collect())
     }
 
     async fn claim_log(&mut self, tenant: TenantId, fence: i64, node: Option<NodeId>) -> Result<Option<i64>> {
-        readers::claim(self, tenant, fence, node).await
+        let changed = self
+            .run(sql!(
+                r"
+                UPDATE webhook_cursors
+                SET owner = $3, fence = fence + 1
+                WHERE tenant_id = $1 AND fence = $2",
+                [tenant.0, fence, node.map(|n| n.0)]
+            ))
+            .await?;
+        Ok((changed == 1).then_some(fence + 1))
     }
 
     async fn waiting_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Option<SenderId>>> {
