@@ -8,8 +8,9 @@ use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, SenderId, TenantI
 
 use crate::error::Result;
 
+/// Projects and their environments.
 #[async_trait]
-pub trait DirectoryRepo {
+pub trait ProjectRepo {
     /// Stores a project and its two environments. The returned project has the tenant keys chosen by the store.
     async fn insert_project(&mut self, project: Project, now: Timestamp) -> Result<Project>;
 
@@ -31,7 +32,11 @@ pub trait DirectoryRepo {
     /// Checks that each environment's secrets were made with the same encryption key: stores `check`, which is derived from the key, in
     /// environments that have none, and returns whether all have this one.
     async fn check_key(&mut self, check: &[u8]) -> Result<bool>;
+}
 
+/// API keys.
+#[async_trait]
+pub trait KeyRepo {
     async fn insert_key(&mut self, key: &ApiKey, now: Timestamp) -> Result<()>;
 
     /// Returns the key with this hash, valid or not, and its environment.
@@ -45,7 +50,11 @@ pub trait DirectoryRepo {
 
     /// Records that these keys were used at `at`, unless a later use of theirs is stored.
     async fn mark_keys_used(&mut self, keys: &[(TenantId, KeyId)], at: Timestamp) -> Result<()>;
+}
 
+/// Senders.
+#[async_trait]
+pub trait SenderRepo {
     /// Stores a sender. A default sender replaces the current default.
     async fn insert_sender(&mut self, tenant: TenantId, sender: &Sender, now: Timestamp) -> Result<()>;
 
@@ -60,7 +69,11 @@ pub trait DirectoryRepo {
 
     /// Deletes a sender and its connections; `false` if there is none. Its messages stay.
     async fn delete_sender(&mut self, tenant: TenantId, id: SenderId) -> Result<bool>;
+}
 
+/// Connections of senders to providers.
+#[async_trait]
+pub trait ConnectionRepo {
     /// Returns the connections of these senders, ordered by id.
     async fn connections_of_senders(&mut self, tenant: TenantId, senders: &[SenderId]) -> Result<Vec<Connection>>;
 

@@ -49,7 +49,7 @@ pub use broadcasts::{
 };
 pub use contacts::{Address, ContactFilter, ContactRepo};
 pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogReader};
-pub use directory::DirectoryRepo;
+pub use directory::{ConnectionRepo, KeyRepo, ProjectRepo, SenderRepo};
 pub use erasure::{Erasure, ErasureRepo};
 pub use error::{Result, StoreError};
 pub use events::{EventRecord, EventRepo, LogEntry, LogPayload, NewEvent, Occurrence, Position};
@@ -112,7 +112,10 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 /// A transaction with all repositories.
 #[async_trait]
 pub trait Tx:
-    DirectoryRepo
+    ProjectRepo
+    + KeyRepo
+    + SenderRepo
+    + ConnectionRepo
     + MessageRepo
     + AddressRepo
     + ContactRepo

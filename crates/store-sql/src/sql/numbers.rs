@@ -5,7 +5,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::number::{Capabilities, InventoryNumber, NumberPricing, NumberStatus, PhoneNumber, Wanted};
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{Micros, PhoneNumberId, SenderId, TenantId, Timestamp};
-use nuncio_store::{DirectoryRepo as _, NumberRepo, Result};
+use nuncio_store::{NumberRepo, ProjectRepo as _, Result};
 use uuid::Uuid;
 
 use super::SqlTx;

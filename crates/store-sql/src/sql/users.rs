@@ -8,7 +8,7 @@ use nuncio_store::{Result, UserRepo};
 use uuid::Uuid;
 
 use super::SqlTx;
-use super::directory::environment;
+use super::projects::environment;
 use crate::row::corrupt;
 
 type UserRow = (Uuid, String, String, Option<Vec<u8>>, i64);

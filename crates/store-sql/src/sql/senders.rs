@@ -1,15 +1,16 @@
 //! Senders.
 
+use async_trait::async_trait;
 use nuncio_domain::config::Sender;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{Micros, SenderId, TenantId, Timestamp};
-use nuncio_store::{DirectoryRepo as _, Result};
+use nuncio_store::{ProjectRepo as _, Result, SenderRepo};
 use sqlx::{Database, QueryBuilder};
 use uuid::Uuid;
 
-use super::super::query::{List, of_tenant};
-use super::super::{Db, SqlTx, dialect};
+use super::query::{List, of_tenant};
+use super::{Db, SqlTx, dialect};
 use crate::row::{corrupt, from_row, json};
 
 macro_rules! columns {
@@ -82,45 +83,48 @@ fn bind(query: Query, tenant: TenantId, sender: &Sender) -> Result<Query> {
         .bind(sender.daily_spend_limit.map(|limit| limit.0)))
 }
 
-pub(super) async fn insert(tx: &mut SqlTx, tenant: TenantId, sender: &Sender, now: Timestamp) -> Result<()> {
-    tx.run(bind(sqlx::query(INSERT), tenant, sender)?.bind(now.millis()).bind(sender.updated_at.millis())).await?;
-    clear_other_defaults(tx, tenant, sender).await?;
-    tx.raise_epoch(tenant).await
-}
-
-pub(super) async fn update(tx: &mut SqlTx, tenant: TenantId, sender: &Sender) -> Result<bool> {
-    let changed = tx.run(bind(sqlx::query(UPDATE), tenant, sender)?.bind(sender.updated_at.millis())).await?;
-    if changed == 0 {
-        return Ok(false);
+#[async_trait]
+impl SenderRepo for SqlTx {
+    async fn insert_sender(&mut self, tenant: TenantId, sender: &Sender, now: Timestamp) -> Result<()> {
+        self.run(bind(sqlx::query(INSERT), tenant, sender)?.bind(now.millis()).bind(sender.updated_at.millis())).await?;
+        clear_other_defaults(self, tenant, sender).await?;
+        self.raise_epoch(tenant).await
     }
-    clear_other_defaults(tx, tenant, sender).await?;
-    tx.raise_epoch(tenant).await?;
-    Ok(true)
-}
 
-pub(super) async fn find(tx: &mut SqlTx, tenant: TenantId, ids: &[SenderId]) -> Result<Vec<Sender>> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
+    async fn update_sender(&mut self, tenant: TenantId, sender: &Sender) -> Result<bool> {
+        let changed = self.run(bind(sqlx::query(UPDATE), tenant, sender)?.bind(sender.updated_at.millis())).await?;
+        if changed == 0 {
+            return Ok(false);
+        }
+        clear_other_defaults(self, tenant, sender).await?;
+        self.raise_epoch(tenant).await?;
+        Ok(true)
     }
-    let mut query = QueryBuilder::<Db>::new(SELECT);
-    query.push_bind(tenant.0);
-    dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
-    let rows: Vec<SenderRow> = tx.all(query.build()).await?;
-    rows.into_iter().map(SenderRow::decode).collect()
-}
 
-pub(super) async fn list(tx: &mut SqlTx, tenant: TenantId, page: PageRequest) -> Result<Page<Sender>> {
-    let streams = vec![of_tenant(tenant.0, |_| {})];
-    let list = List { joined: None, columns: columns!(), table: "senders", id: "id", streams, filter: None };
-    let page = tx.page(list, page, |row: &SenderRow| row.id).await?;
-    Ok(Page { items: page.items.into_iter().map(SenderRow::decode).collect::<Result<_>>()?, next: page.next })
-}
+    async fn find_senders(&mut self, tenant: TenantId, ids: &[SenderId]) -> Result<Vec<Sender>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = QueryBuilder::<Db>::new(SELECT);
+        query.push_bind(tenant.0);
+        dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
+        let rows: Vec<SenderRow> = self.all(query.build()).await?;
+        rows.into_iter().map(SenderRow::decode).collect()
+    }
 
-pub(super) async fn delete(tx: &mut SqlTx, tenant: TenantId, id: SenderId) -> Result<bool> {
-    tx.run(sql!("DELETE FROM connections WHERE tenant_id = $1 AND sender_id = $2", [tenant.0, id.uuid()])).await?;
-    let changed = tx.run(sql!("DELETE FROM senders WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await?;
-    tx.raise_epoch(tenant).await?;
-    Ok(changed == 1)
+    async fn list_senders(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Sender>> {
+        let streams = vec![of_tenant(tenant.0, |_| {})];
+        let list = List { joined: None, columns: columns!(), table: "senders", id: "id", streams, filter: None };
+        let page = self.page(list, page, |row: &SenderRow| row.id).await?;
+        Ok(Page { items: page.items.into_iter().map(SenderRow::decode).collect::<Result<_>>()?, next: page.next })
+    }
+
+    async fn delete_sender(&mut self, tenant: TenantId, id: SenderId) -> Result<bool> {
+        self.run(sql!("DELETE FROM connections WHERE tenant_id = $1 AND sender_id = $2", [tenant.0, id.uuid()])).await?;
+        let changed = self.run(sql!("DELETE FROM senders WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await?;
+        self.raise_epoch(tenant).await?;
+        Ok(changed == 1)
+    }
 }
 
 async fn clear_other_defaults(tx: &mut SqlTx, tenant: TenantId, sender: &Sender) -> Result<()> {
