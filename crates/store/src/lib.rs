@@ -10,6 +10,7 @@ use async_trait::async_trait;
 
 mod accept;
 mod addresses;
+mod agenda;
 mod audit;
 mod broadcasts;
 mod contacts;
@@ -42,6 +43,7 @@ mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, IdempotentOperation};
 pub use addresses::{AddressRepo, ChannelMetrics, MetricDelta, MetricRow, NewInbound, Suppression};
+pub use agenda::{AgendaPlace, AgendaRepo, AwaitingReceipts, DueMessage};
 pub use audit::AuditRepo;
 pub use broadcasts::{
     BroadcastLink, BroadcastLinkRepo, BroadcastRecipientRepo, BroadcastRepo, DueBroadcast, ImportProgress, LinkClicks, NewBroadcastContact,
@@ -57,7 +59,7 @@ pub use idempotency::{IdempotencyRepo, KeyClaim};
 pub use invitations::InvitationRepo;
 pub use ledger::{LedgerRepo, Shortage, Transferred};
 pub use mailboxes::{InboundAddress, MailCode, MailDomain, Mailbox, MailboxRepo};
-pub use messages::{AgendaPlace, AwaitingReceipts, DueMessage, MessageFilter, MessageRepo};
+pub use messages::{MessageFilter, MessageRepo, SpoolRepo};
 pub use nodes::{Node, NodeRepo};
 pub use numbers::NumberRepo;
 pub use nuncio_domain::contact::SuppressionReason;
@@ -117,6 +119,8 @@ pub trait Tx:
     + SenderRepo
     + ConnectionRepo
     + MessageRepo
+    + AgendaRepo
+    + SpoolRepo
     + AddressRepo
     + ContactRepo
     + SuppressionRepo

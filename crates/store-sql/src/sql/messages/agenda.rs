@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use async_trait::async_trait;
 use nuncio_domain::id::{Id as _, uuid_floor};
 use nuncio_domain::message::NodeId;
 use nuncio_domain::{ConnectionId, SenderId, TenantId, Timestamp};
-use nuncio_store::{AgendaPlace, AwaitingReceipts, DueMessage, Result};
+use nuncio_store::{AgendaPlace, AgendaRepo, AwaitingReceipts, DueMessage, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -46,217 +47,239 @@ macro_rules! select {
     };
 }
 
-pub(super) async fn due_messages(
-    tx: &mut SqlTx,
-    shards: &[i16],
-    skip: &[ConnectionId],
-    now: Timestamp,
-    limit: u32,
-) -> Result<Vec<DueMessage>> {
-    let rests = |row: &DueRow| row.wait == 1 && skip.contains(&ConnectionId::from_uuid(row.connection_id)) && row.expires_at > now.millis();
-    let (mut found, mut seen, mut after) = (Vec::new(), 0, None::<(i64, i64, i64)>);
-    while found.len() < limit as usize && seen < AGENDA_LOOK {
+#[async_trait]
+impl AgendaRepo for SqlTx {
+    async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
+        let rests =
+            |row: &DueRow| row.wait == 1 && skip.contains(&ConnectionId::from_uuid(row.connection_id)) && row.expires_at > now.millis();
+        let (mut found, mut seen, mut after) = (Vec::new(), 0, None::<(i64, i64, i64)>);
+        while found.len() < limit as usize && seen < AGENDA_LOOK {
+            let mut query = QueryBuilder::<Db>::new(select!(
+                r"
+                WHERE due_at IS NOT NULL AND due_at <= "
+            ));
+            query.push_bind(now.millis());
+            dialect::push_shards(&mut query, shards);
+            if !skip.is_empty() {
+                query.push(" AND (connection_id IS NULL OR expires_at <= ").push_bind(now.millis()).push(" OR connection_id NOT IN (");
+                let mut list = query.separated(", ");
+                for connection in skip {
+                    list.push_bind(connection.uuid());
+                }
+                query.push("))");
+            }
+            if let Some((due, tenant, id)) = after {
+                query
+                    .push(" AND (due_at, tenant_id, id) > (")
+                    .push_bind(due)
+                    .push(", ")
+                    .push_bind(tenant)
+                    .push(", ")
+                    .push_bind(id)
+                    .push(")");
+            }
+            query.push(" ORDER BY due_at, tenant_id, id LIMIT ").push_bind(AGENDA_ROWS as i64);
+            let rows: Vec<AgendaRow> = self.all(query.build()).await?;
+            let Some(last) = rows.last() else { break };
+            after = Some((last.due_at.unwrap_or_default(), last.tenant_id, last.id));
+            seen += rows.len();
+            let live = guarded_by(self, &rows).await?;
+            found.extend(live.into_iter().filter(|row| row.due_at.is_some_and(|due| due <= now.millis()) && !rests(row)));
+            if rows.len() < AGENDA_ROWS {
+                break;
+            }
+        }
+        found.sort_by_key(|row| row.due_at);
+        found.truncate(limit as usize);
+        Ok(found.into_iter().map(DueRow::decode).collect())
+    }
+
+    async fn overdue_messages(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
         let mut query = QueryBuilder::<Db>::new(select!(
             r"
-            WHERE due_at IS NOT NULL AND due_at <= "
+            WHERE due_at IS NOT NULL AND due_at < "
         ));
-        query.push_bind(now.millis());
-        dialect::push_shards(&mut query, shards);
-        if !skip.is_empty() {
-            query.push(" AND (connection_id IS NULL OR expires_at <= ").push_bind(now.millis()).push(" OR connection_id NOT IN (");
-            let mut list = query.separated(", ");
-            for connection in skip {
-                list.push_bind(connection.uuid());
+        query.push_bind(before.millis());
+        dialect::push_shards(&mut query, &SHARDS);
+        query.push(" AND connection_id IS NOT NULL AND tenant_id = ").push_bind(tenant.0);
+        query.push(" ORDER BY due_at, id LIMIT ").push_bind(i64::from(limit));
+        let rows: Vec<AgendaRow> = self.all(query.build()).await?;
+        let mut found = Vec::new();
+        for part in rows.chunks(AGENDA_ROWS) {
+            let live = guarded_by(self, part).await?;
+            found.extend(live.into_iter().filter(|row| row.wait == 1 && row.due_at.is_some_and(|due| due < before.millis())));
+            if found.len() >= limit as usize {
+                break;
             }
-            query.push("))");
         }
-        if let Some((due, tenant, id)) = after {
-            query.push(" AND (due_at, tenant_id, id) > (").push_bind(due).push(", ").push_bind(tenant).push(", ").push_bind(id).push(")");
-        }
-        query.push(" ORDER BY due_at, tenant_id, id LIMIT ").push_bind(AGENDA_ROWS as i64);
-        let rows: Vec<AgendaRow> = tx.all(query.build()).await?;
-        let Some(last) = rows.last() else { break };
-        after = Some((last.due_at.unwrap_or_default(), last.tenant_id, last.id));
-        seen += rows.len();
-        let live = guarded_by(tx, &rows).await?;
-        found.extend(live.into_iter().filter(|row| row.due_at.is_some_and(|due| due <= now.millis()) && !rests(row)));
-        if rows.len() < AGENDA_ROWS {
-            break;
-        }
+        found.sort_by_key(|row| row.due_at);
+        found.truncate(limit as usize);
+        Ok(found.into_iter().map(DueRow::decode).collect())
     }
-    found.sort_by_key(|row| row.due_at);
-    found.truncate(limit as usize);
-    Ok(found.into_iter().map(DueRow::decode).collect())
-}
 
-pub(super) async fn overdue_messages(tx: &mut SqlTx, tenant: TenantId, before: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
-    let mut query = QueryBuilder::<Db>::new(select!(
-        r"
-        WHERE due_at IS NOT NULL AND due_at < "
-    ));
-    query.push_bind(before.millis());
-    dialect::push_shards(&mut query, &SHARDS);
-    query.push(" AND connection_id IS NOT NULL AND tenant_id = ").push_bind(tenant.0);
-    query.push(" ORDER BY due_at, id LIMIT ").push_bind(i64::from(limit));
-    let rows: Vec<AgendaRow> = tx.all(query.build()).await?;
-    let mut found = Vec::new();
-    for part in rows.chunks(AGENDA_ROWS) {
-        let live = guarded_by(tx, part).await?;
-        found.extend(live.into_iter().filter(|row| row.wait == 1 && row.due_at.is_some_and(|due| due < before.millis())));
-        if found.len() >= limit as usize {
-            break;
+    async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>> {
+        let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN));
+        while found.len() < limit as usize {
+            let rows: Vec<AgendaRow> = self
+                .all(sql!(
+                    select!(
+                        r"
+                WHERE owner = $1 AND (tenant_id, id) > ($2, $3)
+                ORDER BY tenant_id, id
+                LIMIT $4"
+                    ),
+                    [node.0, after.0, after.1, AGENDA_ROWS as i64]
+                ))
+                .await?;
+            let Some(last) = rows.last() else { break };
+            after = (last.tenant_id, last.id);
+            found.extend(guarded_by(self, &rows).await?);
         }
+        found.truncate(limit as usize);
+        Ok(found.into_iter().map(DueRow::decode).collect())
     }
-    found.sort_by_key(|row| row.due_at);
-    found.truncate(limit as usize);
-    Ok(found.into_iter().map(DueRow::decode).collect())
-}
 
-pub(super) async fn messages_owned_by(tx: &mut SqlTx, node: NodeId, limit: u32) -> Result<Vec<DueMessage>> {
-    let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN));
-    while found.len() < limit as usize {
-        let rows: Vec<AgendaRow> = tx
-            .all(sql!(
-                select!(
-                    r"
-            WHERE owner = $1 AND (tenant_id, id) > ($2, $3)
-            ORDER BY tenant_id, id
-            LIMIT $4"
-                ),
-                [node.0, after.0, after.1, AGENDA_ROWS as i64]
-            ))
-            .await?;
-        let Some(last) = rows.last() else { break };
-        after = (last.tenant_id, last.id);
-        found.extend(guarded_by(tx, &rows).await?);
+    async fn waiting_messages(&mut self, shard: i16, limit: u32) -> Result<Vec<DueMessage>> {
+        let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN, i64::MIN));
+        while found.len() < limit as usize {
+            let rows: Vec<AgendaRow> = self
+                .all(sql!(
+                    select!(
+                        r"
+                WHERE shard = $1
+                  AND due_at IS NOT NULL
+                  AND connection_id IS NOT NULL
+                  AND (due_at, tenant_id, id) > ($2, $3, $4)
+                ORDER BY due_at, tenant_id, id
+                LIMIT $5"
+                    ),
+                    [shard, after.0, after.1, after.2, AGENDA_ROWS as i64]
+                ))
+                .await?;
+            let Some(last) = rows.last() else { break };
+            after = (last.due_at.unwrap_or_default(), last.tenant_id, last.id);
+            found.extend(guarded_by(self, &rows).await?.into_iter().filter(|row| row.wait == 1));
+        }
+        found.sort_by_key(|row| row.due_at);
+        found.truncate(limit as usize);
+        Ok(found.into_iter().map(DueRow::decode).collect())
     }
-    found.truncate(limit as usize);
-    Ok(found.into_iter().map(DueRow::decode).collect())
-}
 
-pub(super) async fn waiting_messages(tx: &mut SqlTx, shard: i16, limit: u32) -> Result<Vec<DueMessage>> {
-    let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN, i64::MIN));
-    while found.len() < limit as usize {
-        let rows: Vec<AgendaRow> = tx
+    async fn messages_awaiting_receipts(&mut self, shard: i16, before: Option<AgendaPlace>) -> Result<Option<AwaitingReceipts>> {
+        let before = before.unwrap_or(AgendaPlace { due_at: Timestamp::from_millis(i64::MAX), tenant: TenantId(i64::MAX), row: i64::MAX });
+        let rows: Vec<AgendaRow> = self
             .all(sql!(
                 select!(
                     r"
             WHERE shard = $1
               AND due_at IS NOT NULL
-              AND connection_id IS NOT NULL
-              AND (due_at, tenant_id, id) > ($2, $3, $4)
-            ORDER BY due_at, tenant_id, id
+              AND connection_id IS NULL
+              AND due_at <= $2
+              AND (due_at, tenant_id, id) < ($2, $3, $4)
+            ORDER BY due_at DESC, tenant_id DESC, id DESC
             LIMIT $5"
                 ),
-                [shard, after.0, after.1, after.2, AGENDA_ROWS as i64]
+                [shard, before.due_at.millis(), before.tenant.0, before.row, AGENDA_ROWS as i64]
             ))
             .await?;
-        let Some(last) = rows.last() else { break };
-        after = (last.due_at.unwrap_or_default(), last.tenant_id, last.id);
-        found.extend(guarded_by(tx, &rows).await?.into_iter().filter(|row| row.wait == 1));
+        let Some(last) = rows.last() else { return Ok(None) };
+        let next =
+            AgendaPlace { due_at: Timestamp::from_millis(last.due_at.unwrap_or_default()), tenant: TenantId(last.tenant_id), row: last.id };
+        let mut waiting: Vec<DueRow> = guarded_by(self, &rows).await?.into_iter().filter(|row| row.wait == 3).collect();
+        waiting.sort_unstable_by_key(|row| std::cmp::Reverse((row.due_at, row.id)));
+        let messages = waiting.into_iter().map(|mut row| {
+            let provider = std::mem::take(&mut row.provider);
+            (row.decode(), provider)
+        });
+        Ok(Some(AwaitingReceipts { messages: messages.collect(), next }))
     }
-    found.sort_by_key(|row| row.due_at);
-    found.truncate(limit as usize);
-    Ok(found.into_iter().map(DueRow::decode).collect())
-}
 
-pub(super) async fn messages_awaiting_receipts(
-    tx: &mut SqlTx,
-    shard: i16,
-    before: Option<AgendaPlace>,
-) -> Result<Option<AwaitingReceipts>> {
-    let before = before.unwrap_or(AgendaPlace { due_at: Timestamp::from_millis(i64::MAX), tenant: TenantId(i64::MAX), row: i64::MAX });
-    let rows: Vec<AgendaRow> = tx
-        .all(sql!(
-            select!(
-                r"
-        WHERE shard = $1
-          AND due_at IS NOT NULL
-          AND connection_id IS NULL
-          AND due_at <= $2
-          AND (due_at, tenant_id, id) < ($2, $3, $4)
-        ORDER BY due_at DESC, tenant_id DESC, id DESC
-        LIMIT $5"
-            ),
-            [shard, before.due_at.millis(), before.tenant.0, before.row, AGENDA_ROWS as i64]
-        ))
-        .await?;
-    let Some(last) = rows.last() else { return Ok(None) };
-    let next =
-        AgendaPlace { due_at: Timestamp::from_millis(last.due_at.unwrap_or_default()), tenant: TenantId(last.tenant_id), row: last.id };
-    let mut waiting: Vec<DueRow> = guarded_by(tx, &rows).await?.into_iter().filter(|row| row.wait == 3).collect();
-    waiting.sort_unstable_by_key(|row| std::cmp::Reverse((row.due_at, row.id)));
-    let messages = waiting.into_iter().map(|mut row| {
-        let provider = std::mem::take(&mut row.provider);
-        (row.decode(), provider)
-    });
-    Ok(Some(AwaitingReceipts { messages: messages.collect(), next }))
-}
-
-pub(super) async fn prune_agenda(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<u64> {
-    let rows: Vec<AgendaRow> = tx
-        .all(sql!(
-            select!(
-                r"
-        WHERE due_at IS NOT NULL AND due_at <= $1
-        ORDER BY due_at, tenant_id, id
-        LIMIT $2"
-            ),
-            [now.millis(), i64::from(limit)]
-        ))
-        .await?;
-    delete_stale(tx, &rows).await
-}
-
-pub(super) async fn has_queued_messages(tx: &mut SqlTx, tenant: TenantId, sender: SenderId, since: Option<Timestamp>) -> Result<bool> {
-    if let Some(since) = since {
-        // A span of the key.
-        let found: (i64,) = tx
-            .one(sql!(
-                r"
-                SELECT CAST(COUNT(*) AS BIGINT)
-                FROM (
-                    SELECT 1
-                    FROM messages m
-                    JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
-                    WHERE m.tenant_id = $1
-                      AND m.id >= $3
-                      AND m.sender_id = $2
-                      AND s.wait IN (1, 2, 4)
-                    LIMIT 1
-                ) q",
-                [tenant.0, sender.uuid(), uuid_floor(since)]
-            ))
-            .await?;
-        return Ok(found.0 > 0);
-    }
-    let mut after = i64::MIN;
-    loop {
-        let rows: Vec<AgendaRow> = tx
+    async fn prune_agenda(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
+        let rows: Vec<AgendaRow> = self
             .all(sql!(
                 select!(
                     r"
-            WHERE tenant_id = $1 AND id > $2
-            ORDER BY id
-            LIMIT $3"
+            WHERE due_at IS NOT NULL AND due_at <= $1
+            ORDER BY due_at, tenant_id, id
+            LIMIT $2"
                 ),
-                [tenant.0, after, AGENDA_ROWS as i64]
+                [now.millis(), i64::from(limit)]
             ))
             .await?;
-        let Some(last) = rows.last() else { return Ok(false) };
-        after = last.id;
-        let live = guarded_by(tx, &rows).await?;
-        let waiting: Vec<Uuid> = live.iter().filter(|row| matches!(row.wait, 1 | 2 | 4)).map(|row| row.id).collect();
-        if waiting.is_empty() {
-            continue;
+        delete_stale(self, &rows).await
+    }
+
+    async fn has_queued_messages(&mut self, tenant: TenantId, sender: SenderId, since: Option<Timestamp>) -> Result<bool> {
+        if let Some(since) = since {
+            // A span of the key.
+            let found: (i64,) = self
+                .one(sql!(
+                    r"
+                    SELECT CAST(COUNT(*) AS BIGINT)
+                    FROM (
+                        SELECT 1
+                        FROM messages m
+                        JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
+                        WHERE m.tenant_id = $1
+                          AND m.id >= $3
+                          AND m.sender_id = $2
+                          AND s.wait IN (1, 2, 4)
+                        LIMIT 1
+                    ) q",
+                    [tenant.0, sender.uuid(), uuid_floor(since)]
+                ))
+                .await?;
+            return Ok(found.0 > 0);
         }
-        let mut query = QueryBuilder::<Db>::new("SELECT CAST(COUNT(*) AS BIGINT) FROM messages WHERE tenant_id = ");
-        query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(sender.uuid());
-        dialect::push_in(&mut query, "id", waiting);
-        let (found,): (i64,) = tx.one(query.build()).await?;
-        if found > 0 {
-            return Ok(true);
+        let mut after = i64::MIN;
+        loop {
+            let rows: Vec<AgendaRow> = self
+                .all(sql!(
+                    select!(
+                        r"
+                WHERE tenant_id = $1 AND id > $2
+                ORDER BY id
+                LIMIT $3"
+                    ),
+                    [tenant.0, after, AGENDA_ROWS as i64]
+                ))
+                .await?;
+            let Some(last) = rows.last() else { return Ok(false) };
+            after = last.id;
+            let live = guarded_by(self, &rows).await?;
+            let waiting: Vec<Uuid> = live.iter().filter(|row| matches!(row.wait, 1 | 2 | 4)).map(|row| row.id).collect();
+            if waiting.is_empty() {
+                continue;
+            }
+            let mut query = QueryBuilder::<Db>::new("SELECT CAST(COUNT(*) AS BIGINT) FROM messages WHERE tenant_id = ");
+            query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(sender.uuid());
+            dialect::push_in(&mut query, "id", waiting);
+            let (found,): (i64,) = self.one(query.build()).await?;
+            if found > 0 {
+                return Ok(true);
+            }
         }
+    }
+
+    async fn owners(&mut self) -> Result<Vec<NodeId>> {
+        let rows: Vec<(i64,)> = self.all(sql!("SELECT DISTINCT owner FROM agenda WHERE owner IS NOT NULL")).await?;
+        Ok(rows.into_iter().map(|(id,)| NodeId(id)).collect())
+    }
+
+    async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>> {
+        let rows: Vec<DueRow> = self
+            .all(sql!(
+                concat!(
+                    select_due!(),
+                    r"
+                JOIN flagged f ON f.tenant_id = s.tenant_id AND f.id = s.id AND f.kind = 2
+                ORDER BY s.tenant_id, s.id
+                LIMIT $1"
+                ),
+                [i64::from(limit)]
+            ))
+            .await?;
+        Ok(rows.into_iter().map(DueRow::decode).collect())
     }
 }
 

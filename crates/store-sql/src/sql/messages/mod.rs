@@ -10,15 +10,15 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::message::{Message, NodeId};
+use nuncio_domain::message::Message;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
-use nuncio_store::{AgendaPlace, AwaitingReceipts, DueMessage, IdempotentOperation, MessageFilter, MessageRepo, Result};
+use nuncio_domain::{ContactId, MessageId, TenantId, Timestamp};
+use nuncio_store::{IdempotentOperation, MessageFilter, MessageRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
-use crate::row::{DueRow, MessageRow, select_due};
+use crate::row::MessageRow;
 
 /// Every column of a [`MessageRow`].
 const COLUMNS: &str = r"
@@ -72,69 +72,8 @@ impl MessageRepo for SqlTx {
         Ok(messages.iter().map(|m| contacts.get(&m.address.uuid()).map(|id| ContactId::from_uuid(*id))).collect())
     }
 
-    async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
-        agenda::due_messages(self, shards, skip, now, limit).await
-    }
-
-    async fn overdue_messages(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
-        agenda::overdue_messages(self, tenant, before, limit).await
-    }
-
-    async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>> {
-        agenda::messages_owned_by(self, node, limit).await
-    }
-
-    async fn owners(&mut self) -> Result<Vec<NodeId>> {
-        let rows: Vec<(i64,)> = self.all(sql!("SELECT DISTINCT owner FROM agenda WHERE owner IS NOT NULL")).await?;
-        Ok(rows.into_iter().map(|(id,)| NodeId(id)).collect())
-    }
-
-    async fn waiting_messages(&mut self, shard: i16, limit: u32) -> Result<Vec<DueMessage>> {
-        agenda::waiting_messages(self, shard, limit).await
-    }
-
-    async fn messages_awaiting_receipts(&mut self, shard: i16, before: Option<AgendaPlace>) -> Result<Option<AwaitingReceipts>> {
-        agenda::messages_awaiting_receipts(self, shard, before).await
-    }
-
-    async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>> {
-        let rows: Vec<DueRow> = self
-            .all(sql!(
-                concat!(
-                    select_due!(),
-                    r"
-                JOIN flagged f ON f.tenant_id = s.tenant_id AND f.id = s.id AND f.kind = 2
-                ORDER BY s.tenant_id, s.id
-                LIMIT $1"
-                ),
-                [i64::from(limit)]
-            ))
-            .await?;
-        Ok(rows.into_iter().map(DueRow::decode).collect())
-    }
-
-    async fn prune_agenda(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
-        agenda::prune_agenda(self, now, limit).await
-    }
-
-    async fn has_queued_messages(&mut self, tenant: TenantId, sender: SenderId, since: Option<Timestamp>) -> Result<bool> {
-        agenda::has_queued_messages(self, tenant, sender, since).await
-    }
-
     async fn count_unguarded_messages(&mut self) -> Result<i64> {
         audit::count_unguarded_messages(self).await
-    }
-
-    async fn insert_spool_chunk(&mut self, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()> {
-        spool::insert_chunk(self, tenant, id, index, data, now).await
-    }
-
-    async fn delete_spool(&mut self, tenant: TenantId, id: MessageId) -> Result<()> {
-        spool::delete(self, tenant, id).await
-    }
-
-    async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
-        spool::purge_orphans(self, since, before, limit).await
     }
 
     async fn purge_idempotency_keys(&mut self, now: Timestamp, limit: u32) -> Result<u64> {

@@ -1,63 +1,68 @@
 //! Chunks of large requests.
 
+use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{MessageId, TenantId, Timestamp};
-use nuncio_store::Result;
+use nuncio_store::{Result, SpoolRepo};
 use uuid::Uuid;
 
 use super::super::SqlTx;
 use crate::message_batch::unspool;
 use crate::row::FixedRow;
 
-pub(super) async fn insert_chunk(tx: &mut SqlTx, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()> {
-    tx.run(sql!(
-        r"
-            INSERT INTO spool_chunks (tenant_id, message_id, chunk, created_at, data)
-            VALUES ($1, $2, $3, $4, $5)",
-        [tenant.0, id.uuid(), index, now.millis(), data]
-    ))
-    .await?;
-    Ok(())
-}
+#[async_trait]
+impl SpoolRepo for SqlTx {
+    async fn insert_spool_chunk(&mut self, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()> {
+        self.run(sql!(
+            r"
+                INSERT INTO spool_chunks (tenant_id, message_id, chunk, created_at, data)
+                VALUES ($1, $2, $3, $4, $5)",
+            [tenant.0, id.uuid(), index, now.millis(), data]
+        ))
+        .await?;
+        Ok(())
+    }
 
-pub(super) async fn delete(tx: &mut SqlTx, tenant: TenantId, id: MessageId) -> Result<()> {
-    tx.run(sql!(
-        r"
-            DELETE FROM spool_chunks
-            WHERE tenant_id = $1
-              AND message_id = $2
-              AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $2)",
-        [tenant.0, id.uuid()]
-    ))
-    .await?;
-    Ok(())
+    async fn delete_spool(&mut self, tenant: TenantId, id: MessageId) -> Result<()> {
+        self.run(sql!(
+            r"
+                DELETE FROM spool_chunks
+                WHERE tenant_id = $1
+                  AND message_id = $2
+                  AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $2)",
+            [tenant.0, id.uuid()]
+        ))
+        .await?;
+        Ok(())
+    }
+
+    async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
+        let rows: Vec<(i64, Uuid, i32)> = self
+            .all(sql!(
+                r"
+                SELECT s.tenant_id, s.message_id, s.chunk
+                FROM spool_chunks s
+                WHERE s.created_at >= $1
+                  AND s.created_at < $2
+                  AND NOT EXISTS (
+                      SELECT 1
+                      FROM messages m
+                      WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id
+                  )
+                LIMIT $3",
+                [since.millis(), before.millis(), i64::from(limit)]
+            ))
+            .await?;
+        for (tenant, message, chunk) in &rows {
+            self.run(sql!("DELETE FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 AND chunk = $3", [tenant, message, chunk]))
+                .await?;
+        }
+        Ok(rows.len() as u64)
+    }
 }
 
 // This sweep and the next find their rows first, for all tenants, and then delete them by key: a cluster takes no limit in a statement
 // that writes.
-pub(super) async fn purge_orphans(tx: &mut SqlTx, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
-    let rows: Vec<(i64, Uuid, i32)> = tx
-        .all(sql!(
-            r"
-            SELECT s.tenant_id, s.message_id, s.chunk
-            FROM spool_chunks s
-            WHERE s.created_at >= $1
-              AND s.created_at < $2
-              AND NOT EXISTS (
-                  SELECT 1
-                  FROM messages m
-                  WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id
-              )
-            LIMIT $3",
-            [since.millis(), before.millis(), i64::from(limit)]
-        ))
-        .await?;
-    for (tenant, message, chunk) in &rows {
-        tx.run(sql!("DELETE FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 AND chunk = $3", [tenant, message, chunk])).await?;
-    }
-    Ok(rows.len() as u64)
-}
-
 /// Adds the chunks of a large request to its row.
 pub(super) async fn load(tx: &mut SqlTx, fixed: &mut FixedRow) -> Result<()> {
     if fixed.spooled == 0 {
