@@ -1,9 +1,10 @@
-//! Addresses as sending needs them: metrics, suppressions, inbound messages.
+//! Addresses of contacts, with their channels and metrics.
+
+use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
-use nuncio_domain::contact::SuppressionReason;
-use nuncio_domain::message::Message;
-use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, SenderId, SuppressionId, TenantId, Timestamp};
+use nuncio_domain::contact::ChannelEntry;
+use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, TenantId, Timestamp};
 
 use crate::error::Result;
 
@@ -45,35 +46,26 @@ pub struct ChannelMetrics {
     pub last_inbound_at: Option<Timestamp>,
 }
 
-/// A suppressed recipient.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Suppression {
-    pub id: SuppressionId,
+/// An identifier of a contact, with what is known about its channels.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Address {
+    pub id: AddressId,
+    pub contact: ContactId,
     pub recipient: Recipient,
-    /// The sender it applies to; `None` means all senders.
-    pub sender: Option<SenderId>,
-    pub reason: SuppressionReason,
-    /// What caused it, as text.
-    pub source: String,
+    pub created_at: Timestamp,
+    /// Channel settings made by the caller.
+    pub entries: Vec<ChannelEntry>,
+    /// Metrics from use.
+    pub metrics: Vec<ChannelMetrics>,
+    /// Channel of the newest message to it; looked up only for phone numbers whose channel is otherwise unknown.
+    pub newest: Option<Channel>,
 }
 
-/// An inbound message to store.
-#[derive(Clone, Debug)]
-pub struct NewInbound {
-    /// The message; `received`, final. The store sets its `address`.
-    pub message: Message,
-    /// The author.
-    pub from: Recipient,
-    pub country: String,
-    /// Keyed hash of the author's identifier, under which suppressions of erased contacts are stored.
-    pub mark: String,
-    /// Id of the address row, if the author is unknown.
-    pub new_address: AddressId,
-    /// Id of the contact, if the author is unknown.
-    pub new_contact: ContactId,
-    pub provider_message_id: String,
-    /// Whether the author is proven. If not, the message does not count for their channel and opens no conversation.
-    pub is_proven: bool,
+impl Address {
+    /// Makes an address without further data.
+    pub const fn new(id: AddressId, contact: ContactId, recipient: Recipient, now: Timestamp) -> Self {
+        Self { id, contact, recipient, created_at: now, entries: Vec::new(), metrics: Vec::new(), newest: None }
+    }
 }
 
 /// Addresses.
@@ -85,18 +77,27 @@ pub trait AddressRepo {
     /// Returns the metrics of an address, by channel.
     async fn channel_metrics(&mut self, tenant: TenantId, address: AddressId) -> Result<Vec<ChannelMetrics>>;
 
-    /// Stores an inbound message with its event and updates its channel; `false` if this provider message is already stored.
-    async fn insert_inbound(&mut self, inbound: &NewInbound) -> Result<bool>;
+    /// Returns all addresses of these contacts, oldest first.
+    async fn addresses_of_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Address>>;
 
-    /// Stores our reply to an inbound message, with its event, in the same transaction. The reply waits for its attempt.
-    async fn insert_reply(&mut self, message: &Message) -> Result<()>;
+    /// Returns the contacts of these identifiers of one kind, for those that have one. Uses one statement for all.
+    async fn contacts_by_identifier(
+        &mut self,
+        tenant: TenantId,
+        kind: AddressKind,
+        identifiers: &BTreeSet<String>,
+    ) -> Result<HashMap<String, ContactId>>;
 
-    /// Stores a suppression; `false` if the recipient already has one for the sender.
-    async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool>;
+    /// Stores an address; `false` if the identifier has one.
+    async fn insert_address(&mut self, tenant: TenantId, address: &Address) -> Result<bool>;
 
-    /// Removes an opt-out, but no other suppression; `false` if there is none.
-    async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId) -> Result<bool>;
+    /// Deletes an address and its channel entries; `false` if there is none.
+    async fn delete_address(&mut self, tenant: TenantId, id: AddressId) -> Result<bool>;
 
-    /// Returns whether sending to the recipient is suppressed for `sender`.
-    async fn is_suppressed(&mut self, tenant: TenantId, kind: AddressKind, identifier: &str, sender: SenderId) -> Result<bool>;
+    /// Deletes the metrics of an address. Do not call it in a transaction that has a contact locked: inbound messages lock the two in the
+    /// opposite order.
+    async fn delete_metrics(&mut self, tenant: TenantId, id: AddressId) -> Result<()>;
+
+    /// Stores a caller's settings for a channel of an address, replacing earlier ones.
+    async fn put_channel_entry(&mut self, tenant: TenantId, address: AddressId, entry: &ChannelEntry) -> Result<()>;
 }

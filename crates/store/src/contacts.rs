@@ -1,36 +1,13 @@
-//! Contacts as callers see and change them.
+//! Contacts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
-use nuncio_domain::contact::{ChannelEntry, Contact};
+use nuncio_domain::contact::Contact;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, TenantId, Timestamp};
+use nuncio_domain::{ContactId, TenantId, Timestamp};
 
-use crate::addresses::ChannelMetrics;
 use crate::error::Result;
-
-/// An identifier of a contact, with what is known about its channels.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Address {
-    pub id: AddressId,
-    pub contact: ContactId,
-    pub recipient: Recipient,
-    pub created_at: Timestamp,
-    /// Channel settings made by the caller.
-    pub entries: Vec<ChannelEntry>,
-    /// Metrics from use.
-    pub metrics: Vec<ChannelMetrics>,
-    /// Channel of the newest message to it; looked up only for phone numbers whose channel is otherwise unknown.
-    pub newest: Option<Channel>,
-}
-
-impl Address {
-    /// Makes an address without further data.
-    pub const fn new(id: AddressId, contact: ContactId, recipient: Recipient, now: Timestamp) -> Self {
-        Self { id, contact, recipient, created_at: now, entries: Vec::new(), metrics: Vec::new(), newest: None }
-    }
-}
 
 /// Filter of a contact list. An absent field does not filter.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -65,9 +42,6 @@ pub trait ContactRepo {
     /// Deletes a contact, its channel entries, addresses and merge records; `false` if it does not exist.
     async fn delete_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<bool>;
 
-    /// Returns all addresses of these contacts, oldest first.
-    async fn addresses_of_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Address>>;
-
     /// Returns up to `limit` contacts, oldest first, for each of these name keys that has any. Uses one statement for all keys.
     async fn contacts_named(
         &mut self,
@@ -75,27 +49,6 @@ pub trait ContactRepo {
         name_keys: &BTreeSet<String>,
         limit: u32,
     ) -> Result<HashMap<String, Vec<ContactId>>>;
-
-    /// Returns the contacts of these identifiers of one kind, for those that have one. Uses one statement for all.
-    async fn contacts_by_identifier(
-        &mut self,
-        tenant: TenantId,
-        kind: AddressKind,
-        identifiers: &BTreeSet<String>,
-    ) -> Result<HashMap<String, ContactId>>;
-
-    /// Stores an address; `false` if the identifier has one.
-    async fn insert_address(&mut self, tenant: TenantId, address: &Address) -> Result<bool>;
-
-    /// Deletes an address and its channel entries; `false` if there is none.
-    async fn delete_address(&mut self, tenant: TenantId, id: AddressId) -> Result<bool>;
-
-    /// Deletes the metrics of an address. Do not call it in a transaction that has a contact locked: inbound messages lock the two in the
-    /// opposite order.
-    async fn delete_metrics(&mut self, tenant: TenantId, id: AddressId) -> Result<()>;
-
-    /// Stores a caller's settings for a channel of an address, replacing earlier ones.
-    async fn put_channel_entry(&mut self, tenant: TenantId, address: AddressId, entry: &ChannelEntry) -> Result<()>;
 
     /// Moves all addresses of `source`, and what was merged into it, to `target`, and leaves a merge record in place of `source`.
     async fn merge_contact(&mut self, tenant: TenantId, source: ContactId, target: ContactId, now: Timestamp) -> Result<()>;

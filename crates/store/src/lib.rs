@@ -20,6 +20,7 @@ mod erasure;
 mod error;
 mod events;
 mod idempotency;
+mod inbound;
 mod invitations;
 mod ledger;
 mod mailboxes;
@@ -42,20 +43,21 @@ mod users;
 mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, IdempotentOperation};
-pub use addresses::{AddressRepo, ChannelMetrics, MetricDelta, MetricRow, NewInbound, Suppression};
+pub use addresses::{Address, AddressRepo, ChannelMetrics, MetricDelta, MetricRow};
 pub use agenda::{AgendaPlace, AgendaRepo, AwaitingReceipts, DueMessage};
 pub use audit::AuditRepo;
 pub use broadcasts::{
     BroadcastLink, BroadcastLinkRepo, BroadcastRecipientRepo, BroadcastRepo, DueBroadcast, ImportProgress, LinkClicks, NewBroadcastContact,
     RecipientScan,
 };
-pub use contacts::{Address, ContactFilter, ContactRepo};
+pub use contacts::{ContactFilter, ContactRepo};
 pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogReader};
 pub use directory::{ConnectionRepo, KeyRepo, ProjectRepo, SenderRepo};
 pub use erasure::{Erasure, ErasureRepo};
 pub use error::{Result, StoreError};
 pub use events::{EventRecord, EventRepo, LogEntry, LogPayload, NewEvent, Occurrence, Position};
 pub use idempotency::{IdempotencyRepo, KeyClaim};
+pub use inbound::{InboundRepo, NewInbound};
 pub use invitations::InvitationRepo;
 pub use ledger::{LedgerRepo, Shortage, Transferred};
 pub use mailboxes::{InboundAddress, MailCode, MailDomain, Mailbox, MailboxRepo};
@@ -71,7 +73,7 @@ pub use receipts::{RawReceipt, ReceiptRecord, ReceiptRepo, StrayReceipt, next_lo
 pub use retention::{ReferencePlace, RetentionRepo, TableSize};
 pub use reviews::ReviewRepo;
 pub use routing::{CountryMetrics, RoutingRepo};
-pub use suppressions::SuppressionRepo;
+pub use suppressions::{Suppression, SuppressionRepo};
 pub use templates::TemplateRepo;
 pub use traffic::{DAY, DELAYS, HOUR, Traffic, TrafficRepo, TrafficRow};
 pub use transition::{Transition, Transitioned};
@@ -123,6 +125,7 @@ pub trait Tx:
     + SpoolRepo
     + AddressRepo
     + ContactRepo
+    + InboundRepo
     + SuppressionRepo
     + ErasureRepo
     + DeliveryRepo

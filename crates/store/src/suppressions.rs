@@ -1,17 +1,38 @@
-//! Suppressions as callers see and change them.
+//! Suppressions.
 
 use async_trait::async_trait;
+use nuncio_domain::contact::SuppressionReason;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{Recipient, SuppressionId, TenantId};
+use nuncio_domain::{AddressKind, Recipient, SenderId, SuppressionId, TenantId, Timestamp};
 
-use crate::addresses::Suppression;
 use crate::error::Result;
+
+/// A suppressed recipient.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Suppression {
+    pub id: SuppressionId,
+    pub recipient: Recipient,
+    /// The sender it applies to; `None` means all senders.
+    pub sender: Option<SenderId>,
+    pub reason: SuppressionReason,
+    /// What caused it, as text.
+    pub source: String,
+}
 
 /// Suppressions. Those of erased contacts have a keyed hash in place of the identifier.
 #[async_trait]
 pub trait SuppressionRepo {
     /// Lists suppressions of any of these recipients (all, if empty), newest first.
     async fn list_suppressions(&mut self, tenant: TenantId, of: &[Recipient], page: PageRequest) -> Result<Page<Suppression>>;
+
+    /// Stores a suppression; `false` if the recipient already has one for the sender.
+    async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool>;
+
+    /// Removes an opt-out, but no other suppression; `false` if there is none.
+    async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId) -> Result<bool>;
+
+    /// Returns whether sending to the recipient is suppressed for `sender`.
+    async fn is_suppressed(&mut self, tenant: TenantId, kind: AddressKind, identifier: &str, sender: SenderId) -> Result<bool>;
 
     async fn find_suppression(&mut self, tenant: TenantId, id: SuppressionId) -> Result<Option<Suppression>>;
 

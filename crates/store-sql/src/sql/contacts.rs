@@ -1,301 +1,226 @@
-//! Addresses, contacts, metrics, suppressions and inbound messages.
+//! Contacts as callers see and change them.
+
+use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
+use nuncio_domain::contact::Contact;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::message::Message;
-use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, SenderId, TenantId, Timestamp, limits};
-use nuncio_store::{AddressRepo, ChannelMetrics, MetricDelta, NewInbound, Result, Suppression, SuppressionReason, SuppressionRepo as _};
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{ContactId, TenantId, Timestamp};
+use nuncio_store::{ContactFilter, ContactRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::query::{Condition, List, all, contains, is, of_tenant};
 use super::{Db, SqlTx, dialect};
-use crate::message_batch::{EncodedMessage, StateWrite};
-use crate::row::{corrupt, from_row, of_contact};
+use crate::row::{corrupt, from_row, json, of_contact};
+
+macro_rules! columns {
+    () => {
+        "id, country, version, created_at, updated_at, detail"
+    };
+}
+
+const FIND: &str = concat!("SELECT ", columns!(), " FROM contacts WHERE tenant_id = $1 AND id = $2");
 
 from_row! {
-    pub(super) struct MetricsRow {
-        pub(super) address_id: Uuid,
-        channel: i16,
-        successes: i64,
-        failures: i64,
-        delivery_ms: i64,
-        timed: i64,
-        last_success_at: Option<i64>,
-        last_inbound_at: Option<i64>,
+    struct ContactRow {
+        id: Uuid,
+        country: String,
+        version: i64,
+        created_at: i64,
+        updated_at: i64,
+        detail: Option<String>,
     }
 }
 
-impl MetricsRow {
-    pub(super) fn decode(self) -> Result<ChannelMetrics> {
-        let Self { channel, successes, failures, delivery_ms, timed, last_success_at, last_inbound_at, .. } = self;
-        Ok(ChannelMetrics {
-            channel: Channel::from_number(channel).ok_or_else(|| corrupt("channel_metrics", format!("channel {channel}")))?,
-            sums: MetricDelta { successes, failures, delivery_ms, timed, last_success_at: last_success_at.map(Timestamp::from_millis) },
-            last_inbound_at: last_inbound_at.map(Timestamp::from_millis),
+impl ContactRow {
+    fn decode(self) -> Result<Contact> {
+        let detail = self.detail.as_deref().map(serde_json::from_str).transpose().map_err(|e| corrupt("contacts", e))?;
+        Ok(Contact {
+            id: ContactId::from_uuid(self.id),
+            country: self.country,
+            version: self.version,
+            created_at: Timestamp::from_millis(self.created_at),
+            updated_at: Timestamp::from_millis(self.updated_at),
+            detail: detail.unwrap_or_default(),
         })
     }
 }
 
-#[async_trait]
-impl AddressRepo for SqlTx {
-    async fn find_address(&mut self, tenant: TenantId, recipient: &Recipient) -> Result<Option<(AddressId, ContactId)>> {
-        let row: Option<(Uuid, Uuid)> = self
-            .optional(sql!(
-                r"
-                SELECT id, contact_id
-                FROM addresses
-                WHERE tenant_id = $1 AND kind = $2 AND identifier = $3",
-                [tenant.0, recipient.kind.number(), &recipient.identifier]
-            ))
-            .await?;
-        Ok(row.map(|(id, contact)| (AddressId::from_uuid(id), ContactId::from_uuid(contact))))
+/// Returns the existing contacts of these, in the order of their ids; `lock` ends the statement.
+async fn contacts(tx: &mut SqlTx, tenant: TenantId, ids: &[ContactId], lock: &str) -> Result<Vec<Contact>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
     }
-
-    async fn channel_metrics(&mut self, tenant: TenantId, address: AddressId) -> Result<Vec<ChannelMetrics>> {
-        let rows: Vec<MetricsRow> = self
-            .all(sql!(
-                r"
-                SELECT address_id, channel, successes, failures, delivery_ms, timed, last_success_at,
-                    last_inbound_at
-                FROM channel_metrics
-                WHERE tenant_id = $1 AND address_id = $2
-                ORDER BY channel",
-                [tenant.0, address.uuid()]
-            ))
-            .await?;
-        rows.into_iter().map(MetricsRow::decode).collect()
-    }
-
-    async fn insert_inbound(&mut self, inbound: &NewInbound) -> Result<bool> {
-        let (tenant, id) = (inbound.message.tenant, inbound.message.id);
-        let route = &inbound.message.state.route;
-        let seen = self
-            .run(sql!(
-                r"
-                INSERT INTO inbound_keys (tenant_id, connection_id, provider_id, message_id)
-                VALUES ($1, $2, $3, $4)
-                ON CONFLICT DO NOTHING",
-                [tenant.0, route.connection.uuid(), &inbound.provider_message_id, id.uuid()]
-            ))
-            .await?;
-        if seen == 0 {
-            return Ok(false);
-        }
-        let at = id.created_at();
-        let (address, contact) = self.ensure_address(inbound, at).await?;
-        let conversation = inbound.is_proven && self.mark_inbound(tenant, address, contact, route.channel, at).await?;
-        let mut encoded = EncodedMessage::received(inbound.message.clone(), conversation)?;
-        encoded.fixed.address_id = address.uuid();
-        self.insert_message(&encoded).await?;
-        self.count_stored(tenant.0, encoded.fixed.request.len() as i64).await?;
-        Ok(true)
-    }
-
-    async fn insert_reply(&mut self, message: &Message) -> Result<()> {
-        let encoded = EncodedMessage::waiting(message.clone())?;
-        self.insert_message(&encoded).await?;
-        self.count_stored(encoded.fixed.tenant_id, encoded.fixed.request.len() as i64).await
-    }
-
-    async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool> {
-        self.changes(sql!(
-            r"
-                INSERT INTO suppressions (tenant_id, id, kind, identifier, sender_id, reason, source,
-                    created_at)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-                ON CONFLICT (tenant_id, kind, identifier, sender_id, reason) DO NOTHING",
-            [
-                tenant.0,
-                suppression.id.uuid(),
-                suppression.recipient.kind.number(),
-                &suppression.recipient.identifier,
-                suppression.sender.map_or(Uuid::nil(), |s| s.uuid()),
-                suppression.reason.number(),
-                &suppression.source,
-                now.millis()
-            ]
-        ))
-        .await
-    }
-
-    async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId) -> Result<bool> {
-        let changed = self
-            .run(sql!(
-                r"
-                DELETE FROM suppressions
-                WHERE tenant_id = $1
-                  AND kind = $2
-                  AND identifier = $3
-                  AND sender_id = $4
-                  AND reason = $5",
-                [tenant.0, recipient.kind.number(), &recipient.identifier, sender.uuid(), SuppressionReason::OptOut.number()]
-            ))
-            .await?;
-        Ok(changed > 0)
-    }
-
-    async fn is_suppressed(&mut self, tenant: TenantId, kind: AddressKind, identifier: &str, sender: SenderId) -> Result<bool> {
-        let row: Option<(i16,)> = self
-            .optional(sql!(
-                r"
-                SELECT reason
-                FROM suppressions
-                WHERE tenant_id = $1
-                  AND kind = $2
-                  AND identifier = $3
-                  AND sender_id IN ($4, $5)
-                LIMIT 1",
-                [tenant.0, kind.number(), identifier, Uuid::nil(), sender.uuid()]
-            ))
-            .await?;
-        Ok(row.is_some())
-    }
+    let mut query = QueryBuilder::<Db>::new("SELECT ");
+    query.push(columns!()).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0);
+    dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
+    query.push(" ORDER BY id").push(lock);
+    let rows: Vec<ContactRow> = tx.all(query.build()).await?;
+    rows.into_iter().map(ContactRow::decode).collect()
 }
 
-impl SqlTx {
-    async fn ensure_address(&mut self, inbound: &NewInbound, at: Timestamp) -> Result<(AddressId, ContactId)> {
-        let tenant = inbound.message.tenant;
-        if let Some(known) = self.find_address(tenant, &inbound.from).await? {
-            return Ok(known);
-        }
-        let made = self
-            .run(sql!(
-                r"
-                INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
-                VALUES ($1, $2, $3, $4, $5, $6)
-                ON CONFLICT (tenant_id, kind, identifier) DO NOTHING",
-                [
-                    tenant.0,
-                    inbound.new_address.uuid(),
-                    inbound.from.kind.number(),
-                    &inbound.from.identifier,
-                    inbound.new_contact.uuid(),
-                    at.millis()
-                ]
-            ))
-            .await?;
-        if made == 0 {
-            // Somebody else made it meanwhile.
-            let found = self.find_address(tenant, &inbound.from).await?;
-            return found.ok_or_else(|| corrupt("addresses", "a row that is there and is not"));
-        }
-        self.run(sql!(
-            r"
-                INSERT INTO contacts (tenant_id, id, country, created_at, updated_at)
-                VALUES ($1, $2, $3, $4, $4)",
-            [tenant.0, inbound.new_contact.uuid(), &inbound.country, at.millis()]
-        ))
-        .await?;
-        let mark = Recipient { kind: inbound.from.kind, identifier: inbound.mark.clone() };
-        self.rename_suppressions(tenant, &mark, &inbound.from.identifier).await?;
-        Ok((inbound.new_address, inbound.new_contact))
+#[async_trait]
+impl ContactRepo for SqlTx {
+    async fn find_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<Contact>> {
+        let row: Option<ContactRow> = self.optional(sql!(FIND, [tenant.0, id.uuid()])).await?;
+        row.map(ContactRow::decode).transpose()
     }
 
-    /// Notes when somebody wrote, and answers whether a conversation begins: the contact never wrote by this channel, or is heard
-    /// again after a long silence.
-    async fn mark_inbound(
-        &mut self,
-        tenant: TenantId,
-        address: AddressId,
-        contact: ContactId,
-        channel: Channel,
-        at: Timestamp,
-    ) -> Result<bool> {
-        // The row first, without changing it; its lock makes two messages that come together take turns.
-        self.run(sql!(
-            r"
-                INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures,
-                    delivery_ms, timed)
-                VALUES ($1, $2, $3, 0, 0, 0, 0)
-                ON CONFLICT (tenant_id, address_id, channel) DO NOTHING",
-            [tenant.0, address.uuid(), channel.number()]
-        ))
-        .await?;
-        let mut query = QueryBuilder::<Db>::new("SELECT last_inbound_at FROM channel_metrics WHERE tenant_id = ");
-        query.push_bind(tenant.0).push(" AND address_id = ").push_bind(address.uuid());
-        query.push(" AND channel = ").push_bind(channel.number()).push(dialect::LOCK);
-        let (own,): (Option<i64>,) = self.one(query.build()).await?;
-        let (of_contact,): (Option<i64>,) = self
-            .one(sql!(
-                concat!(
-                    r"
-                SELECT MAX(last_inbound_at)
-                FROM channel_metrics
-                WHERE tenant_id = $1
-                  AND channel = $3
-                  AND address_id IN (SELECT id FROM addresses WHERE tenant_id = $1 AND ",
-                    of_contact!(),
-                    ")"
-                ),
-                [tenant.0, contact.uuid(), channel.number()]
-            ))
-            .await?;
-        if own.is_none_or(|own| own < at.millis()) {
-            self.run(sql!(
-                r"
-                    UPDATE channel_metrics
-                    SET last_inbound_at = $4
-                    WHERE tenant_id = $1 AND address_id = $2 AND channel = $3",
-                [tenant.0, address.uuid(), channel.number(), at.millis()]
-            ))
-            .await?;
+    async fn list_contacts(&mut self, tenant: TenantId, filter: &ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
+        let only = filter.id.map(|id| is("id", id.uuid()));
+        let streams = vec![of_tenant(tenant.0, move |query| {
+            if let Some(only) = &only {
+                query.push(" AND ");
+                only(query);
+            }
+        })];
+        let mut conditions: Vec<Condition> = Vec::new();
+        if let Some(name) = &filter.name {
+            conditions.push(has("name_key", name));
         }
-        let before = own.max(of_contact).map(Timestamp::from_millis);
-        Ok(before.is_none_or(|before| at.since(before) >= limits::CONVERSATION))
+        for (key, value) in &filter.metadata {
+            conditions.push(dialect::json_entry("detail", "m", key, value));
+        }
+        let list = List { joined: None, columns: columns!(), table: "contacts", id: "id", streams, filter: all(conditions) };
+        let page = self.page(list, page, |row: &ContactRow| row.id).await?;
+        Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 
-    /// Inserts a message and its first event, outside the hot path.
-    async fn insert_message(&mut self, encoded: &EncodedMessage) -> Result<()> {
-        let fixed = &encoded.fixed;
+    async fn lookup_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Contact>> {
+        contacts(self, tenant, ids, "").await
+    }
+
+    async fn lock_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Contact>> {
+        contacts(self, tenant, ids, dialect::LOCK).await
+    }
+
+    async fn insert_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<()> {
         self.run(sql!(
             r"
-                INSERT INTO messages (tenant_id, id, direction, message_type, sender_id, address_id,
-                    recipient, sent_from, idempotency_key, spooled, request)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+                INSERT INTO contacts (tenant_id, id, country, version, name_key, detail, created_at,
+                    updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
             [
-                fixed.tenant_id,
-                fixed.id,
-                fixed.direction,
-                fixed.message_type,
-                fixed.sender_id,
-                fixed.address_id,
-                &fixed.recipient,
-                &fixed.sent_from,
-                &fixed.idempotency_key,
-                fixed.spooled,
-                &fixed.request
-            ]
-        ))
-        .await?;
-        let StateWrite { row, revision, agenda, history, .. } = self.writes.insert(encoded);
-        self.run(sql!(
-            r"
-                INSERT INTO states (tenant_id, id, status, wait, held, due_at, owner, fence, version,
-                    revision, expires_at, updated_at, channel, connection_id, agenda, provider, detail,
-                    history)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
-            [
-                fixed.tenant_id,
-                fixed.id,
-                row.status,
-                row.wait,
-                row.held,
-                row.due_at,
-                row.owner,
-                row.fence,
-                row.version,
-                revision,
-                row.expires_at,
-                row.updated_at,
-                row.channel,
-                row.connection_id,
-                agenda,
-                &row.provider,
-                &row.detail,
-                history
+                tenant.0,
+                contact.id.uuid(),
+                &contact.country,
+                contact.version,
+                contact.detail.name_key(),
+                json(&contact.detail)?,
+                contact.created_at.millis(),
+                contact.updated_at.millis()
             ]
         ))
         .await?;
         Ok(())
     }
+
+    async fn update_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<bool> {
+        self.changes(sql!(
+            r"
+                UPDATE contacts
+                SET country = $3, version = $4, name_key = $5, detail = $6, updated_at = $7
+                WHERE tenant_id = $1 AND id = $2",
+            [
+                tenant.0,
+                contact.id.uuid(),
+                &contact.country,
+                contact.version,
+                contact.detail.name_key(),
+                json(&contact.detail)?,
+                contact.updated_at.millis()
+            ]
+        ))
+        .await
+    }
+
+    async fn delete_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<bool> {
+        for statement in [
+            concat!(
+                r"
+                    DELETE FROM contact_channels
+                    WHERE tenant_id = $1
+                      AND address_id IN (SELECT id FROM addresses WHERE tenant_id = $1 AND ",
+                of_contact!(),
+                ")"
+            ),
+            concat!("DELETE FROM addresses WHERE tenant_id = $1 AND ", of_contact!()),
+            "DELETE FROM merged_contacts WHERE tenant_id = $1 AND target_id = $2",
+        ] {
+            self.run(sql!(statement, [tenant.0, id.uuid()])).await?;
+        }
+        self.changes(sql!("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await
+    }
+
+    async fn contacts_named(
+        &mut self,
+        tenant: TenantId,
+        name_keys: &BTreeSet<String>,
+        limit: u32,
+    ) -> Result<HashMap<String, Vec<ContactId>>> {
+        let mut found: HashMap<String, Vec<ContactId>> = HashMap::new();
+        if name_keys.is_empty() {
+            return Ok(found);
+        }
+        let mut query = dialect::contacts_named(tenant.0, name_keys, limit);
+        let mut rows: Vec<(String, Uuid)> = self.all(query.build()).await?;
+        rows.sort_unstable_by_key(|(_, id)| *id);
+        for (key, id) in rows {
+            found.entry(key).or_default().push(ContactId::from_uuid(id));
+        }
+        Ok(found)
+    }
+
+    async fn merge_contact(&mut self, tenant: TenantId, source: ContactId, target: ContactId, now: Timestamp) -> Result<()> {
+        for statement in [
+            concat!("UPDATE addresses SET contact_id = $3 WHERE tenant_id = $1 AND ", of_contact!()),
+            "UPDATE merged_contacts SET target_id = $3 WHERE tenant_id = $1 AND target_id = $2",
+        ] {
+            self.run(sql!(statement, [tenant.0, source.uuid(), target.uuid()])).await?;
+        }
+        self.run(sql!(
+            "INSERT INTO merged_contacts (tenant_id, id, target_id, merged_at) VALUES ($1, $2, $3, $4)",
+            [tenant.0, source.uuid(), target.uuid(), now.millis()]
+        ))
+        .await?;
+        self.run(sql!("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2", [tenant.0, source.uuid()])).await?;
+        Ok(())
+    }
+
+    async fn merged_into(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<ContactId>> {
+        let row: Option<(Uuid,)> = self
+            .optional(sql!(
+                r"
+                SELECT target_id
+                FROM merged_contacts
+                WHERE tenant_id = $1 AND id = $2",
+                [tenant.0, id.uuid()]
+            ))
+            .await?;
+        Ok(row.map(|(target,)| ContactId::from_uuid(target)))
+    }
+
+    async fn merged_from(&mut self, tenant: TenantId, id: ContactId) -> Result<Vec<ContactId>> {
+        let rows: Vec<(Uuid,)> = self
+            .all(sql!(
+                r"
+                SELECT id
+                FROM merged_contacts
+                WHERE tenant_id = $1 AND target_id = $2
+                ORDER BY id",
+                [tenant.0, id.uuid()]
+            ))
+            .await?;
+        Ok(rows.into_iter().map(|(source,)| ContactId::from_uuid(source)).collect())
+    }
+}
+
+/// That `column`, in lower case, has `part` in it.
+fn has(column: &'static str, part: &str) -> Condition {
+    let pattern = contains(part);
+    Box::new(move |query| {
+        query.push(column).push(" LIKE ").push_bind(pattern.clone()).push(" ESCAPE '\\'");
+    })
 }

@@ -36,6 +36,7 @@ macro_rules! sql {
     };
 }
 
+mod addresses;
 mod audit;
 mod broadcasts;
 mod connections;
@@ -44,6 +45,7 @@ mod deliveries;
 mod erasure;
 mod events;
 mod idempotency;
+mod inbound;
 mod invitations;
 mod keys;
 mod ledger;
@@ -51,7 +53,6 @@ mod mailboxes;
 mod messages;
 mod nodes;
 mod numbers;
-mod people;
 mod prices;
 mod profiles;
 mod projects;

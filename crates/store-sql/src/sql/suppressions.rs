@@ -1,10 +1,10 @@
-//! Suppressions as callers see and change them.
+//! Suppressions.
 
 use async_trait::async_trait;
 use nuncio_domain::contact::SuppressionReason;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{AddressKind, Recipient, SenderId, SuppressionId, TenantId};
+use nuncio_domain::{AddressKind, Recipient, SenderId, SuppressionId, TenantId, Timestamp};
 use nuncio_store::{Result, Suppression, SuppressionRepo};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -54,6 +54,60 @@ impl SuppressionRepo for SqlTx {
         let list = List { joined: None, columns: COLUMNS, table: "suppressions", id: "id", streams, filter: None };
         let page = self.page(list, page, |row: &SuppressionRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(SuppressionRow::decode).collect::<Result<_>>()?, next: page.next })
+    }
+
+    async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool> {
+        self.changes(sql!(
+            r"
+                INSERT INTO suppressions (tenant_id, id, kind, identifier, sender_id, reason, source,
+                    created_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                ON CONFLICT (tenant_id, kind, identifier, sender_id, reason) DO NOTHING",
+            [
+                tenant.0,
+                suppression.id.uuid(),
+                suppression.recipient.kind.number(),
+                &suppression.recipient.identifier,
+                suppression.sender.map_or(Uuid::nil(), |s| s.uuid()),
+                suppression.reason.number(),
+                &suppression.source,
+                now.millis()
+            ]
+        ))
+        .await
+    }
+
+    async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId) -> Result<bool> {
+        let changed = self
+            .run(sql!(
+                r"
+                DELETE FROM suppressions
+                WHERE tenant_id = $1
+                  AND kind = $2
+                  AND identifier = $3
+                  AND sender_id = $4
+                  AND reason = $5",
+                [tenant.0, recipient.kind.number(), &recipient.identifier, sender.uuid(), SuppressionReason::OptOut.number()]
+            ))
+            .await?;
+        Ok(changed > 0)
+    }
+
+    async fn is_suppressed(&mut self, tenant: TenantId, kind: AddressKind, identifier: &str, sender: SenderId) -> Result<bool> {
+        let row: Option<(i16,)> = self
+            .optional(sql!(
+                r"
+                SELECT reason
+                FROM suppressions
+                WHERE tenant_id = $1
+                  AND kind = $2
+                  AND identifier = $3
+                  AND sender_id IN ($4, $5)
+                LIMIT 1",
+                [tenant.0, kind.number(), identifier, Uuid::nil(), sender.uuid()]
+            ))
+            .await?;
+        Ok(row.is_some())
     }
 
     async fn find_suppression(&mut self, tenant: TenantId, id: SuppressionId) -> Result<Option<Suppression>> {
