@@ -22,8 +22,9 @@ const HOSTILE: [[u8; 4]; 3] = [[127, 0, 0, 2], [127, 0, 0, 3], [127, 0, 0, 4]];
 const ATTACK: Duration = Duration::from_secs(20);
 /// Maximum memory of the server, in MB.
 const RESIDENT_MB: usize = 300;
-/// Maximum time of a request beyond three times its normal one; the machine runs other programs, too.
-const SLACK: Duration = Duration::from_millis(100);
+/// Maximum time of a request beyond three times its normal one. Other heavy tests run at the same time and take turns with the server: beside
+/// them, 155 ms were seen. A client that is not protected from the hostile ones waits for seconds.
+const SLACK: Duration = Duration::from_millis(400);
 const MB: usize = 1024 * 1024;
 
 /// Connects from one of the hostile addresses.
