@@ -152,7 +152,9 @@ impl Client {
             let Ok(answer) = http.send(&self.key, request.key.as_deref(), &request.body).await else {
                 return self.lost(request);
             };
-            self.answered(request, &answer, http).await;
+            if !self.answered(request, &answer, http).await {
+                return;
+            }
         }
     }
 
@@ -164,12 +166,13 @@ impl Client {
         }
     }
 
-    async fn answered(&mut self, request: Request, answer: &Answer, http: &mut Http) {
+    /// Returns whether the connection is still usable.
+    async fn answered(&mut self, request: Request, answer: &Answer, http: &mut Http) -> bool {
         match answer.status {
-            202 => self.accepted(request, answer, http).await,
+            202 => return self.accepted(request, answer, http).await,
             409 if request.repeated => {
                 assert_eq!(answer.json["code"], "idempotency_conflict", "{answer:?}");
-                self.accepted(request, answer, http).await;
+                return self.accepted(request, answer, http).await;
             }
             503 if answer.json["details"]["outcome"] == "unknown" => self.lost(request),
             503 => {
@@ -183,21 +186,23 @@ impl Client {
             }
             _ => panic!("{request:?} was answered {answer:?}"),
         }
+        true
     }
 
-    async fn accepted(&mut self, request: Request, answer: &Answer, http: &mut Http) {
+    /// Returns whether the connection is still usable.
+    async fn accepted(&mut self, request: Request, answer: &Answer, http: &mut Http) -> bool {
         let id = answer.message_id();
         let entry = Entry { world: self.world, token: request.token.clone(), id: id.clone(), key: request.key.clone() };
         let ledger = Arc::clone(&self.ledger);
         tokio::task::spawn_blocking(move || ledger.accepted(&entry)).await.expect("the ledger is written");
         self.tell.send_modify(|seen| seen.accepted += 1);
         if request.key.is_none() || !self.one_of(REPEATED) {
-            return;
+            return true;
         }
-        // If this response is lost, the next request on the connection detects it.
-        if let Ok(again) = http.send(&self.key, request.key.as_deref(), &request.body).await {
-            assert!(again.status == 409 && again.message_id() == id || again.status == 503, "{request:?} became {id}, and then {again:?}");
-        }
+        // A late response would be taken for that of the next request.
+        let Ok(again) = http.send(&self.key, request.key.as_deref(), &request.body).await else { return false };
+        assert!(again.status == 409 && again.message_id() == id || again.status == 503, "{request:?} became {id}, and then {again:?}");
+        true
     }
 
     fn make(&mut self) -> Request {
