@@ -45,8 +45,8 @@ async fn heavy_two_nodes_paused_and_killed() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     watch.send(victim.address, &keys).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let paused = now();
     victim.signal("STOP");
+    let paused = now(); // not before: an attempt that started in between would be counted as one of the survivor
     tokio::time::sleep(PAUSE).await;
     at_first.every(|seen| seen.accepted >= 20).await;
     victim.signal("CONT");
