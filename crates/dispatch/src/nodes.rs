@@ -159,6 +159,9 @@ impl Shared {
         }
         let now = self.ids.clock.monotonic();
         let nodes = self.store.read().await?.list_nodes().await?;
+        // A peer that is left here would keep its shards. Another node may have recovered it and deleted its row; or it is this node, which
+        // registered again while an earlier round ran.
+        self.peers.lock().retain(|id, _| *id != self.node() && nodes.iter().any(|node| node.id == *id));
         let mut any = false;
         for node in nodes.into_iter().filter(|n| n.id != self.node()) {
             let silent_since = {

@@ -494,6 +494,37 @@ async fn what_a_forgotten_node_owns_is_taken_over() {
     }
 }
 
+/// The node that recovers it deletes its row. The others must not keep its shards for it: their due messages and webhooks would wait forever.
+#[tokio::test]
+async fn the_shards_of_a_dead_node_go_to_all_others_whoever_recovers_it() {
+    for backend in Backend::all() {
+        let mut options = Options::default();
+        options.dispatch.sole = false;
+        let app = TestApp::with(backend, options).await;
+        let (other, dead) = (app.another_node().await, app.another_node().await);
+        other.start().await.expect("it enters");
+        dead.start().await.expect("it enters");
+        app.node.tick().await.expect("a round");
+        other.tick().await.expect("a round");
+        let owners = |nodes: &[&nuncio_node::Node]| {
+            let mut shards: Vec<i16> = nodes.iter().flat_map(|node| node.dispatch.shards()).collect();
+            shards.sort_unstable();
+            shards
+        };
+        let all: Vec<i16> = (0..64).collect();
+        dead.tick().await.expect("a round");
+        assert_eq!(owners(&[&app.node, &other, &dead]), all, "each shard has one node");
+        assert!([&app.node, &other, &dead].iter().all(|node| !node.dispatch.shards().is_empty()));
+        for _ in 0..6 {
+            app.clock.advance(Duration::from_secs(2));
+            other.tick().await.expect("a round");
+            app.node.tick().await.expect("a round");
+        }
+        assert!(!app.node.dispatch.is_alive(dead.dispatch.node()) && app.node.dispatch.is_alive(other.dispatch.node()));
+        assert_eq!(owners(&[&app.node, &other]), all);
+    }
+}
+
 #[tokio::test]
 async fn a_message_that_is_scheduled_for_soon_waits_for_its_time_too() {
     let app = TestApp::start().await;
