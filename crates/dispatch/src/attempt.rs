@@ -6,9 +6,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use nuncio_channel::SendRequest;
-use nuncio_domain::MessageType;
-use nuncio_domain::lifecycle::{Outcome, Scope, Step};
+use nuncio_domain::lifecycle::{Applied, Outcome, Scope, Step};
 use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message, Status, Wait};
+use nuncio_domain::{MessageType, TenantId};
 use nuncio_store::{StoreError, Transition, Transitioned};
 
 use crate::lane::Slot;
@@ -35,13 +35,10 @@ impl Shared {
                 self.logs.grown(hint.tenant);
                 self.run_attempt(slot, message).await
             }
-            Ok(found @ Transitioned::Found { .. }) => {
-                self.logs.grown(hint.tenant);
-                self.metric_buffer.add_traffic(hint.tenant, &found);
-                self.count(found.changes());
+            Ok(ended) => {
+                self.count_step(hint.tenant, &ended);
                 slot.unused();
             }
-            Ok(Transitioned::Missing) => slot.unused(),
             Err(error) => {
                 // Either nothing was started, or the outcome of the commit is unknown and recovery finds it.
                 tracing::warn!(message.id = %hint.id, %error, "failed to start attempt; the scanner will retry it");
@@ -90,12 +87,9 @@ impl Shared {
             Poll::Pending => settled.await,
         };
         if let Some(settled) = &settled {
-            self.metric_buffer.add_traffic(message.tenant, settled);
+            self.count_result(message.tenant, settled);
         }
-        if let Some(Transitioned::Found { state, changes, address, .. }) = settled {
-            self.count(&changes);
-            self.logs.grown(message.tenant);
-            self.metric_buffer.add(message.tenant, address, &state, &changes);
+        if let Some(Transitioned::Found { state, .. }) = settled {
             // A fallback is due at once; the scanner finds everything else.
             if let Wait::Attempt { due_at } = state.wait
                 && due_at <= self.ids.clock.now()
@@ -180,15 +174,25 @@ impl Shared {
         }
     }
 
-    /// Counts the new statuses of messages.
-    pub(crate) fn count(&self, changes: &[nuncio_domain::lifecycle::Change]) {
-        for change in changes {
+    /// Counts what a step did to its message, and signals the reader of its event log.
+    pub(crate) fn count_step(&self, tenant: TenantId, transitioned: &Transitioned) {
+        for change in transitioned.changes() {
             SETTLED[&change.status].increment(1);
             if let Some((_, attempt)) = &change.attempt
                 && attempt.status == AttemptStatus::Unknown
             {
                 metrics::counter!("nuncio_attempts_unknown_total").increment(1);
             }
+        }
+        self.metric_buffer.add_traffic(tenant, transitioned);
+        self.logs.grown(tenant);
+    }
+
+    /// Like [`Self::count_step`] for the result of an attempt or a receipt, which also shows how well the channel reaches the recipient.
+    pub(crate) fn count_result(&self, tenant: TenantId, transitioned: &Transitioned) {
+        self.count_step(tenant, transitioned);
+        if let Transitioned::Found { applied: Applied::Yes, state, changes, address, .. } = transitioned {
+            self.metric_buffer.add(tenant, *address, state, changes);
         }
     }
 }

@@ -29,7 +29,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use nuncio_channel::{Registry, Services};
-use nuncio_domain::lifecycle::Applied;
 use nuncio_domain::message::NodeId;
 use nuncio_domain::{ConnectionId, Ids, MessageId, TenantId, Timestamp, limits};
 use nuncio_secrets::Sealer;
@@ -331,19 +330,14 @@ impl Dispatch {
         &self.shared.logs
     }
 
-    /// Counts the effect of a step on its message.
+    /// Counts what a step did to its message, and signals the reader of its event log.
     pub fn count_step(&self, tenant: TenantId, transitioned: &Transitioned) {
-        self.shared.count(transitioned.changes());
-        self.shared.metric_buffer.add_traffic(tenant, transitioned);
+        self.shared.count_step(tenant, transitioned);
     }
 
-    /// Counts the effect of a receipt on its message.
+    /// Like [`Self::count_step`] for a receipt, which also shows how well the channel reaches the recipient.
     pub fn count_receipt(&self, tenant: TenantId, transitioned: &Transitioned) {
-        let Transitioned::Found { applied, state, changes, address, .. } = transitioned else { return };
-        self.count_step(tenant, transitioned);
-        if *applied == Applied::Yes {
-            self.shared.metric_buffer.add(tenant, *address, state, changes);
-        }
+        self.shared.count_result(tenant, transitioned);
     }
 }
 

@@ -280,8 +280,7 @@ impl Shared {
         let transition = Transition::new(message.tenant, message.id, step, self.ids.clock.now());
         match self.store.transition(transition).await {
             Ok(found) => {
-                self.count(found.changes());
-                self.metric_buffer.add_traffic(message.tenant, &found);
+                self.count_step(message.tenant, &found);
                 Ok(found.is_applied())
             }
             Err(error @ (StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => Err(error),

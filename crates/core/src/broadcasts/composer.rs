@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use nuncio_domain::address::Parsed;
 use nuncio_domain::broadcast::Broadcast;
 use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::message::{Failure, FailureCode, Membership, OnUnknown};
 use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, ErrorCode, Result, Timestamp};
-use nuncio_store::NewBroadcastContact;
+use nuncio_store::{IdempotentOperation, NewBroadcastContact};
 
 use super::contacts::merged;
 use super::{Broadcasts, content, links, variables};
 use crate::base::Core;
 use crate::messages::SendMessage;
-use crate::messages::plan::{self, Planned, Planner};
+use crate::messages::plan::{self, Destination, Planned, Planner};
 use crate::messages::routing::RoutingInputs;
 
 pub(super) struct Composer<'a> {
@@ -49,8 +50,21 @@ impl Broadcasts<'_> {
         explores: bool,
     ) -> Result<Planned> {
         let Composer { broadcast, config, sender, template } = composer;
-        let planner = Planner { config, sender, known, ids: self.ids(), now, lenient: false, explores, template: template.as_ref() };
-        let mut planned = planner.plan(command(self, composer, contact)?)?;
+        let planner = Planner {
+            config,
+            sender,
+            known,
+            ids: self.ids(),
+            marks: &self.inner.marks,
+            now,
+            operation: IdempotentOperation::SendMessage,
+            lenient: false,
+            explores,
+            template: template.as_ref(),
+        };
+        let command = command(self, composer, contact)?;
+        let destination = Destination::of(Parsed::from(&contact.recipient), command.channel.unwrap_or_default())?;
+        let mut planned = planner.plan(command, destination)?;
         plan::require_open_window(&planned, known)?;
         // The provider's response shows this too, unless it is lost and a person reports that the message was sent.
         let no_receipts = !self.inner.dispatch.has_receipts(broadcast.tenant, &planned.connection);

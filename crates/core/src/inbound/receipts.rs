@@ -70,7 +70,6 @@ impl ProviderEvents<'_> {
                 Transitioned::Found { .. } => {
                     tx.delete_stray(tenant, stray.receipt.id).await?;
                     self.inner.dispatch.count_receipt(tenant, &found);
-                    self.inner.dispatch.log_signals().grown(tenant);
                     any = true;
                 }
             }

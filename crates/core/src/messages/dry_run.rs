@@ -3,7 +3,7 @@
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::message::{Cost, Money};
 use nuncio_domain::{Channel, ErrorCode, Micros, Permission, Result, SenderId, Timestamp};
-use nuncio_store::Accept;
+use nuncio_store::{Accept, IdempotentOperation};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -117,8 +117,8 @@ impl Messages<'_> {
 
     /// Plans for callers who were authorised otherwise; also returns the text as sent.
     pub(crate) async fn plan_for(&self, caller: &Caller, command: SendMessage, options: &SendOptions) -> Result<(Plan, Option<String>)> {
-        let PlanWithInputs { config, planned, window } =
-            self.plan_with_inputs(caller, command, options, self.ids().clock.now(), false).await?;
+        let (operation, now) = (IdempotentOperation::SendMessage, self.ids().clock.now());
+        let PlanWithInputs { config, planned, window } = self.plan_with_inputs(caller, command, options, operation, now, false).await?;
         let is_within_limit = match self.check_daily_limit(&config, &planned.accept).await {
             Err(error) if error.code() != ErrorCode::InsufficientBalance => return Err(error),
             outcome => outcome.is_ok(),

@@ -22,6 +22,7 @@ use nuncio_store::{Accept, Idempotency, IdempotentOperation};
 use super::command::{AttachmentIn, SendMessage};
 use super::routing::{Asked, Choice, RoutingInputs};
 use super::{routing, validate};
+use crate::base::IdentifierHasher;
 use crate::base::{FieldErrors, check_metadata, idempotency};
 use crate::templates::render;
 
@@ -44,7 +45,10 @@ pub(crate) struct Planner<'a> {
     pub(crate) sender: &'a Sender,
     pub(crate) known: &'a RoutingInputs,
     pub(crate) ids: &'a Ids,
+    pub(crate) marks: &'a IdentifierHasher,
     pub(crate) now: Timestamp,
+    /// What its idempotency key guards, if it has one.
+    pub(crate) operation: IdempotentOperation,
     /// Whether unused fields are removed instead of rejected.
     pub(crate) lenient: bool,
     /// Whether another good channel can be explored.
@@ -54,8 +58,8 @@ pub(crate) struct Planner<'a> {
 }
 
 /// The recipient, before a channel is chosen.
-struct Destination {
-    parsed: Parsed,
+pub(crate) struct Destination {
+    pub(super) parsed: Parsed,
     /// Country of a phone number; `""` if unknown.
     country: String,
     is_phone: bool,
@@ -84,9 +88,8 @@ struct Itinerary<'a> {
 }
 
 impl Planner<'_> {
-    /// Plans a message; reports all field errors at once.
-    pub(crate) fn plan(&self, mut command: SendMessage) -> Result<Planned> {
-        let destination = Destination::read(&command)?;
+    /// Plans a message to `destination`, the recipient of `command`; reports all field errors at once.
+    pub(crate) fn plan(&self, mut command: SendMessage, destination: Destination) -> Result<Planned> {
         let (address, id) = (self.ids.at(self.now), self.ids.at(self.now));
         let wording = self.wording(&command, &destination);
         let asked = self.asked(&command, &destination, &wording, id);
@@ -102,12 +105,14 @@ impl Planner<'_> {
         }
         let connection = Arc::clone(itinerary.connection);
         let recipient = itinerary.recipient.clone();
-        let message = self.message(command, template, itinerary, measure, (id, address));
+        let mark = self.marks.of(self.config.tenant, &recipient);
+        let key = idempotency.as_ref().map(|stored| stored.key.clone());
+        let message = self.message(command, key, template, itinerary, measure, (id, address));
         let accept = Accept {
             message,
             recipient,
             country: destination.country,
-            mark: String::new(),
+            mark,
             new_address: address,
             new_contact: ContactId::from_uuid(address.uuid()),
             idempotency,
@@ -179,10 +184,11 @@ impl Planner<'_> {
         Ok(self.template.filter(|_| asked.message_type == MessageType::Template))
     }
 
+    /// Returns the stored form of the idempotency key and the request.
     fn idempotency(&self, command: &SendMessage, channel: Channel) -> Option<Idempotency> {
         let key = command.idempotency_key.clone()?;
         let fingerprint = idempotency::fingerprint(&(self.sender.id, command.essence(channel)));
-        Some(Idempotency { operation: IdempotentOperation::SendMessage, key, fingerprint })
+        Some(self.marks.seal(self.config.tenant, Idempotency { operation: self.operation, key, fingerprint }))
     }
 
     /// Adds the fallback, and prices both routes.
@@ -213,6 +219,7 @@ impl Planner<'_> {
     fn message(
         &self,
         command: SendMessage,
+        idempotency_key: Option<String>,
         template: Option<&Template>,
         itinerary: Itinerary<'_>,
         measure: Option<Measure>,
@@ -237,7 +244,7 @@ impl Planner<'_> {
             attachments,
             template: template.map(|t| Box::new(t.into())),
             scheduled_at: command.scheduled_at,
-            idempotency_key: None, // stored in sealed form only
+            idempotency_key,
             routing,
         };
         Message {
@@ -282,13 +289,17 @@ impl Planner<'_> {
 }
 
 impl Destination {
-    fn read(command: &SendMessage) -> Result<Self> {
-        let parsed = match Parsed::parse(&command.to) {
-            Ok(parsed) => parsed,
-            Err(e) => return Err(with_metadata_faults(Error::field("to", e.to_string()), command)),
-        };
-        // The recipient is checked before the sender's connections: a contradiction in the request is the caller's error.
-        if let RequestedChannel::Only(channel) = command.channel.unwrap_or_default() {
+    /// Returns the recipient of a request, or the faults of `to` and of the fields that need no channel.
+    pub(super) fn read(command: &SendMessage) -> Result<Self> {
+        match Parsed::parse(&command.to) {
+            Ok(parsed) => Self::of(parsed, command.channel.unwrap_or_default()),
+            Err(e) => Err(with_metadata_faults(Error::field("to", e.to_string()), command)),
+        }
+    }
+
+    /// Fails if `channel` cannot reach the recipient: a contradiction in the request is the caller's error, whatever the sender's connections.
+    pub(crate) fn of(parsed: Parsed, channel: RequestedChannel) -> Result<Self> {
+        if let RequestedChannel::Only(channel) = channel {
             on(&parsed, channel)?;
         }
         let facts = if let Parsed::Phone(number) = &parsed { Some(address::phone_facts(number)) } else { None };

@@ -15,7 +15,7 @@ use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, Idempotency, Idempot
 
 use super::Messages;
 use super::command::SendMessage;
-use super::plan::{self, Planned, Planner};
+use super::plan::{self, Destination, Planned, Planner};
 use super::routing::{self, RoutingInputs, Window};
 use super::view::MessageView;
 use crate::base::audit::Change;
@@ -69,8 +69,8 @@ impl Messages<'_> {
         let command = with_key(command, options.idempotency_key.as_deref())?;
         for _ in 0..REPLANS {
             let now = self.inner.dispatch.accepting().ok_or_else(|| Error::unavailable("this node cannot accept messages now"))?;
-            let PlanWithInputs { config, mut planned, .. } = self.plan_with_inputs(caller, command.clone(), &options, now, true).await?;
-            planned.accept.idempotency = planned.accept.idempotency.map(|key| Idempotency { operation, ..key });
+            let PlanWithInputs { config, planned, .. } =
+                self.plan_with_inputs(caller, command.clone(), &options, operation, now, true).await?;
             self.check_daily_limit(&config, &planned.accept).await?;
             match self.accept(planned).await? {
                 Accepted::New { message, contact } => return Ok(MessageView::new(&message, config.environment, Some(contact))),
@@ -92,23 +92,32 @@ impl Messages<'_> {
         caller: &Caller,
         command: SendMessage,
         options: &SendOptions,
+        operation: IdempotentOperation,
         now: Timestamp,
         explores: bool,
     ) -> Result<PlanWithInputs> {
         let config = self.tenant_config(caller.tenant).await?;
         let sender = sender(&config, options.sender.as_deref())?;
-        let known = self.known(&config, sender, &command, now).await?;
+        let destination = Destination::read(&command)?;
+        let known = self.known(&config, sender, &command, &destination, now).await?;
         let template = self.template_of(caller.tenant, &command).await?;
-        let (lenient, template) = (options.lenient, template.as_ref());
-        let planner = Planner { config: &config, sender, known: &known, ids: self.ids(), now, lenient, explores, template };
-        let mut planned = planner.plan(command)?;
+        let planner = Planner {
+            config: &config,
+            sender,
+            known: &known,
+            ids: self.ids(),
+            marks: &self.inner.marks,
+            now,
+            operation,
+            lenient: options.lenient,
+            explores,
+            template: template.as_ref(),
+        };
+        let planned = planner.plan(command, destination)?;
         plan::require_open_window(&planned, &known)?;
         if planned.accept.message.message_type == MessageType::Reaction {
             self.check_reaction(&planned.accept).await?;
         }
-        let accept = &mut planned.accept;
-        accept.idempotency = accept.idempotency.take().map(|given| self.inner.marks.seal(caller.tenant, given));
-        accept.message.request_mut().idempotency_key = accept.idempotency.as_ref().map(|stored| stored.key.clone());
         Ok(PlanWithInputs { config, planned, window: known.window })
     }
 
@@ -130,6 +139,7 @@ impl Messages<'_> {
         config: &TenantConfig,
         sender: &Sender,
         command: &SendMessage,
+        destination: &Destination,
         now: Timestamp,
     ) -> Result<RoutingInputs> {
         let prices = self.price_book(config).await?;
@@ -139,10 +149,10 @@ impl Messages<'_> {
             return Ok(nothing);
         }
         let kind = routing::known_kind(asked);
-        let Ok(Parsed::Phone(number) | Parsed::Digits(number)) = Parsed::parse(&command.to) else { return Ok(nothing) };
-        let metrics = self.metrics_of(config.tenant, kind, &[&number]).await?.remove(&number).unwrap_or_default();
+        let (Parsed::Phone(number) | Parsed::Digits(number)) = &destination.parsed else { return Ok(nothing) };
+        let metrics = self.metrics_of(config.tenant, kind, &[number]).await?.remove(number).unwrap_or_default();
         let countries = self.countries(config.tenant).await?;
-        Ok(RoutingInputs { countries, ..nothing }.of(config, kind, &number, metrics, now))
+        Ok(RoutingInputs { countries, ..nothing }.of(config, kind, number, metrics, now))
     }
 
     /// Returns metrics of at most 1,000 recipients of one kind.
@@ -180,7 +190,6 @@ impl Messages<'_> {
         let core = Core::clone(self);
         RunToCompletion::new(async move {
             let Planned { mut accept, connection, .. } = planned;
-            accept.mark = core.inner.marks.of(accept.message.tenant, &accept.recipient);
             let is_scheduled = accept.message.state.status == Status::Scheduled;
             let dispatch = &core.inner.dispatch;
             let bulk = accept.message.state.detail.broadcast.is_some();

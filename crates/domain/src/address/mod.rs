@@ -107,6 +107,17 @@ impl Recipient {
     }
 }
 
+impl From<&Recipient> for Parsed {
+    fn from(recipient: &Recipient) -> Self {
+        let identifier = recipient.identifier.clone();
+        match recipient.kind {
+            AddressKind::Phone => Self::Phone(identifier),
+            AddressKind::Email => Self::Email(identifier),
+            AddressKind::Telegram | AddressKind::Instagram => Self::Digits(identifier),
+        }
+    }
+}
+
 impl fmt::Display for Recipient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.identifier)

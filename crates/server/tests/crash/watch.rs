@@ -143,9 +143,15 @@ impl Watch {
             if missing.is_empty() {
                 break;
             }
-            let one =
-                missing.first().and_then(|(id, _)| heard.0.get(id)).map(|events| events.iter().map(|e| e.sequence).collect::<Vec<_>>());
-            assert!(began.elapsed() < PATIENCE, "{} of {} are not told, such as {:?}: {one:?}", missing.len(), ends.len(), missing[0]);
+            if began.elapsed() > PATIENCE {
+                let (id, status) = missing[0];
+                let told: Vec<i64> = heard.0.get(id).into_iter().flatten().map(|event| event.sequence).collect();
+                let mut deliveries = Vec::new();
+                for world in WORLDS {
+                    deliveries.extend(case.walk(world, "/v1/webhooks/deliveries").await.into_iter().filter(|d| d.to_string().contains(id)));
+                }
+                panic!("{} of {} are not told, such as {id} ({status}), of which {told:?}: {deliveries:#?}", missing.len(), ends.len());
+            }
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         let events: usize = heard.0.values().map(Vec::len).sum();
