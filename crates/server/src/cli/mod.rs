@@ -203,7 +203,8 @@ pub(crate) fn shown(answer: &CommandOutput, json: bool) -> String {
 
 fn redacted(config: &Config) -> Config {
     let mut config = config.clone();
-    for secret in [&mut config.storage.database, &mut config.storage.encryption_keys, &mut config.review.token] {
+    let Config { storage, review, dashboard, .. } = &mut config;
+    for secret in [&mut storage.database, &mut storage.encryption_keys, &mut review.token, &mut dashboard.oidc.client_secret] {
         if !secret.is_empty() {
             "***".clone_into(secret);
         }

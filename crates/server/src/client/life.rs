@@ -60,7 +60,7 @@ async fn look(world: &World, id: &str, patience: Duration, mut tell: impl FnMut(
         let outcome = match status {
             "sent" if ends_sent(&message) => Outcome::Sent,
             "delivered" | "read" | "received" => Outcome::Sent,
-            "failed" => Outcome::Failed,
+            "failed" | "cancelled" => Outcome::Failed,
             _ if started.elapsed() < patience => {
                 tokio::time::sleep(LOOKS.get(times / 4).copied().unwrap_or(Duration::from_secs(1))).await;
                 continue;

@@ -165,6 +165,9 @@ async fn a_message_is_sent_watched_and_shown() {
     app.drain().await;
     let failed = terminal.type_in(&["messages", "follow", failing["id"].as_str().expect("an id")]).await.expect(1);
     assert!(failed.out.contains("failed: invalid_recipient"), "{failed:?}");
+    let later = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": "2026-01-02T00:00:00Z"})).await;
+    app.post(&format!("/v1/messages/{later}/cancel"), json!({})).await.expect(200);
+    terminal.type_in(&["messages", "follow", &later]).await.expect(1);
 
     let refused = terminal.type_in(&["send", "nonsense", "hi"]).await.expect(1);
     assert!(refused.err.starts_with("nuncio: to: "), "{refused:?}");
@@ -316,6 +319,16 @@ async fn the_other_resources_are_made_shown_and_removed() {
     assert_eq!(run("api GET /v1/me").await.json()["isTestMode"], true);
     let made = terminal.run(&["api", "POST", "/v1/messages", "-"], r#"{"to": "+34600111222", "text": "hi"}"#).await.expect(0).json();
     assert_eq!(made["message"]["to"], "+34600111222", "as it was answered: {made}");
+}
+
+#[tokio::test]
+async fn settings_are_shown_without_their_secrets() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    let file = "[dashboard.oidc]\nclient_secret = \"hush\"\n\n[review]\ntoken = \"hush\"\n";
+    std::fs::write(terminal.home.path().join("nuncio.toml"), file).expect("a file");
+    let shown = terminal.run(&["config", "show"], "").await.expect(0);
+    assert!(shown.out.contains("client_secret = \"***\"") && !shown.out.contains("hush"), "{shown:?}");
 }
 
 // holds: cli.init
