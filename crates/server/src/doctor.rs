@@ -29,9 +29,9 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
             let world = core.tenant_config(project.tenant(environment)).await?;
             if world.default_sender().is_none() {
                 findings.push(format!(
-                    "project {} has no default {} sender; create one with `nuncio senders create --default`",
+                    "project {} has no default {env} sender; create one with `nuncio senders create --env {env} --name NAME --default`",
                     project.name,
-                    environment.as_str()
+                    env = environment.as_str()
                 ));
             }
             if environment == Environment::Live && world.connections.is_empty() {
