@@ -49,7 +49,7 @@ impl Users<'_> {
         if !self.may_begin(token).await? {
             return Err(Error::not_found("link"));
         }
-        let oldest = self.projects().list().await?.into_iter().next().ok_or_else(|| Error::not_found("project"))?;
+        let oldest = self.inner.store.read().await?.list_projects().await?.into_iter().next().ok_or_else(|| Error::not_found("project"))?;
         let named = line::check("project", project, 1, limits::PROJECT_NAME);
         let user = self.checked(new, named).await?;
         let mut tx = self.change_project(&oldest).await?;
