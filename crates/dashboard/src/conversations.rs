@@ -14,7 +14,7 @@ use crate::App;
 use crate::components::{Faults, Field, channel, counted, empty, head, may_change, message_state, pager, time, words};
 use crate::contacts::name;
 use crate::form::Form;
-use crate::messages::new::once;
+use crate::messages::new::{key, once};
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
@@ -202,6 +202,6 @@ async fn send(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
         .map(|subject| if subject.starts_with("Re: ") { subject } else { format!("Re: {subject}") });
     let subject = subject.filter(|_| by == Channel::Email);
     let message = SendMessage { channel: Some(RequestedChannel::Only(by)), subject, ..SendMessage::text(&to, form.get("text")) };
-    let options = SendOptions { idempotency_key: Some(form.get("once")).filter(|key| !key.is_empty()), ..SendOptions::default() };
+    let options = SendOptions { idempotency_key: key(&form.get("once")), ..SendOptions::default() };
     app.core.messages().send_by_hand(&who.caller, message, options).await.map(drop)
 }

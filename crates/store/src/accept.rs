@@ -83,12 +83,13 @@ pub enum IdempotentOperation {
     PlayInbound,
     /// `POST /v1/keys`.
     CreateKey,
+    /// `POST /v1/broadcasts/{id}/test`.
+    TestBroadcast,
+    /// `POST /v1/broadcasts/{id}/clone`.
+    CloneBroadcast,
 }
 
 impl IdempotentOperation {
-    /// The operations that create a message.
-    pub const OF_MESSAGES: [Self; 2] = [Self::SendMessage, Self::React];
-
     /// The number that is stored. Never given to another operation.
     pub const fn number(self) -> i16 {
         match self {
@@ -105,6 +106,8 @@ impl IdempotentOperation {
             Self::AddBroadcastContacts => 11,
             Self::PlayInbound => 12,
             Self::CreateKey => 13,
+            Self::TestBroadcast => 14,
+            Self::CloneBroadcast => 15,
         }
     }
 }

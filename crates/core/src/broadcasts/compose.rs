@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use nuncio_domain::broadcast::{Body, Broadcast, Counts, Status};
-use nuncio_domain::{Channel, Error, ErrorCode, Micros, Permission, Result};
-use nuncio_store::NewBroadcastContact;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{BroadcastContactId, Channel, Error, ErrorCode, Micros, Permission, Result};
+use nuncio_store::{IdempotentOperation, NewBroadcastContact};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -14,7 +15,7 @@ use super::composer::command;
 use super::contacts;
 use super::money::Class;
 use super::view::BroadcastView;
-use crate::base::{Caller, Change, UseCase, parse_id};
+use crate::base::{Caller, UseCase, idempotency, parse_id};
 use crate::messages::{MessageView, Plan, SendOptions};
 
 /// The recipient of the preview. Without either field: the first recipient.
@@ -40,7 +41,7 @@ pub struct TestBroadcast {
 }
 
 /// A copy of a broadcast.
-#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct CloneBroadcast {
     /// Its name. Default: that of the original.
@@ -132,7 +133,7 @@ impl Broadcasts<'_> {
     }
 
     /// Sends a broadcast's message to any address, as an ordinary message.
-    pub async fn test(&self, caller: &Caller, id: &str, asked: TestBroadcast) -> Result<MessageView> {
+    pub async fn test(&self, caller: &Caller, id: &str, asked: TestBroadcast, key: Option<String>) -> Result<MessageView> {
         caller.require(Permission::BroadcastsRead)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let given = NewContact { recipient: asked.to, ..NewContact::default() };
@@ -141,15 +142,19 @@ impl Broadcasts<'_> {
             found => Some(found?.variables),
         };
         let (recipient, _) = contacts::read(&broadcast, None, given).map_err(|reason| Error::field("to", reason))?;
-        let contact = NewBroadcastContact { id: self.ids().next(), recipient, variables: shown.unwrap_or_default() };
+        // Tracked links name the recipient. Those of a test name none, and are the same in a repeated request.
+        let no_recipient = BroadcastContactId::from_uuid(broadcast.id.uuid());
+        let contact = NewBroadcastContact { id: no_recipient, recipient, variables: shown.unwrap_or_default() };
         let composer = self.composer(&broadcast).await?.map_err(|failure| Error::new(ErrorCode::NotFound, failure.message))?;
         self.put_links(&broadcast).await?;
-        self.messages().send(caller, command(self, &composer, &contact)?, options(&broadcast)).await
+        let options = SendOptions { idempotency_key: key, ..options(&broadcast) };
+        self.messages().send_as(caller, command(self, &composer, &contact)?, options, IdempotentOperation::TestBroadcast).await
     }
 
     /// Creates a draft with the content of another broadcast, without recipients.
-    pub async fn clone(&self, caller: &Caller, id: &str, asked: CloneBroadcast) -> Result<BroadcastView> {
+    pub async fn clone(&self, caller: &Caller, id: &str, asked: CloneBroadcast, key: Option<String>) -> Result<BroadcastView> {
         caller.require(UseCase::CloneBroadcast)?;
+        let guard = self.guard(caller.tenant, IdempotentOperation::CloneBroadcast, idempotency::key(None, key.as_deref())?, &(id, &asked));
         let original = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let now = self.ids().clock.now();
         let Body { name, text, content, email_subject, variables, canary, halt_on, quiet_hours, track_links, metadata, .. } = original.body;
@@ -167,13 +172,7 @@ impl Broadcasts<'_> {
             counts: Counts::default(),
             ..original
         };
-        self.check(&draft).await?;
-        let mut tx = self.inner.store.begin().await?;
-        tx.insert_broadcast(&draft).await?;
-        let view = BroadcastView::whole(&draft);
-        Change::new("broadcast", "clone", draft.id).to(&view).record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
-        Ok(view)
+        self.insert(caller, &draft, guard.as_ref(), "clone").await
     }
 
     /// Returns what a broadcast would do if it were sent now. Reads every recipient.

@@ -4,7 +4,7 @@ use nuncio_domain::broadcast::{Body, Broadcast, BroadcastAction, Counts, QuietHo
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::Template;
 use nuncio_domain::{BroadcastId, Error, ErrorCode, Result, limits};
-use nuncio_store::IdempotentOperation;
+use nuncio_store::{Idempotency, IdempotentOperation};
 
 use super::Broadcasts;
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
@@ -60,20 +60,30 @@ impl Broadcasts<'_> {
             updated_at: now,
             counts: Counts::default(),
         };
-        self.check(&broadcast).await?;
+        self.insert(caller, &broadcast, guard.as_ref(), "create").await
+    }
+
+    /// Stores a draft. A repeat of its request fails with the draft that the first one made. `verb` is for the audit log.
+    pub(super) async fn insert(
+        &self,
+        caller: &Caller,
+        broadcast: &Broadcast,
+        guard: Option<&Idempotency>,
+        verb: &'static str,
+    ) -> Result<BroadcastView> {
+        self.check(broadcast).await?;
         let mut tx = self.inner.store.begin().await?;
-        let repeat =
-            idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), broadcast.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION))
-                .await?;
+        let purge_after = broadcast.updated_at.plus(limits::IDEMPOTENCY_RETENTION);
+        let repeat = idempotency::claim(&mut *tx, caller.tenant, guard, broadcast.id.uuid(), purge_after).await?;
         if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             let id = BroadcastId::from_uuid(original);
             let original = self.inner.store.read().await?.find_broadcast(caller.tenant, id).await?;
             return Err(idempotency::repeat(caller, rights::BROADCAST, original.as_ref().map(BroadcastView::whole).as_ref(), same_request));
         }
-        tx.insert_broadcast(&broadcast).await?;
-        let view = BroadcastView::whole(&broadcast);
-        Change::new("broadcast", "create", broadcast.id).to(&view).record(&mut *tx, caller.tenant).await?;
+        tx.insert_broadcast(broadcast).await?;
+        let view = BroadcastView::whole(broadcast);
+        Change::new("broadcast", verb, broadcast.id).to(&view).record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
         Ok(view)
     }

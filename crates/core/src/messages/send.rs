@@ -58,7 +58,7 @@ impl Messages<'_> {
     }
 
     /// Accepts a message for any operation that creates one. Each operation has separate idempotency keys.
-    pub(super) async fn send_as(
+    pub(crate) async fn send_as(
         &self,
         caller: &Caller,
         command: SendMessage,

@@ -13,6 +13,7 @@ use super::show::page;
 use crate::App;
 use crate::components::Faults;
 use crate::form::{Form, recipient};
+use crate::messages::new::key;
 use crate::signed::{Posted, Signed, lead_to, refuse};
 
 /// The response after an action.
@@ -52,13 +53,14 @@ async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<The
         "resume" => drop(broadcasts.resume(caller, id).await?),
         "cancel" => drop(broadcasts.cancel(caller, id).await?),
         "escalate" => drop(broadcasts.escalate(caller, id).await?),
-        "clone" => path = format!("/broadcasts/{}", broadcasts.clone(caller, id, CloneBroadcast::default()).await?.id),
+        "clone" => path = format!("/broadcasts/{}", broadcasts.clone(caller, id, CloneBroadcast::default(), None).await?.id),
         "delete" => {
             broadcasts.delete(caller, id).await?;
             "/broadcasts".clone_into(&mut path);
         }
         "test" => {
-            let message = broadcasts.test(caller, id, TestBroadcast { to: recipient(&form.get("to")), contact_id: None }).await?;
+            let test = TestBroadcast { to: recipient(&form.get("to")), contact_id: None };
+            let message = broadcasts.test(caller, id, test, key(&form.get("once"))).await?;
             path = format!("/messages/{}", message.id);
         }
         "select" => {

@@ -11,6 +11,7 @@ use nuncio_domain::{Error, Result};
 use super::content::Content;
 use crate::App;
 use crate::components::{Faults, Field, ask_first, channel, channels, count, counted, figure, icon, money, select, state, words};
+use crate::messages::new::once;
 use crate::shell::form_key;
 use crate::upload::{file_field, invalid_rows};
 
@@ -50,7 +51,7 @@ pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView,
             (from_file(who, broadcast, &said.file))
             (from_contacts(who, broadcast))
         }
-        @if let Some(preview) = &preview { div class="cols" { (shown(preview)) (costs(&id, estimate.as_ref())) (try_out(who, &id, said)) } }
+        @if let Some(preview) = &preview { div class="cols" { (shown(preview)) (costs(&id, estimate.as_ref())) (try_out(app, who, &id, said)) } }
         @if broadcast.total_contacts > 0 { (send(who, broadcast, said)) }
     })
 }
@@ -222,12 +223,13 @@ pub(super) fn looked_up_on_request(title: &str, id: &str, words: &str, verb: &st
     }
 }
 
-fn try_out(who: &SignedIn, id: &str, said: &Said) -> Markup {
+fn try_out(app: &App, who: &SignedIn, id: &str, said: &Said) -> Markup {
     html! {
         section class="panel" {
             header { h2 { "Send yourself a test" } }
             form class="body" method="post" action={ "/broadcasts/" (id) } {
                 (form_key(who))
+                input type="hidden" name="once" value=(once(app));
                 (Field::new("to", "To", "You get the message of the first recipient.", &said.to).show(&said.faults))
                 div class="row" { button class="btn" name="do" value="test" { "Send the test" } }
             }

@@ -15,7 +15,7 @@ use super::content::{Content, given};
 use crate::App;
 use crate::components::{Faults, channels, head, select};
 use crate::form::Form;
-use crate::messages::new::once;
+use crate::messages::new::{key, once};
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
 
@@ -58,7 +58,7 @@ pub(crate) async fn new(State(app): State<App>, MayChange(who): MayChange, asked
 /// Creates the draft. Submitting the form twice creates one.
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     let typed = Typed::of(&form);
-    let key = Some(typed.once.clone()).filter(|key| !key.is_empty());
+    let key = key(&typed.once);
     let made = async { app.core.broadcasts().create(&who.caller, typed.command()?, key).await };
     match made.await {
         Ok(broadcast) => lead_to(&format!("/broadcasts/{}", broadcast.id)),

@@ -65,6 +65,11 @@ pub(crate) fn once(app: &App) -> String {
     format!("page-{:016x}{:016x}", app.core.ids().entropy.below(u64::MAX), app.core.ids().entropy.below(u64::MAX))
 }
 
+/// Returns the key of a submitted form.
+pub(crate) fn key(once: &str) -> Option<String> {
+    (!once.is_empty()).then(|| once.to_owned())
+}
+
 /// Previews or sends the message.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     let typed = Typed::of(&form);
@@ -90,7 +95,7 @@ async fn check(app: &App, who: &SignedIn, typed: &Typed) -> Result<Outcome> {
 }
 
 async fn send(app: &App, who: &SignedIn, typed: &Typed) -> Result<Outcome> {
-    let options = SendOptions { idempotency_key: Some(typed.key.clone()).filter(|key| !key.is_empty()), ..SendOptions::default() };
+    let options = SendOptions { idempotency_key: key(&typed.key), ..SendOptions::default() };
     let message = app.core.messages().send_by_hand(&who.caller, typed.command()?, options).await?;
     Ok(Outcome::Sent(format!("/messages/{}", message.id)))
 }

@@ -135,6 +135,30 @@ async fn recipients_are_added_once_by_a_key() {
 }
 
 #[tokio::test]
+async fn a_test_message_and_a_copy_of_a_broadcast_are_made_once_by_a_key() {
+    for app in TestApp::on_each().await {
+        let draft = json!({"name": "x", "channel": "sms", "text": "See https://example.org/news", "trackLinks": true});
+        let id = app.post("/v1/broadcasts", draft).await.expect(201).json()["broadcast"]["id"].as_str().expect("an id").to_owned();
+        let test = format!("/v1/broadcasts/{id}/test");
+        let sent = app.once("k", &test, json!({"to": "+34600111222"})).await.expect(202).json();
+        app.drain().await;
+        let repeat = app.once("k", &test, json!({"to": "+34600111222"})).await.expect(409).json();
+        assert_eq!((&repeat["code"], &repeat["message"]["id"]), (&json!("idempotency_conflict"), &sent["message"]["id"]));
+        let other = app.once("k", &test, json!({"to": "+34600111223"})).await.expect(409).json();
+        assert_eq!((&other["code"], &other["message"]["id"]), (&json!("idempotency_key_reused"), &sent["message"]["id"]));
+        assert_eq!(app.get("/v1/messages").await.json()["items"].as_array().map(Vec::len), Some(1));
+
+        let clone = format!("/v1/broadcasts/{id}/clone");
+        let copy = app.once("k", &clone, json!({"name": "again"})).await.expect(201).json();
+        let repeat = app.once("k", &clone, json!({"name": "again"})).await.expect(409).json();
+        assert_eq!((&repeat["code"], &repeat["broadcast"]["id"]), (&json!("idempotency_conflict"), &copy["broadcast"]["id"]));
+        let other = app.once("k", &clone, json!({})).await.expect(409).json();
+        assert_eq!((&other["code"], &other["broadcast"]["id"]), (&json!("idempotency_key_reused"), &copy["broadcast"]["id"]));
+        assert_eq!(app.get("/v1/broadcasts").await.json()["items"].as_array().map(Vec::len), Some(2));
+    }
+}
+
+#[tokio::test]
 async fn a_refused_request_does_not_use_up_its_key() {
     let app = TestApp::start().await;
     app.post("/v1/messages", json!({"to": "nonsense", "text": "x", "idempotencyKey": "k"})).await.expect(400);

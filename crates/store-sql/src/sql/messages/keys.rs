@@ -23,7 +23,6 @@ pub(super) async fn find_message(tx: &mut SqlTx, tenant: TenantId, operation: Id
 
 pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<u64> {
     let retention = limits::IDEMPOTENCY_RETENTION.as_millis() as i64;
-    let [send, react] = IdempotentOperation::OF_MESSAGES.map(IdempotentOperation::number);
     // Keys of messages that are unfinished, or ended lately, are looked at again when their time may be over.
     let kept: Vec<(i64, i16, String, i64)> = tx
         .all(sql!(
@@ -32,10 +31,9 @@ pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<
             FROM idempotency_keys k
             JOIN states s ON s.tenant_id = k.tenant_id AND s.id = k.resource_id
             WHERE k.check_at <= $1
-              AND k.operation IN ($4, $5)
               AND (s.wait <> 0 OR s.updated_at + $3 > $1)
             LIMIT $2",
-            [now.millis(), i64::from(limit), retention, send, react]
+            [now.millis(), i64::from(limit), retention]
         ))
         .await?;
     for (tenant, operation, key, since) in kept {
@@ -54,18 +52,15 @@ pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<
             SELECT k.tenant_id, k.operation, k.key
             FROM idempotency_keys k
             WHERE k.check_at <= $1
-              AND NOT (
-                  k.operation IN ($3, $4)
-                  AND EXISTS (
-                      SELECT 1
-                      FROM states s
-                      WHERE s.tenant_id = k.tenant_id
-                        AND s.id = k.resource_id
-                        AND (s.wait <> 0 OR s.updated_at + $5 > $1)
-                  )
+              AND NOT EXISTS (
+                  SELECT 1
+                  FROM states s
+                  WHERE s.tenant_id = k.tenant_id
+                    AND s.id = k.resource_id
+                    AND (s.wait <> 0 OR s.updated_at + $3 > $1)
               )
             LIMIT $2",
-            [now.millis(), i64::from(limit), send, react, retention]
+            [now.millis(), i64::from(limit), retention]
         ))
         .await?;
     over.sort_unstable();
