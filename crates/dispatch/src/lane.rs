@@ -362,8 +362,9 @@ impl Lane {
 }
 
 impl Shared {
-    fn open_adapter(self: &Arc<Self>, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
-        let secrets = self.sealer.open(Row::Connection(tenant, connection.id), connection.sealed.expose()).map_err(|e| e.to_string())?;
+    pub(crate) fn open_adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
+        let opened = self.sealer.open(Row::Connection(tenant, connection.id), connection.sealed.expose());
+        let secrets = opened.map_err(|error| format!("its secrets cannot be decrypted: {error}"))?;
         let account = Account::new(connection, tenant, secrets);
         self.registry
             .open(&connection.kind, &account, &self.services)

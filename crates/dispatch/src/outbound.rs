@@ -111,6 +111,11 @@ impl Dispatch {
         self.shared.lane_of(tenant, connection).adapter.clone()
     }
 
+    /// Opens an adapter for calls other than sending, or returns why it cannot be opened.
+    pub fn open_adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
+        self.shared.open_adapter(tenant, connection)
+    }
+
     /// Records the result of an account check in the health of the connection.
     pub fn checked(&self, tenant: TenantId, connection: &Connection, result: &Result<String, String>) {
         self.shared.lane_of(tenant, connection).checked(&self.shared, result);

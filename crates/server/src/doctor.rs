@@ -1,5 +1,7 @@
 //! Diagnoses problems, and resolves held messages.
 
+use std::collections::HashSet;
+
 use nuncio_core::Core;
 use nuncio_domain::lifecycle::Resolution;
 use nuncio_domain::message::Wait;
@@ -22,7 +24,8 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
     let mut uneven = false;
     let held = held_messages(core).await?.len();
     if held > 0 {
-        findings.push(format!("{held} messages are held; see `nuncio held list`, decide with `nuncio held resolve`"));
+        let or_more = if held == PAGE as usize { " or more" } else { "" };
+        findings.push(format!("{held}{or_more} messages are held; see `nuncio held list`, decide with `nuncio held resolve`"));
     }
     for project in core.projects().list().await? {
         for environment in [Environment::Live, Environment::Test] {
@@ -48,6 +51,17 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
                     project.name
                 ));
             }
+            for sender in core.webhooks().without_secret(world.tenant).await? {
+                let (whose, option) = match sender {
+                    Some(sender) => (format!("sender {sender}"), format!("--sender {sender}")),
+                    None => (format!("the {} environment of project {}", environment.as_str(), project.name), "--own".to_owned()),
+                };
+                findings.push(format!(
+                    "the webhook of {whose} gets no events: its signing secret cannot be decrypted; \
+                     add the missing key and restart, or rotate it with `nuncio webhooks rotate --env {} {option}`",
+                    environment.as_str()
+                ));
+            }
             for connection in world.connections.iter().filter(|c| c.kind != "sim") {
                 if let Err(why) = core.senders().check_connection(world.tenant, connection).await? {
                     findings.push(format!("connection {} ({} by {}): {why}", connection.id, connection.channel, connection.kind));
@@ -63,7 +77,7 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
     Ok(CommandOutput { bad: unguarded > 0 || uneven, ..CommandOutput::new(json!({"findings": findings}), text) })
 }
 
-/// Lists held messages.
+/// Lists the [`PAGE`] oldest held messages.
 pub(crate) async fn held(core: &Core) -> Result<CommandOutput> {
     let held = held_messages(core).await?;
     let reason = |m: &DueMessage| if let Some(Wait::Held { reason, .. }) = m.wait { reason.as_str() } else { "" };
@@ -78,20 +92,38 @@ async fn held_messages(core: &Core) -> Result<Vec<DueMessage>> {
 
 /// Resolves one held message, or all of them.
 pub(crate) async fn resolve(core: &Core, id: Option<&str>, all: bool, action: Resolution) -> Result<CommandOutput> {
-    let targets: Vec<(TenantId, MessageId)> = match (id, all) {
+    let mut resolved = 0;
+    match (id, all) {
         (Some(text), false) => {
             let id = text.parse().map_err(|_| Error::not_found("message"))?;
-            core.projects().list().await?.iter().flat_map(|project| [(project.live, id), (project.test, id)]).collect()
+            let projects = core.projects().list().await?;
+            resolved += resolve_each(core, projects.iter().flat_map(|project| [(project.live, id), (project.test, id)]), action).await?;
+            if resolved == 0 {
+                return Err(Error::not_found("held message"));
+            }
         }
-        (None, true) => held_messages(core).await?.into_iter().map(|m| (m.tenant, m.id)).collect(),
+        (None, true) => {
+            // Each once: a message that is sent again can be held again.
+            let mut seen = HashSet::new();
+            loop {
+                let page = held_messages(core).await?;
+                let new: Vec<_> = page.iter().filter(|m| seen.insert(m.id)).map(|m| (m.tenant, m.id)).collect();
+                if new.is_empty() {
+                    break;
+                }
+                resolved += resolve_each(core, new.into_iter(), action).await?;
+            }
+        }
         _ => return Err(Error::field("id", "set the id of one message, or --all")),
-    };
-    let mut resolved = 0;
-    for (tenant, id) in targets {
-        resolved += u32::from(core.messages().resolve_held(tenant, id, action).await?);
-    }
-    if resolved == 0 && !all {
-        return Err(Error::not_found("held message"));
     }
     Ok(CommandOutput::new(json!({"resolved": resolved}), format!("{resolved} resolved")))
+}
+
+/// Resolves messages, and returns how many of them were held.
+async fn resolve_each(core: &Core, messages: impl Iterator<Item = (TenantId, MessageId)>, action: Resolution) -> Result<u32> {
+    let mut resolved = 0;
+    for (tenant, id) in messages {
+        resolved += u32::from(core.messages().resolve_held(tenant, id, action).await?);
+    }
+    Ok(resolved)
 }

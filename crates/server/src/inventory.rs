@@ -21,12 +21,12 @@ pub(crate) fn read(bytes: &[u8]) -> anyhow::Result<Vec<ImportedNumber>> {
 /// Adds the numbers of a file, unless one of them is invalid.
 pub(crate) async fn import(core: &Core, tenant: TenantId, numbers: &[ImportedNumber]) -> Result<CommandOutput> {
     let count = core.numbers().import(tenant, numbers, |n| format!("number {}", n + 1)).await?;
-    Ok(CommandOutput::new(json!({"entered": count}), format!("imported {count} numbers")))
+    Ok(CommandOutput::new(json!({"imported": count}), format!("imported {count} numbers")))
 }
 
 pub(crate) async fn add(core: &Core, tenant: TenantId, number: &ImportedNumber) -> Result<CommandOutput> {
     core.numbers().import(tenant, std::slice::from_ref(number), |_| String::new()).await?;
-    Ok(CommandOutput::new(json!({"entered": 1}), format!("{} entered", number.phone_number)))
+    Ok(CommandOutput::new(json!({"imported": 1}), format!("{} imported", number.phone_number)))
 }
 
 pub(crate) async fn list(core: &Core, tenant: TenantId) -> Result<CommandOutput> {

@@ -40,7 +40,7 @@ pub(crate) static FIELDS: &[Field] = &[
     Field::optional("timeout_seconds", FieldKind::Integer(1, 30), "longest wait for the trunk's first response; default 10"),
     Field::optional("repeat", FieldKind::Integer(1, 5), "how many times the message is spoken; default 1"),
     Field::optional("listen_seconds", FieldKind::Integer(0, 30), "seconds of silence after the message, to wait for keys; default 3"),
-    Field::optional("keys", FieldKind::Flag, "1 repeats the message, 9 opts out of calls; default true"),
+    Field::optional("keys", FieldKind::Flag, "1 repeats the message, 9 opts out of calls, SMS and WhatsApp; default true"),
     Field::optional("max_call_seconds", FieldKind::Integer(10, 3_600), "longest call, from when it is answered; default 600"),
     Field::optional(
         "codecs",

@@ -40,7 +40,7 @@ pub(crate) static FIELDS: &[Field] = &[
     Field::required("from", FieldKind::Text, "sender, such as Acme <hello@example.org> or hello@example.org"),
     Field::optional("username", FieldKind::Text, "login name; needs the secret password"),
     secret("password", "login password; needs username"),
-    Field::optional("connections", FieldKind::Integer(1, 100), "most connections, and mails under way, at once; default 8"),
+    Field::optional("connections", FieldKind::Integer(1, 100), "most connections, and so most mails sent at once; default 8"),
     Field::optional("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for each step of a conversation; default 60"),
     Field::optional("helo_name", FieldKind::Text, "name to greet the relay with; default the address of this machine in brackets"),
     Field::optional(
@@ -51,10 +51,10 @@ pub(crate) static FIELDS: &[Field] = &[
     Field::optional(
         "list_unsubscribe",
         FieldKind::OneOf(&["broadcasts", "always", "never"]),
-        "which mails offer one-click unsubscribing in their head: those of broadcasts (the default), all, or none; needs server.public_url with https",
+        "which mails offer one-click unsubscribing in their headers: those of broadcasts (the default), all, or none; needs server.public_url with https",
     ),
     Field::optional("dkim_domain", FieldKind::Text, "domain that signs; with dkim_selector and dkim_key every mail is signed"),
-    Field::optional("dkim_selector", FieldKind::Text, "selector of the key in DNS: the public key stands at SELECTOR._domainkey.DOMAIN"),
+    Field::optional("dkim_selector", FieldKind::Text, "selector of the key in DNS: the public key is at SELECTOR._domainkey.DOMAIN"),
     secret(
         "dkim_key",
         "private key: RSA of 2048 to 4096 bits (PEM, PKCS#1 or PKCS#8) or Ed25519 (PEM PKCS#8, or the base64 of its 32 bytes)",

@@ -23,11 +23,9 @@ use std::sync::Arc;
 
 use nuncio_channel::{Registry, Services, Tokens};
 use nuncio_dispatch::Dispatch;
-use nuncio_domain::config::Connection;
-use nuncio_domain::{Environment, Error, Ids, KeyId, Permission, Permissions, Result, TenantId, Timestamp};
-use nuncio_secrets::{Row, Sealer};
+use nuncio_domain::{Environment, Ids, KeyId, Permission, Permissions, Result, TenantId, Timestamp};
+use nuncio_secrets::Sealer;
 use nuncio_store::Store;
-use serde_json::{Map, Value};
 
 pub use audit::Act;
 pub(crate) use audit::Change;
@@ -221,9 +219,5 @@ impl Core {
     /// Returns the maker of page cursors.
     pub fn cursors(&self) -> &Cursors {
         &self.inner.cursors
-    }
-
-    pub(crate) fn open_secrets(&self, tenant: TenantId, connection: &Connection) -> Result<Map<String, Value>> {
-        self.inner.sealer.open(Row::Connection(tenant, connection.id), connection.sealed.expose()).map_err(Error::internal)
     }
 }

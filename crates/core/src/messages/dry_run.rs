@@ -53,7 +53,7 @@ pub struct Plan {
     pub required: Option<Micros>,
     /// Whether that amount is available.
     pub affordable: bool,
-    /// The conversation window, if the channel is WhatsApp.
+    /// The conversation window, if the channel is WhatsApp or Instagram.
     pub window: Option<WindowView>,
     /// Content that a channel does not support, and how it would be sent instead.
     pub degraded: Vec<String>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::{Account, Adapter, Picture, ProfileApi, ProfileError};
+use nuncio_channel::{Adapter, Picture, ProfileApi, ProfileError};
 use nuncio_domain::config::Connection;
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount, ProfileChange, Vertical};
 use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Result, SenderId, TenantId, address, limits};
@@ -265,12 +265,8 @@ impl Senders<'_> {
     }
 
     fn open_account(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>> {
-        let account = Account::new(connection, tenant, self.open_secrets(tenant, connection)?);
-        let opened = self.inner.registry.open(&connection.kind, &account, &self.inner.services);
-        opened.map_err(|faults| {
-            let faults: Vec<_> = faults.iter().map(|fault| format!("{}: {}", fault.path, fault.message)).collect();
-            not_configured(connection.sender, &format!("has a WhatsApp account that cannot be used ({})", faults.join("; ")))
-        })
+        let opened = self.inner.dispatch.open_adapter(tenant, connection);
+        opened.map_err(|why| not_configured(connection.sender, &format!("has a WhatsApp account that cannot be used ({why})")))
     }
 }
 

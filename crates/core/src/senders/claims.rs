@@ -106,7 +106,7 @@ impl Senders<'_> {
         connections.sort_by_key(|(_, connection)| (!connection.trusted, connection.id));
         for (tenant, connection) in connections {
             // Connections that cannot be opened are reported where they are used.
-            let Ok(Ok(adapter)) = self.open_adapter(tenant, &connection) else { continue };
+            let Ok(adapter) = self.inner.dispatch.open_adapter(tenant, &connection) else { continue };
             let Some(address) = adapter.mailbox() else { continue };
             let project = self.tenant_config(tenant).await?.project.id;
             let mut tx = self.inner.store.begin().await?;

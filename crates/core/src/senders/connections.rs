@@ -1,9 +1,8 @@
 //! Provider connections: the accounts that carry a sender's channels.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::{Account, Adapter};
+use nuncio_channel::Account;
 use nuncio_domain::config::{Connection, Throttle};
 use nuncio_domain::{Channel, Environment, Error, FieldError, Redacted, Result, SenderId, TenantId, Timestamp, limits};
 use nuncio_secrets::Row;
@@ -26,7 +25,7 @@ pub struct PutConnection {
     #[serde(default, deserialize_with = "or_default")]
     #[schema(value_type = Option<Object>)]
     pub settings: Map<String, Value>,
-    /// Secret settings. Absent ones keep their value unless the kind changes.
+    /// Secret settings. Absent ones keep their value if kind and settings stay the same.
     #[serde(default, deserialize_with = "or_default")]
     #[schema(value_type = Option<Object>)]
     pub secrets: Redacted<Map<String, Value>>,
@@ -128,7 +127,7 @@ impl Senders<'_> {
 
     /// Connects to the provider and logs in, without sending anything. Returns what the provider reported, or what is wrong.
     pub async fn check_connection(&self, tenant: TenantId, connection: &Connection) -> Result<Result<String, String>> {
-        match self.open_adapter(tenant, connection)? {
+        match self.inner.dispatch.open_adapter(tenant, connection) {
             Ok(adapter) => {
                 let found = adapter.check().await;
                 let missing = self.missing_mail(tenant, connection, adapter.mailbox()).await?;
@@ -136,14 +135,6 @@ impl Senders<'_> {
             }
             Err(why) => Ok(Err(why)),
         }
-    }
-
-    /// Opens the adapter of a connection, or returns the errors of its settings.
-    pub(crate) fn open_adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Result<Arc<dyn Adapter>, String>> {
-        let account = Account::new(connection, tenant, self.open_secrets(tenant, connection)?);
-        let opened = self.inner.registry.open(&connection.kind, &account, &self.inner.services);
-        let told = |faults: Vec<FieldError>| faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect::<Vec<_>>().join("; ");
-        Ok(opened.map_err(told))
     }
 
     /// Rejects real providers in the test environment, and the simulator in the live one: its "deliveries" would be counted and charged.
@@ -171,7 +162,7 @@ impl Senders<'_> {
         // Settings decide where the account connects to: secrets that another party set must not be sent elsewhere by a caller's settings.
         let is_kept = |before: &&Connection| before.kind == put.kind && (trusted || before.settings == put.settings);
         let mut secrets = match before.filter(is_kept) {
-            Some(connection) => self.open_secrets(tenant, connection)?,
+            Some(connection) => self.open_secrets(tenant, connection),
             None => Map::new(),
         };
         for (name, value) in put.secrets.expose() {
@@ -202,6 +193,15 @@ impl Senders<'_> {
             |adapter| adapter.mailbox(),
         );
         if errors.is_empty() { Ok((connection, mailbox)) } else { Err(Error::invalid(errors)) }
+    }
+
+    /// Returns the secrets of a connection; none if they cannot be decrypted, so that all of them can be set again.
+    fn open_secrets(&self, tenant: TenantId, connection: &Connection) -> Map<String, Value> {
+        let opened = self.inner.sealer.open(Row::Connection(tenant, connection.id), connection.sealed.expose());
+        opened.unwrap_or_else(|error| {
+            tracing::error!(connection.id = %connection.id, %error, "failed to decrypt the secrets of a connection");
+            Map::new()
+        })
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::{Account, Adapter, TemplateApi};
+use nuncio_channel::{Adapter, TemplateApi};
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Failure;
@@ -131,8 +131,8 @@ impl Templates<'_> {
     async fn open_api(&self, tenant: TenantId, id: nuncio_domain::ConnectionId) -> Result<Arc<dyn Adapter>> {
         let config = self.tenant_config(tenant).await?;
         let connection = config.connections.iter().find(|c| c.id == id).ok_or_else(|| Error::not_found("connection"))?;
-        let account = Account::new(connection, tenant, self.open_secrets(tenant, connection)?);
-        let adapter = self.inner.registry.open(&connection.kind, &account, &self.inner.services).map_err(Error::invalid)?;
+        let opened = self.inner.dispatch.open_adapter(tenant, connection);
+        let adapter = opened.map_err(|why| Error::field("senderId", format!("has a WhatsApp account that cannot be used ({why})")))?;
         api(&adapter)?;
         Ok(adapter)
     }

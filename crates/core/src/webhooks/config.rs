@@ -95,6 +95,13 @@ pub(crate) struct WebhookChange {
 }
 
 impl Webhooks<'_> {
+    /// Returns the active webhooks whose signing secret cannot be decrypted, by their senders.
+    pub async fn without_secret(&self, tenant: TenantId) -> Result<Vec<Option<SenderId>>> {
+        let webhooks = self.inner.store.read().await?.list_webhooks(tenant).await?;
+        let broken = webhooks.into_iter().filter(|webhook| webhook.active && self.current_secret(tenant, webhook).is_none());
+        Ok(broken.map(|webhook| webhook.sender).collect())
+    }
+
     /// `GET /v1/webhook`: returns the environment's webhook.
     pub async fn get(&self, caller: &Caller) -> Result<WebhookView> {
         caller.require(UseCase::GetWebhook)?;

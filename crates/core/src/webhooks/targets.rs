@@ -16,7 +16,7 @@ pub struct Target {
     pub sender: Option<SenderId>,
     pub url: String,
     pub events: Vec<EventType>,
-    /// Current signing secrets.
+    /// Current signing secrets; empty if they cannot be decrypted, and then every post fails.
     pub secrets: Vec<Redacted<String>>,
     /// Start of the current run of failures.
     pub failing_since: Option<Timestamp>,
@@ -38,17 +38,14 @@ impl Target {
 }
 
 impl Targets {
-    /// Loads them. Skips and logs webhooks whose secrets cannot be decrypted.
+    /// Loads them.
     pub async fn read(tx: &mut dyn Tx, sealer: &Sealer, config: &TenantConfig, now: Timestamp) -> Result<Self> {
         let mut all = Vec::new();
         for webhook in tx.list_webhooks(config.tenant).await?.into_iter().filter(|w| w.active) {
-            let secrets = match sealer.open(Row::Webhook(config.tenant, webhook.sender), webhook.sealed.expose()) {
-                Ok(secrets) => signing(&secrets, webhook.previous_until.is_some_and(|until| until > now)),
-                Err(error) => {
-                    tracing::error!(%error, tenant = config.tenant.0, "failed to decrypt webhook secrets; webhook gets no events");
-                    continue;
-                }
-            };
+            let opened = sealer.open(Row::Webhook(config.tenant, webhook.sender), webhook.sealed.expose());
+            let opened = opened.inspect_err(|error| tracing::error!(%error, tenant = config.tenant.0, "failed to decrypt webhook secrets"));
+            let previous_too = webhook.previous_until.is_some_and(|until| until > now);
+            let secrets = opened.map(|secrets| signing(&secrets, previous_too)).unwrap_or_default();
             let (sender, url, events) = (webhook.sender, webhook.url, webhook.events);
             all.push(Target { sender, url, events, secrets, failing_since: webhook.failing_since, updated_at: webhook.updated_at });
         }

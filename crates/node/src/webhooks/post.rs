@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use nuncio_core::webhooks::{Target, sign};
 use nuncio_domain::webhook::DeliveryStatus;
-use nuncio_domain::{Entropy, Timestamp};
+use nuncio_domain::{Entropy, EventId, Timestamp};
 use nuncio_net::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use nuncio_net::{FetchLimits, Method};
+use nuncio_net::{FetchLimits, Method, Response};
 use nuncio_store::{Delivery, DeliveryTry, Result};
 
 use super::endpoint::{HOLDING_TRIES, abandoned};
@@ -63,7 +63,32 @@ impl Shared {
         let at = self.ids.clock.now();
         delivery.url.clone_from(&target.url);
         let began = self.ids.clock.monotonic();
-        let signature = sign(&target.secrets, delivery.event, at, &body);
+        let answer = self.request(target, delivery.event, at, body).await;
+        let ms = self.ids.clock.monotonic().saturating_sub(began).as_millis() as u64;
+        let tried = match &answer {
+            Ok(answer) => DeliveryTry {
+                at,
+                status: Some(answer.status.as_u16()),
+                ms,
+                error: None,
+                body: Some(shown(&answer.body)).filter(|text| !text.is_empty()),
+            },
+            Err(error) => DeliveryTry { at, status: None, ms, error: Some(error.clone()), body: None },
+        };
+        let status = tried.status;
+        metrics::counter!("nuncio_webhook_attempts_total", "outcome" => if is_success(status) { "delivered" } else { "failed" })
+            .increment(1);
+        let delivery = evaluated(delivery, tried, self.ids.clock.now(), &*self.ids.entropy);
+        self.record_outcome(log, delivery, Some(target), status);
+        self.start_posts(log);
+    }
+
+    /// Posts a signed event.
+    async fn request(&self, target: &Target, event: EventId, at: Timestamp, body: Vec<u8>) -> std::result::Result<Response, String> {
+        if target.secrets.is_empty() {
+            return Err("not posted: the signing secret cannot be decrypted; rotate it".to_owned());
+        }
+        let signature = sign(&target.secrets, event, at, &body);
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in
@@ -74,24 +99,7 @@ impl Shared {
             }
         }
         let limits = FetchLimits { max_bytes: ANSWER, timeout: TIMEOUT };
-        let answer = self.net.request(Method::POST, &target.url, headers, body, limits).await;
-        let ms = self.ids.clock.monotonic().saturating_sub(began).as_millis() as u64;
-        let tried = match &answer {
-            Ok(answer) => DeliveryTry {
-                at,
-                status: Some(answer.status.as_u16()),
-                ms,
-                error: None,
-                body: Some(shown(&answer.body)).filter(|text| !text.is_empty()),
-            },
-            Err(error) => DeliveryTry { at, status: None, ms, error: Some(error.to_string()), body: None },
-        };
-        let status = tried.status;
-        metrics::counter!("nuncio_webhook_attempts_total", "outcome" => if is_success(status) { "delivered" } else { "failed" })
-            .increment(1);
-        let delivery = evaluated(delivery, tried, self.ids.clock.now(), &*self.ids.entropy);
-        self.record_outcome(log, delivery, Some(target), status);
-        self.start_posts(log);
+        self.net.request(Method::POST, &target.url, headers, body, limits).await.map_err(|error| error.to_string())
     }
 
     /// Records the outcome of a delivery.

@@ -56,9 +56,9 @@ pub enum Command {
     /// Show all senders of a world.
     SendersList { env: Option<Environment> },
     /// Make a sender.
-    SendersCreate { env: Environment, name: String, phone_number: String, default: bool },
+    SendersCreate { env: Environment, sender: Value },
     /// Change a sender.
-    SendersUpdate { env: Environment, id: String, name: Option<String>, phone_number: Option<String>, default: bool },
+    SendersUpdate { env: Environment, id: String, change: Value },
     /// Make a sender like one of the other world.
     SendersCopy { id: String, to: Environment },
     /// Remove a sender.
@@ -211,12 +211,8 @@ async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
         Command::KeysList { env } => listed!(env, each => keys::list(core, &project, each).await?),
         Command::KeysRevoke { id } => keys::revoke(core, &project, &id).await,
         Command::SendersList { env } => listed!(env, each => senders::list(core, project.tenant(each)).await?),
-        Command::SendersCreate { env, name, phone_number, default } => {
-            senders::create(core, &project, env, name, phone_number, default).await
-        }
-        Command::SendersUpdate { env, id, name, phone_number, default } => {
-            senders::update(core, project.tenant(env), &id, name, phone_number, default).await
-        }
+        Command::SendersCreate { env, sender } => senders::create(core, &project, env, sender).await,
+        Command::SendersUpdate { env, id, change } => senders::update(core, project.tenant(env), &id, change).await,
         Command::SendersCopy { id, to } => senders::copy(core, &project, &id, to).await,
         Command::SendersDelete { env, id } => senders::delete(core, project.tenant(env), &id).await,
         Command::ConnectionsList { env } => listed!(env, each => connections::list(core, project.tenant(each)).await?),

@@ -4,7 +4,7 @@ use nuncio_core::Core;
 use nuncio_core::senders::{CreateSender, SenderView, UpdateSender};
 use nuncio_domain::config::{Project, Sender, TenantConfig};
 use nuncio_domain::{Environment, Error, Result, SenderId, TenantId};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer::CommandOutput;
 use crate::client::lists::SENDERS;
@@ -17,29 +17,14 @@ pub(super) async fn list(core: &Core, tenant: TenantId) -> Result<CommandOutput>
 }
 
 /// Creates a sender.
-pub(super) async fn create(
-    core: &Core,
-    project: &Project,
-    env: Environment,
-    name: String,
-    phone_number: String,
-    default: bool,
-) -> Result<CommandOutput> {
-    let command = CreateSender { name, phone_number: Some(phone_number), set_as_default: Some(default), ..CreateSender::default() };
+pub(super) async fn create(core: &Core, project: &Project, env: Environment, sender: Value) -> Result<CommandOutput> {
+    let command: CreateSender = serde_json::from_value(sender).map_err(Error::internal)?;
     one(&core.senders().make(project.tenant(env), env, command).await?)
 }
 
-/// Changes a sender. What is absent stays.
-pub(super) async fn update(
-    core: &Core,
-    tenant: TenantId,
-    id: &str,
-    name: Option<String>,
-    phone_number: Option<String>,
-    default: bool,
-) -> Result<CommandOutput> {
-    let change =
-        UpdateSender { name, phone_number: phone_number.map(Some), set_as_default: default.then_some(true), ..UpdateSender::default() };
+/// Changes a sender.
+pub(super) async fn update(core: &Core, tenant: TenantId, id: &str, change: Value) -> Result<CommandOutput> {
+    let change: UpdateSender = serde_json::from_value(change).map_err(Error::internal)?;
     one(&core.senders().change(tenant, sender_id(id)?, change).await?)
 }
 

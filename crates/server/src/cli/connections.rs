@@ -34,7 +34,7 @@ pub(super) enum ConnectionsAction {
     Set {
         #[command(flatten)]
         of: Which,
-        /// The kind of provider: smtp, smpp, kannel, twilio, sip, telegram, whatsapp_cloud or instagram.
+        /// The kind of provider: smtp, smpp, kannel, twilio, sip, telegram, whatsapp_cloud or instagram; sim in the test environment.
         #[arg(long)]
         kind: String,
         /// A setting, as name=value. Repeatable.

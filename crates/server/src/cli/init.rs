@@ -136,7 +136,9 @@ fn connection(config: &Config, answers: &mut Answers) -> anyhow::Result<bool> {
     loop {
         let more = ask("Another setting as name=value", "none")?;
         let Some((name, value)) = more.split_once('=') else { return Ok(true) };
-        answers.settings.insert(name.to_owned(), value.into());
+        let secret = factory.fields().iter().any(|field| field.secret && field.name == name);
+        let known = if secret { &mut answers.secrets } else { &mut answers.settings };
+        known.insert(name.to_owned(), value.into());
     }
 }
 

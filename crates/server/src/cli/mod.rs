@@ -294,9 +294,12 @@ mod tests {
                 parsed(&line)
             };
             let made = with_country(vec!["senders", "create", "--name", "x", "--phone-number", phone]);
-            assert!(matches!(&made, Ok(Command::SendersCreate { phone_number, .. }) if phone_number == "+34600111222"), "{made:?}");
+            assert!(matches!(&made, Ok(Command::SendersCreate { sender, .. }) if sender["phoneNumber"] == "+34600111222"), "{made:?}");
             let changed = with_country(vec!["senders", "update", "snd_1", "--phone-number", phone]);
-            assert!(matches!(&changed, Ok(Command::SendersUpdate { phone_number: Some(p), .. }) if p == "+34600111222"), "{changed:?}");
+            assert!(
+                matches!(&changed, Ok(Command::SendersUpdate { change, .. }) if change["phoneNumber"] == "+34600111222"),
+                "{changed:?}"
+            );
             let added = with_country(vec!["numbers", "add", phone, "--capabilities", "sms"]);
             assert!(matches!(&added, Ok(Command::NumbersAdd { number, .. }) if number.phone_number == "+34600111222"), "{added:?}");
             let mut file = tempfile::NamedTempFile::new().expect("a file");

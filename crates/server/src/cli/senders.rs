@@ -1,16 +1,65 @@
 //! `nuncio senders`, on an installation or on a node elsewhere.
 
 use anyhow::bail;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use nuncio_domain::Environment;
 use reqwest::Method;
-use serde_json::{Map, Value, json};
+use serde_json::{Number, Value, json};
 
 use super::input::{country, or_live, typed};
 use crate::admin::Command;
 use crate::client::lists::{self, Act, SENDERS};
 use crate::client::profile::{Access, Remote, environment};
 use crate::client::{CallError, World};
+
+/// What can be set of a sender, apart from its name.
+#[derive(Debug, Args)]
+pub(super) struct Fields {
+    /// Its phone number: with the country code, such as "+34 600 111 222", or as dialled in --country.
+    #[arg(long, value_name = "NUMBER")]
+    phone_number: Option<String>,
+    /// The country of the phone number, such as ES.
+    #[arg(long, value_parser = country)]
+    country: Option<String>,
+    /// Use it for messages without a sender.
+    #[arg(long)]
+    default: bool,
+    /// Accept inbound email.
+    #[arg(long, value_name = "BOOL")]
+    receive_email: Option<bool>,
+    /// Countries it can send to, separated by commas, such as ES,PT; all for no limit.
+    #[arg(long, value_name = "COUNTRIES", value_delimiter = ',')]
+    allowed_countries: Option<Vec<String>>,
+    /// US dollars it can spend per day, such as 25; none for no limit.
+    #[arg(long, value_name = "AMOUNT", value_parser = spend_limit)]
+    daily_spend_limit: Option<Value>,
+}
+
+fn spend_limit(text: &str) -> Result<Value, String> {
+    if text == "none" {
+        return Ok(Value::Null);
+    }
+    let amount = text.parse().ok().and_then(Number::from_f64);
+    amount.map(Value::Number).ok_or_else(|| "must be an amount of US dollars, such as 25, or none".to_owned())
+}
+
+impl Fields {
+    /// The body of a request that creates or changes a sender.
+    fn into_body(self, name: Option<String>) -> Value {
+        let Self { phone_number, country, default, receive_email, allowed_countries, daily_spend_limit } = self;
+        let countries = allowed_countries.map(|countries| if countries == ["all"] { Value::Null } else { countries.into() });
+        let given = [
+            ("name", name.map(Value::from)),
+            ("phoneNumber", phone_number.map(|phone| typed(phone, country.as_ref()).into())),
+            ("setAsDefault", default.then_some(true.into())),
+            ("emailReceivingEnabled", receive_email.map(Value::from)),
+            ("allowedCountries", countries),
+            ("dailySpendLimit", daily_spend_limit),
+        ];
+        let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        Value::Object(given.collect())
+    }
+}
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SendersAction {
@@ -28,15 +77,8 @@ pub(super) enum SendersAction {
         /// Its name.
         #[arg(long)]
         name: String,
-        /// Its phone number: with the country code, such as "+34 600 111 222", or as dialled in --country.
-        #[arg(long, value_name = "NUMBER", default_value = "", hide_default_value = true)]
-        phone_number: String,
-        /// The country of the phone number, such as ES.
-        #[arg(long, value_parser = country)]
-        country: Option<String>,
-        /// Use it for messages without a sender.
-        #[arg(long)]
-        default: bool,
+        #[command(flatten)]
+        fields: Fields,
     },
     /// Change a sender. Omitted fields stay unchanged.
     Update {
@@ -48,15 +90,8 @@ pub(super) enum SendersAction {
         /// Its new name.
         #[arg(long)]
         name: Option<String>,
-        /// Its new phone number.
-        #[arg(long, value_name = "NUMBER")]
-        phone_number: Option<String>,
-        /// The country of the phone number, such as ES.
-        #[arg(long, value_parser = country)]
-        country: Option<String>,
-        /// Use it for messages without a sender.
-        #[arg(long)]
-        default: bool,
+        #[command(flatten)]
+        fields: Fields,
     },
     /// Copy a sender to the project's other environment. Provider accounts are not copied.
     Copy {
@@ -80,12 +115,9 @@ impl From<SendersAction> for Command {
     fn from(action: SendersAction) -> Self {
         match action {
             SendersAction::List { env } => Self::SendersList { env },
-            SendersAction::Create { env, name, phone_number, country, default } => {
-                Self::SendersCreate { env: or_live(env), name, phone_number: typed(phone_number, country.as_ref()), default }
-            }
-            SendersAction::Update { id, env, name, phone_number, country, default } => {
-                let phone_number = phone_number.map(|phone| typed(phone, country.as_ref()));
-                Self::SendersUpdate { env: or_live(env), id, name, phone_number, default }
+            SendersAction::Create { env, name, fields } => Self::SendersCreate { env: or_live(env), sender: fields.into_body(Some(name)) },
+            SendersAction::Update { id, env, name, fields } => {
+                Self::SendersUpdate { env: or_live(env), id, change: fields.into_body(name) }
             }
             SendersAction::Copy { id, to } => Self::SendersCopy { id, to },
             SendersAction::Delete { id, env } => Self::SendersDelete { env: or_live(env), id },
@@ -99,13 +131,13 @@ impl SendersAction {
         let at = |env| Remote::new(access, env, json);
         match self {
             Self::List { env } => lists::list(&at(env).worlds()?, &SENDERS, &[], usize::MAX, json).await,
-            Self::Create { env, name, phone_number, country, default } => {
-                let body = body(Some(name), Some(typed(phone_number, country.as_ref())), default);
+            Self::Create { env, name, fields } => {
+                let body = fields.into_body(Some(name));
                 lists::print(&at(env).world()?.call(Method::POST, "/v1/senders", Some(&body)).await?, json);
                 Ok(())
             }
-            Self::Update { id, env, name, phone_number, country, default } => {
-                let body = body(name, phone_number.map(|phone| typed(phone, country.as_ref())), default);
+            Self::Update { id, env, name, fields } => {
+                let body = fields.into_body(name);
                 let act = Act { method: Method::PATCH, path: "", body: Some(&body) };
                 lists::act(&at(env).worlds()?, &SENDERS, &id, act, json).await
             }
@@ -152,13 +184,4 @@ async fn copy(worlds: &[World], id: &str, to: Environment) -> anyhow::Result<Val
 fn present(object: &Value) -> Value {
     let members = object.as_object().into_iter().flatten().filter(|(_, value)| !lists::is_empty(value));
     Value::Object(members.map(|(name, value)| (name.clone(), value.clone())).collect())
-}
-
-/// The body of a request that creates or changes a sender.
-fn body(name: Option<String>, phone_number: Option<String>, default: bool) -> Value {
-    let mut body = Map::new();
-    let given =
-        [("name", name.map(Value::from)), ("phoneNumber", phone_number.map(Value::from)), ("setAsDefault", default.then_some(true.into()))];
-    body.extend(given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-    body.into()
 }

@@ -53,7 +53,7 @@ pub(super) enum WebhooksAction {
         url: String,
         #[command(flatten)]
         whose: Whose,
-        /// Which events, separated by commas [default: the usual ones].
+        /// Which events, separated by commas [default: those of messages, conversations, broadcasts, templates and invitations].
         #[arg(long, value_delimiter = ',')]
         events: Vec<String>,
     },

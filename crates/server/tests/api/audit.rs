@@ -195,7 +195,7 @@ async fn every_command_that_changes_something_leaves_an_entry() {
     let id = |answer: &nuncio::admin::CommandOutput| answer.json["id"].as_str().expect("an id").to_owned();
     let (test, live) = (Environment::Test, Environment::Live);
     let key = id(&done(Command::KeysCreate { name: "k".into(), env: test, permissions: Vec::new(), expires_at: None }).await);
-    let sender = id(&done(Command::SendersCreate { env: test, name: "one".into(), phone_number: String::new(), default: false }).await);
+    let sender = id(&done(Command::SendersCreate { env: test, sender: json!({"name": "one"}) }).await);
     let number =
         |n: u32| ImportedNumber { phone_number: format!("+3461000000{n}"), capabilities: "sms".into(), ..ImportedNumber::default() };
     let held = app.send_message(json!({"to": "+12125550008", "text": "x", "onUnknown": "hold"})).await;
@@ -218,8 +218,8 @@ async fn every_command_that_changes_something_leaves_an_entry() {
         Command::ProjectsColour { colour: Some("#2747c7".into()) },
         Command::KeysCreate { name: "shop".into(), env: test, permissions: Vec::new(), expires_at: None },
         Command::KeysRevoke { id: key },
-        Command::SendersCreate { env: test, name: "s".into(), phone_number: String::new(), default: false },
-        Command::SendersUpdate { env: test, id: sender.clone(), name: Some("t".into()), phone_number: None, default: false },
+        Command::SendersCreate { env: test, sender: json!({"name": "s"}) },
+        Command::SendersUpdate { env: test, id: sender.clone(), change: json!({"name": "t"}) },
         Command::SendersCopy { id: sender.clone(), to: live },
         Command::SendersDelete { env: test, id: sender },
         connection,

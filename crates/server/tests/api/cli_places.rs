@@ -103,6 +103,60 @@ async fn only_commands_that_add_something_begin_an_installation() {
 
 // holds: cli.resources
 #[tokio::test]
+async fn the_limits_of_a_sender_are_set_and_lifted() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.test_key).await;
+    for place in ["", " --data here"] {
+        let run = async |line: String| run(&terminal, &format!("senders {line} --env test --json{place}")).await;
+        let limits = "--receive-email true --allowed-countries ES,PT --daily-spend-limit 2.5";
+        let made = run(format!("create --name Desk {limits}")).await.expect(0).json();
+        assert_eq!(
+            (&made["emailReceivingEnabled"], &made["allowedCountries"], &made["dailySpendLimit"]),
+            (&json!(true), &json!(["ES", "PT"]), &json!(2.5)),
+            "{place}"
+        );
+        let desk = made["id"].as_str().expect("an id");
+        let kept = run(format!("update {desk} --name Front")).await.expect(0).json();
+        assert_eq!((&kept["name"], &kept["dailySpendLimit"]), (&json!("Front"), &json!(2.5)), "{place}");
+        run(format!("update {desk} --receive-email false --allowed-countries all --daily-spend-limit none")).await.expect(0);
+        let listed = run("list".to_owned()).await.expect(0).json();
+        let lifted = listed.as_array().expect("senders").iter().find(|sender| sender["id"] == desk).expect("the sender");
+        assert_eq!((&lifted["emailReceivingEnabled"], &lifted["name"]), (&json!(false), &json!("Front")), "{place}");
+        assert!(lifted["allowedCountries"].is_null() && lifted["dailySpendLimit"].is_null(), "{place}: {lifted}");
+        let refused = run(format!("update {desk} --daily-spend-limit much")).await.expect(2);
+        assert!(refused.err.contains("must be an amount of US dollars"), "{refused:?}");
+        let refused = run(format!("update {desk} --allowed-countries Spain")).await.expect(1);
+        assert!(refused.err.contains("allowedCountries"), "{refused:?}");
+    }
+}
+
+// holds: cli.resources
+#[tokio::test]
+async fn secrets_whose_key_is_gone_are_reported_and_can_be_set_again() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    run(&terminal, "keys create --name first --env test").await.expect(0);
+    let set = "connections set --channel email --kind smtp --setting host=127.0.0.1 --setting port=1 --setting tls=none \
+               --setting from=a@example.org --setting username=a";
+    let keys = terminal.home.path().join("nuncio-data/encryption.keys");
+    let old = std::fs::read_to_string(&keys).expect("a key");
+    std::fs::write(&keys, format!("{}\n{old}", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")).expect("rotated");
+    run(&terminal, &format!("{set} --secret password=one")).await.expect(0);
+    std::fs::write(&keys, old).expect("the new key is lost");
+    let gone = "its secrets cannot be decrypted: sealed with a key that is missing from the key file";
+    let reported = run(&terminal, "doctor").await.expect(0);
+    assert!(reported.out.contains(gone), "{reported:?}");
+    let tested = run(&terminal, "connections test --channel email").await.expect(1);
+    assert!(tested.out.contains(gone), "{tested:?}");
+    run(&terminal, set).await.expect(1);
+    run(&terminal, &format!("{set} --secret password=two")).await.expect(0);
+    let reported = run(&terminal, "doctor").await.expect(0);
+    assert!(!reported.out.contains("cannot be decrypted"), "{reported:?}");
+}
+
+// holds: cli.resources
+#[tokio::test]
 async fn the_rate_of_a_connection_is_set_with_it_and_stays() {
     let app = TestApp::start().await;
     let terminal = Terminal::beside(&app).await;

@@ -387,11 +387,11 @@ async fn set_up_is_carried_over_to_the_other_world() {
 #[tokio::test]
 async fn the_command_line_does_what_the_api_does() {
     let app = TestApp::start().await;
-    let create = Command::SendersCreate { env: Environment::Live, name: "Shop".into(), phone_number: String::new(), default: false };
+    let create = Command::SendersCreate { env: Environment::Live, sender: json!({"name": "Shop"}) };
     let made = command(&app, create).await.expect("a sender").json;
     let id = made["id"].as_str().expect("an id").to_owned();
-    let update =
-        Command::SendersUpdate { env: Environment::Live, id: id.clone(), name: Some("Store".into()), phone_number: None, default: true };
+    let change = json!({"name": "Store", "setAsDefault": true});
+    let update = Command::SendersUpdate { env: Environment::Live, id: id.clone(), change };
     command(&app, update).await.expect("a change");
     let shown = live(&app, "GET", &path(&made), None).await.expect(200).json();
     assert_eq!((&shown["name"], &shown["isDefault"]), (&json!("Store"), &json!(true)));

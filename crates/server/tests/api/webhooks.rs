@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use nuncio_core::events::EventFilter;
-use nuncio_domain::SenderId;
 use nuncio_domain::event::EventType;
 use nuncio_domain::webhook::Webhook;
+use nuncio_domain::{Redacted, SenderId};
 use nuncio_testkit::{Backend, Options, Posted, Receiver, TestApp};
 use serde_json::{Value, json};
 
@@ -67,6 +67,34 @@ async fn a_message_is_told_from_its_birth_to_its_arrival() {
         assert_eq!(items.len(), 4);
         assert!(items.iter().all(|d| d["status"] == "delivered" && d["attempts"][0]["responseStatus"] == 200), "{items:?}");
         assert_eq!(items[0]["attempts"][0]["responseBody"], "as told");
+    }
+}
+
+// holds: webhooks.retry
+#[tokio::test]
+async fn events_wait_for_a_webhook_whose_secret_cannot_be_decrypted() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let receiver = Receiver::start().await;
+        let sender = default_sender(&app).await;
+        hook(&app, Some(sender), &receiver.url, &[EventType::MessageDelivered]).await;
+        let mut tx = app.store().begin().await.expect("a transaction");
+        let mut webhook = tx.find_webhook(app.tenant(), Some(sender)).await.expect("a look").expect("the webhook");
+        webhook.sealed = Redacted::new(vec![7; 60]);
+        tx.put_webhook(app.tenant(), &webhook).await.expect("written");
+        tx.commit().await.expect("committed");
+        app.node.dispatch.log_signals().webhooks_changed();
+        assert_eq!(app.node.core.webhooks().without_secret(app.tenant()).await.expect("a look"), [Some(sender)]);
+        send(&app, "+34600111222").await;
+        app.drain().await;
+        assert_eq!(receiver.got().len(), 0, "nothing goes out unsigned");
+        let waiting = app.get("/v1/webhooks/deliveries").await.expect(200).json()["items"].clone();
+        let error = waiting[0]["attempts"][0]["error"].as_str().unwrap_or_default();
+        assert!(waiting[0]["status"] == "failed" && error.contains("cannot be decrypted; rotate it"), "{waiting}");
+        app.post(&format!("/v1/senders/{sender}/webhook/secret"), json!({})).await.expect(200);
+        app.advance(Duration::from_secs(6)).await;
+        assert_eq!(receiver.taken(), ["message.delivered"]);
+        assert_eq!(app.node.core.webhooks().without_secret(app.tenant()).await.expect("a look"), []);
     }
 }
 
