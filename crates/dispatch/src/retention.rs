@@ -37,17 +37,9 @@ impl Shared {
     /// Deletes obsolete rows, in small steps.
     pub(crate) async fn purge(&self) -> Result<()> {
         let now = self.ids.clock.now();
-        let agenda = self.prune_agenda(now).await;
         let keys = self.purge_keys(now).await;
         let chunks = self.purge_chunks(now).await;
-        agenda.and(keys).and(chunks)
-    }
-
-    /// Deletes rows of the agenda that another node wrote, or that this node no longer tracks.
-    async fn prune_agenda(&self, now: Timestamp) -> Result<()> {
-        let mut tx = self.store.begin().await?;
-        tx.prune_agenda(now, PURGE).await?;
-        tx.commit().await
+        keys.and(chunks)
     }
 
     async fn purge_keys(&self, now: Timestamp) -> Result<()> {

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use nuncio_domain::ConnectionId;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::Wait;
-use nuncio_store::{DueMessage, Result, StoreError};
+use nuncio_store::{Due, DueMessage, Result, StoreError};
 
 use crate::lane::{FED, Hinted, Lane};
 use crate::{Hint, Shared};
@@ -34,11 +34,22 @@ impl Shared {
         }
         let clock = &self.ids.clock;
         let (skip, left) = (self.resting(clock.monotonic()), self.left_alone());
-        let mut tx = self.store.read().await?;
-        let mut due = tx.due_messages(&self.shards(), &skip, clock.now(), LIMIT + left.len() as u32).await?;
-        // One that waits for memory is in progress.
-        due.retain(|message| !left.contains(&message.id) && !self.in_flight.has(message.id));
-        Ok(due)
+        loop {
+            let mut tx = self.store.read().await?;
+            let Due { mut messages, stale } = tx.due_messages(&self.shards(), &skip, clock.now(), LIMIT + left.len() as u32).await?;
+            drop(tx);
+            // Rows that no node counts, as after a restart. They must not hide what comes after them.
+            if !stale.is_empty() {
+                let mut tx = self.store.begin().await?;
+                tx.delete_agenda_rows(&stale).await?;
+                tx.commit().await?;
+            }
+            if !messages.is_empty() || stale.is_empty() {
+                // One that waits for memory is in progress.
+                messages.retain(|message| !left.contains(&message.id) && !self.in_flight.has(message.id));
+                return Ok(messages);
+            }
+        }
     }
 
     /// Returns connections that start nothing now; their messages must not block others.

@@ -18,7 +18,7 @@ const MEMBERS: usize = 256;
 const SOON: i64 = 1_000;
 /// The same for deadlines of receipts and of holds, which are hours away.
 const LATER: i64 = 60_000;
-/// Rows whose members are counted. A row that is not counted is removed by the scanner.
+/// Rows whose members are counted, at most. A row that is not counted is deleted by the scanner when it is due.
 const COUNTED: usize = 65_536;
 
 /// The key of an agenda row: its tenant and its identifier.
@@ -122,13 +122,20 @@ impl Agenda {
 
 /// How many messages the rows that this node wrote still guard, so that a row is deleted with its last message.
 #[derive(Debug, Default)]
-pub(crate) struct Counts(Mutex<HashMap<AgendaKey, usize>>);
+pub(crate) struct Counts(Mutex<HashMap<AgendaKey, Counted>>);
+
+#[derive(Debug)]
+struct Counted {
+    left: usize,
+    /// Whether the row has an owner. Such rows are never due: only their count gets them deleted while their owner lives.
+    owned: bool,
+}
 
 impl Counts {
     /// Of rows that lose so many messages, those that guard no more.
     pub(crate) fn emptied(&self, leaving: &BTreeMap<AgendaKey, usize>) -> Vec<AgendaKey> {
         let counts = self.0.lock();
-        leaving.iter().filter(|(key, gone)| counts.get(key).is_some_and(|left| *left <= **gone)).map(|(key, _)| *key).collect()
+        leaving.iter().filter(|(key, gone)| counts.get(key).is_some_and(|row| row.left <= **gone)).map(|(key, _)| *key).collect()
     }
 
     /// Counts what a transaction has committed.
@@ -136,15 +143,35 @@ impl Counts {
         let mut counts = self.0.lock();
         for (key, gone) in leaving {
             match counts.get_mut(key) {
-                Some(left) if *left > *gone => *left -= gone,
+                Some(row) if row.left > *gone => row.left -= gone,
                 _ => drop(counts.remove(key)),
             }
         }
         for row in new {
             if counts.len() >= COUNTED {
-                counts.clear();
+                counts.retain(|_, row| row.owned);
             }
-            counts.insert((row.tenant, row.id), row.members.len());
+            counts.insert((row.tenant, row.id), Counted { left: row.members.len(), owned: row.owner.is_some() });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: i64, owner: Option<i64>) -> AgendaRow {
+        let members = vec![Uuid::from_u128(id as u128)];
+        AgendaRow { tenant: 1, id, owner, due_at: None, connection: None, expires_at: 0, members }
+    }
+
+    #[test]
+    fn rows_of_an_owner_stay_counted_whatever_comes_after_them() {
+        let counts = Counts::default();
+        counts.committed(&BTreeMap::new(), &[row(-1, Some(7)), row(-2, None)]);
+        let others: Vec<_> = (0..COUNTED as i64).map(|id| row(id, None)).collect();
+        counts.committed(&BTreeMap::new(), &others);
+        assert_eq!(counts.emptied(&BTreeMap::from([((1, -1), 1), ((1, -2), 1)])), [(1, -1)]);
+        assert!(counts.0.lock().len() <= COUNTED);
     }
 }

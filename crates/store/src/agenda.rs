@@ -41,12 +41,28 @@ pub struct DueMessage {
     pub bytes: usize,
 }
 
+/// Environment and identifier of an agenda row.
+pub type AgendaKey = (TenantId, i64);
+
+/// What a look at due agenda rows found.
+#[derive(Clone, Debug, Default)]
+pub struct Due {
+    /// Due messages, longest due first.
+    pub messages: Vec<DueMessage>,
+    /// Rows whose messages have all moved on.
+    pub stale: Vec<AgendaKey>,
+}
+
 /// Unfinished messages.
 #[async_trait]
 pub trait AgendaRepo {
     /// Returns up to `limit` messages of all environments in these shards that are due at `now`, longest due first. Messages of the
     /// connections in `skip` are included only if their validity has ended, so that a provider outage does not block others.
-    async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
+    /// Looks at a bounded number of rows: if it returns only stale ones, delete them and call it again.
+    async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Due>;
+
+    /// Deletes stale rows of the agenda. A row never gets new messages, so a stale one stays stale.
+    async fn delete_agenda_rows(&mut self, rows: &[AgendaKey]) -> Result<()>;
 
     /// Up to `limit` messages of a tenant that could have been sent before `before` and still wait for their attempt, longest due first.
     async fn overdue_messages(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
@@ -59,9 +75,6 @@ pub trait AgendaRepo {
 
     /// Returns up to `limit` messages of all tenants in a shard that wait for an attempt, soonest due first.
     async fn waiting_messages(&mut self, shard: i16, limit: u32) -> Result<Vec<DueMessage>>;
-
-    /// Scans up to `limit` due rows of the agenda and deletes those whose messages have all moved on. Returns how many were deleted.
-    async fn prune_agenda(&mut self, now: Timestamp, limit: u32) -> Result<u64>;
 
     /// Returns some messages of all tenants in a shard that wait for a receipt, latest deadline first, continuing at the cursor. A page can
     /// be empty and still have a next cursor; `None` at the end of the shard.

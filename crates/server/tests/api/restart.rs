@@ -65,3 +65,22 @@ async fn receipts_that_the_simulator_owed_come_after_a_restart() {
         assert_eq!(status(&app, &silent).await, "sent", "it owes nothing");
     }
 }
+
+/// Each message has a row of the agenda of its own, and after a restart no node counts what is left in them.
+#[tokio::test]
+async fn a_long_backlog_is_worked_off_after_a_restart() {
+    for mut app in TestApp::on_each().await {
+        let now = app.node.core.ids().clock.now();
+        let at = |n: u64| now.plus(Duration::from_secs(60 + 3 * n)).to_string();
+        for batch in 0..5 {
+            let message = |n| json!({"to": format!("+34600{batch}{n:05}"), "channel": "sms", "text": "x", "scheduledAt": at(n)});
+            let messages: Vec<_> = (0..1_000).map(message).collect();
+            app.post("/v1/messages/batch", json!({"messages": messages})).await.expect(200);
+        }
+        app.crash().await;
+        app.clock.advance(Duration::from_secs(60 + 3 * 1_000));
+        app.drain().await;
+        let left = app.get("/v1/messages?status=scheduled,queued&limit=1").await.expect(200).json();
+        assert_eq!(left["items"], json!([]), "a message is left over");
+    }
+}

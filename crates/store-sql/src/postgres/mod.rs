@@ -1,4 +1,4 @@
-//! PostgreSQL: a connection for each writer of message batches, a pool for everything else.
+//! PostgreSQL: a connection for the writer of message batches, a pool for everything else.
 
 mod batch_error;
 mod delivery_log;

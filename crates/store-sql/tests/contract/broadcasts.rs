@@ -326,7 +326,7 @@ pub(crate) async fn what_is_cancelled_does_not_start(h: &Harness) {
     };
     assert_eq!(unsent(None).await, [waiting.id]);
     let shards: Vec<i16> = (0..64).collect();
-    let due = h.read().await.due_messages(&shards, &[], START.plus(Duration::from_secs(60)), 9).await.unwrap();
+    let due = h.read().await.due_messages(&shards, &[], START.plus(Duration::from_secs(60)), 9).await.unwrap().messages;
     assert_eq!(due.iter().map(|m| (m.id, m.bulk)).collect::<Vec<_>>(), [(waiting.id, true), (other.id, false)]);
     assert_eq!(unsent(Some(contacts[0].id)).await, []);
     let mut tx = h.begin().await;

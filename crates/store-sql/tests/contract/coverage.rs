@@ -40,7 +40,7 @@ const COVERED: &[(&str, &[&str])] = &[
     ("what_is_due_comes_longest_due_first", &["due_messages", "overdue_messages"]),
     ("hourly_figures_add_up_and_leave", &["add_traffic", "traffic_by_time", "traffic_by_country", "forget_traffic"]),
     ("what_waits_is_walked_by_when_it_is_due", &["waiting_messages"]),
-    ("an_agenda_row_goes_with_its_last_message", &["prune_agenda"]),
+    ("an_agenda_row_goes_with_its_last_message", &["delete_agenda_rows"]),
     ("what_awaits_a_receipt_is_walked_newest_first", &["messages_awaiting_receipts"]),
     ("a_quota_counts_what_is_stored_and_refuses_the_rest", &["limit_storage", "find_storage", "delete_spool"]),
     ("a_review_policy_is_the_default_until_it_is_set", &["review_policy", "put_review_policy"]),

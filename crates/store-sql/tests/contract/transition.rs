@@ -152,7 +152,7 @@ pub(crate) async fn waiting_for_a_receipt_ends(h: &Harness) {
     let message = h.sent(1).await;
     let Wait::Receipt { deadline } = message.state.wait else { panic!("{:?}", message.state.wait) };
     let shards: Vec<i16> = (0..64).collect();
-    let due = async |at| h.read().await.due_messages(&shards, &[h.world.connection], at, 9).await.unwrap();
+    let due = async |at| h.read().await.due_messages(&shards, &[h.world.connection], at, 9).await.unwrap().messages;
     let early = deadline.minus(std::time::Duration::from_millis(1));
     assert!(due(early).await.is_empty());
     let now_due = due(deadline).await;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use nuncio_domain::id::{Id as _, uuid_floor};
 use nuncio_domain::message::NodeId;
 use nuncio_domain::{ConnectionId, SenderId, TenantId, Timestamp};
-use nuncio_store::{AgendaPlace, AgendaRepo, AwaitingReceipts, DueMessage, Result};
+use nuncio_store::{AgendaKey, AgendaPlace, AgendaRepo, AwaitingReceipts, Due, DueMessage, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -18,6 +18,8 @@ use crate::row::{DueRow, from_row, select_due};
 const AGENDA_ROWS: usize = 16;
 /// Agenda rows that one look expands at most.
 const AGENDA_LOOK: usize = 4_096;
+/// Agenda rows that one statement deletes at most.
+const AGENDA_DELETES: usize = 256;
 
 /// Every shard.
 const SHARDS: [i16; 64] = {
@@ -49,10 +51,10 @@ macro_rules! select {
 
 #[async_trait]
 impl AgendaRepo for SqlTx {
-    async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
+    async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Due> {
         let rests =
             |row: &DueRow| row.wait == 1 && skip.contains(&ConnectionId::from_uuid(row.connection_id)) && row.expires_at > now.millis();
-        let (mut found, mut seen, mut after) = (Vec::new(), 0, None::<(i64, i64, i64)>);
+        let (mut found, mut stale, mut seen, mut after) = (Vec::new(), Vec::new(), 0, None::<(i64, i64, i64)>);
         while found.len() < limit as usize && seen < AGENDA_LOOK {
             let mut query = QueryBuilder::<Db>::new(select!(
                 r"
@@ -84,6 +86,7 @@ impl AgendaRepo for SqlTx {
             after = Some((last.due_at.unwrap_or_default(), last.tenant_id, last.id));
             seen += rows.len();
             let live = guarded_by(self, &rows).await?;
+            stale.extend(stale_among(&rows, &live));
             found.extend(live.into_iter().filter(|row| row.due_at.is_some_and(|due| due <= now.millis()) && !rests(row)));
             if rows.len() < AGENDA_ROWS {
                 break;
@@ -91,7 +94,26 @@ impl AgendaRepo for SqlTx {
         }
         found.sort_by_key(|row| row.due_at);
         found.truncate(limit as usize);
-        Ok(found.into_iter().map(DueRow::decode).collect())
+        Ok(Due { messages: found.into_iter().map(DueRow::decode).collect(), stale })
+    }
+
+    async fn delete_agenda_rows(&mut self, rows: &[AgendaKey]) -> Result<()> {
+        let mut tenants: BTreeMap<TenantId, Vec<i64>> = BTreeMap::new();
+        for (tenant, id) in rows {
+            tenants.entry(*tenant).or_default().push(*id);
+        }
+        for (tenant, ids) in tenants {
+            for part in ids.chunks(AGENDA_DELETES) {
+                let mut query = QueryBuilder::<Db>::new("DELETE FROM agenda WHERE tenant_id = ");
+                query.push_bind(tenant.0).push(" AND id IN (");
+                let mut list = query.separated(", ");
+                for id in part {
+                    list.push_bind(*id);
+                }
+                self.run(query.push(")").build()).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn overdue_messages(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
@@ -192,21 +214,6 @@ impl AgendaRepo for SqlTx {
             (row.decode(), provider)
         });
         Ok(Some(AwaitingReceipts { messages: messages.collect(), next }))
-    }
-
-    async fn prune_agenda(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
-        let rows: Vec<AgendaRow> = self
-            .all(sql!(
-                select!(
-                    r"
-            WHERE due_at IS NOT NULL AND due_at <= $1
-            ORDER BY due_at, tenant_id, id
-            LIMIT $2"
-                ),
-                [now.millis(), i64::from(limit)]
-            ))
-            .await?;
-        delete_stale(self, &rows).await
     }
 
     async fn has_queued_messages(&mut self, tenant: TenantId, sender: SenderId, since: Option<Timestamp>) -> Result<bool> {
@@ -310,15 +317,11 @@ async fn guarded_by(tx: &mut SqlTx, rows: &[AgendaRow]) -> Result<Vec<DueRow>> {
     Ok(found)
 }
 
-/// Deletes the agenda rows among these that guard no message any more. A row never gets new messages, so it stays stale.
-async fn delete_stale(tx: &mut SqlTx, rows: &[AgendaRow]) -> Result<u64> {
-    let live: BTreeSet<(i64, Option<i64>)> = guarded_by(tx, rows).await?.into_iter().map(|row| (row.tenant_id, row.agenda)).collect();
-    let mut deleted = 0;
-    for row in rows.iter().filter(|row| !live.contains(&(row.tenant_id, Some(row.id)))) {
-        let changed = tx.run(sql!("DELETE FROM agenda WHERE tenant_id = $1 AND id = $2", [row.tenant_id, row.id])).await?;
-        deleted += changed;
-    }
-    Ok(deleted)
+/// The rows among these that guard none of the `live` messages.
+fn stale_among(rows: &[AgendaRow], live: &[DueRow]) -> Vec<AgendaKey> {
+    let guards: BTreeSet<(i64, Option<i64>)> = live.iter().map(|row| (row.tenant_id, row.agenda)).collect();
+    let stale = rows.iter().filter(|row| !guards.contains(&(row.tenant_id, Some(row.id))));
+    stale.map(|row| (TenantId(row.tenant_id), row.id)).collect()
 }
 
 impl SqlTx {
@@ -335,7 +338,8 @@ impl SqlTx {
             ))
             .await?;
         for part in rows.chunks(AGENDA_ROWS) {
-            delete_stale(self, part).await?;
+            let live = guarded_by(self, part).await?;
+            self.delete_agenda_rows(&stale_among(part, &live)).await?;
         }
         Ok(())
     }
