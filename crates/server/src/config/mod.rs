@@ -1,8 +1,8 @@
-//! Reads the configuration: `nuncio.toml`, then the environment (`NUNCIO__SECTION__KEY`), then the command line.
-//!
-//! Every setting has a working default. Unknown keys and invalid values are rejected, all at once, each with its path.
+//! The settings, each with a working default.
 
-use std::path::{Path, PathBuf};
+mod load;
+
+use std::path::PathBuf;
 
 use nuncio_channel_sip::Ports;
 use nuncio_core::CodeRelay;
@@ -12,7 +12,8 @@ use nuncio_domain::user::Role;
 use nuncio_domain::{Redacted, limits};
 use nuncio_net::GuardPolicy;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+pub use load::Problems;
 
 /// All settings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -413,91 +414,7 @@ impl Default for LogConfig {
     }
 }
 
-/// All problems of a configuration.
-#[derive(Debug, thiserror::Error)]
-#[error("the configuration has {} problem(s):\n{}", .0.len(), .0.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
-pub struct Problems(pub Vec<String>);
-
 impl Config {
-    /// Reads `file` (or `nuncio.toml` in the working folder, if there is one) and the environment.
-    pub fn load(file: Option<&Path>, environment: impl Iterator<Item = (String, String)>) -> Result<Self, Problems> {
-        let one = |text: String| Problems(vec![text]);
-        let mut merged = match file {
-            Some(path) => read_file(path).map_err(one)?,
-            None if Path::new("nuncio.toml").exists() => read_file(Path::new("nuncio.toml")).map_err(one)?,
-            None => Value::Object(serde_json::Map::new()),
-        };
-        let mut problems = Vec::new();
-        for (name, text) in environment {
-            if let Some(path) = name.strip_prefix("NUNCIO__") {
-                set(&mut merged, &path.to_lowercase().split("__").collect::<Vec<_>>(), &text);
-            }
-        }
-        let default = serde_json::to_value(Self::default()).unwrap_or_default();
-        compare(&mut merged, &default, "", &mut problems);
-        if !problems.is_empty() {
-            return Err(Problems(problems));
-        }
-        let config: Self = serde_json::from_value(merged).map_err(|e| one(e.to_string()))?;
-        config.check(&mut problems);
-        if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
-    }
-
-    fn check(&self, problems: &mut Vec<String>) {
-        if self.server.listen.parse::<std::net::SocketAddr>().is_err() {
-            problems.push(format!("server.listen: {:?} is not address:port, such as 127.0.0.1:8025", self.server.listen));
-        }
-        let url = &self.server.public_url;
-        let has_host = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(['?', '#', ' ']);
-        if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
-            problems.push(format!("server.public_url: is {url:?}; must be a URL such as https://messages.example.org, or empty"));
-        }
-        if self.server.max_connections == 0 || self.server.max_connections_per_address == 0 {
-            problems.push("server.max_connections, server.max_connections_per_address: must be at least 1".to_owned());
-        }
-        if !(5..=3_600).contains(&self.server.stall_seconds) {
-            problems.push(format!("server.stall_seconds: is {}; must be 5 to 3600", self.server.stall_seconds));
-        }
-        if self.api.max_in_flight_bytes < 1024 * 1024 {
-            problems.push(format!("api.max_in_flight_bytes: is {}; must be at least 1048576", self.api.max_in_flight_bytes));
-        }
-        if !self.storage.database.is_empty() && !self.storage.database.starts_with("postgres") {
-            problems.push("storage.database: must be a postgres:// URL, or empty for the embedded database".to_owned());
-        }
-        if !matches!(self.retention.days, 0 | 7..=36_500) {
-            problems.push(format!("retention.days: is {}; must be 0 (permanently) or 7 to 36500", self.retention.days));
-        }
-        if !(60..=2_592_000).contains(&self.dispatch.receipt_wait_seconds) {
-            problems.push(format!("dispatch.receipt_wait_seconds: is {}; must be 60 to 2592000", self.dispatch.receipt_wait_seconds));
-        }
-        if self.dispatch.max_in_flight_bytes < 1_048_576 {
-            problems.push(format!("dispatch.max_in_flight_bytes: is {}; must be at least 1048576", self.dispatch.max_in_flight_bytes));
-        }
-        if !self.email.listen.is_empty() && self.email.listen.parse::<std::net::SocketAddr>().is_err() {
-            problems.push(format!("email.listen: {:?} is not address:port, such as 127.0.0.1:2525, or empty", self.email.listen));
-        }
-        if !(65_536..=104_857_600).contains(&self.email.max_message_bytes) {
-            problems.push(format!("email.max_message_bytes: is {}; must be 65536 to 104857600", self.email.max_message_bytes));
-        }
-        problems.extend(self.email.name_servers().err());
-        problems.extend(self.email.code_relay().err());
-        problems.extend(self.review.reviewer().err());
-        problems.extend(self.dashboard.oidc.provider().err());
-        if self.email.authserv_id.contains(|c: char| c.is_whitespace() || c == ';') {
-            problems.push(format!("email.authserv_id: {:?} is not a name such as mx.example.org, or empty", self.email.authserv_id));
-        }
-        if self.api.rate_limit.per_minute > 0 && self.api.rate_limit.burst == 0 {
-            problems.push("api.rate_limit.burst: must be at least 1 while the limit is on".to_owned());
-        }
-        if !matches!(self.log.format.as_str(), "text" | "json") {
-            problems.push(format!("log.format: {:?} is neither text nor json", self.log.format));
-        }
-        self.sip.check(problems);
-        if let Err(problem) = self.guard() {
-            problems.push(problem);
-        }
-    }
-
     /// The policy for URLs that users give.
     pub fn guard(&self) -> Result<GuardPolicy, String> {
         let networks = self.net.allow_networks.split(',').map(str::trim).filter(|n| !n.is_empty());
@@ -505,118 +422,5 @@ impl Config {
             .map(|text| text.parse().map_err(|_| format!("net.allow_networks: {text:?} is not a network such as 10.0.0.0/8")))
             .collect::<Result<_, _>>()?;
         Ok(GuardPolicy { allow_http: self.net.allow_http, allow_loopback: self.net.allow_loopback, allow_networks })
-    }
-}
-
-fn read_file(path: &Path) -> Result<Value, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))
-}
-
-/// Sets the value of an environment variable at its path; the type follows from the default.
-fn set(value: &mut Value, path: &[&str], text: &str) {
-    let Some((head, rest)) = path.split_first() else {
-        *value = Value::from(text);
-        return;
-    };
-    if !value.is_object() {
-        *value = Value::Object(serde_json::Map::new());
-    }
-    if let Value::Object(members) = value {
-        set(members.entry((*head).to_owned()).or_insert(Value::Null), rest, text);
-    }
-}
-
-/// Compares names and types with the default, and parses numbers and flags.
-fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<String>) {
-    match (&mut *value, default) {
-        (Value::Object(members), Value::Object(known)) => {
-            for (name, member) in members.iter_mut() {
-                let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                match known.get(name) {
-                    Some(default) => compare(member, default, &place, problems),
-                    None => {
-                        problems.push(format!("{place}: is unknown; known are {}", known.keys().cloned().collect::<Vec<_>>().join(", ")))
-                    }
-                }
-            }
-        }
-        (Value::String(text), Value::Number(_)) => match text.parse::<u64>() {
-            Ok(number) => *value = number.into(),
-            Err(_) => problems.push(format!("{path}: {text:?} is not a whole number")),
-        },
-        (Value::String(text), Value::Bool(_)) => match text.parse::<bool>() {
-            Ok(flag) => *value = flag.into(),
-            Err(_) => problems.push(format!("{path}: {text:?} is neither true nor false")),
-        },
-        (Value::Number(number), Value::Number(_)) if number.is_u64() => {}
-        (Value::Bool(_), Value::Bool(_)) | (Value::String(_), Value::String(_)) => {}
-        // The value may be a misplaced secret.
-        (given, default) if path.starts_with("storage") || path.starts_with("dashboard") => {
-            problems.push(format!("{path}: must be {}, not {}", kind(default), kind(given)))
-        }
-        (given, default) => problems.push(format!("{path}: must be {}, not {given}", kind(default))),
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Object(_) => "a section",
-        Value::Number(_) => "a whole number",
-        Value::Bool(_) => "true or false",
-        Value::Array(_) => "a list",
-        _ => "a text",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn env(pairs: &[(&str, &str)]) -> Result<Config, Problems> {
-        Config::load(None, pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())))
-    }
-
-    #[test]
-    fn the_environment_reaches_nested_keys() {
-        let config = env(&[("NUNCIO__API__RATE_LIMIT__PER_MINUTE", "0"), ("NUNCIO__NET__ALLOW_LOOPBACK", "true"), ("HOME", "/")]);
-        assert!(config.is_ok_and(|c| c.api.rate_limit.per_minute == 0 && c.net.allow_loopback));
-    }
-
-    #[test]
-    fn secrets_in_the_wrong_form_are_not_shown() {
-        let default = serde_json::to_value(Config::default()).unwrap_or_default();
-        for text in [
-            "[storage]\nencryption_keys = [\"hush\"]\n",
-            "storage = \"hush\"\n",
-            "[storage.database]\nurl = \"hush\"\n",
-            "[dashboard.oidc]\nclient_secret = [\"hush\"]\n",
-        ] {
-            let mut value: Value = toml::from_str(text).unwrap_or_default();
-            let mut problems = Vec::new();
-            compare(&mut value, &default, "", &mut problems);
-            assert!(problems.len() == 1 && !problems[0].contains("hush"), "{problems:?}");
-        }
-    }
-
-    #[test]
-    fn ports_for_calls_are_ranges() {
-        let wrong = |pairs: &[(&str, &str)]| env(pairs).err().map_or_else(Vec::new, |problems| problems.0);
-        assert_eq!(wrong(&[("NUNCIO__SIP__PORT_LOW", "5060"), ("NUNCIO__SIP__PORT_HIGH", "5060")]), Vec::<String>::new());
-        assert!(wrong(&[("NUNCIO__SIP__PORT_LOW", "5060")])[0].starts_with("sip.port_high: is 0; must be at least 5060"));
-        assert!(wrong(&[("NUNCIO__SIP__PORT_HIGH", "5060")])[0].starts_with("sip.port_low: is 0; must be 1024"));
-        assert!(wrong(&[("NUNCIO__SIP__RTP_PORT_HIGH", "10000")])[0].starts_with("sip.rtp_port_high: is 10000; must be at least 10001"));
-        assert_eq!(wrong(&[("NUNCIO__SIP__RTP_PORT_HIGH", "70000")]).len(), 1);
-    }
-
-    #[test]
-    fn every_problem_is_told_at_once() {
-        let problems =
-            env(&[("NUNCIO__API__RATE_LIMTI", "1"), ("NUNCIO__NET__ALLOW_HTTP", "maybe"), ("NUNCIO__DISPATCH__RECEIPT_WAIT_SECONDS", "x")]);
-        assert!(
-            problems.is_err_and(
-                |p| p.0.len() == 3 && p.0[0].starts_with("api.rate_limti: is unknown; known are max_in_flight_bytes, rate_limit")
-            )
-        );
     }
 }
