@@ -561,5 +561,11 @@ fn a_long_message_has_arrived_when_all_its_parts_have() {
     for part in 0..3 {
         tell(&mut life, part, ReceiptKind::Delivered);
     }
-    assert_eq!(life.state.status, Status::Sent);
+    assert_eq!((life.state.status, life.state.wait), (Status::Sending, Wait::Attempt { due_at: BIRTH.plus(HOUR) }), "it is sent again");
+    // Nor does a receipt for the first part stop what follows while the next attempt is made.
+    life.now = BIRTH.plus(HOUR);
+    life.start();
+    tell(&mut life, 0, ReceiptKind::Delivered);
+    life.settle(1, Outcome::Deferred { retry_after: None, failure: failure(FailureCode::RateLimited), scope: Scope::Message });
+    assert!(matches!(life.state.wait, Wait::Attempt { .. }), "{:?}", life.state.wait);
 }

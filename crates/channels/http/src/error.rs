@@ -147,10 +147,14 @@ impl<E> RequestError<E> {
         }
     }
 
-    /// The outcome on a message of `total` requests, of which this one failed after those in `refs`: nothing can be taken back.
-    pub fn partly_sent(&self, refs: Vec<String>, total: usize) -> Outcome {
+    /// The outcome on a message of `total` requests, of which this one failed after those in `refs`: nothing can be taken back. `alone` is
+    /// the outcome if it had been the only one. If it was rejected, repeating the message would only repeat the parts before it.
+    pub fn partly_sent(&self, refs: Vec<String>, total: usize, alone: Outcome) -> Outcome {
         let message = format!("{} of {total} parts were sent; then: {self}", refs.len());
-        Outcome::Unknown { failure: Failure { message, ..self.failure(FailureCode::UnknownOutcome) }, refs }
+        match alone {
+            Outcome::Rejected { failure } => Outcome::Rejected { failure: Failure { message, ..failure } },
+            _ => Outcome::Unknown { failure: Failure { message, ..self.failure(FailureCode::UnknownOutcome) }, refs },
+        }
     }
 
     fn failure(&self, code: FailureCode) -> Failure {
@@ -233,9 +237,15 @@ mod tests {
     }
 
     #[test]
-    fn a_message_sent_in_part_is_unknown() {
-        for error in [refused(400), RequestError::NoResponse("x".into()), RequestError::Unreachable("x".into())] {
-            let Outcome::Unknown { failure, refs } = error.partly_sent(vec!["a".into()], 2) else { panic!("{error:?}") };
+    fn a_message_sent_in_part_is_rejected_with_the_part_that_is_and_unknown_otherwise() {
+        let error = refused(400);
+        let outcome = error.partly_sent(vec!["a".into()], 2, error.outcome_of(Disposition::Reject(FailureCode::ContentRejected)));
+        let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
+        assert_eq!((failure.code, failure.provider_code.as_deref()), (FailureCode::ContentRejected, Some("7")));
+        assert!(failure.message.starts_with("1 of 2 parts were sent; then: "), "{}", failure.message);
+        for error in [refused(429), RequestError::NoResponse("x".into()), RequestError::Unreachable("x".into())] {
+            let alone = error.outcome(|_| None);
+            let Outcome::Unknown { failure, refs } = error.partly_sent(vec!["a".into()], 2, alone) else { panic!("{error:?}") };
             assert_eq!((failure.code, refs), (FailureCode::UnknownOutcome, vec!["a".to_owned()]));
             assert!(failure.message.starts_with("1 of 2 parts were sent; then: "), "{}", failure.message);
             assert_eq!(failure.provider_code.as_deref(), error.refusal().map(|_| "7"));

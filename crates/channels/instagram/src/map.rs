@@ -31,7 +31,8 @@ pub(crate) fn reference(answer: &Value) -> Option<&str> {
 
 /// The outcome on a message of `total` requests, of which one failed after those in `refs`.
 pub(crate) fn stopped(error: &RequestError, refs: Vec<String>, total: usize) -> Outcome {
-    if refs.is_empty() { nuncio_channel_meta::outcome(error, class) } else { error.partly_sent(refs, total) }
+    let alone = nuncio_channel_meta::outcome(error, class);
+    if refs.is_empty() { alone } else { error.partly_sent(refs, total, alone) }
 }
 
 /// A failed check, with advice for the operator.

@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
@@ -22,6 +23,11 @@ use crate::inbound::EventInbox;
 use crate::session::{RequestError, Session};
 use crate::submit::{Draft, Taken};
 use crate::supervisor::Link;
+use crate::wire::{Body, Envelope};
+
+/// How often, and after what pauses, a throttled segment is submitted again.
+const REPEATS: u32 = 10;
+const REPEAT_AFTER: Duration = Duration::from_millis(500);
 
 mod address;
 mod config;
@@ -132,15 +138,27 @@ impl SmppAdapter {
         let ids = self.link.config.ids;
         let mut refs = Vec::with_capacity(draft.bodies.len());
         for (number, body) in draft.bodies.iter().enumerate() {
-            let reply = session.request(|out, sequence| wire::submit(out, sequence, &draft.envelope, body)).await;
-            match submit::judge(reply) {
+            match self.submit_segment(session, &draft.envelope, body, number > 0).await {
                 Taken::Yes(id) => refs.extend(id.map(|id| ids.of_answer(&id))),
                 Taken::No(outcome) if number == 0 => return outcome,
                 Taken::NotSent(why) if number == 0 => return self.broke(&why),
                 Taken::Unclear(why) if number == 0 => return submit::unknown(why, refs),
-                stopped => return submit::partial(number, draft.bodies.len(), &stopped, refs),
+                stopped => return submit::partial(number, draft.bodies.len(), stopped, refs),
             }
         }
         Outcome::Accepted { refs, cost: None }
+    }
+
+    /// Submits one segment. If the SMSC throttles one after the first, repeats it for a while: the whole message must not be.
+    async fn submit_segment(&self, session: &Session, envelope: &Envelope<'_>, body: &Body, later: bool) -> Taken {
+        let mut pauses = if later { REPEATS } else { 0 };
+        loop {
+            let reply = session.request(|out, sequence| wire::submit(out, sequence, envelope, body)).await;
+            match submit::judge(reply) {
+                Taken::No(Outcome::Deferred { .. }) if pauses > 0 => pauses -= 1,
+                taken => return taken,
+            }
+            tokio::time::sleep(REPEAT_AFTER).await;
+        }
     }
 }

@@ -98,14 +98,16 @@ pub(crate) fn unknown(why: String, refs: Vec<String>) -> Outcome {
     Outcome::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, why), refs }
 }
 
-/// Returns the outcome on a message of which `taken` of `total` segments were accepted before one was `stopped`.
-pub(crate) fn partial(taken: usize, total: usize, stopped: &Taken, refs: Vec<String>) -> Outcome {
-    let why = match stopped {
-        Taken::No(Outcome::Deferred { failure, .. } | Outcome::Rejected { failure }) => &failure.message,
-        Taken::NotSent(why) | Taken::Unclear(why) => why,
-        Taken::No(_) | Taken::Yes(_) => "it was stopped",
-    };
-    unknown(format!("the SMSC took {taken} of {total} parts; then: {why}"), refs)
+/// Returns the outcome on a message of which `taken` of `total` segments were accepted before one was `stopped`. If that one was rejected,
+/// repeating the message would only repeat, and charge, the segments before it.
+pub(crate) fn partial(taken: usize, total: usize, stopped: Taken, refs: Vec<String>) -> Outcome {
+    let told = |why: &str| format!("the SMSC took {taken} of {total} parts; then: {why}");
+    match stopped {
+        Taken::No(Outcome::Rejected { failure }) => Outcome::Rejected { failure: Failure { message: told(&failure.message), ..failure } },
+        Taken::No(Outcome::Deferred { failure, .. }) => unknown(told(&failure.message), refs),
+        Taken::NotSent(why) | Taken::Unclear(why) => unknown(told(&why), refs),
+        Taken::No(_) | Taken::Yes(_) => unknown(told("it was stopped"), refs),
+    }
 }
 
 #[cfg(test)]
@@ -149,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_message_that_is_half_out_says_so() {
-        let outcome = partial(2, 3, &Taken::No(status::outcome(0x58)), vec!["a".into(), "b".into()]);
+        let outcome = partial(2, 3, Taken::No(status::outcome(0x58)), vec!["a".into(), "b".into()]);
         let Outcome::Unknown { failure, refs } = outcome else { panic!("{outcome:?}") };
         assert_eq!(refs, ["a", "b"]);
         assert!(

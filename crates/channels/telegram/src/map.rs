@@ -23,10 +23,7 @@ pub(crate) fn refusal(code: u16, description: &str, retry_after: Option<Duration
 
 /// The outcome on a message to `chat` of `total` requests, of which one failed after those in `refs`.
 pub(crate) fn outcome(error: &RequestError, chat: &str, refs: Vec<String>, total: usize) -> Outcome {
-    if !refs.is_empty() {
-        return error.partly_sent(refs, total);
-    }
-    match error {
+    let alone = match error {
         // It is not a Bot API, and it did not accept the request.
         RequestError::Unreadable { status: 400..=499, .. } => {
             error.outcome_of(Disposition::Defer(Scope::Connection, FailureCode::ProviderRejected))
@@ -37,15 +34,18 @@ pub(crate) fn outcome(error: &RequestError, chat: &str, refs: Vec<String>, total
             error.outcome_of(Disposition::Defer(Scope::Message, FailureCode::RateLimited))
         }
         _ => error.outcome(|refusal| Some(refusal.details)),
-    }
+    };
+    if refs.is_empty() { alone } else { error.partly_sent(refs, total, alone) }
 }
 
 /// The same for a file to be sent that could not be fetched.
 pub(crate) fn no_file(error: &FetchError, refs: Vec<String>, total: usize) -> Outcome {
-    let message = format!("the file could not be fetched: {error}");
+    let mut message = format!("the file could not be fetched: {error}");
     if !refs.is_empty() {
-        let message = format!("{} of {total} parts were sent; then: {message}", refs.len());
-        return Outcome::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, message), refs };
+        message = format!("{} of {total} parts were sent; then: {message}", refs.len());
+        if error.is_transient() {
+            return Outcome::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, message), refs };
+        }
     }
     let failure = Failure::own(FailureCode::AttachmentUnavailable, message);
     if error.is_transient() {
@@ -197,12 +197,15 @@ mod tests {
     }
 
     #[test]
-    fn a_message_sent_in_part_is_unknown() {
+    fn a_message_sent_in_part_is_rejected_with_the_part_that_is_and_unknown_otherwise() {
         let sent = vec!["5:1".to_owned()];
-        let outcome = outcome(&refused(403, "Forbidden: bot was blocked by the user"), "5", sent.clone(), 3);
-        let Outcome::Unknown { failure, refs } = outcome else { panic!("{outcome:?}") };
-        assert_eq!((failure.code, failure.provider_code.as_deref(), refs), (FailureCode::UnknownOutcome, Some("403"), sent));
+        let rejected = outcome(&refused(403, "Forbidden: bot was blocked by the user"), "5", sent.clone(), 3);
+        let Outcome::Rejected { failure } = rejected else { panic!("{rejected:?}") };
+        assert_eq!((failure.code, failure.provider_code.as_deref()), (FailureCode::BlockedByRecipient, Some("403")));
         assert_eq!(failure.message, "1 of 3 parts were sent; then: the provider returned code 403: Forbidden: bot was blocked by the user");
+        let throttled = outcome(&refused(429, "Too Many Requests"), "5", sent.clone(), 3);
+        let Outcome::Unknown { failure, refs } = throttled else { panic!("{throttled:?}") };
+        assert_eq!((failure.code, refs), (FailureCode::UnknownOutcome, sent));
     }
 
     #[test]

@@ -149,6 +149,10 @@ impl State {
                     attempt.status = AttemptStatus::Delivered;
                     attempt.error = None;
                 } else if matches!(attempt.status, AttemptStatus::Started | AttemptStatus::Unknown) {
+                    // One part says nothing about the part whose outcome is unknown.
+                    if attempt.parts > 1 {
+                        return if attempt.arrived == known.1 { Applied::Lost } else { Applied::Yes };
+                    }
                     attempt.status = AttemptStatus::Accepted;
                 }
                 attempt.finished_at.get_or_insert(now);

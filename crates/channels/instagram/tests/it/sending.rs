@@ -165,7 +165,12 @@ async fn breaks_after(count: usize, then: Reply) -> Api {
 
 #[tokio::test]
 async fn a_caption_that_does_not_follow_its_media_leaves_the_outcome_open() {
-    for then in [Reply::HangUp, refusal(400, 100, "(#100) Invalid parameter"), refusal(429, 613, "Too many"), taken("")] {
+    let refused = breaks_after(1, refusal(400, 100, "(#100) Invalid parameter")).await;
+    let message = INSTAGRAM.message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a"}));
+    let outcome = send(&INSTAGRAM.open(&refused, json!({})), &message).await;
+    let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
+    assert!(failure.message.starts_with("1 of 2 parts were sent; then: "), "{}", failure.message);
+    for then in [Reply::HangUp, refusal(429, 613, "Too many"), taken("")] {
         let api = breaks_after(1, then.clone()).await;
         let outcome = send(
             &INSTAGRAM.open(&api, json!({})),

@@ -1,5 +1,7 @@
 //! What goes out, and what answers mean.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use nuncio_channel::{Outcome, ProviderEvent, ReceiptTarget};
 use nuncio_domain::MessageType;
 use nuncio_domain::lifecycle::ReceiptKind;
@@ -68,7 +70,7 @@ async fn what_is_refused_at_its_first_part_has_not_gone_out() {
 
 #[tokio::test]
 async fn what_is_half_out_is_unknown_with_what_is_known() {
-    for stop in [Act::Refuse(0x58), Act::Refuse(0x0B), Act::HangUp, Act::Say(vec![0; 16])] {
+    for stop in [Act::HangUp, Act::Say(vec![0; 16])] {
         let acts = [Act::Take("id1".into()), Act::Take("id2".into()), stop];
         let smsc = Smsc::start(Script::new(move |number, _| acts[number].clone())).await;
         let running = Running::start(smsc.port, json!({}));
@@ -77,6 +79,22 @@ async fn what_is_half_out_is_unknown_with_what_is_known() {
         let Outcome::Unknown { failure, .. } = outcome else { panic!() };
         assert!(failure.message.starts_with("the SMSC took 2 of 3 parts; then: "), "{failure:?}");
     }
+}
+
+#[tokio::test]
+async fn a_part_that_is_refused_for_good_rejects_the_message_and_one_that_is_throttled_is_repeated() {
+    let acts = [Act::Take("id1".into()), Act::Refuse(0x0B)];
+    let smsc = Smsc::start(Script::new(move |number, _| acts[number].clone())).await;
+    let outcome = Running::start(smsc.port, json!({})).send(&"a".repeat(400)).await;
+    let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((failure.code, failure.provider_code.as_deref()), (FailureCode::InvalidRecipient, Some("0x0B")));
+    assert!(failure.message.starts_with("the SMSC took 1 of 3 parts; then: "), "{failure:?}");
+
+    let acts = [Act::Take("id1".into()), Act::Refuse(0x58), Act::Refuse(0x14), Act::Take("id2".into()), Act::Take("id3".into())];
+    let asked = AtomicUsize::new(0);
+    let smsc = Smsc::start(Script::new(move |_, _| acts[asked.fetch_add(1, Ordering::Relaxed)].clone())).await;
+    let outcome = Running::start(smsc.port, json!({})).send(&"a".repeat(400)).await;
+    assert_eq!(short(&outcome), ("accepted", None, vec!["id1", "id2", "id3"]), "{outcome:?}");
 }
 
 #[tokio::test]
