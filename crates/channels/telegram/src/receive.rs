@@ -115,7 +115,11 @@ impl Telegram {
         for update in updates {
             let Some(id) = update["update_id"].as_i64() else { continue };
             self.take(update).await?;
-            *next = id.saturating_add(1).max(*next);
+            *next = id.saturating_add(1);
+        }
+        if none {
+            // All are confirmed. After a quiet week, ids start again at a random number, which can be lower.
+            *next = 0;
         }
         if none && self.ids.clock.monotonic().saturating_sub(started) < IDLE {
             sleep(IDLE).await;

@@ -1,6 +1,7 @@
 //! Messages to the bot: asked for, posted, and their media.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::HeaderMap;
 use nuncio_channel::contract::arbitrary;
@@ -64,6 +65,30 @@ async fn what_is_told_is_written_and_then_confirmed() {
     assert_eq!(calls[2].json(), json!({"callback_query_id": "77"}));
     let question = |offset| json!({"offset": offset, "timeout": 25, "allowed_updates": ["message", "callback_query", "message_reaction", "my_chat_member"]});
     assert_eq!((calls[1].json(), calls[3].json()), (question(0), question(13)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ids_that_start_again_at_a_lower_number_are_followed() {
+    let asked = AtomicUsize::new(0);
+    let peer = Peer::start(move |seen| {
+        if seen.method() != "getUpdates" {
+            return Act::result(json!(true));
+        }
+        match asked.fetch_add(1, Ordering::Relaxed) {
+            0 => Act::result(json!([text(900, "one")])),
+            1 => Act::result(json!([])),
+            2 => Act::result(json!([text(5, "two")])),
+            _ => Act::Silence,
+        }
+    })
+    .await;
+    let events = Arc::new(Recorder::default());
+    let adapter = open(&peer.base(), json!({}), &events);
+    let calls = running(&adapter, peer.wait_for("getUpdates", 4)).await;
+    let offsets: Vec<_> = calls.iter().map(|call| call.json()["offset"].clone()).collect();
+    assert_eq!(offsets, [0, 901, 0, 6]);
+    let texts: Vec<_> = events.wait_for(2).await.into_iter().map(|i| i.text).collect();
+    assert_eq!(texts, ["one", "two"]);
 }
 
 #[tokio::test(start_paused = true)]
