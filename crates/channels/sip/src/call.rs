@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::keys::Script;
 use crate::map::Refusal;
 use crate::media::{End, Guard, Media};
-use crate::sdp::{Answer, Codec};
+use crate::sdp::{Answer, Codec, Direction, Own};
 use crate::trunk::{Call, Cancelled, Progress, Trunk};
 use crate::{Login, SipAdapter, map, rtp, sdp};
 
@@ -33,21 +33,14 @@ enum Rung {
 struct Ear<'a> {
     socket: UdpSocket,
     trunk: &'a Trunk,
-    port: u16,
-    session: u64,
-}
-
-impl Ear<'_> {
-    fn describe(&self, codecs: &[Codec]) -> String {
-        sdp::describe(self.trunk.public, self.port, self.session, codecs)
-    }
+    own: Own,
 }
 
 impl SipAdapter {
     /// Calls the recipient and plays `sound`.
     pub(crate) async fn call(&self, trunk: &Trunk, request: &SendRequest<'_>, sound: &[i16]) -> Outcome {
         let config = &self.config;
-        let ear = match self.ear(trunk).await {
+        let mut ear = match self.ear(trunk).await {
             Ok(ear) => ear,
             Err(error) => {
                 return map::unreachable(format!(
@@ -59,7 +52,8 @@ impl SipAdapter {
         let call_id = format!("nuncio-{}-{}", request.message.id.uuid(), request.attempt);
         let from = config.from.as_deref().unwrap_or(&request.message.from);
         let (to, from) = (config.dialled(&request.message.to), config.dialled(from));
-        let mut call = match trunk.invite(to, from, call_id.clone(), ear.describe(config.codecs)) {
+        let offer = ear.own.describe(config.codecs, Direction::SendRecv);
+        let mut call = match trunk.invite(to, from, call_id.clone(), offer) {
             Ok(call) => call,
             Err(why) => return map::rejected(FailureCode::InvalidRecipient, why),
         };
@@ -89,7 +83,7 @@ impl SipAdapter {
         let entropy = &*self.services.ids.entropy;
         let socket = rtp::bind(trunk.local, self.config.ports.rtp, entropy).await?;
         let port = socket.local_addr()?.port();
-        Ok(Ear { socket, trunk, port, session: entropy.below(1 << 62) })
+        Ok(Ear { socket, trunk, own: Own::new(trunk.public, port, entropy.below(1 << 62)) })
     }
 
     /// Waits until someone picks up.
@@ -128,8 +122,7 @@ impl SipAdapter {
 
     async fn talk(&self, ear: Ear<'_>, call: &mut Call, answer: &Answer, script: &mut Script) -> Result<End, String> {
         let guard = Guard { net: self.config.net.clone(), trusted: self.config.trusted, trunk: ear.trunk.address };
-        let description = ear.describe(&[answer.codec]);
-        let mut media = Media::new(ear.socket, guard, answer, description, &*self.services.ids.entropy).await?;
+        let mut media = Media::new(ear.socket, guard, answer, ear.own, &*self.services.ids.entropy).await?;
         let deadline = Instant::now() + self.config.longest;
         Ok(media.talk(script, call, deadline).await)
     }

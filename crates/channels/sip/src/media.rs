@@ -11,7 +11,7 @@ use tokio::time::{Instant, interval, sleep_until};
 
 use crate::keys::Script;
 use crate::rtp::{Keys, Packet, Stream};
-use crate::sdp::{self, Answer, Codec};
+use crate::sdp::{self, Answer, Codec, Own};
 use crate::trunk::{Call, Event};
 
 /// Every so often a packet is sent.
@@ -56,34 +56,35 @@ pub(crate) struct Media {
     to: SocketAddr,
     codec: Codec,
     stream: Stream,
-    keys: Option<Keys>,
+    keys: Keys,
     /// Where the other side's sound comes from. After the first packet, other sources are ignored.
     heard: Option<SocketAddr>,
-    /// Our session description, for repeated offers.
-    description: String,
+    /// Whether the other side receives sound. If not, the call is on hold.
+    receives: bool,
+    own: Own,
 }
 
 impl Media {
     /// Makes the sound stream as agreed, if its target is permitted.
-    pub(crate) async fn new(
-        socket: UdpSocket,
-        guard: Guard,
-        answer: &Answer,
-        description: String,
-        entropy: &dyn Entropy,
-    ) -> Result<Self, String> {
+    pub(crate) async fn new(socket: UdpSocket, guard: Guard, answer: &Answer, own: Own, entropy: &dyn Entropy) -> Result<Self, String> {
         let to = guard.permit(&answer.host, answer.port).await?;
         let stream = Stream::new(answer.codec.payload_type(), entropy);
-        Ok(Self { socket, guard, to, codec: answer.codec, stream, keys: answer.keys.map(Keys::new), heard: None, description })
+        let (keys, receives) = (Keys::new(answer.keys), answer.direction.receives());
+        Ok(Self { socket, guard, to, codec: answer.codec, stream, keys, heard: None, receives, own })
     }
 
-    /// Plays `script` until it ends, the other side hangs up, or at `deadline`.
+    /// Plays `script` until it ends, the other side hangs up, or at `deadline`. On hold, the script waits.
     pub(crate) async fn talk(&mut self, script: &mut Script, call: &mut Call, deadline: Instant) -> End {
         let mut pace = interval(PACE);
         let mut datagram = [0; 2_048];
         loop {
             tokio::select! {
                 _ = pace.tick() => {
+                    // A key can end a call on hold too.
+                    if !self.receives && !script.is_opted_out() {
+                        self.stream.skip();
+                        continue;
+                    }
                     let Some(frame) = script.next_frame() else { return End::Said };
                     let packet = self.stream.packet(frame);
                     // Lost packets are not resent, as on any telephone line.
@@ -98,7 +99,7 @@ impl Media {
                     Event::HungUp => return End::HungUp,
                     Event::Key(key) => script.press(key),
                     Event::Moved(description, answering) => match self.follow(&description).await {
-                        Ok(()) => answering.agree(self.description.clone()).await,
+                        Ok(ours) => answering.agree(ours).await,
                         Err(_) => answering.refuse().await,
                     },
                 },
@@ -120,13 +121,14 @@ impl Media {
             return None;
         }
         (self.heard, self.to) = (Some(from), from);
-        self.keys.as_mut()?.press(&packet)
+        self.keys.press(&packet)
     }
 
-    async fn follow(&mut self, description: &str) -> Result<(), String> {
+    /// Follows an offer. Returns the answer.
+    async fn follow(&mut self, description: &str) -> Result<String, String> {
         let answer = sdp::read(description, &[self.codec])?;
         self.to = self.guard.permit(&answer.host, answer.port).await?;
-        (self.heard, self.keys) = (None, answer.keys.map(Keys::new));
-        Ok(())
+        (self.heard, self.keys.theirs, self.receives) = (None, answer.keys, answer.direction.receives());
+        Ok(self.own.describe(&[self.codec], answer.direction.mirrored()))
     }
 }

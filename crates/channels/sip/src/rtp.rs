@@ -6,6 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use nuncio_domain::Entropy;
 use tokio::net::UdpSocket;
 
+use crate::sdp;
+
 /// Samples in a packet: 20 ms at 8 kHz, the default of G.711 (RFC 3551 §4.5.14).
 pub(crate) const FRAME: usize = 160;
 const HEADER: usize = 12;
@@ -48,6 +50,12 @@ impl Stream {
         self.sequence = self.sequence.wrapping_add(1);
         self.timestamp = self.timestamp.wrapping_add(sound.len() as u32);
         packet
+    }
+
+    /// Lets the time of one frame pass without a packet: timestamps are a clock (RFC 3550 §5.1).
+    pub(crate) const fn skip(&mut self) {
+        self.timestamp = self.timestamp.wrapping_add(FRAME as u32);
+        self.first = true;
     }
 }
 
@@ -98,19 +106,21 @@ fn key(payload: &[u8]) -> Option<char> {
 /// Detects key presses: each consists of many packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
-    payload_type: u8,
+    /// Payload type in the other side's description. It should use ours (RFC 3264 §5.1), but not every peer does.
+    pub(crate) theirs: Option<u8>,
     last: Option<u32>,
 }
 
 impl Keys {
-    /// Detects keys with this payload type.
-    pub(crate) const fn new(payload_type: u8) -> Self {
-        Self { payload_type, last: None }
+    /// Detects keys with our payload type and this one.
+    pub(crate) const fn new(theirs: Option<u8>) -> Self {
+        Self { theirs, last: None }
     }
 
     /// Returns the key if `packet` is its first one. All packets of a press have the same timestamp.
     pub(crate) fn press(&mut self, packet: &Packet<'_>) -> Option<char> {
-        if packet.payload_type != self.payload_type || self.last == Some(packet.timestamp) {
+        let is_event = packet.payload_type == sdp::KEYS || self.theirs == Some(packet.payload_type);
+        if !is_event || self.last == Some(packet.timestamp) {
             return None;
         }
         let key = key(packet.payload)?;
@@ -160,13 +170,16 @@ mod tests {
         let (one, two) = (stream.packet(&[0xD5; FRAME]), stream.packet(&[0xD5; FRAME]));
         assert_eq!(one[..12], [0x80, 0x88, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], "marker, payload type 8");
         assert_eq!(two[..8], [0x80, 0x08, 0, 0, 0, 0, 0, 159], "sequence and timestamp went on past their ends");
+        stream.skip();
+        let three = stream.packet(&[0xD5; FRAME]);
+        assert_eq!(three[..8], [0x80, 0x88, 0, 1, 0, 0, 1, 223], "after a pause: a marker, the next number, a later time");
         assert_eq!(one.len(), 172);
         assert_eq!(Packet::read(&one).unwrap().payload, [0xD5; FRAME]);
     }
 
     #[test]
     fn a_key_is_told_once_however_many_packets_it_comes_in() {
-        let mut keys = Keys::new(101);
+        let mut keys = Keys::new(Some(96));
         let mut press = |timestamp, payload_type, payload: &[u8]| keys.press(&Packet { payload_type, timestamp, payload });
         assert_eq!(press(160, 101, &[9, 0x0A, 0, 160]), Some('9'));
         assert_eq!(press(160, 101, &[9, 0x0A, 1, 64]), None, "it goes on");
@@ -176,6 +189,8 @@ mod tests {
         assert_eq!(press(6_000, 101, &[36, 0x0A, 0, 160]), None, "a fax tone is no key");
         assert_eq!(press(7_000, 0, &[1, 0x0A, 0, 160]), None, "sound is no key");
         assert_eq!(press(8_000, 101, &[1, 0x0A]), None, "cut off");
+        assert_eq!(press(9_000, 96, &[1, 0x0A, 0, 160]), Some('1'), "their number");
+        assert_eq!(press(10_000, 97, &[1, 0x0A, 0, 160]), None, "nobody's number");
     }
 
     #[test]
@@ -202,7 +217,7 @@ mod tests {
         fn no_datagram_breaks_the_parser(datagram in proptest::collection::vec(any::<u8>(), 0..300)) {
             if let Some(packet) = Packet::read(&datagram) {
                 prop_assert!(packet.payload.len() + HEADER <= datagram.len());
-                let _ = Keys::new(packet.payload_type).press(&packet);
+                let _ = Keys::new(Some(packet.payload_type)).press(&packet);
             }
         }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use audio_codec::CodecType;
 
 /// Payload type that we offer for key presses.
-const KEYS: u8 = 101;
+pub(crate) const KEYS: u8 = 101;
 
 /// Encoding of sound. Both are static payload types (RFC 3551 §6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,15 +42,79 @@ impl Codec {
     }
 }
 
-/// Returns our description of a call whose sound is sent to `ip` and `port`. An offer lists all `codecs`, best first.
-pub(crate) fn describe(ip: IpAddr, port: u16, session: u64, codecs: &[Codec]) -> String {
-    let family = if ip.is_ipv4() { "IP4" } else { "IP6" };
-    let numbers: String = codecs.iter().map(|c| format!("{} ", c.payload_type())).collect();
-    let maps: String = codecs.iter().map(|c| format!("a=rtpmap:{} {}/8000\r\n", c.payload_type(), c.name())).collect();
-    format!(
-        "v=0\r\no=nuncio {session} 1 IN {family} {ip}\r\ns=-\r\nc=IN {family} {ip}\r\nt=0 0\r\nm=audio {port} RTP/AVP {numbers}{KEYS}\r\n\
-         {maps}a=rtpmap:{KEYS} telephone-event/8000\r\na=fmtp:{KEYS} 0-15\r\na=ptime:20\r\na=sendrecv\r\n"
-    )
+/// Which way sound goes, as the author of a description sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Direction {
+    SendRecv,
+    SendOnly,
+    RecvOnly,
+    Inactive,
+}
+
+impl Direction {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::SendRecv => "sendrecv",
+            Self::SendOnly => "sendonly",
+            Self::RecvOnly => "recvonly",
+            Self::Inactive => "inactive",
+        }
+    }
+
+    /// The direction in a line such as `a=sendonly`.
+    fn read(line: &str) -> Option<Self> {
+        let name = line.strip_prefix("a=")?;
+        [Self::SendRecv, Self::SendOnly, Self::RecvOnly, Self::Inactive].into_iter().find(|direction| direction.name() == name)
+    }
+
+    /// The same as the other side sees it, which is the answer to an offer (RFC 3264 §6.1).
+    pub(crate) const fn mirrored(self) -> Self {
+        match self {
+            Self::SendOnly => Self::RecvOnly,
+            Self::RecvOnly => Self::SendOnly,
+            Self::SendRecv | Self::Inactive => self,
+        }
+    }
+
+    /// Whether the author receives sound.
+    pub(crate) const fn receives(self) -> bool {
+        matches!(self, Self::SendRecv | Self::RecvOnly)
+    }
+}
+
+/// Our side of a call, whose sound is sent to `ip` and `port`.
+#[derive(Debug)]
+pub(crate) struct Own {
+    ip: IpAddr,
+    port: u16,
+    session: u64,
+    version: u64,
+    /// The last description, after its version.
+    last: String,
+}
+
+impl Own {
+    pub(crate) const fn new(ip: IpAddr, port: u16, session: u64) -> Self {
+        Self { ip, port, session, version: 0, last: String::new() }
+    }
+
+    /// Returns our description. An offer lists all `codecs`, best first. The version is new if the description differs from the one before:
+    /// peers may skip one whose version they know (RFC 3264 §8).
+    pub(crate) fn describe(&mut self, codecs: &[Codec], direction: Direction) -> String {
+        let Self { ip, port, session, .. } = *self;
+        let (family, direction) = (if ip.is_ipv4() { "IP4" } else { "IP6" }, direction.name());
+        let numbers: String = codecs.iter().map(|c| format!("{} ", c.payload_type())).collect();
+        let maps: String = codecs.iter().map(|c| format!("a=rtpmap:{} {}/8000\r\n", c.payload_type(), c.name())).collect();
+        let rest = format!(
+            "s=-\r\nc=IN {family} {ip}\r\nt=0 0\r\nm=audio {port} RTP/AVP {numbers}{KEYS}\r\n\
+             {maps}a=rtpmap:{KEYS} telephone-event/8000\r\na=fmtp:{KEYS} 0-15\r\na=ptime:20\r\na={direction}\r\n"
+        );
+        if rest != self.last {
+            self.version += 1;
+            self.last = rest;
+        }
+        format!("v=0\r\no=nuncio {session} {} IN {family} {ip}\r\n{}", self.version, self.last)
+    }
 }
 
 /// The other side's description.
@@ -63,6 +127,7 @@ pub(crate) struct Answer {
     pub(crate) codec: Codec,
     /// Payload type of key presses, if supported.
     pub(crate) keys: Option<u8>,
+    pub(crate) direction: Direction,
 }
 
 /// Parses a description.
@@ -75,13 +140,14 @@ pub(crate) fn read(text: &str, codecs: &[Codec]) -> Result<Answer, &'static str>
         .find_map(|(index, line)| audio(line).filter(|(port, _)| *port != 0).map(|(port, numbers)| (index, port, numbers)))
         .ok_or("it accepts no sound")?;
     let stream = || lines().skip(index + 1).take_while(|line| !is_media(line));
-    let session = lines().take_while(|line| !is_media(line));
-    let host = stream().find_map(host).or_else(|| session.filter_map(host).next()).ok_or("it has no target for sound")?;
+    let session = || lines().take_while(|line| !is_media(line));
+    let host = stream().find_map(host).or_else(|| session().find_map(host)).ok_or("it has no target for sound")?;
     let codec = numbers
         .split_ascii_whitespace()
         .find_map(|number| codecs.iter().find(|codec| number.parse() == Ok(codec.payload_type())))
         .ok_or("it accepts none of the offered codecs")?;
-    Ok(Answer { host: host.to_owned(), port, codec: *codec, keys: stream().find_map(keys) })
+    let direction = stream().find_map(Direction::read).or_else(|| session().find_map(Direction::read)).unwrap_or(Direction::SendRecv);
+    Ok(Answer { host: host.to_owned(), port, codec: *codec, keys: stream().find_map(keys), direction })
 }
 
 /// Port and payload types of `m=audio 49170 RTP/AVP 0 8 101`.
@@ -115,15 +181,48 @@ mod tests {
 
     #[test]
     fn an_offer_names_codecs_best_first() {
-        let text = describe("192.0.2.7".parse().unwrap(), 10_000, 5, &[Codec::Pcma, Codec::Pcmu]);
+        let text = Own::new("192.0.2.7".parse().unwrap(), 10_000, 5).describe(&[Codec::Pcma, Codec::Pcmu], Direction::SendRecv);
         assert!(text.contains("\r\nc=IN IP4 192.0.2.7\r\nt=0 0\r\nm=audio 10000 RTP/AVP 8 0 101\r\na=rtpmap:8 PCMA/8000\r\n"), "{text}");
         assert!(text.ends_with("a=ptime:20\r\na=sendrecv\r\n"));
-        assert!(describe("2001:db8::1".parse().unwrap(), 1, 1, BOTH).contains("c=IN IP6 2001:db8::1\r\n"));
+        let text = Own::new("2001:db8::1".parse().unwrap(), 1, 1).describe(BOTH, Direction::SendRecv);
+        assert!(text.contains("c=IN IP6 2001:db8::1\r\n"), "{text}");
+    }
+
+    #[test]
+    fn a_description_that_differs_has_the_next_version() {
+        let mut own = Own::new("192.0.2.7".parse().unwrap(), 10_000, 5);
+        for (codecs, direction, version, line) in [
+            (BOTH, Direction::SendRecv, 1, "a=sendrecv"),
+            (&BOTH[..1], Direction::SendRecv, 2, "a=sendrecv"),
+            (&BOTH[..1], Direction::SendRecv, 2, "a=sendrecv"),
+            (&BOTH[..1], Direction::RecvOnly, 3, "a=recvonly"),
+            (&BOTH[..1], Direction::SendRecv, 4, "a=sendrecv"),
+        ] {
+            let text = own.describe(codecs, direction);
+            assert!(text.starts_with(&format!("v=0\r\no=nuncio 5 {version} IN IP4 192.0.2.7\r\n")), "{text}");
+            assert_eq!(text.lines().last(), Some(line));
+        }
+    }
+
+    #[test]
+    fn the_direction_of_the_stream_precedes_the_sessions() {
+        use Direction::{Inactive, RecvOnly, SendOnly, SendRecv};
+        for (session, stream, direction, mirrored, receives) in [
+            ("", "", SendRecv, SendRecv, true),
+            ("", "a=sendonly\r\n", SendOnly, RecvOnly, false),
+            ("a=inactive\r\n", "", Inactive, Inactive, false),
+            ("a=inactive\r\n", "a=recvonly\r\n", RecvOnly, SendOnly, true),
+            ("", "m=video 6 RTP/AVP 9\r\na=inactive\r\n", SendRecv, SendRecv, true),
+        ] {
+            let read = read(&format!("c=IN IP4 192.0.2.1\r\n{session}m=audio 8 RTP/AVP 0\r\n{stream}"), BOTH).unwrap().direction;
+            assert_eq!((read, read.mirrored(), read.receives()), (direction, mirrored, receives), "{session}{stream}");
+        }
     }
 
     #[test]
     fn answers_of_all_shapes() {
-        let answer = |host: &str, port, codec, keys| Ok(Answer { host: host.to_owned(), port, codec, keys });
+        let answer =
+            |host: &str, port, codec, keys| Ok(Answer { host: host.to_owned(), port, codec, keys, direction: Direction::SendRecv });
         for (text, wanted) in [
             (
                 "v=0\r\no=- 1 1 IN IP4 198.51.100.1\r\ns=-\r\nc=IN IP4 198.51.100.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 8 96\r\n\
@@ -175,8 +274,9 @@ mod tests {
         #[test]
         fn our_own_descriptions_are_read(ip in any::<std::net::IpAddr>(), port in 1_u16.., first in any::<bool>()) {
             let codecs = if first { [Codec::Pcmu, Codec::Pcma] } else { [Codec::Pcma, Codec::Pcmu] };
-            let answer = read(&describe(ip, port, 1, &codecs), BOTH).unwrap();
-            prop_assert_eq!(answer, Answer { host: ip.to_string(), port, codec: codecs[0], keys: Some(KEYS) });
+            let direction = Direction::Inactive;
+            let answer = read(&Own::new(ip, port, 1).describe(&codecs, direction), BOTH).unwrap();
+            prop_assert_eq!(answer, Answer { host: ip.to_string(), port, codec: codecs[0], keys: Some(KEYS), direction });
         }
     }
 }

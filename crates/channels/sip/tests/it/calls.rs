@@ -12,10 +12,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use crate::carrier::{Act, Carrier, Deed, Got, SDP, Script, Talk, header, methods, sounds};
+use crate::carrier::{Act, Carrier, Deed, Got, OURS, SDP, Script, THEIRS, Talk, header, methods, sounds};
 use crate::support::{Caller, NOW, PATIENCE, TO, short, tone};
 
-fn answering(talk: Talk) -> Script {
+pub(crate) fn answering(talk: Talk) -> Script {
     Script::new(Act::Answer(talk))
 }
 
@@ -26,7 +26,7 @@ fn is_delivered(event: Option<ProviderEvent>, caller: &Caller) -> bool {
 }
 
 /// Samples of µ-law or A-law that are not silence, in packets of sound.
-fn loud(packets: &[(usize, &[u8])]) -> usize {
+pub(crate) fn loud(packets: &[(usize, &[u8])]) -> usize {
     packets.iter().filter(|(_, packet)| packet[12..].iter().collect::<std::collections::BTreeSet<_>>().len() > 10).count()
 }
 
@@ -92,14 +92,14 @@ async fn who_hangs_up_early_did_not_get_the_message_and_who_does_later_did() {
 
 #[tokio::test]
 async fn one_says_it_again_and_nine_asks_for_no_more_calls() {
-    for deed in [Deed::Press(1), Deed::Info('1')] {
+    for deed in [Deed::Press(OURS, 1), Deed::Press(THEIRS, 1), Deed::Info('1')] {
         let mut carrier = Carrier::start(answering(Talk::does(30, deed))).await;
         let caller = Caller::new(carrier.port, json!({}));
         assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
         let heard = loud(&sounds(&carrier.got()));
         assert!((19..=24).contains(&heard), "{deed:?}: 5 or so, and then 15; heard {heard}");
     }
-    for deed in [Deed::Press(9), Deed::Info('9')] {
+    for deed in [Deed::Press(OURS, 9), Deed::Press(THEIRS, 9), Deed::Info('9')] {
         let carrier = Carrier::start(answering(Talk::does(10, deed))).await;
         let mut caller = Caller::new(carrier.port, json!({}));
         assert!(matches!(caller.send().await, Outcome::Accepted { .. }), "{deed:?}");
@@ -107,7 +107,7 @@ async fn one_says_it_again_and_nine_asks_for_no_more_calls() {
         let Some(ProviderEvent::OptedOut(OptedOut { channel, from, .. })) = caller.told() else { panic!("{deed:?}") };
         assert_eq!((channel, from.as_str()), (Channel::Voice, TO));
     }
-    let carrier = Carrier::start(answering(Talk::does(10, Deed::Press(9)))).await;
+    let carrier = Carrier::start(answering(Talk::does(10, Deed::Press(OURS, 9)))).await;
     let mut caller = Caller::new(carrier.port, json!({ "keys": false }));
     assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
     assert!(is_delivered(caller.told(), &caller));
@@ -288,7 +288,7 @@ async fn a_session_that_ends_lets_calls_end_by_themselves_and_begins_none() {
     let (ask, run) = caller.run();
     carrier.until("OPTIONS").await;
     let (outcome, ()) = tokio::join!(caller.send(), async {
-        carrier.until_sound().await;
+        carrier.until_got(|got| matches!(got, Got::Sound(..))).await;
         let (waiting, ()) = tokio::join!(caller.send(), async { ask.send(true).unwrap() });
         assert_eq!(short(&waiting), ("deferred", "undeliverable", None, "the session ended before the call was answered"));
         assert_eq!(short(&caller.send().await).0, "deferred", "nobody is called any more");

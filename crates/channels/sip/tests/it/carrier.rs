@@ -8,9 +8,15 @@ use std::sync::{Arc, Mutex};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Duration, Instant, sleep_until, timeout};
 
 use crate::support::PATIENCE;
+
+/// Payload types of key presses: of our offer, which phones should use (RFC 3264 §5.1), and of the phone's description.
+pub(crate) const OURS: u8 = 101;
+pub(crate) const THEIRS: u8 = 96;
+/// Between deeds that are done in turn.
+const GAP: Duration = Duration::from_millis(150);
 
 /// What the trunk does about an INVITE.
 #[derive(Clone, Debug)]
@@ -44,12 +50,17 @@ pub(crate) struct Talk {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Deed {
     HangUp,
-    Press(u8),
+    /// Presses a key, as events of this payload type.
+    Press(u8, u8),
     Info(char),
     /// Is heard from its first port, and asks for the sound to go to its second one.
     Move,
     /// Presses a key, and goes on, from its second port, of which no description tells.
     PressElsewhere(u8),
+    /// Offers its sound again, in this direction.
+    Offer(&'static str),
+    /// Does one after the other.
+    InTurn(&'static [Deed]),
     /// Presses nothing, while a stranger presses this key before the phone was heard, and the second port does after.
     Bystanders(u8),
 }
@@ -91,6 +102,8 @@ impl Script {
 pub(crate) enum Got {
     /// A request, whole.
     Sip(String),
+    /// An answer to an offer within the call.
+    Answer(String),
     /// A packet of sound, at the first or second port.
     Sound(usize, Vec<u8>),
 }
@@ -117,8 +130,18 @@ impl Carrier {
         let (tell, got) = mpsc::unbounded_channel();
         let taken = Arc::<Mutex<Vec<_>>>::default();
         let port = port(&sip);
-        let line =
-            Line { script, sip, phone: [phone, second], tell, taken: Arc::clone(&taken), seen: HashSet::new(), call: None, packets: 0 };
+        let line = Line {
+            script,
+            sip,
+            phone: [phone, second],
+            tell,
+            taken: Arc::clone(&taken),
+            seen: HashSet::new(),
+            call: None,
+            packets: 0,
+            requests: 0,
+            turns: None,
+        };
         Self { port, taken, got, task: tokio::spawn(line.serve()) }
     }
 
@@ -141,10 +164,10 @@ impl Carrier {
         timeout(PATIENCE, wanted).await.unwrap_or_else(|_| panic!("no {method} came"))
     }
 
-    /// Waits for a packet of sound.
-    pub(crate) async fn until_sound(&mut self) {
-        let wanted = async { while !matches!(self.got.recv().await.expect("a carrier"), Got::Sound(..)) {} };
-        timeout(PATIENCE, wanted).await.expect("sound");
+    /// Waits for something like this.
+    pub(crate) async fn until_got(&mut self, is_it: fn(&Got) -> bool) {
+        let wanted = async { while !is_it(&self.got.recv().await.expect("a carrier")) {} };
+        timeout(PATIENCE, wanted).await.expect("what is waited for");
     }
 }
 
@@ -173,10 +196,10 @@ fn port(socket: &UdpSocket) -> u16 {
 }
 
 /// A key press as telephone events; other keys begin at other times.
-async fn press(socket: &UdpSocket, key: u8, to: SocketAddr) {
+async fn press(socket: &UdpSocket, payload_type: u8, key: u8, to: SocketAddr) {
     for number in 0..6_u8 {
         let end = if number > 2 { 0x8A } else { 0x0A };
-        let event = [0x80, 96, 0, number, 0, 0, 1, key, 0, 0, 0, 7, key, end, 0, 160];
+        let event = [0x80, payload_type, 0, number, 0, 0, 1, key, 0, 0, 0, 7, key, end, 0, 160];
         socket.send_to(&event, to).await.unwrap();
     }
 }
@@ -193,13 +216,19 @@ struct Line {
     call: Option<(String, SocketAddr)>,
     /// Packets of sound in it.
     packets: usize,
+    /// Requests of the phone.
+    requests: u32,
+    /// When it does which deeds, and where sound comes from.
+    turns: Option<(Instant, &'static [Deed], SocketAddr)>,
 }
 
 impl Line {
     async fn serve(mut self) {
         let (mut one, mut two, mut three) = ([0; 4_096], [0; 512], [0; 512]);
         loop {
+            let due = self.turns.map(|(due, ..)| due);
             tokio::select! {
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.turn().await,
                 received = self.sip.recv_from(&mut one) => {
                     let (length, from) = received.unwrap();
                     let text = String::from_utf8_lossy(&one[..length]).into_owned();
@@ -234,6 +263,10 @@ impl Line {
             "INVITE" if self.is_let_in(&text, from).await && !again => self.invited(text, from).await,
             "CANCEL" => self.cancelled(&text, from).await,
             "BYE" => self.answer(&text, from, 200, "", "").await,
+            "SIP/2.0" if text.starts_with("SIP/2.0 200") && header(&text, "CSeq").ends_with("INVITE") => {
+                self.request("ACK", "text/plain", "").await;
+                self.tell.send(Got::Answer(text)).ok();
+            }
             _ => {}
         }
     }
@@ -300,12 +333,14 @@ impl Line {
     }
 
     /// A request of the phone within the call.
-    async fn request(&self, method: &str, content_type: &str, body: &str) {
+    async fn request(&mut self, method: &str, content_type: &str, body: &str) {
+        self.requests += u32::from(method != "ACK");
+        let number = self.requests;
         let Some((invite, to)) = &self.call else { return };
         let contact = header(invite, "Contact").trim_matches(['<', '>']);
         let text = format!(
-            "{method} {contact} SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:{};branch=z9hG4bK{method}\r\nMax-Forwards: 70\r\nFrom: {};tag=phone\r\n\
-             To: {}\r\nCall-ID: {}\r\nCSeq: 9 {method}\r\nContact: <sip:phone@127.0.0.1:{}>\r\nContent-Type: {content_type}\r\n\
+            "{method} {contact} SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:{};branch=z9hG4bK{method}{number}\r\nMax-Forwards: 70\r\nFrom: {};tag=phone\r\n\
+             To: {}\r\nCall-ID: {}\r\nCSeq: {number} {method}\r\nContact: <sip:phone@127.0.0.1:{}>\r\nContent-Type: {content_type}\r\n\
              Content-Length: {}\r\n\r\n{body}",
             port(&self.sip),
             header(invite, "To"),
@@ -324,19 +359,36 @@ impl Line {
         if self.packets != packets {
             return;
         }
+        self.does(deed, sdp, from).await;
+    }
+
+    /// Does the next of the deeds in turn.
+    async fn turn(&mut self) {
+        let Act::Answer(Talk { sdp, .. }) = self.script.invite else { return };
+        let Some((due, [deed, rest @ ..], from)) = self.turns.take() else { return };
+        self.does(*deed, sdp, from).await;
+        self.turns = Some((due + GAP, rest, from)).filter(|_| !rest.is_empty());
+    }
+
+    async fn does(&mut self, deed: Deed, sdp: &str, from: SocketAddr) {
         match deed {
+            Deed::InTurn(deeds) => self.turns = Some((Instant::now(), deeds, from)),
+            Deed::Offer(direction) => {
+                let sdp = sdp.replace("PORT", &port(&self.phone[0]).to_string());
+                self.request("INVITE", "application/sdp", &format!("{sdp}a={direction}\r\n")).await;
+            }
             Deed::HangUp => self.request("BYE", "text/plain", "").await,
             Deed::Info(key) => self.request("INFO", "application/dtmf-relay", &format!("Signal={key}\r\nDuration=100\r\n")).await,
             Deed::Move => {
-                press(&self.phone[0], 5, from).await;
+                press(&self.phone[0], OURS, 5, from).await;
                 self.request("INVITE", "application/sdp", &sdp.replace("PORT", &port(&self.phone[1]).to_string())).await;
             }
-            Deed::Press(key) => press(&self.phone[0], key, from).await,
-            Deed::PressElsewhere(key) => press(&self.phone[1], key, from).await,
+            Deed::Press(number, key) => press(&self.phone[0], number, key, from).await,
+            Deed::PressElsewhere(key) => press(&self.phone[1], OURS, key, from).await,
             Deed::Bystanders(key) => {
-                press(&UdpSocket::bind("127.0.0.2:0").await.unwrap(), key, from).await;
-                press(&self.phone[0], 5, from).await;
-                press(&self.phone[1], key, from).await;
+                press(&UdpSocket::bind("127.0.0.2:0").await.unwrap(), OURS, key, from).await;
+                press(&self.phone[0], OURS, 5, from).await;
+                press(&self.phone[1], OURS, key, from).await;
             }
         }
     }

@@ -5,6 +5,7 @@ mod support;
 
 mod calls;
 mod contract;
+mod hold;
 mod phone;
 mod refusals;
 mod settings;
