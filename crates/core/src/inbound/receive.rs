@@ -79,6 +79,7 @@ impl ProviderEvents<'_> {
     pub(crate) async fn receive_once(&self, inbound: Inbound, guard: Option<&Idempotency>) -> Result<Received> {
         let (store, ids) = (&*self.inner.store, self.ids());
         let now = ids.clock.now();
+        let inbound = without_nul(inbound);
         let Some(from) = Parsed::parse(&inbound.from).ok().and_then(|parsed| Recipient::on(&parsed, inbound.channel).ok()) else {
             tracing::warn!(connection = %inbound.connection, "failed to parse the author of an inbound message; dropped the message");
             return Ok(Received::Dropped);
@@ -154,6 +155,16 @@ impl ProviderEvents<'_> {
         self.forget_config(tenant);
         Ok(self.stored_tenant_config(tenant).await?.filter(|config| has(&Some(Arc::clone(config)))))
     }
+}
+
+/// Replaces NUL in what people and providers write: PostgreSQL can neither store nor search it.
+fn without_nul(mut inbound: Inbound) -> Inbound {
+    let optional = [&mut inbound.to, &mut inbound.profile_name, &mut inbound.subject, &mut inbound.html_body, &mut inbound.replies_to];
+    let texts = optional.into_iter().flatten().chain([&mut inbound.text, &mut inbound.provider_message_id]);
+    for text in texts.filter(|text| text.contains('\0')) {
+        *text = text.replace('\0', "\u{fffd}");
+    }
+    inbound
 }
 
 /// Returns the state of an inbound message, which never changes.

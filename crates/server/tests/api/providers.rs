@@ -180,6 +180,16 @@ impl Rig {
 }
 
 #[tokio::test]
+async fn a_zero_character_that_somebody_sends_breaks_no_search() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        rig.tell(json!({"id": "in\u{0}1", "from": "+34600111222", "text": "good\u{0}morning"})).await.expect(200);
+        let found = rig.get("/v1/messages?text=morning").await;
+        assert_eq!(found["items"][0]["text"], "good\u{fffd}morning", "{found}");
+    }
+}
+
+#[tokio::test]
 async fn a_provider_that_proves_itself_is_heard_before_it_is_answered() {
     for backend in Backend::all() {
         let rig = rig(backend).await;
