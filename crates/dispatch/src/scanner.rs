@@ -1,14 +1,14 @@
 //! Finds due messages. Hints are an optimisation; the scanner guarantees progress.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use nuncio_domain::ConnectionId;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::Wait;
+use nuncio_domain::{ConnectionId, MessageId};
 use nuncio_store::{Due, DueMessage, Result, StoreError};
 
 use crate::lane::{FED, Hinted, Lane};
@@ -16,6 +16,9 @@ use crate::{Hint, Shared};
 
 /// Messages per scan.
 const LIMIT: u32 = FED as u32;
+
+/// Looks per scan, if one is not enough. Other work of the round waits for them.
+const LOOKS: u32 = 16;
 
 /// The outcome of a scan.
 #[derive(Clone, Copy, Debug)]
@@ -33,10 +36,12 @@ impl Shared {
             return Ok(Vec::new());
         }
         let clock = &self.ids.clock;
-        let (skip, left) = (self.resting(clock.monotonic()), self.left_alone());
-        loop {
+        let (mut skip, left) = (self.resting(clock.monotonic()), self.left_alone());
+        let limit = LIMIT + left.len() as u32;
+        let (mut found, mut seen) = (Vec::new(), HashSet::<MessageId>::new());
+        for _ in 0..LOOKS {
             let mut tx = self.store.read().await?;
-            let Due { mut messages, stale } = tx.due_messages(&self.shards(), &skip, clock.now(), LIMIT + left.len() as u32).await?;
+            let Due { messages, stale } = tx.due_messages(&self.shards(), &skip, clock.now(), limit).await?;
             drop(tx);
             // Rows that no node counts, as after a restart. They must not hide what comes after them.
             if !stale.is_empty() {
@@ -44,12 +49,23 @@ impl Shared {
                 tx.delete_agenda_rows(&stale).await?;
                 tx.commit().await?;
             }
-            if !messages.is_empty() || stale.is_empty() {
-                // One that waits for memory is in progress.
-                messages.retain(|message| !left.contains(&message.id) && !self.in_flight.has(message.id));
-                return Ok(messages);
+            // Nor must the backlog of some connections, most of which their lanes may know already.
+            let is_full = messages.len() >= limit as usize;
+            let others = skip.len();
+            if is_full {
+                let waiting = messages.iter().filter(|message| matches!(message.wait, Some(Wait::Attempt { .. })));
+                let served: HashSet<ConnectionId> = waiting.map(|message| message.connection).filter(|id| !skip.contains(id)).collect();
+                skip.extend(served);
+            }
+            found.extend(messages.into_iter().filter(|message| seen.insert(message.id)));
+            let goes_on = if is_full { skip.len() > others } else { found.is_empty() && !stale.is_empty() };
+            if !goes_on {
+                break;
             }
         }
+        // One that waits for memory is in progress.
+        found.retain(|message: &DueMessage| !left.contains(&message.id) && !self.in_flight.has(message.id));
+        Ok(found)
     }
 
     /// Returns connections that start nothing now; their messages must not block others.

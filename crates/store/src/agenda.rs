@@ -56,8 +56,8 @@ pub struct Due {
 /// Unfinished messages.
 #[async_trait]
 pub trait AgendaRepo {
-    /// Returns up to `limit` messages of all environments in these shards that are due at `now`, longest due first. Messages of the
-    /// connections in `skip` are included only if their validity has ended, so that a provider outage does not block others.
+    /// Returns up to `limit` messages of all environments in these shards that are due at `now`, longest due first, except those of the
+    /// connections in `skip`, so that a provider outage does not block others. Of these, it adds up to `limit` whose validity has ended.
     /// Looks at a bounded number of rows: if it returns only stale ones, delete them and call it again.
     async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Due>;
 

@@ -378,7 +378,7 @@ pub(crate) async fn what_is_due_comes_longest_due_first(h: &Harness) {
     assert_eq!(ids(&tx.due_messages(&all, &skipped, third.1, 9).await.unwrap().messages), [second.0.id]);
     assert_eq!((due[0].expires_at, due[0].bulk), (first.0.state.expires_at, false));
     let expired = ids(&tx.due_messages(&all, &skipped, first.0.state.expires_at, 9).await.unwrap().messages);
-    assert_eq!(expired[..2], [first.0.id, second.0.id], "what is over is over, whatever it waits for");
+    assert_eq!(expired[..2], [second.0.id, first.0.id], "what is over is over, whatever it waits for");
     assert_eq!(ids(&tx.overdue_messages(h.world.tenant, third.1, 9).await.unwrap()), [first.0.id], "of one tenant, and due for longer");
     let later = third.1.plus(std::time::Duration::from_secs(1));
     assert_eq!(ids(&tx.overdue_messages(h.world.tenant, later, 9).await.unwrap()), [first.0.id, third.0.id]);

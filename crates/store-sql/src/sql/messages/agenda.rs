@@ -14,10 +14,12 @@ use super::super::{Db, SqlTx, dialect};
 use crate::agenda::members;
 use crate::row::{DueRow, from_row, select_due};
 
-/// Agenda rows that are read at once.
-const AGENDA_ROWS: usize = 16;
-/// Agenda rows that one look expands at most.
-const AGENDA_LOOK: usize = 4_096;
+/// Agenda rows that are read at once. On PostgreSQL, each page of due rows sorts all of them.
+const AGENDA_ROWS: usize = 128;
+/// How many messages one look expands, roughly: some tenths of a second.
+const AGENDA_LOOK: usize = 65_536;
+/// What reading a row costs, in messages.
+const ROW_COST: usize = 16;
 /// Agenda rows that one statement deletes at most.
 const AGENDA_DELETES: usize = 256;
 
@@ -52,49 +54,14 @@ macro_rules! select {
 #[async_trait]
 impl AgendaRepo for SqlTx {
     async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Due> {
-        let rests =
-            |row: &DueRow| row.wait == 1 && skip.contains(&ConnectionId::from_uuid(row.connection_id)) && row.expires_at > now.millis();
-        let (mut found, mut stale, mut seen, mut after) = (Vec::new(), Vec::new(), 0, None::<(i64, i64, i64)>);
-        while found.len() < limit as usize && seen < AGENDA_LOOK {
-            let mut query = QueryBuilder::<Db>::new(select!(
-                r"
-                WHERE due_at IS NOT NULL AND due_at <= "
-            ));
-            query.push_bind(now.millis());
-            dialect::push_shards(&mut query, shards);
-            if !skip.is_empty() {
-                query.push(" AND (connection_id IS NULL OR expires_at <= ").push_bind(now.millis()).push(" OR connection_id NOT IN (");
-                let mut list = query.separated(", ");
-                for connection in skip {
-                    list.push_bind(connection.uuid());
-                }
-                query.push("))");
-            }
-            if let Some((due, tenant, id)) = after {
-                query
-                    .push(" AND (due_at, tenant_id, id) > (")
-                    .push_bind(due)
-                    .push(", ")
-                    .push_bind(tenant)
-                    .push(", ")
-                    .push_bind(id)
-                    .push(")");
-            }
-            query.push(" ORDER BY due_at, tenant_id, id LIMIT ").push_bind(AGENDA_ROWS as i64);
-            let rows: Vec<AgendaRow> = self.all(query.build()).await?;
-            let Some(last) = rows.last() else { break };
-            after = Some((last.due_at.unwrap_or_default(), last.tenant_id, last.id));
-            seen += rows.len();
-            let live = guarded_by(self, &rows).await?;
-            stale.extend(stale_among(&rows, &live));
-            found.extend(live.into_iter().filter(|row| row.due_at.is_some_and(|due| due <= now.millis()) && !rests(row)));
-            if rows.len() < AGENDA_ROWS {
-                break;
-            }
+        let mut due = look(self, shards, &Connections::Except(skip), now, limit).await?;
+        if !skip.is_empty() {
+            // Apart, since rows that also guard messages of a longer validity come again and again.
+            let expired = look(self, shards, &Connections::ExpiredOf(skip), now, limit).await?;
+            due.messages.extend(expired.messages);
+            due.stale.extend(expired.stale);
         }
-        found.sort_by_key(|row| row.due_at);
-        found.truncate(limit as usize);
-        Ok(Due { messages: found.into_iter().map(DueRow::decode).collect(), stale })
+        Ok(due)
     }
 
     async fn delete_agenda_rows(&mut self, rows: &[AgendaKey]) -> Result<()> {
@@ -288,6 +255,76 @@ impl AgendaRepo for SqlTx {
             .await?;
         Ok(rows.into_iter().map(DueRow::decode).collect())
     }
+}
+
+/// Which rows of the agenda to look at.
+enum Connections<'a> {
+    /// Deadlines, and attempts of all connections but these.
+    Except(&'a [ConnectionId]),
+    /// Attempts of these connections in rows with a message whose validity has ended.
+    ExpiredOf(&'a [ConnectionId]),
+}
+
+impl Connections<'_> {
+    fn push(&self, query: &mut QueryBuilder<Db>, now: Timestamp) {
+        let connections = match self {
+            Self::Except([]) => return,
+            Self::Except(connections) => {
+                query.push(" AND (connection_id IS NULL OR connection_id NOT IN (");
+                connections
+            }
+            Self::ExpiredOf(connections) => {
+                query.push(" AND (expires_at <= ").push_bind(now.millis()).push(" AND connection_id IN (");
+                connections
+            }
+        };
+        let mut list = query.separated(", ");
+        for connection in *connections {
+            list.push_bind(connection.uuid());
+        }
+        query.push("))");
+    }
+
+    fn has(&self, row: &DueRow, now: Timestamp) -> bool {
+        match self {
+            Self::Except(connections) => row.wait != 1 || !connections.contains(&ConnectionId::from_uuid(row.connection_id)),
+            Self::ExpiredOf(_) => row.expires_at <= now.millis(),
+        }
+    }
+}
+
+/// Returns due messages, and the stale ones of the rows that were read.
+async fn look(tx: &mut SqlTx, shards: &[i16], of: &Connections<'_>, now: Timestamp, limit: u32) -> Result<Due> {
+    let (mut found, mut stale, mut seen, mut after) = (Vec::new(), Vec::new(), 0, None::<(i64, i64, i64)>);
+    while found.len() < limit as usize && seen < AGENDA_LOOK {
+        let mut query = QueryBuilder::<Db>::new(select!(
+            r"
+            WHERE due_at IS NOT NULL AND due_at <= "
+        ));
+        query.push_bind(now.millis());
+        dialect::push_shards(&mut query, shards);
+        of.push(&mut query, now);
+        if let Some((due, tenant, id)) = after {
+            query.push(" AND (due_at, tenant_id, id) > (");
+            let mut place = query.separated(", ");
+            place.push_bind(due).push_bind(tenant).push_bind(id);
+            query.push(")");
+        }
+        query.push(" ORDER BY due_at, tenant_id, id LIMIT ").push_bind(AGENDA_ROWS as i64);
+        let rows: Vec<AgendaRow> = tx.all(query.build()).await?;
+        let Some(last) = rows.last() else { break };
+        after = Some((last.due_at.unwrap_or_default(), last.tenant_id, last.id));
+        seen += rows.iter().map(|row| ROW_COST + row.ids.len() / 16).sum::<usize>();
+        let live = guarded_by(tx, &rows).await?;
+        stale.extend(stale_among(&rows, &live));
+        found.extend(live.into_iter().filter(|row| row.due_at.is_some_and(|due| due <= now.millis()) && of.has(row, now)));
+        if rows.len() < AGENDA_ROWS {
+            break;
+        }
+    }
+    found.sort_by_key(|row| row.due_at);
+    found.truncate(limit as usize);
+    Ok(Due { messages: found.into_iter().map(DueRow::decode).collect(), stale })
 }
 
 /// The messages that these agenda rows still guard.
