@@ -12,7 +12,7 @@ use crate::nodes::is_in;
 const ROWS: u32 = 200;
 /// Length of a pause, as a multiple of the step before it.
 const PAUSE: u32 = 4;
-/// Interval of the search through all provider references, which are not ordered by time.
+/// Interval of the search through all provider ids, which are not ordered by time.
 const REFERENCES_INTERVAL: Duration = Duration::from_secs(86_400);
 
 /// Rows per purge.
@@ -23,14 +23,18 @@ const ORPHAN_AGE: Duration = Duration::from_secs(3_600);
 const ORPHAN_SPAN: Duration = Duration::from_secs(86_400);
 const ORPHAN_STEP: Duration = Duration::from_secs(600);
 
-/// Data ordered by time.
-#[derive(Clone, Copy)]
+/// Data of a tenant that expires.
+#[derive(Clone, Copy, Debug)]
 enum Kind {
     Messages,
     Log,
     Deliveries,
     Strays,
     Traffic,
+    /// Provider ids of outbound messages.
+    References,
+    /// Provider ids of inbound messages.
+    InboundKeys,
 }
 
 impl Shared {
@@ -44,12 +48,14 @@ impl Shared {
 
     async fn purge_keys(&self, now: Timestamp) -> Result<()> {
         while !self.is_stopping() {
+            let began = self.ids.clock.monotonic();
             let mut tx = self.store.begin().await?;
-            let gone = tx.purge_idempotency_keys(now, PURGE).await?;
+            let looked_at = tx.purge_idempotency_keys(now, PURGE).await?;
             tx.commit().await?;
-            if gone < u64::from(PURGE) {
+            if looked_at < u64::from(PURGE) {
                 break;
             }
+            self.pause_after(began).await;
         }
         Ok(())
     }
@@ -71,7 +77,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Deletes expired data of this node's tenants.
+    /// Deletes expired data of this node's tenants. A failure of one kind of one tenant does not skip the others; returns the first.
     pub(crate) async fn forget_old(&self) -> Result<()> {
         let Some(kept) = self.config.retention else { return Ok(()) };
         let now = self.ids.clock.now();
@@ -79,48 +85,53 @@ impl Shared {
         let shards = self.shards();
         let projects = self.store.read().await?.list_projects().await?;
         let tenants: Vec<TenantId> = projects.iter().flat_map(|p| [p.live, p.test]).filter(|tenant| is_in(&shards, *tenant)).collect();
-        for tenant in &tenants {
-            for kind in [Kind::Messages, Kind::Log, Kind::Deliveries, Kind::Strays, Kind::Traffic] {
-                self.delete_expired(kind, *tenant, before).await?;
+        let mut kinds = vec![Kind::Messages, Kind::Log, Kind::Deliveries, Kind::Strays, Kind::Traffic];
+        let is_daily = self.references.lock().is_none_or(|last| last.plus(REFERENCES_INTERVAL) <= now);
+        if is_daily {
+            kinds.extend([Kind::References, Kind::InboundKeys]);
+        }
+        let mut outcome = Ok(());
+        for kind in kinds {
+            for tenant in &tenants {
+                let deleted = self.delete_expired(kind, *tenant, before).await;
+                if let Err(error) = &deleted {
+                    tracing::warn!(tenant = tenant.0, ?kind, %error, "failed to delete expired data; continuing with the rest");
+                }
+                outcome = outcome.and(deleted);
             }
         }
-        if self.references.lock().is_none_or(|last| last.plus(REFERENCES_INTERVAL) <= now) {
-            for tenant in tenants {
-                self.forget_references(tenant, before).await?;
-            }
+        if is_daily {
             *self.references.lock() = Some(now);
         }
-        Ok(())
+        outcome
     }
 
     async fn delete_expired(&self, kind: Kind, tenant: TenantId, before: Timestamp) -> Result<()> {
+        let full = u64::from(ROWS);
+        let (mut message, mut reference) = (None, None);
         while !self.is_stopping() {
             let began = self.ids.clock.monotonic();
             let mut tx = self.store.begin().await?;
-            let gone = match kind {
-                Kind::Messages => tx.forget_messages(tenant, before, ROWS).await?,
-                Kind::Log => tx.forget_log(tenant, before, ROWS).await?,
-                Kind::Deliveries => tx.forget_deliveries(tenant, before, ROWS).await?,
-                Kind::Strays => tx.forget_strays(tenant, before, ROWS).await?,
-                Kind::Traffic => tx.forget_traffic(tenant, before, ROWS).await?,
+            let goes_on = match kind {
+                Kind::Messages => {
+                    message = tx.forget_messages(tenant, message, before, ROWS).await?;
+                    message.is_some()
+                }
+                Kind::Log => tx.forget_log(tenant, before, ROWS).await? >= full,
+                Kind::Deliveries => tx.forget_deliveries(tenant, before, ROWS).await? >= full,
+                Kind::Strays => tx.forget_strays(tenant, before, ROWS).await? >= full,
+                Kind::Traffic => tx.forget_traffic(tenant, before, ROWS).await? >= full,
+                Kind::References => {
+                    reference = tx.forget_references(tenant, reference, before, ROWS).await?;
+                    reference.is_some()
+                }
+                Kind::InboundKeys => {
+                    reference = tx.forget_inbound_keys(tenant, reference, before, ROWS).await?;
+                    reference.is_some()
+                }
             };
             tx.commit().await?;
-            if gone < u64::from(ROWS) {
-                break;
-            }
-            self.pause_after(began).await;
-        }
-        Ok(())
-    }
-
-    async fn forget_references(&self, tenant: TenantId, before: Timestamp) -> Result<()> {
-        let mut place = None;
-        while !self.is_stopping() {
-            let began = self.ids.clock.monotonic();
-            let mut tx = self.store.begin().await?;
-            place = tx.forget_references(tenant, place, before, ROWS).await?;
-            tx.commit().await?;
-            if place.is_none() {
+            if !goes_on {
                 break;
             }
             self.pause_after(began).await;

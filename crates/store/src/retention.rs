@@ -1,7 +1,7 @@
 //! Deletes data past its retention, in small steps.
 
 use async_trait::async_trait;
-use nuncio_domain::{ConnectionId, TenantId, Timestamp};
+use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 
 use crate::error::Result;
 
@@ -23,9 +23,15 @@ pub struct TableSize {
 /// Deletes data past its retention. Each step is small, so that others wait only briefly.
 #[async_trait]
 pub trait RetentionRepo {
-    /// Deletes up to `limit` messages of a tenant that were created before `before`, are final, and have not changed since, with all
-    /// related data. Returns how many.
-    async fn forget_messages(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64>;
+    /// Looks at up to `limit` messages of a tenant behind `after` that were created before `before`, and deletes those that are final and
+    /// have not changed since, with all related data. Returns the cursor for the next call; `None` at the end.
+    async fn forget_messages(
+        &mut self,
+        tenant: TenantId,
+        after: Option<MessageId>,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Option<MessageId>>;
 
     /// Deletes up to `limit` rows of a tenant's log written before `before`, as far as clocks agree. Keeps what webhooks have not processed
     /// yet. Returns how many.
@@ -40,6 +46,15 @@ pub trait RetentionRepo {
     /// Scans up to `limit` provider ids behind `after` and deletes those of messages created before `before` that no longer exist. Returns
     /// the cursor for the next call; `None` at the end.
     async fn forget_references(
+        &mut self,
+        tenant: TenantId,
+        after: Option<ReferencePlace>,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Option<ReferencePlace>>;
+
+    /// Like [`Self::forget_references`], for the provider ids of inbound messages, by which each is received once.
+    async fn forget_inbound_keys(
         &mut self,
         tenant: TenantId,
         after: Option<ReferencePlace>,

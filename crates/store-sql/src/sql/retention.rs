@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use nuncio_domain::id::{Id as _, uuid_floor};
-use nuncio_domain::{ConnectionId, TenantId, Timestamp};
+use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 use nuncio_store::{EventRepo as _, LogPayload, QuotaRepo as _, ReferencePlace, Result, RetentionRepo, TableSize};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -13,37 +13,71 @@ use crate::event_log;
 /// What is kept of a message beside its row, with the column that names it.
 const BESIDE: [(&str, &str); 4] = [("spool_chunks", "message_id"), ("receipts", "message_id"), ("flagged", "id"), ("states", "id")];
 
+/// How a table of provider ids is walked.
+struct Walk {
+    /// Returns the next ids, with their messages.
+    look: &'static str,
+    /// Deletes an id if its message is gone.
+    delete: &'static str,
+}
+
+macro_rules! walk {
+    ($table:literal, $reference:literal) => {
+        Walk {
+            look: concat!(
+                "SELECT connection_id, ",
+                $reference,
+                ", message_id FROM ",
+                $table,
+                " WHERE tenant_id = $1 AND (connection_id, ",
+                $reference,
+                ") > ($2, $3) ORDER BY connection_id, ",
+                $reference,
+                " LIMIT $4"
+            ),
+            delete: concat!(
+                "DELETE FROM ",
+                $table,
+                " WHERE tenant_id = $1 AND connection_id = $2 AND ",
+                $reference,
+                " = $3 AND message_id = $4 AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $4)"
+            ),
+        }
+    };
+}
+
+const REFERENCES: Walk = walk!("provider_refs", "reference");
+const INBOUND_KEYS: Walk = walk!("inbound_keys", "provider_id");
+
 #[async_trait]
 impl RetentionRepo for SqlTx {
-    async fn forget_messages(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
-        let rows: Vec<(Uuid,)> = self
+    async fn forget_messages(
+        &mut self,
+        tenant: TenantId,
+        after: Option<MessageId>,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Option<MessageId>> {
+        let after = after.map_or(Uuid::nil(), |id| id.uuid());
+        // The number of rows that are read is limited, not that of those that are found: any number may have to stay.
+        let rows: Vec<(Uuid, i16, i64)> = self
             .all(sql!(
                 r"
-                SELECT m.id
-                FROM messages m
-                JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
-                WHERE m.tenant_id = $1
-                  AND m.id < $2
-                  AND s.wait = 0
-                  AND s.updated_at < $3
-                ORDER BY m.id
+                SELECT id, wait, updated_at
+                FROM states
+                WHERE tenant_id = $1 AND id > $2 AND id < $3
+                ORDER BY id
                 LIMIT $4",
-                [tenant.0, uuid_floor(before), before.millis(), i64::from(limit)]
+                [tenant.0, after, uuid_floor(before), i64::from(limit)]
             ))
             .await?;
-        let ids: Vec<Uuid> = rows.into_iter().map(|(id,)| id).collect();
-        if ids.is_empty() {
-            return Ok(0);
+        let is_over = |wait: i16, updated_at: i64| wait == 0 && updated_at < before.millis();
+        let ids: Vec<Uuid> = rows.iter().filter(|(_, wait, updated_at)| is_over(*wait, *updated_at)).map(|(id, ..)| *id).collect();
+        if !ids.is_empty() {
+            self.delete_messages(tenant, &ids).await?;
         }
-        if self.find_storage(tenant).await?.is_some() {
-            let freed = self.stored_bytes(tenant, &ids).await?;
-            self.count_stored(tenant.0, -freed).await?;
-        }
-        self.delete_all("messages", "id", tenant, &ids).await?;
-        for (table, column) in BESIDE {
-            self.delete_all(table, column, tenant, &ids).await?;
-        }
-        Ok(ids.len() as u64)
+        let last = rows.last().filter(|_| rows.len() >= limit as usize);
+        Ok(last.map(|(id, ..)| MessageId::from_uuid(*id)))
     }
 
     async fn forget_log(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
@@ -111,34 +145,17 @@ impl RetentionRepo for SqlTx {
         before: Timestamp,
         limit: u32,
     ) -> Result<Option<ReferencePlace>> {
-        let after = after.unwrap_or(ReferencePlace { connection: ConnectionId::from_uuid(Uuid::nil()), reference: String::new() });
-        let rows: Vec<(Uuid, String, Uuid)> = self
-            .all(sql!(
-                r"
-                SELECT connection_id, reference, message_id
-                FROM provider_refs
-                WHERE tenant_id = $1 AND (connection_id, reference) > ($2, $3)
-                ORDER BY connection_id, reference
-                LIMIT $4",
-                [tenant.0, after.connection.uuid(), after.reference, i64::from(limit)]
-            ))
-            .await?;
-        let old = uuid_floor(before);
-        for (connection, reference, message) in rows.iter().filter(|(.., message)| *message < old) {
-            self.run(sql!(
-                r"
-                    DELETE FROM provider_refs
-                    WHERE tenant_id = $1
-                      AND connection_id = $2
-                      AND reference = $3
-                      AND message_id = $4
-                      AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $4)",
-                [tenant.0, connection, reference, message]
-            ))
-            .await?;
-        }
-        let last = rows.into_iter().next_back();
-        Ok(last.map(|(connection, reference, _)| ReferencePlace { connection: ConnectionId::from_uuid(connection), reference }))
+        self.walk(&REFERENCES, tenant, after, before, limit).await
+    }
+
+    async fn forget_inbound_keys(
+        &mut self,
+        tenant: TenantId,
+        after: Option<ReferencePlace>,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Option<ReferencePlace>> {
+        self.walk(&INBOUND_KEYS, tenant, after, before, limit).await
     }
 
     async fn table_sizes(&mut self) -> Result<Vec<TableSize>> {
@@ -148,6 +165,38 @@ impl RetentionRepo for SqlTx {
 }
 
 impl SqlTx {
+    async fn delete_messages(&mut self, tenant: TenantId, ids: &[Uuid]) -> Result<()> {
+        if self.find_storage(tenant).await?.is_some() {
+            let freed = self.stored_bytes(tenant, ids).await?;
+            self.count_stored(tenant.0, -freed).await?;
+        }
+        self.delete_all("messages", "id", tenant, ids).await?;
+        for (table, column) in BESIDE {
+            self.delete_all(table, column, tenant, ids).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the next ids, and deletes those of messages that were created before `before` and are gone.
+    async fn walk(
+        &mut self,
+        walk: &Walk,
+        tenant: TenantId,
+        after: Option<ReferencePlace>,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Option<ReferencePlace>> {
+        let after = after.unwrap_or(ReferencePlace { connection: ConnectionId::from_uuid(Uuid::nil()), reference: String::new() });
+        let rows: Vec<(Uuid, String, Uuid)> =
+            self.all(sql!(walk.look, [tenant.0, after.connection.uuid(), after.reference, i64::from(limit)])).await?;
+        let old = uuid_floor(before);
+        for (connection, reference, message) in rows.iter().filter(|(.., message)| *message < old) {
+            self.run(sql!(walk.delete, [tenant.0, connection, reference, message])).await?;
+        }
+        let last = rows.into_iter().next_back();
+        Ok(last.map(|(connection, reference, _)| ReferencePlace { connection: ConnectionId::from_uuid(connection), reference }))
+    }
+
     async fn delete_all(&mut self, table: &'static str, column: &'static str, tenant: TenantId, ids: &[Uuid]) -> Result<()> {
         let mut query = QueryBuilder::<Db>::new("DELETE FROM ");
         query.push(table).push(" WHERE tenant_id = ").push_bind(tenant.0);

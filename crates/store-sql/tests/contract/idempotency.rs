@@ -6,7 +6,7 @@ use nuncio_domain::message::Message;
 use nuncio_store::{Accept, Idempotency, IdempotentOperation, KeyClaim};
 
 use crate::harness::{Harness, START, in_tx};
-use crate::make::{duplicate, new, phone, with_key};
+use crate::make::{MINUTE, duplicate, new, phone, with_key};
 
 pub(crate) async fn a_key_used_again_names_the_original(h: &Harness) {
     let (original, _) = new(h.store.accept(with_key(h.item(&phone(1)), "key", 1)).await);
@@ -68,13 +68,45 @@ pub(crate) async fn keys_are_forgotten_a_while_after_the_end(h: &Harness) {
     h.steps_at_once(ends.into()).await;
     let after = |at: nuncio_domain::Timestamp| at.plus(limits::IDEMPOTENCY_RETENTION);
     let horizon = after(early.max(late));
-    let purge = async |limit| in_tx!(h, |tx| tx.purge_idempotency_keys(horizon, limit).await.unwrap());
-    let mut tx = h.begin().await;
-    assert_eq!(tx.purge_idempotency_keys(after(early.min(late)).minus(std::time::Duration::from_millis(1)), 9).await.unwrap(), 0);
-    drop(tx);
-    assert_eq!((purge(1).await, purge(9).await, purge(9).await), (1, 1, 0));
+    let purge = async |now, limit| in_tx!(h, |tx| tx.purge_idempotency_keys(now, limit).await.unwrap());
+    let too_early = after(early.min(late)).minus(std::time::Duration::from_millis(1));
+    assert_eq!((purge(too_early, 9).await, purge(too_early, 9).await), (3, 0), "each is looked at once");
+    assert_eq!(h.rows_of("idempotency_keys").await, 3);
+    assert_eq!((purge(horizon, 1).await, purge(horizon, 9).await, purge(horizon, 9).await), (1, 1, 0));
+    assert_eq!(h.rows_of("idempotency_keys").await, 1);
     new(h.store.accept(with_key(h.item(&phone(1)), "first", 9)).await);
     duplicate(h.store.accept(with_key(h.item(&phone(1)), "third", 1)).await);
+}
+
+pub(crate) async fn keys_that_stay_hide_none_that_go(h: &Harness) {
+    h.accept(with_key(h.item(&phone(1)), "waiting", 1)).await;
+    let lately = h.accept(with_key(h.item(&phone(1)), "lately", 1)).await;
+    for n in 0..3 {
+        let over = h.accept(with_key(h.item(&phone(1)), &format!("over {n}"), 1)).await;
+        h.step(over.id, Step::Cancel).await;
+    }
+    let now = h.tick().plus(limits::IDEMPOTENCY_RETENTION);
+    let ends = nuncio_store::Transition { now: now.minus(MINUTE), ..h.transition(lately.id, Step::Cancel) };
+    h.store.transition(ends).await.unwrap();
+    // Many that stay are due before those that go, and more than one look finds at a time.
+    for key in ["waiting", "lately"] {
+        h.sql(&format!(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50) \
+             INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, check_at) \
+             SELECT k.tenant_id, k.operation, k.key || '-' || n.i, k.fingerprint, k.resource_id, 1 \
+             FROM idempotency_keys k CROSS JOIN n WHERE k.key = '{key}'"
+        ))
+        .await;
+    }
+    let mut looks = Vec::new();
+    while looks.last().is_none_or(|looked_at| *looked_at == 20) && looks.len() < 9 {
+        looks.push(in_tx!(h, |tx| tx.purge_idempotency_keys(now, 20).await.unwrap()));
+    }
+    assert_eq!(looks, [20, 20, 20, 20, 20, 5], "as long as one is full");
+    let left = async |condition: &str| h.number(&format!("SELECT COUNT(*) FROM idempotency_keys WHERE {condition}")).await;
+    assert_eq!((left("key LIKE 'waiting%'").await, left("key LIKE 'lately%'").await, left("key LIKE 'over%'").await), (51, 51, 0));
+    let (week, again) = (now.plus(limits::IDEMPOTENCY_RETENTION).millis(), now.minus(MINUTE).plus(limits::IDEMPOTENCY_RETENTION).millis());
+    assert_eq!((left(&format!("check_at = {week}")).await, left(&format!("check_at = {again}")).await), (51, 51), "none is due by now");
 }
 
 pub(crate) async fn a_key_is_claimed_once_off_the_hot_path(h: &Harness) {

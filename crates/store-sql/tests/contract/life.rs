@@ -139,11 +139,13 @@ async fn open(h: &Harness) -> Vec<Arc<dyn Store>> {
 /// Deletes expired data like dispatch.
 async fn forget(h: &Harness, before: Timestamp, living: &mut HashMap<MessageId, State>) {
     let tenant = h.world.tenant;
+    let mut place = None;
     loop {
         let mut tx = h.begin().await;
-        let gone = tx.forget_messages(tenant, before, 200).await.unwrap() + tx.forget_log(tenant, before, 200).await.unwrap();
+        place = tx.forget_messages(tenant, place, before, 200).await.unwrap();
+        let gone = tx.forget_log(tenant, before, 200).await.unwrap();
         tx.commit().await.unwrap();
-        if gone == 0 {
+        if place.is_none() && gone == 0 {
             break;
         }
     }

@@ -97,6 +97,7 @@ cases! {
             a_key_used_again_names_the_original,
             of_a_hundred_with_one_key_one_wins,
             keys_are_forgotten_a_while_after_the_end,
+            keys_that_stay_hide_none_that_go,
             a_key_is_claimed_once_off_the_hot_path,
         }
         transition {
@@ -132,7 +133,9 @@ cases! {
             finished_messages_leave_with_all_that_is_theirs,
             the_log_leaves_but_for_what_webhooks_wait_for,
             old_deliveries_and_strays_leave,
+            messages_that_stay_are_read_once_in_a_pass,
             ids_of_messages_that_are_gone_are_forgotten,
+            ids_of_inbound_messages_that_are_gone_are_forgotten,
             tables_have_sizes,
         }
         directory {

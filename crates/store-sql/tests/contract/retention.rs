@@ -10,6 +10,7 @@ use nuncio_domain::message::{FailureCode, Message};
 use nuncio_store::{DeliveryLog, NewEvent, Position, RawReceipt, StrayReceipt, Transition};
 use uuid::Uuid;
 
+use crate::contacts::inbound;
 use crate::harness::{Harness, START, in_tx};
 use crate::make::{failure, phone, settle, settle_by};
 
@@ -30,8 +31,17 @@ async fn delivered(h: &Harness, reference: &str) -> Message {
     message
 }
 
-async fn forget_messages(h: &Harness, before: Timestamp, limit: u32) -> u64 {
-    in_tx!(h, |tx| tx.forget_messages(h.world.tenant, before, limit).await.unwrap())
+/// Walks once over all messages; returns the number of steps, and how many messages are gone.
+async fn forget_messages(h: &Harness, before: Timestamp, limit: u32) -> (usize, i64) {
+    let rows = h.rows_of("messages").await;
+    let (mut place, mut steps) = (None, 0);
+    loop {
+        place = in_tx!(h, |tx| tx.forget_messages(h.world.tenant, place, before, limit).await.unwrap());
+        steps += 1;
+        if place.is_none() {
+            return (steps, rows - h.rows_of("messages").await);
+        }
+    }
 }
 
 pub(crate) async fn finished_messages_leave_with_all_that_is_theirs(h: &Harness) {
@@ -49,10 +59,9 @@ pub(crate) async fn finished_messages_leave_with_all_that_is_theirs(h: &Harness)
     let between = later(h);
     let last = delivered(h, "2").await;
 
-    assert_eq!(forget_messages(h, first.id.created_at(), 10).await, 0, "none is older than the first");
-    assert_eq!(forget_messages(h, between, 2).await, 2, "a step at a time");
-    assert_eq!(forget_messages(h, between, 2).await, 1);
-    assert_eq!(forget_messages(h, between, 2).await, 0);
+    assert_eq!(forget_messages(h, first.id.created_at(), 10).await, (1, 0), "none is older than the first");
+    assert_eq!(forget_messages(h, between, 2).await, (4, 3), "a step at a time");
+    assert_eq!(forget_messages(h, between, 2).await, (2, 0));
     for gone in [first.id, failed.id, large.id] {
         assert_eq!(h.lookup_in(tenant, gone).await, None);
         assert_eq!(h.read().await.list_message_events(tenant, gone).await.unwrap(), []);
@@ -71,8 +80,30 @@ pub(crate) async fn finished_messages_leave_with_all_that_is_theirs(h: &Harness)
     // Retention counts from the end of a message, however old it is.
     let ended = h.tick();
     h.step(unfinished[0], Step::Cancel).await;
-    assert_eq!(forget_messages(h, ended, 10).await, 1, "the one that was delivered before that");
-    assert_eq!(forget_messages(h, later(h), 10).await, 1);
+    assert_eq!(forget_messages(h, ended, 10).await, (1, 1), "the one that was delivered before that");
+    assert_eq!(forget_messages(h, later(h), 10).await, (1, 1));
+}
+
+pub(crate) async fn messages_that_stay_are_read_once_in_a_pass(h: &Harness) {
+    let mut stay = Vec::new();
+    for _ in 0..5 {
+        stay.push(h.accept(h.item(&phone(1))).await.id);
+    }
+    let over = [delivered(h, "1").await.id, delivered(h, "2").await.id];
+    let before = later(h);
+    delivered(h, "3").await;
+    let step = async |after| in_tx!(h, |tx| tx.forget_messages(h.world.tenant, after, before, 3).await.unwrap());
+    assert_eq!(step(None).await, Some(stay[2]), "no more rows are read than that");
+    assert_eq!((step(Some(stay[2])).await, h.rows_of("messages").await), (Some(over[0]), 7));
+    assert_eq!((step(Some(over[0])).await, h.rows_of("messages").await), (None, 6));
+    for gone in over {
+        assert_eq!(h.lookup_in(h.world.tenant, gone).await, None);
+    }
+
+    // The next pass begins with the oldest again.
+    h.step(stay[0], Step::Cancel).await;
+    assert_eq!(forget_messages(h, later(h), 3).await, (3, 2));
+    assert_eq!(h.lookup_in(h.world.tenant, stay[0]).await, None);
 }
 
 pub(crate) async fn the_log_leaves_but_for_what_webhooks_wait_for(h: &Harness) {
@@ -153,7 +184,7 @@ pub(crate) async fn ids_of_messages_that_are_gone_are_forgotten(h: &Harness) {
     }
     let between = later(h);
     delivered(h, "r9").await;
-    assert_eq!(forget_messages(h, between, 3).await, 3);
+    assert!(in_tx!(h, |tx| tx.forget_messages(h.world.tenant, None, between, 3).await.unwrap()).is_some());
     let (mut place, mut looks) = (None, 0);
     loop {
         let mut tx = h.begin().await;
@@ -165,6 +196,33 @@ pub(crate) async fn ids_of_messages_that_are_gone_are_forgotten(h: &Harness) {
         looks += 1;
     }
     assert_eq!((looks, h.rows_of("provider_refs").await), (3, 3), "two messages that are kept for now, and a new one");
+}
+
+pub(crate) async fn ids_of_inbound_messages_that_are_gone_are_forgotten(h: &Harness) {
+    let receive = async |id: &str| in_tx!(h, |tx| tx.insert_inbound(&inbound(h, &phone(1), id)).await.unwrap());
+    for id in ["a", "b", "c", "d", "e"] {
+        assert!(receive(id).await);
+    }
+    let mut foreign = inbound(h, &phone(1), "f");
+    foreign.message.tenant = h.other.tenant;
+    assert!(in_tx!(h, |tx| tx.insert_inbound(&foreign).await.unwrap()));
+    let between = later(h);
+    assert!(receive("g").await);
+    let walk = async |before| {
+        let (mut place, mut looks) = (None, 0);
+        loop {
+            place = in_tx!(h, |tx| tx.forget_inbound_keys(h.world.tenant, place, before, 2).await.unwrap());
+            if place.is_none() {
+                break (looks, h.rows_of("inbound_keys").await);
+            }
+            looks += 1;
+        }
+    };
+    assert_eq!(walk(between).await, (3, 7), "all messages are still there");
+    assert!(in_tx!(h, |tx| tx.forget_messages(h.world.tenant, None, between, 3).await.unwrap()).is_some());
+    assert_eq!(walk(START).await, (3, 7), "none is that old");
+    assert_eq!(walk(between).await, (3, 4), "two whose messages are kept for now, a new one, and one of others");
+    assert_eq!((receive("d").await, receive("g").await, receive("a").await), (false, false, true));
 }
 
 pub(crate) async fn tables_have_sizes(h: &Harness) {
