@@ -16,6 +16,8 @@ use crate::{Shared, retry};
 
 /// Interval of heartbeats.
 const BEAT: Duration = Duration::from_secs(1);
+/// How long a heartbeat may take, with the comparison of clocks.
+const BEAT_TIME: Duration = Duration::from_secs(10);
 /// A node without a successful heartbeat for this long starts nothing.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 /// A node whose heartbeat others saw unchanged for this long is dead.
@@ -70,10 +72,14 @@ impl Shared {
     /// Registers this node. With SQLite, recovers all earlier nodes.
     pub(crate) async fn enter(self: &Arc<Self>) -> Result<()> {
         let now = self.ids.clock.now();
-        let nodes = self.store.read().await?.list_nodes().await?;
+        let mut tx = self.store.read().await?;
+        let nodes = tx.list_nodes().await?;
+        // This node's clock may still be hours ahead of the others', as before the first response of a time server.
+        let today = if self.config.compare_clocks { tx.database_time().await? } else { now };
+        drop(tx);
         let last_used = nodes.iter().map(|n| n.beat_at).max();
         // Before the first heartbeat: if this start fails half-way, the next one must still see how old the database is.
-        if last_used.is_some_and(|at| now.since(at) > STALE) {
+        if last_used.is_some_and(|at| today.since(at) > STALE) {
             self.hold_all().await?;
         }
         self.register(now).await?;
@@ -112,7 +118,7 @@ impl Shared {
         tx.commit().await
     }
 
-    /// Sends a heartbeat if one is due, and compares clocks at intervals.
+    /// Sends a heartbeat if one is due.
     pub(crate) async fn show_life(&self) -> Result<()> {
         // Held to the end: a heartbeat during sign-off would register the node again.
         let left = self.left.lock().await;
@@ -120,6 +126,19 @@ impl Shared {
         if *left || self.health.0.lock().beat_at.is_some_and(|at| now.saturating_sub(at) < BEAT) {
             return Ok(());
         }
+        let beat = self.beat(now);
+        if self.config.sole {
+            return beat.await; // a file does not vanish, and the outcome of a sync must be seen
+        }
+        // A server that vanished closes no connection: the heartbeat could wait for it for hours after another has taken its place. If it
+        // was written after all, the next one follows it; a registration that was becomes a node that is found dead.
+        tokio::time::timeout(BEAT_TIME, beat)
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("the database does not answer the heartbeat".to_owned())))
+    }
+
+    /// Writes a heartbeat, and compares clocks at intervals.
+    async fn beat(&self, now: Duration) -> Result<()> {
         let mut tx = self.store.begin().await?;
         let alive = tx.beat(self.node(), self.ids.clock.now()).await?;
         tx.commit().await?;

@@ -164,6 +164,30 @@ async fn after_a_rest_a_place_that_was_not_used_lets_the_next_in() {
     }
 }
 
+/// More than a lane takes from a scan, and their provider does not respond.
+#[tokio::test]
+async fn the_backlog_of_one_connection_hides_no_other_message_after_a_restart() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([]);
+        let mut app = provider.app(backend).await;
+        provider.close();
+        for part in 0..5 {
+            let message = |n| json!({"to": format!("p{part}n{n}@example.org"), "subject": "s", "text": "x"});
+            let messages: Vec<_> = (0..1_000).map(message).collect();
+            app.post("/v1/messages/batch", json!({"messages": messages})).await.expect(200);
+        }
+        let soon = app.node.core.ids().clock.now().plus(Duration::from_secs(60)).to_string();
+        let other = app.send_message(json!({"to": "+34600111222", "channel": "sms", "text": "x", "scheduledAt": soon})).await;
+        app.crash().await;
+        app.clock.advance(Duration::from_secs(61));
+        for _ in 0..3 {
+            app.node.tick().await.expect("a round");
+        }
+        assert_eq!(app.message(&other).await["attempts"].as_array().map(Vec::len), Some(1));
+        app.node.stop(Duration::ZERO).await;
+    }
+}
+
 #[tokio::test]
 async fn what_fails_at_once_is_one_failure() {
     let provider = Provider::answering([Answer::Down; 6]);
@@ -314,6 +338,26 @@ async fn a_start_that_ends_while_it_holds_leaves_the_rest_to_be_held() {
         app.advance(Duration::from_secs(86_400)).await;
         for id in ids {
             assert_eq!(app.message(&id).await["heldReason"], "stale_database");
+        }
+    }
+}
+
+/// Its clock may be wrong until it is set, while other nodes are at work.
+#[tokio::test]
+async fn whether_a_database_with_a_clock_is_stale_is_told_by_that_clock() {
+    for backend in Backend::all() {
+        let mut options = Options::default();
+        options.dispatch.compare_clocks = true;
+        let mut app = TestApp::with(backend, options).await;
+        let id = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": "2026-01-02T00:00:00Z"})).await;
+        // The database has the machine's clock. That of the node, which only moves on demand, is two hours ahead of it.
+        let real = app.store().read().await.expect("a reader").database_time().await.expect("a time");
+        let own = nuncio_domain::Clock::now(&*app.clock);
+        app.clock.advance(real.plus(Duration::from_secs(7_200)).since(own));
+        for (unused_minutes, reason) in [(1, Value::Null), (90, json!("stale_database"))] {
+            app.sql(&format!("UPDATE nodes SET beat_at = {}", real.millis() - unused_minutes * 60_000)).await;
+            app.crash().await;
+            assert_eq!(app.message(&id).await["heldReason"], reason, "unused for {unused_minutes} minutes");
         }
     }
 }

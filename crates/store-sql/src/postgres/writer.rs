@@ -1,5 +1,6 @@
 //! The writer, a task with its own connection: everything that waits becomes one transaction.
 
+use std::iter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,11 @@ use crate::queue::{Limits, Queue};
 const RETRIES: u32 = 5;
 /// How long to wait before a lost server is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
+/// How long the server may take to open a session, to write a transaction, or to read one item back. It ends each statement after five
+/// seconds, and all of them take milliseconds when it is well. Keepalives find a machine that vanished sooner; this also finds a server
+/// that hangs, or that vanished behind a proxy which keeps the connection open.
+const ANSWER: Duration = Duration::from_secs(30);
+const UNANSWERED: &str = "the PostgreSQL server does not answer";
 /// Constant: a commit is sent together with the last statements, so what either took is not known. While messages of broadcasts wait, a
 /// transaction of 256 takes so long that a one-time password waits for it (ADR 16).
 const LIMITS: Limits = Limits { items: BATCH, bulk: 112, short: 32 };
@@ -219,6 +225,10 @@ impl Connection {
                     let transitions = self.read_back(work.transitions).await;
                     stack.extend(Some(Work { accepts, transitions }).filter(|rest| rest.len() > 0));
                 }
+                // The transaction that got no answer may be what keeps the rows locked, and may still commit.
+                Err(BatchError::Refused(error @ (StoreError::Busy(_) | StoreError::Unavailable(_)))) if lost > 0 => {
+                    work.fail(&StoreError::InDoubt(error.to_string()));
+                }
                 Err(BatchError::Refused(error)) => work.fail(&error),
                 Err(BatchError::LostCommit(error)) => work.fail(&StoreError::InDoubt(error.to_string())),
             }
@@ -241,7 +251,10 @@ impl Connection {
 
     async fn once(&mut self, work: &Work) -> Result<Outcomes, BatchError> {
         let session = self.session().await?;
-        let outcome = message_batch::write(&session, &self.cache, &mut self.direct_writes, &work.accepts, &work.transitions).await;
+        let writing = message_batch::write(&session, &self.cache, &mut self.direct_writes, &work.accepts, &work.transitions);
+        // A write that is cut short may have sent its commit. It leaves nothing behind here: the cache learns of a batch after its commit,
+        // and the session, of which nobody knows where it stopped, is not kept.
+        let outcome = tokio::time::timeout(ANSWER, writing).await.unwrap_or_else(|_| Err(BatchError::LostCommit(UNANSWERED.into())));
         if !matches!(outcome, Err(BatchError::LostCommit(_) | BatchError::Refused(StoreError::Unavailable(_)))) {
             self.session = Some(session);
         }
@@ -252,7 +265,7 @@ impl Connection {
     async fn session(&mut self) -> Result<Session> {
         match self.session.take().filter(|session| !session.is_closed()) {
             Some(session) => Ok(session),
-            None => message_batch::open(&self.url).await,
+            None => answered(message_batch::open(&self.url)).await,
         }
     }
 
@@ -262,8 +275,8 @@ impl Connection {
     where
         I: ReadBack,
     {
-        let (began, mut rest) = (Instant::now(), Vec::new());
-        for op in batch {
+        let (began, mut rest, mut batch) = (Instant::now(), Vec::new(), batch.into_iter());
+        while let Some(op) = batch.next() {
             loop {
                 match self.read_one(&op).await {
                     Ok(Some(written)) => drop(op.reply.send(Ok(written))),
@@ -271,6 +284,10 @@ impl Connection {
                     Err(StoreError::Busy(_) | StoreError::Unavailable(_)) if began.elapsed() < I::PATIENCE && !*self.closing.borrow() => {
                         tokio::time::sleep(PAUSE).await;
                         continue;
+                    }
+                    // Each of the others would find the server as lost, and take as long to.
+                    Err(error @ StoreError::Unavailable(_)) => {
+                        fail(iter::once(op).chain(batch.by_ref()).collect(), &StoreError::InDoubt(error.to_string()));
                     }
                     Err(error) => fail(vec![op], &StoreError::InDoubt(error.to_string())),
                 }
@@ -282,8 +299,13 @@ impl Connection {
 
     async fn read_one<I: ReadBack>(&mut self, op: &Op<I, I::Answer>) -> Result<Option<I::Answer>> {
         let session = self.session().await?;
-        let written = I::read_back(&session, op).await?;
+        let written = answered(I::read_back(&session, op)).await?;
         self.session = Some(session);
         Ok(written)
     }
+}
+
+/// Waits for the server, unless it does not answer.
+async fn answered<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::time::timeout(ANSWER, asked).await.unwrap_or_else(|_| Err(StoreError::Unavailable(UNANSWERED.to_owned())))
 }
