@@ -120,6 +120,9 @@ pub trait DeliveryRepo {
         limit: u32,
     ) -> Result<Vec<Delivery>>;
 
+    /// Returns when the first delivery to a webhook that is due after `after` is due.
+    async fn next_delivery_at(&mut self, tenant: TenantId, sender: Option<SenderId>, after: Timestamp) -> Result<Option<Timestamp>>;
+
     /// Returns those of `resources` that have pending deliveries to a webhook.
     async fn waiting_resources(&mut self, tenant: TenantId, sender: Option<SenderId>, resources: &[Uuid]) -> Result<Vec<Uuid>>;
 

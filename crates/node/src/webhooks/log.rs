@@ -41,8 +41,10 @@ const MAX_IN_MEMORY: Duration = Duration::from_secs(1);
 const IN_FLIGHT_RETRY: Duration = Duration::from_secs(60);
 /// How often the position is stored when nothing else is.
 const PLACE: Duration = Duration::from_secs(1);
-/// How often to look for due deliveries.
+/// Minimum pause after a look for due deliveries that found none.
 const DUE: Duration = Duration::from_millis(250);
+/// Maximum such pause: other nodes change deliveries too, and clocks are set.
+const DUE_LATER: Duration = Duration::from_secs(5);
 
 /// Owner of a webhook: a sender, or the environment.
 pub(super) type Key = Option<SenderId>;
@@ -297,6 +299,7 @@ impl Shared {
         let (now, since) = (self.ids.clock.now(), self.ids.clock.monotonic());
         let mut tx = self.store.read().await?;
         let due = tx.due_deliveries(log.tenant, key, now, HOLDING_TRIES, (room + busy) as u32).await?;
+        let any_due = !due.is_empty();
         let fresh: Vec<Delivery> = {
             let inner = log.inner.lock();
             let endpoint = inner.endpoints.get(&key);
@@ -308,13 +311,14 @@ impl Shared {
             due.into_iter().filter(is_fresh).take(room).collect()
         };
         if fresh.is_empty() {
-            let still = tx.waiting_webhooks(log.tenant).await?.contains(&key);
+            // If some are due, they wait for what is in memory. If none is, each pending one is due later or waits for one that is.
+            let next = if any_due { Some(now) } else { tx.next_delivery_at(log.tenant, key, now).await? };
             let mut inner = log.inner.lock();
             let nothing_held = !inner.held.iter().any(|(k, _)| *k == key);
             if let Some(endpoint) = inner.endpoints.get_mut(&key) {
-                endpoint.next_poll_at = since + DUE;
+                endpoint.next_poll_at = since + next.map_or(DUE, |at| at.since(now).clamp(DUE, DUE_LATER));
                 endpoint.slow &= endpoint.under_way > 0;
-                endpoint.backlog = still || !nothing_held;
+                endpoint.backlog = next.is_some() || !nothing_held;
             }
             return Ok(false);
         }
@@ -373,8 +377,15 @@ impl Shared {
                 // Deliveries not stored yet keep their hold.
                 let left: Vec<_> = inner.done.values().filter(|(d, _)| d.due_at.is_some()).map(|(d, _)| (d.sender, d.resource)).collect();
                 inner.held.extend(left);
-                for (delivery, _) in rows.iter().filter(|(d, _)| d.due_at.is_some_and(|at| at <= now)) {
-                    inner.endpoints.entry(delivery.sender).or_default().next_poll_at = Duration::ZERO;
+                for (delivery, position) in &rows {
+                    let pause = match (delivery.due_at, position) {
+                        // It was stored before; others may have waited for it.
+                        (_, None) => Duration::ZERO,
+                        (Some(at), Some(_)) => at.since(now),
+                        (None, Some(_)) => continue,
+                    };
+                    let endpoint = inner.endpoints.entry(delivery.sender).or_default();
+                    endpoint.next_poll_at = endpoint.next_poll_at.min(monotonic + pause);
                 }
                 drop(inner);
                 if !holds {

@@ -166,6 +166,21 @@ impl DeliveryRepo for SqlTx {
         rows.into_iter().map(DeliveryRow::decode).collect()
     }
 
+    async fn next_delivery_at(&mut self, tenant: TenantId, sender: Option<SenderId>, after: Timestamp) -> Result<Option<Timestamp>> {
+        let row: Option<(i64,)> = self
+            .optional(sql!(
+                r"
+                SELECT due_at
+                FROM deliveries
+                WHERE tenant_id = $1 AND sender_id = $2 AND due_at > $3
+                ORDER BY due_at
+                LIMIT 1",
+                [tenant.0, key(sender), after.millis()]
+            ))
+            .await?;
+        Ok(row.map(|(at,)| Timestamp::from_millis(at)))
+    }
+
     async fn waiting_resources(&mut self, tenant: TenantId, sender: Option<SenderId>, resources: &[Uuid]) -> Result<Vec<Uuid>> {
         if resources.is_empty() {
             return Ok(Vec::new());

@@ -128,6 +128,11 @@ pub(crate) async fn deliveries_wait_for_earlier_ones_of_their_resource(h: &Harne
     let found = tx.due_deliveries(tenant, None, START, 2, 10).await.unwrap();
     assert_eq!(found.iter().map(|d| d.id.uuid().as_u128()).collect::<Vec<_>>(), [2, 3], "patience is over");
     assert_eq!(tx.waiting_webhooks(tenant).await.unwrap(), [None]);
+    let (before, later, own) = (START.minus(MINUTE), START.plus(MINUTE), Some(h.world.sender));
+    for (sender, after, next) in [(None, before, Some(START)), (None, START, Some(later)), (None, later, None), (own, START, None)] {
+        assert_eq!(tx.next_delivery_at(tenant, sender, after).await.unwrap(), next, "{sender:?} {after}");
+    }
+    assert_eq!(tx.next_delivery_at(h.other.tenant, None, before).await.unwrap(), None);
     let resources = [1, 2, 3].map(Uuid::from_u128);
     let mut waiting = tx.waiting_resources(tenant, None, &resources).await.unwrap();
     waiting.sort_unstable();
@@ -139,6 +144,7 @@ pub(crate) async fn deliveries_wait_for_earlier_ones_of_their_resource(h: &Harne
     assert_eq!(tx.drop_deliveries(tenant, None, START, 2).await.unwrap(), 2);
     assert_eq!(tx.drop_deliveries(tenant, None, START, 2).await.unwrap(), 1);
     assert_eq!(tx.waiting_webhooks(tenant).await.unwrap(), []);
+    assert_eq!(tx.next_delivery_at(tenant, None, before).await.unwrap(), None);
     let page = PageRequest::newest(10);
     let dead = DeliveryFilter { status: vec![DeliveryStatus::Dead], ..DeliveryFilter::default() };
     assert_eq!(tx.list_deliveries(tenant, &dead, page).await.unwrap().items.len(), 3);
@@ -151,6 +157,10 @@ pub(crate) async fn due_deliveries_are_found_among_many(h: &Harness) {
     assert_eq!(due.len(), 50);
     let pages = h.pages_read(&["FROM deliveries d", "EXISTS"]).await;
     assert!(pages.is_none_or(|pages| pages < 50 * 25), "{pages:?} pages");
+    let next = h.read().await.next_delivery_at(h.world.tenant, None, START.minus(MINUTE)).await.unwrap();
+    assert_eq!(next, Some(START));
+    let pages = h.pages_read(&["SELECT due_at", "FROM deliveries"]).await;
+    assert!(pages.is_none_or(|pages| pages < 25), "{pages:?} pages");
 }
 
 pub(crate) async fn a_delivered_delivery_stays_delivered(h: &Harness) {
