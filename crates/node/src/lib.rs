@@ -9,18 +9,20 @@ mod provider_events;
 mod rounds;
 mod webhooks;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use nuncio_channel::{EventSink, Registry, Services};
-use nuncio_core::broadcasts::Reviewer;
+use nuncio_core::broadcasts::{Reviewer, Slots};
 use nuncio_core::users::Oidc;
 use nuncio_core::{CodeRelay, Core};
 use nuncio_dispatch::{Dispatch, DispatchConfig, Gate, Tracker, each_minute};
-use nuncio_domain::Ids;
+use nuncio_domain::{BroadcastId, Ids};
 use nuncio_secrets::Sealer;
 use nuncio_store::{Result, Store};
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use provider_events::EventQueue;
@@ -73,8 +75,11 @@ struct Shared {
     tracker: Tracker,
     events: Arc<EventQueue>,
     webhooks: Webhooks,
-    /// Whether a round of broadcasts is in flight.
-    broadcasting: AtomicBool,
+    /// Broadcasts in flight, those that wait for a slot included.
+    in_flight: Mutex<HashSet<BroadcastId>>,
+    slots: Slots,
+    /// Whether polls of templates are in flight.
+    polling: AtomicBool,
     second: Gate,
     templates: Gate,
     runtime: tokio::runtime::Handle,
@@ -135,7 +140,9 @@ impl Node {
             tracker,
             events,
             webhooks: Webhooks::default(),
-            broadcasting: AtomicBool::new(false),
+            in_flight: Mutex::default(),
+            slots: Slots::default(),
+            polling: AtomicBool::new(false),
             second: Gate::default(),
             templates: Gate::default(),
             runtime: tokio::runtime::Handle::current(),

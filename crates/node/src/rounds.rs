@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use nuncio_domain::BroadcastId;
 use nuncio_domain::template::Template;
 use nuncio_store::{DueBroadcast, Result};
 
@@ -13,7 +14,9 @@ use crate::Shared;
 const SECOND: Duration = Duration::from_secs(1);
 /// Maximum broadcasts and templates per round.
 const ROUND: u32 = 20;
-/// Maximum broadcasts processed at once.
+/// Broadcasts in flight above which no more are started: more than there are slots, so that some wait for one.
+const IN_FLIGHT: usize = 20;
+/// Maximum templates polled at once.
 const AT_ONCE: usize = 4;
 
 impl Shared {
@@ -25,47 +28,65 @@ impl Shared {
         Ok(released | broadcasts? | once?)
     }
 
-    /// Starts a round of broadcasts if any is due and no round is running; returns whether any is due. Runs concurrently, because enqueuing
-    /// waits for the database.
+    /// Starts due broadcasts that are not in flight, and polls due templates unless a poll is in flight; returns whether any is due or in
+    /// flight. Runs concurrently, because enqueuing waits for the database, and reviewers and providers may not respond.
     async fn process_broadcasts(self: &Arc<Self>) -> Result<bool> {
         let now = self.ids.clock.now();
         if self.dispatch.accepting().is_none() {
             return Ok(false);
         }
-        if self.broadcasting.load(Ordering::Acquire) {
-            return Ok(true);
-        }
+        // Seen before the reads: what ends during them may be due again.
+        let polling = self.polling.load(Ordering::Acquire);
+        let in_flight = self.in_flight.lock().len();
         let mut tx = self.store.read().await?;
-        let broadcasts = tx.due_broadcasts(now, ROUND).await?;
+        let broadcasts = if in_flight < IN_FLIGHT { tx.due_broadcasts(now, ROUND).await? } else { Vec::new() };
         // Providers take hours to decide on a template.
-        let look = self.templates.opens(self.ids.clock.monotonic(), SECOND);
+        let look = !polling && self.templates.opens(self.ids.clock.monotonic(), SECOND);
         let templates = if look { tx.due_templates(now, ROUND).await? } else { Vec::new() };
         drop(tx);
-        if (broadcasts.is_empty() && templates.is_empty()) || self.broadcasting.swap(true, Ordering::AcqRel) {
-            return Ok(!broadcasts.is_empty());
+        let any = polling || in_flight > 0 || !broadcasts.is_empty() || !templates.is_empty();
+        for due in broadcasts {
+            self.start_broadcast(due);
+        }
+        if !templates.is_empty() {
+            self.start_polls(templates);
+        }
+        Ok(any)
+    }
+
+    fn start_broadcast(self: &Arc<Self>, due: DueBroadcast) {
+        if !self.in_flight.lock().insert(due.id) {
+            return;
         }
         let (shared, working) = (Arc::clone(self), self.tracker.begin());
         self.runtime.spawn(async move {
             let _working = working;
-            let _ending = Ending(&shared);
-            shared.round(broadcasts, templates).await;
-        });
-        Ok(true)
-    }
-
-    async fn round(&self, broadcasts: Vec<DueBroadcast>, templates: Vec<Template>) {
-        // Concurrently: one may wait for the operator's reviewer.
-        let looked_after = futures::stream::iter(broadcasts).for_each_concurrent(AT_ONCE, |due| async move {
-            if let Err(error) = self.core.broadcasts().process_due(due).await {
+            let _ending = BroadcastEnding(&shared, due.id);
+            if let Err(error) = shared.core.broadcasts().process_due(due, &shared.slots).await {
                 tracing::warn!(broadcast.id = %due.id, %error, cause = ?std::error::Error::source(&error), "failed to process broadcast; will retry");
             }
         });
-        looked_after.await;
-        for template in templates {
+    }
+
+    fn start_polls(self: &Arc<Self>, templates: Vec<Template>) {
+        if self.polling.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (shared, working) = (Arc::clone(self), self.tracker.begin());
+        self.runtime.spawn(async move {
+            let _working = working;
+            let _ending = PollsEnding(&shared);
+            shared.poll(templates).await;
+        });
+    }
+
+    async fn poll(&self, templates: Vec<Template>) {
+        let polled = futures::stream::iter(templates).for_each_concurrent(AT_ONCE, |template| async move {
             if let Err(error) = self.core.templates().process_due(&template).await {
                 tracing::warn!(template.id = %template.id, %error, "failed to process template; will retry");
             }
-        }
+        });
+        polled.await;
     }
 
     /// Matches early receipts to their messages, completes segmented texts, renews phone numbers and expires invitations. Each row is
@@ -91,11 +112,20 @@ impl Shared {
     }
 }
 
-/// Allows the next round when dropped, whatever the result.
-struct Ending<'a>(&'a Shared);
+/// Allows the next round of a broadcast when dropped, whatever the result.
+struct BroadcastEnding<'a>(&'a Shared, BroadcastId);
 
-impl Drop for Ending<'_> {
+impl Drop for BroadcastEnding<'_> {
     fn drop(&mut self) {
-        self.0.broadcasting.store(false, Ordering::Release);
+        self.0.in_flight.lock().remove(&self.1);
+    }
+}
+
+/// Allows the next polls of templates when dropped, whatever the result.
+struct PollsEnding<'a>(&'a Shared);
+
+impl Drop for PollsEnding<'_> {
+    fn drop(&mut self) {
+        self.0.polling.store(false, Ordering::Release);
     }
 }

@@ -38,6 +38,7 @@ pub use import_preview::{ColumnUse, HEAD as PREVIEWED, ImportPreview, PreviewedC
 pub use import_rows::Format as ImportFormat;
 pub use results::{CSV_HEAD, Results, csv_line};
 pub use reviewing::ReviewExample;
+pub use run::Slots;
 pub use statistics::{
     BroadcastStatistics, ChannelStatistics, CountryStatistics, FailureStatistics, LinkStatistics, PaceStatistics, RecipientCounts,
 };

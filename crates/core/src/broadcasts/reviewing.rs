@@ -7,13 +7,14 @@ use nuncio_domain::page::PageRequest;
 use nuncio_domain::{BroadcastId, Error, Result, TenantId, Timestamp};
 use nuncio_store::DueBroadcast;
 use serde::Serialize;
+use tokio::sync::SemaphorePermit;
 
 use super::Broadcasts;
 use super::act::is_ahead;
 use super::contacts::merged;
 use super::content;
 use super::content::fingerprint;
-use super::run;
+use super::run::{self, Slots};
 use crate::base::Change;
 use crate::review::{self, Subject};
 
@@ -45,13 +46,27 @@ pub struct ReviewExample {
 
 impl Broadcasts<'_> {
     /// Reviews a broadcast, then sends or rejects it and returns `None`. Otherwise it stays `pending_review`; returns the time of the next
-    /// review.
-    pub(super) async fn review(&self, broadcast: &Broadcast, due: &mut DueBroadcast) -> Result<Option<Timestamp>> {
+    /// review, or `None` if that is when the claim ends. The call of the reviewer takes one of the slots for reviews in exchange for `slot`;
+    /// if none is free, a broadcast that is `late` keeps `slot`, and another waits for its next review.
+    pub(super) async fn review<'s>(
+        &self,
+        broadcast: &Broadcast,
+        due: &mut DueBroadcast,
+        slots: &'s Slots,
+        slot: &mut SemaphorePermit<'s>,
+        late: bool,
+    ) -> Result<Option<Timestamp>> {
         let now = self.ids().clock.now();
         let subject = self.subject_of(broadcast).await?;
         let policy = self.inner.store.read().await?.review_policy(broadcast.tenant).await?;
         let mut result = review::review(&subject, &policy, now);
         if let (Some(reviewer), true) = (&self.inner.reviewer, result.score >= policy.threshold) {
+            match slots.reviews.try_acquire() {
+                Ok(own) => *slot = own,
+                // At its next review it would not be late, and so be sent instead of held.
+                Err(_) if late => {}
+                Err(_) => return Ok(None),
+            }
             // Keeps other nodes away during the call of the reviewer.
             if !self.claim(due, Some(now.plus(reviewer.timeout + run::LEASE))).await? {
                 return Ok(None);

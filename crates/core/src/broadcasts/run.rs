@@ -10,6 +10,7 @@ use nuncio_domain::broadcast::{Broadcast, BroadcastAction, Status};
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::{Error, ErrorCode, Result, Timestamp, limits};
 use nuncio_store::{DueBroadcast, Transition};
+use tokio::sync::Semaphore;
 
 use super::Broadcasts;
 use super::fan_out::Round;
@@ -22,10 +23,27 @@ const CROWDED: Duration = Duration::from_millis(500);
 const WAITING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// Recipients per step of a withdrawal.
 const WITHDRAW_PAGE: u32 = 1_000;
+/// Maximum broadcasts that a node processes at once, and that wait for its reviewer at once.
+const SLOTS: usize = 4;
+
+/// Limits how many broadcasts a node processes at once. Those that wait for the reviewer have slots of their own, so that a slow one does
+/// not hold up the others.
+#[derive(Debug)]
+pub struct Slots {
+    any: Semaphore,
+    pub(super) reviews: Semaphore,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self { any: Semaphore::new(SLOTS), reviews: Semaphore::new(SLOTS) }
+    }
+}
 
 impl Broadcasts<'_> {
-    /// Processes a due broadcast.
-    pub async fn process_due(&self, mut due: DueBroadcast) -> Result<()> {
+    /// Processes a due broadcast, as soon as it has a slot.
+    pub async fn process_due(&self, mut due: DueBroadcast, slots: &Slots) -> Result<()> {
+        let mut slot = slots.any.acquire().await.map_err(Error::internal)?;
         let Some(now) = self.inner.dispatch.accepting() else { return Ok(()) };
         let late = now.since(due.due_at) > limits::PAST_DUE;
         if !self.claim(&mut due, Some(now.plus(LEASE))).await? {
@@ -37,7 +55,8 @@ impl Broadcasts<'_> {
         let next = match broadcast.status {
             Status::Scheduled | Status::Sending if maybe_sent => return ignore_lost_race(self.hold(&broadcast).await),
             Status::PendingReview => {
-                if let Some(again) = ignore_lost_race(self.review(&broadcast, &mut due).await)? {
+                let reviewed = self.review(&broadcast, &mut due, slots, &mut slot, maybe_sent).await;
+                if let Some(again) = ignore_lost_race(reviewed)? {
                     return self.claim(&mut due, Some(again)).await.map(drop);
                 }
                 return if maybe_sent { ignore_lost_race(self.hold(&broadcast).await) } else { Ok(()) };

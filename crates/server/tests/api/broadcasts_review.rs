@@ -7,7 +7,7 @@ use nuncio_core::broadcasts::Reviewer;
 use nuncio_testkit::{Backend, Options, Receiver, TestApp};
 use serde_json::{Value, json};
 
-use crate::broadcasts::{act, add, contacts, counts, draft, finish, get, messages, phones, status, text, told};
+use crate::broadcasts::{act, add, contacts, counts, draft, finish, get, messages, now, phones, status, text, told};
 
 // holds: broadcasts.send.empty, broadcasts.transitions
 #[tokio::test]
@@ -212,6 +212,52 @@ async fn a_reviewer_that_gives_no_verdict_is_waited_for_or_passed_over() {
         assert_eq!(broadcast["status"], "completed");
         assert!(broadcast["reviewResult"]["reasoning"].as_str().is_some_and(|r| r.contains("could not be reached")), "{broadcast}");
     }
+}
+
+#[tokio::test]
+async fn a_reviewer_that_does_not_respond_holds_up_no_broadcast_that_is_sent() {
+    let server = Receiver::start().await;
+    server.say(&json!({"score": 1}));
+    let reviewer = Reviewer::new(&server.url, "hush", Duration::from_secs(60), false).expect("a reviewer");
+    let app = TestApp::with(Backend::Sqlite, Options { reviewer: Some(reviewer), ..Options::default() }).await;
+    let scheduled = text(&app).await;
+    add(&app, &scheduled, phones(2)).await;
+    app.post(&format!("/v1/broadcasts/{scheduled}/send"), json!({"scheduledAt": "2026-01-01T00:01:00Z"})).await.expect(202);
+    app.drain().await;
+    assert_eq!((status(&app, &scheduled).await.as_str(), server.got().len()), ("scheduled", 1));
+    server.hold(true);
+    // More than there are slots for reviews.
+    let mut waiting = Vec::new();
+    for _ in 0..8 {
+        let id = text(&app).await;
+        add(&app, &id, phones(1)).await;
+        act(&app, &id, "send").await.expect(202);
+        waiting.push(id);
+    }
+    let work = async {
+        while server.got().len() < 5 {
+            app.node.tick().await.expect("dispatch");
+            tokio::task::yield_now().await;
+        }
+        app.clock.advance(Duration::from_secs(60));
+        while now(&app, &scheduled).await.taken < 2 {
+            app.node.tick().await.expect("dispatch");
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), work).await.expect("it is sent although the reviewer does not respond");
+    assert_eq!(server.got().len(), 5, "four reviews at once");
+    for id in &waiting {
+        assert_eq!(status(&app, id).await, "pending_review");
+    }
+    server.hold(false);
+    for _ in 0..2 {
+        finish(&app).await;
+    }
+    for id in waiting.iter().chain([&scheduled]) {
+        assert_eq!(status(&app, id).await, "completed");
+    }
+    assert_eq!(server.got().len(), 9);
 }
 
 async fn reviewed(reviewer: &Receiver, fail_open: bool) -> TestApp {
