@@ -445,8 +445,8 @@ CREATE TABLE ledger (
     PRIMARY KEY (tenant_id, resource_id, purpose, part)
 ) STRICT, WITHOUT ROWID;
 
--- Only transfers of senders whose daily spending is limited bear one.
-CREATE INDEX ledger_sender_idx ON ledger (tenant_id, sender_id, recorded_at) WHERE sender_id IS NOT NULL;
+-- Only transfers of senders whose daily spending is limited bear one. The sum of a day is read from the index alone.
+CREATE INDEX ledger_sender_idx ON ledger (tenant_id, sender_id, recorded_at, debit, credit, amount) WHERE sender_id IS NOT NULL;
 
 -- The list of entries: each purpose in the order of time.
 CREATE INDEX ledger_purpose_idx ON ledger (tenant_id, purpose, recorded_at, resource_id, part);
