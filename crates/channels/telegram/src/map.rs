@@ -180,9 +180,13 @@ mod tests {
         ] {
             assert_eq!(kind_and_code(&outcome(&error, "5", Vec::new(), 1)), (what, code), "{error:?}");
         }
-        for (error, what) in [(FetchError::Timeout, "message"), (FetchError::Status(404), "rejected")] {
-            assert_eq!(kind_and_code(&no_file(&error, Vec::new(), 1)), (what, FailureCode::AttachmentUnavailable));
-            assert_eq!(kind_and_code(&no_file(&error, vec!["5:1".into()], 2)), ("unknown", FailureCode::UnknownOutcome));
+        let unknown = ("unknown", FailureCode::UnknownOutcome);
+        let rejected = ("rejected", FailureCode::AttachmentUnavailable);
+        for (error, alone, later) in
+            [(FetchError::Timeout, ("message", FailureCode::AttachmentUnavailable), unknown), (FetchError::Status(404), rejected, rejected)]
+        {
+            assert_eq!(kind_and_code(&no_file(&error, Vec::new(), 1)), alone);
+            assert_eq!(kind_and_code(&no_file(&error, vec!["5:1".into()], 2)), later);
         }
     }
 
