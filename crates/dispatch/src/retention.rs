@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nuncio_domain::{TenantId, Timestamp};
-use nuncio_store::Result;
+use nuncio_store::{ProviderIds, Result};
 
 use crate::Shared;
 use crate::nodes::is_in;
@@ -31,10 +31,7 @@ enum Kind {
     Deliveries,
     Strays,
     Traffic,
-    /// Provider ids of outbound messages.
-    References,
-    /// Provider ids of inbound messages.
-    InboundKeys,
+    Ids(ProviderIds),
 }
 
 impl Shared {
@@ -88,7 +85,7 @@ impl Shared {
         let mut kinds = vec![Kind::Messages, Kind::Log, Kind::Deliveries, Kind::Strays, Kind::Traffic];
         let is_daily = self.references.lock().is_none_or(|last| last.plus(REFERENCES_INTERVAL) <= now);
         if is_daily {
-            kinds.extend([Kind::References, Kind::InboundKeys]);
+            kinds.extend([ProviderIds::Outbound, ProviderIds::Inbound].map(Kind::Ids));
         }
         let mut outcome = Ok(());
         for kind in kinds {
@@ -108,7 +105,7 @@ impl Shared {
 
     async fn delete_expired(&self, kind: Kind, tenant: TenantId, before: Timestamp) -> Result<()> {
         let full = u64::from(ROWS);
-        let (mut message, mut reference) = (None, None);
+        let (mut message, mut place) = (None, None);
         while !self.is_stopping() {
             let began = self.ids.clock.monotonic();
             let mut tx = self.store.begin().await?;
@@ -121,13 +118,9 @@ impl Shared {
                 Kind::Deliveries => tx.forget_deliveries(tenant, before, ROWS).await? >= full,
                 Kind::Strays => tx.forget_strays(tenant, before, ROWS).await? >= full,
                 Kind::Traffic => tx.forget_traffic(tenant, before, ROWS).await? >= full,
-                Kind::References => {
-                    reference = tx.forget_references(tenant, reference, before, ROWS).await?;
-                    reference.is_some()
-                }
-                Kind::InboundKeys => {
-                    reference = tx.forget_inbound_keys(tenant, reference, before, ROWS).await?;
-                    reference.is_some()
+                Kind::Ids(ids) => {
+                    place = tx.forget_provider_ids(ids, tenant, place, before, ROWS).await?;
+                    place.is_some()
                 }
             };
             tx.commit().await?;

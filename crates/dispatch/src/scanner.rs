@@ -35,37 +35,39 @@ impl Shared {
         if self.is_stopping() {
             return Ok(Vec::new());
         }
-        let clock = &self.ids.clock;
-        let (mut skip, left) = (self.resting(clock.monotonic()), self.left_alone());
+        let (mut skip, left) = (self.resting(self.ids.clock.monotonic()), self.left_alone());
         let limit = LIMIT + left.len() as u32;
         let (mut found, mut seen) = (Vec::new(), HashSet::<MessageId>::new());
         for _ in 0..LOOKS {
-            let mut tx = self.store.read().await?;
-            let Due { messages, stale } = tx.due_messages(&self.shards(), &skip, clock.now(), limit).await?;
-            drop(tx);
-            // Rows that no node counts, as after a restart. They must not hide what comes after them.
-            if !stale.is_empty() {
-                let mut tx = self.store.begin().await?;
-                tx.delete_agenda_rows(&stale).await?;
-                tx.commit().await?;
-            }
-            // Nor must the backlog of some connections, most of which their lanes may know already.
+            let Due { messages, stale } = self.look(&skip, limit).await?;
+            // The backlog of some connections, most of which their lanes may know already, must not hide what comes after it.
             let is_full = messages.len() >= limit as usize;
-            let others = skip.len();
-            if is_full {
-                let waiting = messages.iter().filter(|message| matches!(message.wait, Some(Wait::Attempt { .. })));
-                let served: HashSet<ConnectionId> = waiting.map(|message| message.connection).filter(|id| !skip.contains(id)).collect();
-                skip.extend(served);
-            }
+            let served: HashSet<ConnectionId> =
+                messages.iter().filter(|m| is_attempt(m) && !skip.contains(&m.connection)).map(|m| m.connection).collect();
             found.extend(messages.into_iter().filter(|message| seen.insert(message.id)));
-            let goes_on = if is_full { skip.len() > others } else { found.is_empty() && !stale.is_empty() };
+            let goes_on = if is_full { !served.is_empty() } else { found.is_empty() && !stale.is_empty() };
             if !goes_on {
                 break;
             }
+            skip.extend(served);
         }
         // One that waits for memory is in progress.
         found.retain(|message: &DueMessage| !left.contains(&message.id) && !self.in_flight.has(message.id));
         Ok(found)
+    }
+
+    /// Looks once, and deletes the stale rows that it finds. No node counts them, as after a restart, and they would hide what comes after
+    /// them.
+    async fn look(&self, skip: &[ConnectionId], limit: u32) -> Result<Due> {
+        let mut tx = self.store.read().await?;
+        let due = tx.due_messages(&self.shards(), skip, self.ids.clock.now(), limit).await?;
+        drop(tx);
+        if !due.stale.is_empty() {
+            let mut tx = self.store.begin().await?;
+            tx.delete_agenda_rows(&due.stale).await?;
+            tx.commit().await?;
+        }
+        Ok(due)
     }
 
     /// Returns connections that start nothing now; their messages must not block others.
@@ -80,7 +82,7 @@ impl Shared {
         let mut steps = Vec::new();
         for message in &due {
             let DueMessage { tenant, id, fence, connection, bulk, bytes, .. } = *message;
-            if !matches!(message.wait, Some(Wait::Attempt { .. })) {
+            if !is_attempt(message) {
                 steps.push((message, Step::Deadline { fence }));
                 continue;
             }
@@ -115,4 +117,8 @@ impl Shared {
         }
         Ok(Processed { any, feeds: added >= LIMIT as usize / 2 })
     }
+}
+
+fn is_attempt(message: &DueMessage) -> bool {
+    matches!(message.wait, Some(Wait::Attempt { .. }))
 }

@@ -70,7 +70,7 @@ pub use profiles::ProfileRepo;
 pub use quotas::{QuotaRepo, Storage};
 pub use reassembly::{Piece, Reassembly, ReassemblyRepo, ReassemblyState};
 pub use receipts::{RawReceipt, ReceiptRecord, ReceiptRepo, StrayReceipt, next_lookup};
-pub use retention::{ReferencePlace, RetentionRepo, TableSize};
+pub use retention::{ProviderIds, ReferencePlace, RetentionRepo, TableSize};
 pub use reviews::ReviewRepo;
 pub use routing::{CountryMetrics, RoutingRepo};
 pub use suppressions::{Suppression, SuppressionRepo};

@@ -12,6 +12,15 @@ pub struct ReferencePlace {
     pub reference: String,
 }
 
+/// The providers' ids of messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProviderIds {
+    /// Ids that receipts of outbound messages refer to.
+    Outbound,
+    /// Ids by which each inbound message is received once.
+    Inbound,
+}
+
 /// Disk usage of a table, indexes included.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableSize {
@@ -43,19 +52,11 @@ pub trait RetentionRepo {
     /// Deletes up to `limit` stray receipts that arrived before `before` and have no further lookup. Returns how many.
     async fn forget_strays(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64>;
 
-    /// Scans up to `limit` provider ids behind `after` and deletes those of messages created before `before` that no longer exist. Returns
-    /// the cursor for the next call; `None` at the end.
-    async fn forget_references(
+    /// Scans up to `limit` of a tenant's provider ids behind `after` and deletes those of messages created before `before` that no longer
+    /// exist. Returns the cursor for the next call; `None` at the end.
+    async fn forget_provider_ids(
         &mut self,
-        tenant: TenantId,
-        after: Option<ReferencePlace>,
-        before: Timestamp,
-        limit: u32,
-    ) -> Result<Option<ReferencePlace>>;
-
-    /// Like [`Self::forget_references`], for the provider ids of inbound messages, by which each is received once.
-    async fn forget_inbound_keys(
-        &mut self,
+        ids: ProviderIds,
         tenant: TenantId,
         after: Option<ReferencePlace>,
         before: Timestamp,

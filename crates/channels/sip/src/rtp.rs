@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(press(7_000, 0, &[1, 0x0A, 0, 160]), None, "sound is no key");
         assert_eq!(press(8_000, 101, &[1, 0x0A]), None, "cut off");
         assert_eq!(press(9_000, 96, &[1, 0x0A, 0, 160]), Some('1'), "their number");
-        assert_eq!(press(10_000, 97, &[1, 0x0A, 0, 160]), None, "nobody's number");
+        assert_eq!(press(10_000, 97, &[1, 0x0A, 0, 160]), None, "an unknown number");
     }
 
     #[test]

@@ -361,6 +361,12 @@ async fn a_few_questions_lead_to_a_connection_that_was_tried() {
     }
     let again = terminal.run(&["init"], "none\n").await.expect(0);
     assert!(again.out.contains("nuncio.toml exists and stays as it is") && again.out.contains("First connection"), "{again:?}");
+    // Nothing asks for an optional secret; it is given like a setting.
+    let answers = "smtp\n127.0.0.1\na@example.org\nport=1\nusername=a\npassword=hush\n\nno\n";
+    let mail = terminal.run(&["init"], answers).await.expect(0);
+    assert!(mail.out.contains("connected smtp for email"), "{mail:?}");
+    let connections = terminal.type_in(&["connections", "list", "--json"]).await.expect(0).out;
+    assert!(connections.contains("\"username\"") && !connections.contains("hush"), "{connections}");
 }
 
 // holds: cli.projects

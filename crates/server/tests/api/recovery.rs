@@ -133,6 +133,7 @@ impl Adapter for Provider {
 impl TemplateApi for Provider {
     async fn submit(&self, _template: &Template) -> Result<String, Failure> {
         self.submitted.fetch_add(1, Ordering::AcqRel);
+        self.gate.acquire().await.expect("open").forget();
         Err(Failure::own(FailureCode::Undeliverable, "nobody answers"))
     }
 
@@ -598,6 +599,39 @@ async fn of_two_nodes_that_look_after_a_template_one_asks_the_provider() {
         }
         assert_eq!(provider.submitted.load(Ordering::Acquire), 2);
     }
+}
+
+#[tokio::test]
+async fn a_provider_that_does_not_answer_about_a_template_holds_up_no_broadcast() {
+    let provider = Provider::answering([]);
+    let app = provider.app(Backend::Sqlite).await;
+    let content = json!({"name": "order_ready", "language": "en", "body": "Ready.", "whatsappCategory": "UTILITY"});
+    let made = app.post("/v1/templates", content).await.expect(201).json();
+    let sender = app.node.core.tenant_config(app.tenant()).await.expect("the test world").default_sender().expect("a sender").id;
+    let path = format!("/v1/templates/{}/submit", made["id"].as_str().expect("an id"));
+    app.post(&path, json!({"senderId": sender})).await.expect(202);
+    let draft = app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x"})).await.expect(201).json();
+    let path = format!("/v1/broadcasts/{}", draft["broadcast"]["id"].as_str().expect("an id"));
+    app.post(&format!("{path}/contacts"), json!({"contacts": [{"recipient": "+34600111222"}]})).await.expect(201);
+    app.post(&format!("{path}/send"), json!({"scheduledAt": "2026-01-01T00:05:00Z"})).await.expect(202);
+    app.drain().await;
+    provider.close();
+    app.clock.advance(Duration::from_secs(60));
+    let work = async {
+        while provider.submitted.load(Ordering::Acquire) < 2 {
+            app.node.tick().await.expect("a round");
+            tokio::task::yield_now().await;
+        }
+        app.clock.advance(Duration::from_secs(300));
+        while provider.called.available_permits() == 0 {
+            app.node.tick().await.expect("a round");
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), work).await.expect("it is sent although the provider does not answer");
+    assert_eq!(provider.submitted.load(Ordering::Acquire), 2, "the poll still waits");
+    provider.open();
+    app.drain().await;
 }
 
 #[tokio::test]

@@ -77,3 +77,18 @@ async fn what_is_unfinished_or_has_changed_lately_is_not_forgotten() {
         assert_eq!(app.message(&waiting).await["status"], "delivered", "it has changed lately");
     }
 }
+
+#[tokio::test]
+async fn what_cannot_be_forgotten_keeps_nothing_else() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let id = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+        app.drain().await;
+        app.advance(31 * DAY).await;
+        app.sql("ALTER TABLE receipts RENAME TO receipts_elsewhere").await;
+        app.node.dispatch.forget_old().await.expect_err("messages cannot be deleted");
+        app.sql("ALTER TABLE receipts_elsewhere RENAME TO receipts").await;
+        app.get(&format!("/v1/messages/{id}")).await.expect(200);
+        assert_eq!(app.get("/v1/events").await.expect(200).json()["items"], json!([]), "the log was deleted");
+    }
+}

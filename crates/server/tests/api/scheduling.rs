@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use nuncio::admin::{Command, Request, run};
+use nuncio_domain::lifecycle::Resolution;
 use nuncio_testkit::TestApp;
 use serde_json::json;
 
@@ -91,4 +93,23 @@ async fn sent_is_final_after_the_wait_for_a_receipt() {
     app.advance(Duration::from_secs(86_401)).await;
     assert_eq!(app.message(&id).await["status"], "sent");
     assert_eq!(app.store().read().await.expect("a reader").count_unguarded_messages().await.expect("a count"), 0);
+}
+
+#[tokio::test]
+async fn more_held_messages_than_a_page_are_resolved_at_once() {
+    for app in TestApp::on_each().await {
+        let soon = app.node.core.ids().clock.now().plus(Duration::from_secs(60)).to_string();
+        for part in [1_000, 5] {
+            let message = |n| json!({"to": format!("+3460011{n:04}"), "channel": "sms", "text": "x", "scheduledAt": soon});
+            let messages: Vec<_> = (0..part).map(message).collect();
+            app.post("/v1/messages/batch", json!({"messages": messages})).await.expect(200);
+        }
+        app.clock.advance(Duration::from_secs(2 * 3_600));
+        app.drain().await;
+        let command = Command::HeldResolve { id: None, all: true, action: Resolution::Failed };
+        let done = run(&app.node.core, Request { project: None, command }).await.expect("resolved");
+        assert_eq!(done.json["resolved"], 1_005);
+        let left = app.get("/v1/messages?heldReason=past_due").await.expect(200).json();
+        assert_eq!(left["items"], json!([]));
+    }
 }

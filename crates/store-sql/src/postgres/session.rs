@@ -138,10 +138,11 @@ impl<S> Session<S> {
 
 /// What went wrong with a statement.
 pub(super) fn failed(error: tokio_postgres::Error) -> StoreError {
-    let Some(code) = error.code() else { return StoreError::Unavailable(error.to_string()) };
-    if *code == SqlState::UNIQUE_VIOLATION {
-        return StoreError::Conflict(Box::new(error));
+    let Some(told) = error.as_db_error() else { return StoreError::Unavailable(error.to_string()) };
+    // Not its details, which name the values of a row.
+    let message = told.message();
+    if *told.code() == SqlState::UNIQUE_VIOLATION {
+        return StoreError::Conflict(message.into());
     }
-    let message = error.as_db_error().map_or_else(|| error.to_string(), |e| e.message().to_owned());
-    passing(code.code(), &message).unwrap_or_else(|| StoreError::Other(Box::new(error)))
+    passing(told.code().code(), message).unwrap_or_else(|| StoreError::Other(message.into()))
 }

@@ -225,7 +225,7 @@ impl Connection {
                     let transitions = self.read_back(work.transitions).await;
                     stack.extend(Some(Work { accepts, transitions }).filter(|rest| rest.len() > 0));
                 }
-                // The transaction that got no answer may be what keeps the rows locked, and may still commit.
+                // The transaction whose commit got no response may hold the locks, and may still commit.
                 Err(BatchError::Refused(error @ (StoreError::Busy(_) | StoreError::Unavailable(_)))) if lost > 0 => {
                     work.fail(&StoreError::InDoubt(error.to_string()));
                 }
@@ -240,8 +240,9 @@ impl Connection {
         loop {
             match self.once(work).await {
                 Err(BatchError::Refused(StoreError::Busy(_))) if tries < RETRIES => tries += 1,
-                // Another node made the address of a new recipient, which now is known.
-                Err(BatchError::Refused(StoreError::Conflict(_))) if tries == 0 => tries += 1,
+                // Another node made the address of a new recipient, which now is known, or took a step of the same message, which can
+                // happen again. In a batch, a single item may be the reason.
+                Err(BatchError::Refused(StoreError::Conflict(_))) if tries == 0 || (work.len() == 1 && tries < RETRIES) => tries += 1,
                 // The server restarted or dropped an idle connection; nothing of this batch was committed.
                 Err(BatchError::Refused(StoreError::Unavailable(_))) if tries == 0 => tries += 1,
                 outcome => return outcome,
@@ -253,7 +254,7 @@ impl Connection {
         let session = self.session().await?;
         let writing = message_batch::write(&session, &self.cache, &mut self.direct_writes, &work.accepts, &work.transitions);
         // A write that is cut short may have sent its commit. It leaves nothing behind here: the cache learns of a batch after its commit,
-        // and the session, of which nobody knows where it stopped, is not kept.
+        // and the session, whose state is unknown, is not kept.
         let outcome = tokio::time::timeout(ANSWER, writing).await.unwrap_or_else(|_| Err(BatchError::LostCommit(UNANSWERED.into())));
         if !matches!(outcome, Err(BatchError::LostCommit(_) | BatchError::Refused(StoreError::Unavailable(_)))) {
             self.session = Some(session);
@@ -285,7 +286,7 @@ impl Connection {
                         tokio::time::sleep(PAUSE).await;
                         continue;
                     }
-                    // Each of the others would find the server as lost, and take as long to.
+                    // The others would wait as long, and fail too.
                     Err(error @ StoreError::Unavailable(_)) => {
                         fail(iter::once(op).chain(batch.by_ref()).collect(), &StoreError::InDoubt(error.to_string()));
                     }

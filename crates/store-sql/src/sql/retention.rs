@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use nuncio_domain::id::{Id as _, uuid_floor};
 use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
-use nuncio_store::{EventRepo as _, LogPayload, QuotaRepo as _, ReferencePlace, Result, RetentionRepo, TableSize};
+use nuncio_store::{EventRepo as _, LogPayload, ProviderIds, QuotaRepo as _, ReferencePlace, Result, RetentionRepo, TableSize};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -138,24 +138,27 @@ impl RetentionRepo for SqlTx {
         self.delete_old(OLD, tenant, before, limit).await
     }
 
-    async fn forget_references(
+    async fn forget_provider_ids(
         &mut self,
+        ids: ProviderIds,
         tenant: TenantId,
         after: Option<ReferencePlace>,
         before: Timestamp,
         limit: u32,
     ) -> Result<Option<ReferencePlace>> {
-        self.walk(&REFERENCES, tenant, after, before, limit).await
-    }
-
-    async fn forget_inbound_keys(
-        &mut self,
-        tenant: TenantId,
-        after: Option<ReferencePlace>,
-        before: Timestamp,
-        limit: u32,
-    ) -> Result<Option<ReferencePlace>> {
-        self.walk(&INBOUND_KEYS, tenant, after, before, limit).await
+        let walk = match ids {
+            ProviderIds::Outbound => REFERENCES,
+            ProviderIds::Inbound => INBOUND_KEYS,
+        };
+        let after = after.unwrap_or(ReferencePlace { connection: ConnectionId::from_uuid(Uuid::nil()), reference: String::new() });
+        let rows: Vec<(Uuid, String, Uuid)> =
+            self.all(sql!(walk.look, [tenant.0, after.connection.uuid(), after.reference, i64::from(limit)])).await?;
+        let old = uuid_floor(before);
+        for (connection, reference, message) in rows.iter().filter(|(.., message)| *message < old) {
+            self.run(sql!(walk.delete, [tenant.0, connection, reference, message])).await?;
+        }
+        let last = rows.into_iter().next_back();
+        Ok(last.map(|(connection, reference, _)| ReferencePlace { connection: ConnectionId::from_uuid(connection), reference }))
     }
 
     async fn table_sizes(&mut self) -> Result<Vec<TableSize>> {
@@ -175,26 +178,6 @@ impl SqlTx {
             self.delete_all(table, column, tenant, ids).await?;
         }
         Ok(())
-    }
-
-    /// Looks at the next ids, and deletes those of messages that were created before `before` and are gone.
-    async fn walk(
-        &mut self,
-        walk: &Walk,
-        tenant: TenantId,
-        after: Option<ReferencePlace>,
-        before: Timestamp,
-        limit: u32,
-    ) -> Result<Option<ReferencePlace>> {
-        let after = after.unwrap_or(ReferencePlace { connection: ConnectionId::from_uuid(Uuid::nil()), reference: String::new() });
-        let rows: Vec<(Uuid, String, Uuid)> =
-            self.all(sql!(walk.look, [tenant.0, after.connection.uuid(), after.reference, i64::from(limit)])).await?;
-        let old = uuid_floor(before);
-        for (connection, reference, message) in rows.iter().filter(|(.., message)| *message < old) {
-            self.run(sql!(walk.delete, [tenant.0, connection, reference, message])).await?;
-        }
-        let last = rows.into_iter().next_back();
-        Ok(last.map(|(connection, reference, _)| ReferencePlace { connection: ConnectionId::from_uuid(connection), reference }))
     }
 
     async fn delete_all(&mut self, table: &'static str, column: &'static str, tenant: TenantId, ids: &[Uuid]) -> Result<()> {

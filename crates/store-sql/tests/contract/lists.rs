@@ -525,6 +525,27 @@ pub(crate) async fn a_row_that_nobody_guards_is_found(h: &Harness) {
     assert_eq!(unguarded().await, 0);
 }
 
+/// More rows of a resting connection than one look reads, each with a message whose validity has ended.
+pub(crate) async fn rows_of_a_resting_connection_hide_no_other_message(h: &Harness) {
+    let healthy = h.accept(h.item_in(&h.other, &phone(1))).await;
+    let gone = h.accept(h.item(&phone(1))).await;
+    let (tenant, id, connection) = (h.world.tenant.0, h.literal(gone.id), h.literal(h.world.connection));
+    let (ids, connection) = match h.backend {
+        Backend::Sqlite => (id, connection),
+        Backend::Postgres => (format!("uuid_send({id}::uuid)"), format!("{connection}::uuid")),
+    };
+    h.sql(&format!(
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)
+         INSERT INTO agenda (tenant_id, id, shard, due_at, connection_id, expires_at, ids)
+         SELECT {tenant}, i, 0, 5, {connection}, 5, {ids} FROM n"
+    ))
+    .await;
+    let all: Vec<i16> = (0..64).collect();
+    let due = healthy.state.due_at().unwrap();
+    let found = h.read().await.due_messages(&all, &[h.world.connection], due, 9).await.unwrap();
+    assert_eq!(self::ids(&found.messages), [healthy.id]);
+}
+
 pub(crate) async fn an_agenda_row_goes_with_its_last_message(h: &Harness) {
     let rows = async || h.rows_of("agenda").await;
     let items: Vec<_> = (0..3).map(|n| h.claimed(&phone(n))).collect();

@@ -7,7 +7,7 @@ use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Receipts, Step};
 use nuncio_domain::message::{FailureCode, Message};
-use nuncio_store::{DeliveryLog, NewEvent, Position, RawReceipt, StrayReceipt, Transition};
+use nuncio_store::{DeliveryLog, NewEvent, Position, ProviderIds, RawReceipt, StrayReceipt, Transition};
 use uuid::Uuid;
 
 use crate::contacts::inbound;
@@ -188,7 +188,7 @@ pub(crate) async fn ids_of_messages_that_are_gone_are_forgotten(h: &Harness) {
     let (mut place, mut looks) = (None, 0);
     loop {
         let mut tx = h.begin().await;
-        place = tx.forget_references(h.world.tenant, place, between, 2).await.unwrap();
+        place = tx.forget_provider_ids(ProviderIds::Outbound, h.world.tenant, place, between, 2).await.unwrap();
         tx.commit().await.unwrap();
         if place.is_none() {
             break;
@@ -211,7 +211,7 @@ pub(crate) async fn ids_of_inbound_messages_that_are_gone_are_forgotten(h: &Harn
     let walk = async |before| {
         let (mut place, mut looks) = (None, 0);
         loop {
-            place = in_tx!(h, |tx| tx.forget_inbound_keys(h.world.tenant, place, before, 2).await.unwrap());
+            place = in_tx!(h, |tx| tx.forget_provider_ids(ProviderIds::Inbound, h.world.tenant, place, before, 2).await.unwrap());
             if place.is_none() {
                 break (looks, h.rows_of("inbound_keys").await);
             }

@@ -1,4 +1,4 @@
-//! Offers within a call: which way sound goes, and what happens while nobody hears it.
+//! Offers within a call: the direction of sound, and calls on hold.
 
 use nuncio_channel::{Outcome, ProviderEvent};
 use serde_json::json;

@@ -14,8 +14,10 @@ use super::super::{Db, SqlTx, dialect};
 use crate::agenda::members;
 use crate::row::{DueRow, from_row, select_due};
 
-/// Agenda rows that are read at once. On PostgreSQL, each page of due rows sorts all of them.
-const AGENDA_ROWS: usize = 128;
+/// Agenda rows that are read at once.
+const AGENDA_ROWS: usize = 16;
+/// Due agenda rows that are read at once: more, since PostgreSQL sorts all of them for each page.
+const DUE_ROWS: usize = 128;
 /// How many messages one look expands, roughly: some tenths of a second.
 const AGENDA_LOOK: usize = 65_536;
 /// What reading a row costs, in messages.
@@ -310,7 +312,7 @@ async fn look(tx: &mut SqlTx, shards: &[i16], of: &Connections<'_>, now: Timesta
             place.push_bind(due).push_bind(tenant).push_bind(id);
             query.push(")");
         }
-        query.push(" ORDER BY due_at, tenant_id, id LIMIT ").push_bind(AGENDA_ROWS as i64);
+        query.push(" ORDER BY due_at, tenant_id, id LIMIT ").push_bind(DUE_ROWS as i64);
         let rows: Vec<AgendaRow> = tx.all(query.build()).await?;
         let Some(last) = rows.last() else { break };
         after = Some((last.due_at.unwrap_or_default(), last.tenant_id, last.id));
@@ -318,7 +320,7 @@ async fn look(tx: &mut SqlTx, shards: &[i16], of: &Connections<'_>, now: Timesta
         let live = guarded_by(tx, &rows).await?;
         stale.extend(stale_among(&rows, &live));
         found.extend(live.into_iter().filter(|row| row.due_at.is_some_and(|due| due <= now.millis()) && of.has(row, now)));
-        if rows.len() < AGENDA_ROWS {
+        if rows.len() < DUE_ROWS {
             break;
         }
     }
