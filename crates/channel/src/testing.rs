@@ -1,5 +1,6 @@
-//! Shared test code of adapters: accounts, services and short forms of outcomes. Panics on errors.
+//! Shared test code of adapters: accounts, services, short forms of outcomes, and third-party peers. Panics on errors.
 
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,11 +9,18 @@ use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::message::{Content, FailureCode, Message};
 use nuncio_domain::{Channel, Clock, ConnectionId, Entropy, FieldError, Ids, MessageType, Redacted, TenantId, Timestamp};
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 
 use crate::{Account, EventSink, Outcome, ProviderEvent, Scope, Services, Unrecorded, contract};
 
+mod peers;
+
+pub use peers::{PeerProcess, node_peer, peer_python, python_peer, repository};
+
 /// Public URL of the tests' server.
 pub const PUBLIC_URL: &str = "https://nuncio.example";
+/// The time of clocks that stand still: 2026-11-21T10:00:00Z.
+pub const NOW: Timestamp = Timestamp::from_millis(1_795_255_200_000);
 
 /// Returns the fields of a JSON object.
 pub fn object(value: Value) -> Map<String, Value> {
@@ -111,4 +119,59 @@ pub fn services_with(events: &Arc<Pushed>) -> Services {
 /// Returns services whose events are discarded.
 pub fn services() -> Services {
     services_with(&Arc::default())
+}
+
+/// Passes every event to the test. Records nothing while `refuses` is set.
+#[derive(Debug)]
+pub struct Sink {
+    events: mpsc::UnboundedSender<ProviderEvent>,
+    may_push: bool,
+    /// Whether nothing can be recorded now.
+    pub refuses: AtomicBool,
+}
+
+impl Sink {
+    /// Returns services whose events arrive at the receiver. `may_push`: whether the provider allows events that are not on disk yet.
+    pub fn services(may_push: bool) -> (Services, Arc<Self>, mpsc::UnboundedReceiver<ProviderEvent>) {
+        let (events, told) = mpsc::unbounded_channel();
+        let sink = Arc::new(Self { events, may_push, refuses: AtomicBool::new(false) });
+        let still = Arc::new(Still(AtomicU8::new(0)));
+        let ids = Ids { clock: still.clone(), entropy: still };
+        (Services { events: sink.clone(), ids, public_url: PUBLIC_URL.into() }, sink, told)
+    }
+}
+
+#[async_trait]
+impl EventSink for Sink {
+    fn push(&self, event: ProviderEvent, after: Duration) {
+        assert!(self.may_push && after.is_zero(), "pushed, after {after:?}: {event:?}");
+        self.events.send(event).expect("a test that listens");
+    }
+
+    async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded> {
+        if self.refuses.load(Ordering::SeqCst) {
+            return Err(Unrecorded);
+        }
+        self.events.send(event).map_err(|_| Unrecorded)
+    }
+}
+
+/// A clock that stands still. Each call for random bytes gives others than the one before.
+#[derive(Debug)]
+struct Still(AtomicU8);
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        NOW
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+impl Entropy for Still {
+    fn fill(&self, out: &mut [u8]) {
+        out.fill(self.0.fetch_add(37, Ordering::SeqCst));
+    }
 }

@@ -40,7 +40,6 @@ struct Entry<'a> {
 #[derive(Deserialize)]
 struct Event<'a> {
     sender: Party,
-    #[serde(default)]
     timestamp: Option<i64>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
@@ -67,11 +66,8 @@ struct Head {
 /// The content of a message.
 #[derive(Deserialize, Default)]
 struct Body<'a> {
-    #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
     quick_reply: Option<QuickReply>,
-    #[serde(default)]
     reply_to: Option<ReplyTo>,
     /// Read one by one, too.
     #[serde(borrow, default)]

@@ -24,7 +24,6 @@ pub struct GraphError {
     #[serde(default)]
     pub code: i64,
     /// Distinguishes cases of a code.
-    #[serde(default)]
     pub error_subcode: Option<i64>,
     /// Text for developers.
     #[serde(default)]
@@ -33,10 +32,8 @@ pub struct GraphError {
     #[serde(default)]
     pub title: String,
     /// Text for users, where it differs.
-    #[serde(default)]
     pub error_user_msg: Option<String>,
     /// Details, if there are any.
-    #[serde(default)]
     pub error_data: Option<ErrorData>,
     /// Whether a retry can succeed.
     #[serde(default)]
@@ -47,7 +44,6 @@ pub struct GraphError {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 pub struct ErrorData {
     /// Text.
-    #[serde(default)]
     pub details: Option<String>,
 }
 

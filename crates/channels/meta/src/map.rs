@@ -16,7 +16,9 @@ pub type Classify = fn(&GraphError) -> Option<Disposition>;
 const fn common(error: &GraphError) -> Option<Disposition> {
     Some(match error.code {
         0 | 3 | 10 | 190 | 200..=299 | 368 => Disposition::BAD_CREDENTIALS,
-        4 | 17 | 32 | 613 | 80_007 => Disposition::RATE_LIMITED,
+        4 | 17 | 32 | 613 => Disposition::RATE_LIMITED,
+        // The limits of the business use cases: pages, Instagram, Messenger, WhatsApp.
+        80_001 | 80_002 | 80_006..=80_008 => Disposition::RATE_LIMITED,
         // "Received invalid JSON reply": Meta documents that the messages were sent.
         1 if matches!(error.error_subcode, Some(1_357_046)) => Disposition::Unknown,
         1 | 2 => Disposition::Defer(Scope::Message, FailureCode::Undeliverable),

@@ -25,6 +25,8 @@ const ANSWER: u64 = 64 * 1024;
 const PIECE: usize = 64 * 1024;
 /// Assumed minimum speed of a connection, in octets per second.
 const SLOWEST: usize = 128 * 1024;
+/// Longest wait for the response to an email. A shorter one would send emails again that a slow relay accepts (RFC 5321 §4.5.3.2.6).
+const PROCESSING: Duration = Duration::from_secs(600);
 
 trait Wire: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Wire for T {}
@@ -87,6 +89,10 @@ fn at(stage: Stage) -> impl Fn(SessionError) -> Failed {
 /// Runs one step within `limit`.
 async fn within<T>(limit: Duration, stage: Stage, step: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
     timeout(limit, step).await.unwrap_or_else(|_| Err(Failed { stage, fault: SessionError::TimedOut(limit) }))
+}
+
+async fn in_time<T>(limit: Duration, step: impl Future<Output = Result<T, SessionError>>) -> Result<T, SessionError> {
+    timeout(limit, step).await.unwrap_or_else(|_| Err(SessionError::TimedOut(limit)))
 }
 
 impl Connection {
@@ -190,7 +196,8 @@ impl Connection {
         self.expect(235).await.map(drop)
     }
 
-    /// Sends an email and returns the accepting response. Each step takes at most `limit`; writing gets extra time for the size.
+    /// Sends an email and returns the accepting response. Each step takes at most `limit`; writing gets extra time for the size, and the
+    /// last response has [`PROCESSING`].
     pub(crate) async fn deliver(&mut self, from: &str, letter: &OutboundEmail, limit: Duration) -> Result<Reply, Failed> {
         if let Some(size) = self.offers.size.filter(|&size| letter.bytes.len() > size) {
             return Err(Failed { stage: Stage::Mail, fault: SessionError::TooLarge { size: letter.bytes.len(), limit: size } });
@@ -202,10 +209,9 @@ impl Connection {
         within(limit, Stage::Rcpt, self.envelope(from, letter, reset)).await?;
         let mut stage = Stage::Content;
         let writing = limit + Duration::from_secs((letter.bytes.len() / SLOWEST) as u64);
-        let answer = match timeout(writing, self.content(&letter.bytes, &mut stage)).await {
-            Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(fault)) => Err(fault),
-            Err(_) => Err(SessionError::TimedOut(writing)),
+        let answer = match in_time(writing, self.content(&letter.bytes, &mut stage)).await {
+            Ok(()) => in_time(PROCESSING, self.expect_class(2)).await,
+            Err(fault) => Err(fault),
         };
         // Accepted or refused, the response ends the transaction.
         self.reset = false;
@@ -256,8 +262,8 @@ impl Connection {
         self.expect(354).await.map(drop).map_err(at(Stage::Data))
     }
 
-    /// Writes the email with dots doubled at the start of lines (RFC 5321 §4.5.2), and reads the response. `stage` records the progress.
-    async fn content(&mut self, mail: &[u8], stage: &mut Stage) -> Result<Reply, SessionError> {
+    /// Writes the email with dots doubled at the start of lines (RFC 5321 §4.5.2). `stage` records the progress.
+    async fn content(&mut self, mail: &[u8], stage: &mut Stage) -> Result<(), SessionError> {
         let mut piece = Vec::with_capacity(PIECE.min(mail.len()) + 1_024);
         for line in mail.split_inclusive(|&b| b == b'\n') {
             if line.starts_with(b".") {
@@ -271,8 +277,7 @@ impl Connection {
         }
         piece.extend_from_slice(b".\r\n");
         *stage = Stage::Answer;
-        self.write(&piece).await?;
-        self.expect_class(2).await
+        self.write(&piece).await
     }
 
     /// Checks that the relay responds.

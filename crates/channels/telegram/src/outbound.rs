@@ -116,6 +116,9 @@ impl<'a> Media<'a> {
         match (self.files, &self.content.media_id, &self.content.media_url) {
             ([file], ..) => call.file = Some(upload(parameter, file)),
             ([_, _, ..], ..) => return Err(refused("a message carries one file; send the others by messages of their own")),
+            ([], Some(id), _) if !is_file_id(id) => {
+                return Err(refused("content.mediaId is not a file_id of Telegram, which consists of letters, digits, - and _"));
+            }
             ([], Some(id), _) => {
                 call.parameters.insert(parameter.to_owned(), id.as_str().into());
             }
@@ -124,6 +127,12 @@ impl<'a> Media<'a> {
         }
         Ok(call)
     }
+}
+
+/// Whether this can be a `file_id`, which is base64url. A self-hosted Bot API server takes `file://` as a file of its machine
+/// (<https://core.telegram.org/bots/api#using-a-local-bot-api-server>).
+fn is_file_id(id: &str) -> bool {
+    id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
 fn upload<'a>(parameter: &'static str, file: &'a ResolvedAttachment) -> File<'a> {

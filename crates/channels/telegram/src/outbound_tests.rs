@@ -76,6 +76,18 @@ fn media_by_url_and_by_id() {
 }
 
 #[test]
+fn a_media_id_is_a_file_id() {
+    let with = |id: &str| Content { media_id: some(id), ..Content::default() };
+    let id = "AgACAgIAAxkBAAIB-_9";
+    assert_eq!(sent(MessageType::Image, "", with(id)), [("sendPhoto", json!({"chat_id": -1005, "photo": id}))]);
+    for other in ["file:///etc/passwd", "https://x.example/a.png", "attach://photo", "/etc/passwd", "ä"] {
+        let failure = why_not(MessageType::Document, with(other));
+        assert_eq!(failure.code, FailureCode::ContentRejected, "{other}");
+        assert!(failure.message.contains("mediaId"), "{failure:?}");
+    }
+}
+
+#[test]
 fn documents_that_telegram_does_not_fetch_are_uploaded() {
     for (url, filename, name) in [
         ("https://x.example/d/bill.docx?k=1", None, "bill.docx"),

@@ -82,7 +82,7 @@ fn events_of(cloud: &Cloud, now: Timestamp, value: &Messages<'_>) -> Vec<Provide
 /// Returns the number that people wrote to, from its display form: `15550783881` or `+1 555-078-3881`.
 fn written_to(shown: &str) -> Option<String> {
     let digits: String = shown.chars().filter(char::is_ascii_digit).collect();
-    (!digits.is_empty()).then(|| format!("+{digits}"))
+    (!digits.is_empty()).then(|| inbound::number(&digits))
 }
 
 #[derive(Deserialize)]

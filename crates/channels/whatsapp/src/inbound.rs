@@ -21,7 +21,6 @@ pub(crate) struct Person {
 
 #[derive(Deserialize, Default)]
 struct Profile {
-    #[serde(default)]
     name: Option<String>,
 }
 
@@ -91,9 +90,7 @@ struct ContactName {
 
 #[derive(Deserialize)]
 struct Phone {
-    #[serde(default)]
     phone: Option<String>,
-    #[serde(default)]
     wa_id: Option<String>,
 }
 
@@ -150,12 +147,25 @@ pub(crate) fn read(cloud: &Cloud, now: Timestamp, json: &str, people: &[Person])
     }
     let person = people.iter().find(|person| person.wa_id == head.from);
     let mut inbound =
-        Inbound::text(cloud.graph.endpoint.origin, head.id, format!("+{}", head.from), String::new(), unix_seconds(&head.timestamp, now));
+        Inbound::text(cloud.graph.endpoint.origin, head.id, number(&head.from), String::new(), unix_seconds(&head.timestamp, now));
     inbound.profile_name = person.and_then(|person| person.profile.name.clone()).filter(|name| !name.is_empty());
     inbound.replies_to = head.context.and_then(|context| context.id);
     // A message whose content cannot be parsed is still reported, because it opens the conversation.
     say(&mut inbound, serde_json::from_str(json).unwrap_or_default());
     Some(inbound)
+}
+
+/// The phone number of a WhatsApp id. Ids in Mexico can have a 1 that mobile numbers lost, and ids in Brazil lack the 9 that they got
+/// (<https://developers.facebook.com/documentation/business-messaging/whatsapp/messages/send-messages>, "phone number formats").
+pub(crate) fn number(wa_id: &str) -> String {
+    if let Some(mexican) = wa_id.strip_prefix("521").filter(|rest| rest.len() == 10) {
+        return format!("+52{mexican}");
+    }
+    match wa_id.strip_prefix("55").and_then(|rest| rest.split_at_checked(2)) {
+        // Landlines begin with 2 to 5, and keep their eight digits.
+        Some((area, mobile)) if mobile.len() == 8 && mobile.starts_with(['6', '7', '8', '9']) => format!("+55{area}9{mobile}"),
+        _ => format!("+{wa_id}"),
+    }
 }
 
 fn say(inbound: &mut Inbound, parts: MessageContent) {
@@ -215,9 +225,9 @@ fn place(location: Location) -> (MessageType, Content) {
 }
 
 fn cards(contacts: Vec<Contact>) -> (MessageType, Content) {
-    let number = |phone: Phone| phone.phone.or_else(|| Some(format!("+{}", phone.wa_id?)));
+    let shown = |phone: Phone| phone.phone.or_else(|| Some(number(&phone.wa_id?)));
     let card =
-        |contact: Contact| Card { name: contact.name.formatted_name, phones: contact.phones.into_iter().filter_map(number).collect() };
+        |contact: Contact| Card { name: contact.name.formatted_name, phones: contact.phones.into_iter().filter_map(shown).collect() };
     (MessageType::Contact, Content { contacts: Some(contacts.into_iter().map(card).collect()), ..Content::default() })
 }
 

@@ -115,7 +115,7 @@ mod tests {
         let table: &[(&str, FailureCode, &[i64])] = &[
             ("message", Undeliverable, &[1, 2, 131_000]),
             ("connection", Undeliverable, &[131_016, 131_057]),
-            ("connection", RateLimited, &[4, 80_007, 130_429, 131_048, 131_064]),
+            ("connection", RateLimited, &[4, 80_007, 80_008, 130_429, 131_048, 131_064]),
             ("message", RateLimited, &[131_056]),
             ("connection", CredentialsInvalid, &[0, 3, 10, 190, 200, 299, 368, 131_005, 131_031, 131_042, 131_045, 133_010]),
             ("rejected", Undeliverable, &[131_026, 131_049, 130_472]),

@@ -159,6 +159,21 @@ pub(crate) fn submission(template: &Template, handle: Option<&str>) -> Value {
     submission
 }
 
+/// Whether `found`, a template at WhatsApp, says what is submitted. WhatsApp words those for one-time codes itself.
+pub(crate) fn says_the_same(template: &Template, found: &Value) -> bool {
+    let category = template.content.category.unwrap_or_default();
+    if category == Category::Authentication {
+        return found.get("category").and_then(Value::as_str) == Some(category.as_str());
+    }
+    texts(&submission(template, None)) == texts(found)
+}
+
+/// The text of each component that has one, with its variables.
+fn texts(template: &Value) -> BTreeMap<&str, &str> {
+    let components = template.get("components").and_then(Value::as_array).into_iter().flatten();
+    components.filter_map(|component| Some((component.get("type")?.as_str()?, component.get("text")?.as_str()?))).collect()
+}
+
 /// Those of the WhatsApp body only: other bodies may have more.
 fn body_variables(template: &Template) -> Vec<String> {
     in_order(&variables(&template.content.body).into_iter().map(str::to_owned).collect::<Vec<_>>())

@@ -17,11 +17,8 @@ use crate::{map, template};
 /// Largest example of a media header, in bytes: Meta's limit for documents.
 const EXAMPLE_BYTES: u64 = 100 << 20;
 
-/// A template as Meta reports it.
-struct Found {
-    id: String,
-    decision: Decision,
-}
+/// Why a template cannot be submitted whose name another one has.
+const NAME_TAKEN: &str = "WhatsApp has a template of this name and language with another text; choose another name";
 
 impl Cloud {
     /// The path of the business account's templates.
@@ -31,17 +28,17 @@ impl Cloud {
     }
 
     /// Looks for the template by name and language. Meta also finds templates whose name only contains it.
-    async fn find(&self, template: &Template) -> Result<Option<Found>, Failure> {
+    async fn find(&self, template: &Template) -> Result<Option<Value>, Failure> {
         let query = form_urlencoded::Serializer::new(String::new())
             .append_pair("name", template.submitted_name())
-            .append_pair("fields", "id,name,language,status,rejected_reason")
+            .append_pair("fields", "id,name,language,status,rejected_reason,category,components")
             .append_pair("limit", "200")
             .finish();
         let answer = self.graph.get(&format!("{}?{query}", self.templates_path()?)).await.map_err(|error| map::failure(&error))?;
-        let all = answer.get("data").and_then(Value::as_array).into_iter().flatten();
+        let mut all = answer.get("data").and_then(Value::as_array).into_iter().flatten();
         let language = template::language(&template.language);
         let same = |found: &&Value| text(found, "name") == template.submitted_name() && text(found, "language") == language;
-        Ok(all.filter(same).map(|found| Found { id: text(found, "id").to_owned(), decision: decision(found) }).next())
+        Ok(all.find(same).cloned())
     }
 
     /// The example that a header with media needs.
@@ -78,11 +75,12 @@ impl TemplateApi for Cloud {
             Ok(_) => map::NO_ID,
             Err(error) => error,
         };
-        // It may exist already, if an earlier response was lost.
+        // It may exist already, if an earlier response was lost. Another one may be left from a template that was deleted here.
         if let RequestError::Refused(Refusal { status: 400, .. }) = refusal
             && let Ok(Some(found)) = self.find(template).await
         {
-            return Ok(found.id);
+            let is_ours = template::says_the_same(template, &found);
+            return is_ours.then(|| text(&found, "id").to_owned()).ok_or_else(|| Failure::own(FailureCode::ProviderRejected, NAME_TAKEN));
         }
         Err(map::failure(&refusal))
     }
@@ -94,7 +92,11 @@ impl TemplateApi for Cloud {
                 Ok(decision(&answer.map_err(|error| map::failure(&error))?))
             }
             // The response to the submission was lost.
-            _ => Ok(self.find(template).await?.map_or(Decision::Pending, |found| found.decision)),
+            _ => Ok(match self.find(template).await? {
+                Some(found) if template::says_the_same(template, &found) => decision(&found),
+                Some(_) => Decision::Rejected { reason: NAME_TAKEN.to_owned() },
+                None => Decision::Pending,
+            }),
         }
     }
 }

@@ -3,14 +3,13 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
-use nuncio_channel::testing::{object, services};
+use nuncio_channel::testing::{node_peer, object, services};
 use nuncio_channel::{Account, Adapter, CallbackRequest, Inbound, Outcome, ProviderEvent, ReceiptTarget, Scope, Services};
 use nuncio_channel_http::testing::NOW;
 use nuncio_domain::id::{Id as _, uuid_v7};
@@ -80,14 +79,7 @@ fn ports<const N: usize>() -> [u16; N] {
 
 /// The SMSC on node.
 async fn smsc() -> Option<(Program, u64)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-    let modules = std::env::var_os("NUNCIO_PEER_NODE").map_or_else(|| root.join(".peers/node"), PathBuf::from);
-    let modules = modules.canonicalize().ok().filter(|modules| modules.join("node_modules/smpp").exists());
-    let Some(modules) = modules else {
-        println!("SKIPPED in part: scripts/deps.sh installs the npm package smpp where there is node and npm");
-        return None;
-    };
-    let mut peer = Program::start(Command::new("node").arg(root.join("peers/smsc.js")).arg(modules));
+    let mut peer = Program::start(&mut node_peer("smsc.js", "smpp")?);
     let said: serde_json::Value = serde_json::from_str(&peer.says("port").await).unwrap();
     Some((peer, said["port"].as_u64().unwrap()))
 }

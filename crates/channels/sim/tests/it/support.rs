@@ -1,13 +1,12 @@
-//! What the tests stand on: an event sink that writes down, and services that stand still.
+//! What the tests stand on: an event sink that writes down, and accounts.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::{Account, EventSink, ProviderEvent, Services, Unrecorded};
-use nuncio_domain::id::{Id as _, uuid_v7};
-use nuncio_domain::{Channel, Clock, ConnectionId, Entropy, Ids, Redacted, TenantId, Timestamp};
+use nuncio_channel::{Account, EventSink, ProviderEvent, Services, Unrecorded, testing};
+use nuncio_domain::Channel;
 use parking_lot::Mutex;
-use serde_json::Map;
+use serde_json::json;
 
 /// Keeps every event with its delay.
 #[derive(Debug, Default)]
@@ -37,30 +36,10 @@ impl EventSink for Recorder {
     }
 }
 
-#[derive(Debug)]
-struct Still;
-
-impl Clock for Still {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(0)
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::ZERO
-    }
-}
-
-impl Entropy for Still {
-    fn fill(&self, out: &mut [u8]) {
-        out.fill(0);
-    }
-}
-
 pub(crate) fn services(events: Arc<dyn EventSink>) -> Services {
-    Services { events, ids: Ids { clock: Arc::new(Still), entropy: Arc::new(Still) }, public_url: "https://nuncio.example".into() }
+    Services { events, ..testing::services() }
 }
 
 pub(crate) fn account(channel: Channel) -> Account {
-    let id = ConnectionId::from_uuid(uuid_v7(Timestamp::from_millis(1), [7; 10]));
-    Account { id, tenant: TenantId(3), channel, settings: Map::new(), secrets: Redacted::default(), trusted: true }
+    testing::account(channel, json!({}), json!({}), json!({}))
 }

@@ -1,9 +1,10 @@
 //! The adapter against a telephone of other people's making, PJSIP, which records what it hears; the voice is espeak-ng's.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use nuncio_channel::testing::{PeerProcess, object, python_peer};
 use nuncio_channel::{Outcome, ProviderEvent};
 use serde_json::{Value, json};
 
@@ -11,48 +12,31 @@ use crate::support::{Caller, short};
 
 /// The telephone; it ends with the test.
 struct Phone {
-    process: Child,
-    output: BufReader<ChildStdout>,
+    process: PeerProcess,
     port: u16,
     recording: PathBuf,
 }
 
 impl Drop for Phone {
     fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        self.process.wait().ok();
+        self.process.stop();
         std::fs::remove_file(&self.recording).ok();
     }
 }
 
 impl Phone {
     fn start(name: &str, args: &[&str]) -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let python = std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(|| root.join(".peers/venv/bin/python"), PathBuf::from);
         let recording = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("phone-{name}-{}.wav", std::process::id()));
-        let mut process = Command::new(python)
-            .arg(root.join("peers/phone.py"))
-            .arg(&recording)
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("python; scripts/deps.sh installs the peers");
-        let output = BufReader::new(process.stdout.take().unwrap());
-        let mut phone = Self { process, output, port: 0, recording };
+        let process = PeerProcess::start(python_peer("phone.py").arg(&recording).args(args));
+        let mut phone = Self { process, port: 0, recording };
         phone.port = u16::try_from(phone.seen()["port"].as_u64().unwrap()).unwrap();
         phone
     }
 
     /// What it tells next. PJSIP itself tells more, in lines of its own.
     fn seen(&mut self) -> Value {
-        loop {
-            let mut line = String::new();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "the phone ended");
-            if line.starts_with('{') {
-                return serde_json::from_str(&line).unwrap();
-            }
-        }
+        let mut lines = std::iter::repeat_with(|| self.process.line());
+        serde_json::from_str(&lines.find(|line| line.starts_with('{')).unwrap()).unwrap()
     }
 
     /// What it heard.
@@ -101,7 +85,7 @@ const TEXT: &str = "Su código es cuatro, ocho, quince.\nGracias por su compra."
 
 fn caller(phone: &Phone, more: Value) -> Caller {
     let mut settings = json!({ "username": null, "tts_command": null });
-    settings.as_object_mut().unwrap().extend(crate::support::object(more));
+    settings.as_object_mut().unwrap().extend(object(more));
     let mut caller = Caller::new(phone.port, settings);
     caller.message.request_mut().text = Some(TEXT.into());
     caller

@@ -93,7 +93,7 @@ async fn heavy_sipp_takes_calls_over_udp_and_tcp() {
 async fn heavy_sipp_knows_a_wrong_password() {
     let sipp = Sipp::start("answers", "-", false);
     let mut account = crate::support::account(sipp.port, json!({ "options_ping": false }));
-    let wrong = crate::support::object(json!({ "password": PASSWORD.replace("horse", "house") }));
+    let wrong = nuncio_channel::testing::object(json!({ "password": PASSWORD.replace("horse", "house") }));
     account.secrets = nuncio_domain::Redacted::new(wrong);
     let caller = Caller::of(&account);
     let outcome = caller.send().await;

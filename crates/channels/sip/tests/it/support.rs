@@ -1,20 +1,20 @@
-//! What the tests stand on: a sink that writes down, a clock that stands still, accounts, adapters and a program that "speaks".
+//! What the tests stand on: accounts, adapters and a program that "speaks".
 
 use std::f64::consts::PI;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use nuncio_channel::contract::message;
-use nuncio_channel::{Account, Adapter, EventSink, Outcome, ProviderEvent, Scope, SendRequest, Services, Unrecorded, stop};
+pub(crate) use nuncio_channel::testing::NOW;
+use nuncio_channel::testing::{self, Sink};
+use nuncio_channel::{Account, Adapter, Outcome, ProviderEvent, Scope, SendRequest, Services, stop};
 use nuncio_channel_sip::Ports;
-use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::message::Message;
-use nuncio_domain::{Channel, Clock, ConnectionId, Entropy, Ids, Redacted, TenantId, Timestamp};
+use nuncio_domain::{Channel, Redacted};
 use nuncio_net::{GuardPolicy, Network};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -23,63 +23,9 @@ pub(crate) const TO: &str = "+34600111222";
 /// After this long a test has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) const PASSWORD: &str = "correct-horse-battery";
-pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_795_255_200_000);
-
-/// Hands every event to the test.
-#[derive(Debug)]
-pub(crate) struct Sink {
-    events: mpsc::UnboundedSender<ProviderEvent>,
-    /// Whether it cannot write now.
-    pub(crate) refuses: AtomicBool,
-}
-
-#[async_trait::async_trait]
-impl EventSink for Sink {
-    fn push(&self, event: ProviderEvent, after: Duration) {
-        assert_eq!(after, Duration::ZERO);
-        self.events.send(event).expect("a test that listens");
-    }
-
-    async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded> {
-        if self.refuses.load(Ordering::SeqCst) {
-            return Err(Unrecorded);
-        }
-        self.events.send(event).map_err(|_| Unrecorded)
-    }
-}
-
-#[derive(Debug)]
-struct Still;
-
-impl Clock for Still {
-    fn now(&self) -> Timestamp {
-        NOW
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::ZERO
-    }
-}
-
-/// Each call gives other bytes than the one before.
-#[derive(Debug, Default)]
-struct Counting(AtomicU8);
-
-impl Entropy for Counting {
-    fn fill(&self, out: &mut [u8]) {
-        out.fill(self.0.fetch_add(37, Ordering::SeqCst));
-    }
-}
 
 pub(crate) fn services() -> (Services, Arc<Sink>, mpsc::UnboundedReceiver<ProviderEvent>) {
-    let (events, told) = mpsc::unbounded_channel();
-    let sink = Arc::new(Sink { events, refuses: AtomicBool::new(false) });
-    let ids = Ids { clock: Arc::new(Still), entropy: Arc::new(Counting::default()) };
-    (Services { events: sink.clone(), ids, public_url: "https://nuncio.example".into() }, sink, told)
-}
-
-pub(crate) fn object(value: Value) -> Map<String, Value> {
-    value.as_object().cloned().unwrap_or_default()
+    Sink::services(true)
 }
 
 /// A WAV file of a tone, 8 kHz, that lasts as long as asked.
@@ -106,23 +52,15 @@ pub(crate) fn speaker() -> String {
 
 /// An account at the trunk on `port`.
 pub(crate) fn account(port: u16, more: Value) -> Account {
-    let mut settings = object(json!({
+    let settings = json!({
         "host": "127.0.0.1", "port": port, "username": "acme", "timeout_seconds": 5, "listen_seconds": 0, "tts_command": speaker()
-    }));
-    settings.extend(object(more));
-    settings.retain(|_, value| !value.is_null());
-    let mut secrets = object(json!({ "password": PASSWORD }));
-    if !settings.contains_key("username") {
-        secrets.clear();
+    });
+    let mut account = testing::account(Channel::Voice, settings, more, json!({ "password": PASSWORD }));
+    account.settings.retain(|_, value| !value.is_null());
+    if !account.settings.contains_key("username") {
+        account.secrets = Redacted::default();
     }
-    Account {
-        id: ConnectionId::from_uuid(uuid_v7(NOW, [7; 10])),
-        tenant: TenantId(3),
-        channel: Channel::Voice,
-        settings,
-        secrets: Redacted::new(secrets),
-        trusted: true,
-    }
+    account
 }
 
 /// Enough for all tests at once.

@@ -1,57 +1,31 @@
 //! The adapter against an SMSC that we did not write: the npm package smpp.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
-
-use nuncio_channel::{ProviderEvent, ReceiptTarget, stop};
+use nuncio_channel::testing::{PeerProcess, node_peer, object};
+use nuncio_channel::{ProviderEvent, ReceiptTarget};
 use nuncio_domain::Redacted;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::FailureCode;
 use serde_json::{Value, json};
 
-use crate::support::{Running, account, draft, factory, keep, send_message, services, short};
+use crate::support::{Running, account, draft, send_message, short, try_open};
 
 /// The SMSC; it ends with the test.
 struct Peer {
-    process: Child,
-    output: BufReader<ChildStdout>,
+    process: PeerProcess,
     port: u16,
 }
 
 impl Peer {
     /// `None` where there is no node.
     fn start() -> Option<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let modules = std::env::var_os("NUNCIO_PEER_NODE").map_or_else(|| root.join(".peers/node"), PathBuf::from);
-        let Some(modules) = modules.canonicalize().ok().filter(|modules| modules.join("node_modules/smpp").exists()) else {
-            println!("SKIPPED: scripts/deps.sh installs the npm package smpp where there is node and npm");
-            return None;
-        };
-        let mut process = Command::new("node")
-            .arg(root.join("peers/smsc.js"))
-            .arg(modules)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("node");
-        let output = BufReader::new(process.stdout.take().unwrap());
-        let mut peer = Self { process, output, port: 0 };
-        peer.port = u16::try_from(peer.seen()["port"].as_u64().unwrap()).unwrap();
-        Some(peer)
-    }
-
-    /// What it saw next.
-    fn seen(&mut self) -> Value {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+        let mut process = PeerProcess::start(&mut node_peer("smsc.js", "smpp")?);
+        Some(Self { port: process.port(), process })
     }
 
     /// The next event of this kind.
     fn next(&mut self, event: &str) -> Value {
         loop {
-            let seen = self.seen();
+            let seen = self.process.seen();
             if seen["event"] == event {
                 return seen;
             }
@@ -59,27 +33,16 @@ impl Peer {
     }
 
     fn tell(&mut self, line: &str) {
-        writeln!(self.process.stdin.as_ref().unwrap(), "{line}").unwrap();
+        self.process.tell(line);
         self.next(line);
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        self.process.wait().ok();
     }
 }
 
 /// An adapter with the peer's password.
 fn start(peer: &Peer, more: Value) -> Running {
     let mut account = account(peer.port, more);
-    account.secrets = Redacted::new(json!({"password": "secret08"}).as_object().cloned().unwrap());
-    let (services, sink, events) = services();
-    let adapter = factory().open(&account, &services).unwrap();
-    let (ask, asked) = stop();
-    let run = keep(&adapter, asked);
-    Running { adapter, sink, events, ask, run }
+    account.secrets = Redacted::new(object(json!({"password": "secret08"})));
+    Running::of(&account)
 }
 
 fn reference(event: ProviderEvent) -> (String, ReceiptKind) {
@@ -172,8 +135,7 @@ async fn heavy_what_a_foreign_smsc_answers() {
     }
     peer.tell("hush");
     assert_eq!(short(&running.send("x").await), ("unknown", Some(FailureCode::UnknownOutcome), vec![]));
-    let (services, ..) = services();
-    let stranger = factory().open(&account(peer.port, json!({})), &services).unwrap();
+    let stranger = try_open(&account(peer.port, json!({}))).unwrap();
     assert!(stranger.check().await.unwrap_err().contains("the password is wrong"));
     running.stop().await;
 }

@@ -1,16 +1,16 @@
-//! What the tests stand on: a sink that writes down, a clock that is moved by hand, accounts and adapters.
+//! What the tests stand on: accounts, and adapters whose sessions are kept.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use nuncio_channel::contract::message;
-use nuncio_channel::{Account, Adapter, EventSink, Outcome, ProviderEvent, Scope, SendRequest, Services, Stop, Unrecorded, stop};
-use nuncio_domain::id::{Id as _, uuid_v7};
+pub(crate) use nuncio_channel::testing::NOW;
+use nuncio_channel::testing::{self, Sink};
+use nuncio_channel::{Account, Adapter, Outcome, ProviderEvent, Scope, SendRequest, Services, Stop, stop};
 use nuncio_domain::message::{FailureCode, Message};
-use nuncio_domain::{Channel, Clock, ConnectionId, Entropy, FieldError, Ids, Redacted, TenantId, Timestamp};
+use nuncio_domain::{Channel, FieldError};
 use nuncio_net::{GuardPolicy, Network};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -20,79 +20,15 @@ pub(crate) const TO: &str = "+34600111222";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 pub(crate) const PASSWORD: &str = "hunter2x";
 
-/// Hands every event to the test; refuses them while told to.
-#[derive(Debug)]
-pub(crate) struct Sink {
-    events: mpsc::UnboundedSender<ProviderEvent>,
-    pub(crate) refuses: AtomicBool,
-}
-
-#[async_trait::async_trait]
-impl EventSink for Sink {
-    fn push(&self, event: ProviderEvent, _: Duration) {
-        unreachable!("an SMSC must not be answered before {event:?} is on disk")
-    }
-
-    async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded> {
-        if self.refuses.load(Ordering::SeqCst) {
-            return Err(Unrecorded);
-        }
-        self.events.send(event).map_err(|_| Unrecorded)
-    }
-}
-
-#[derive(Debug)]
-struct Still;
-
-impl Clock for Still {
-    fn now(&self) -> Timestamp {
-        NOW
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::ZERO
-    }
-}
-
-/// Each call gives other bytes than the one before.
-#[derive(Debug, Default)]
-struct Counting(AtomicU8);
-
-impl Entropy for Counting {
-    fn fill(&self, out: &mut [u8]) {
-        out.fill(self.0.fetch_add(1, Ordering::SeqCst));
-    }
-
-    fn below(&self, _: u64) -> u64 {
-        0
-    }
-}
-
-pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_795_255_200_000);
-
+/// An SMSC must not be answered before what it told is on disk.
 pub(crate) fn services() -> (Services, Arc<Sink>, mpsc::UnboundedReceiver<ProviderEvent>) {
-    let (events, told) = mpsc::unbounded_channel();
-    let sink = Arc::new(Sink { events, refuses: AtomicBool::new(false) });
-    let ids = Ids { clock: Arc::new(Still), entropy: Arc::new(Counting::default()) };
-    (Services { events: sink.clone(), ids, public_url: "https://nuncio.example".into() }, sink, told)
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    value.as_object().cloned().unwrap_or_default()
+    Sink::services(false)
 }
 
 /// An account at the SMSC that listens on `port`.
 pub(crate) fn account(port: u16, more: Value) -> Account {
-    let mut settings = object(json!({"host": "127.0.0.1", "port": port, "system_id": "acme", "timeout_seconds": 20}));
-    settings.extend(object(more));
-    Account {
-        id: ConnectionId::from_uuid(uuid_v7(NOW, [7; 10])),
-        tenant: TenantId(3),
-        channel: Channel::Sms,
-        settings,
-        secrets: Redacted::new(object(json!({ "password": PASSWORD }))),
-        trusted: true,
-    }
+    let settings = json!({"host": "127.0.0.1", "port": port, "system_id": "acme", "timeout_seconds": 20});
+    testing::account(Channel::Sms, settings, more, json!({ "password": PASSWORD }))
 }
 
 pub(crate) fn factory() -> nuncio_channel::AdapterFactory {
@@ -114,8 +50,12 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(port: u16, more: Value) -> Self {
+        Self::of(&account(port, more))
+    }
+
+    pub(crate) fn of(account: &Account) -> Self {
         let (services, sink, events) = services();
-        let adapter = factory().open(&account(port, more), &services).unwrap();
+        let adapter = factory().open(account, &services).unwrap();
         let (ask, asked) = stop();
         let run = keep(&adapter, asked);
         Self { adapter, sink, events, ask, run }

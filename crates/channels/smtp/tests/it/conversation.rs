@@ -71,15 +71,34 @@ async fn an_answer_lost_after_the_mail_is_unknown() {
 }
 
 #[tokio::test]
-async fn silence_after_the_mail_is_unknown() {
+async fn a_relay_may_process_a_mail_for_minutes() {
     let (listener, address) = listen().await;
     let adapter = open(address, json!({"timeout_seconds": 1}));
     let relay = tokio::spawn(async move {
         let mut peer = Peer::greeted(&listener, &[]).await;
         peer.take().await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(540)).await;
+        tokio::time::resume();
+        peer.say("250 2.0.0 Ok: queued as Q1").await;
+    });
+    assert_eq!(short(&send(&adapter, &text("ada@example.net")).await), DELIVERED);
+    relay.await.unwrap();
+}
+
+#[tokio::test]
+async fn silence_after_the_mail_is_unknown() {
+    let (listener, address) = listen().await;
+    let adapter = open(address, json!({}));
+    let relay = tokio::spawn(async move {
+        let mut peer = Peer::greeted(&listener, &[]).await;
+        peer.take().await;
+        tokio::time::pause(); // from here on, time runs to the next timer as soon as nothing else is left to do
         peer.gone().await;
     });
-    assert_eq!(short(&send(&adapter, &text("ada@example.net")).await), UNKNOWN);
+    let outcome = send(&adapter, &text("ada@example.net")).await;
+    assert_eq!(short(&outcome), UNKNOWN);
+    assert!(format!("{outcome:?}").contains("within 600 s"), "{outcome:?}");
     relay.await.unwrap();
 }
 

@@ -14,6 +14,7 @@ fn of_broadcast() -> Message {
         contact: "bct_01kahy0000e0000000000000af".parse().unwrap(),
         no_receipts: false,
         withdrawn: false,
+        quiet_hours: None,
     });
     message
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::stop;
+use nuncio_channel::testing::peer_python;
 use nuncio_channel_smtp::inlet::{Limits, MailDestination, MailHandler, NotNow, serve};
 use nuncio_channel_smtp::mail::Mail;
 use nuncio_domain::TenantId;
@@ -17,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::message;
-use crate::support::{listen, python};
+use crate::support::listen;
 
 const SIZE: usize = 10_000;
 
@@ -266,7 +267,7 @@ for client in (smtplib.SMTP, smtplib.LMTP):
 ";
     let server = server(Duration::from_secs(60)).await;
     let port = server.address.port().to_string();
-    let done = tokio::task::spawn_blocking(move || Command::new(python()).args(["-c", BRING, &port]).status().unwrap()).await.unwrap();
+    let done = tokio::task::spawn_blocking(move || Command::new(peer_python()).args(["-c", BRING, &port]).status().unwrap()).await.unwrap();
     assert!(done.success());
     let taken = server.book.taken.lock().clone();
     assert_eq!(taken.len(), 2);

@@ -1,45 +1,27 @@
 //! What the tests share: accounts, requests, a relay that follows a script, and the peer that judges mails.
 
-use std::io::{BufRead as _, BufReader as StdReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use nuncio_channel::testing::PUBLIC_URL;
+use nuncio_channel::testing::{self, PeerProcess, object, python_peer};
 use nuncio_channel::{
     Account, Adapter, EventSink, Outcome, ProviderEvent, ResolvedAttachment, Scope, SendRequest, Services, Tokens, Unrecorded,
 };
 use nuncio_domain::message::{FailureCode, Message};
-use nuncio_domain::{Channel, Clock, Entropy, FieldError, Ids, Redacted, TenantId, Timestamp};
+use nuncio_domain::{Channel, FieldError, Redacted, TenantId};
 use nuncio_net::{GuardPolicy, Network};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::message;
 
-/// Where the server is reached, as the adapter is told.
-pub(crate) const PUBLIC_URL: &str = "https://nuncio.example";
-
-/// Time and randomness are not needed by this adapter; asking for them is a fault.
+/// There are no events in these tests.
 #[derive(Debug)]
 struct Nothing;
-
-impl Clock for Nothing {
-    fn now(&self) -> Timestamp {
-        unreachable!("the time comes with the request")
-    }
-    fn monotonic(&self) -> Duration {
-        unreachable!("not used")
-    }
-}
-
-impl Entropy for Nothing {
-    fn fill(&self, _: &mut [u8]) {
-        unreachable!("mails are not random")
-    }
-}
 
 #[async_trait::async_trait]
 impl EventSink for Nothing {
@@ -57,10 +39,6 @@ pub(crate) fn tokens() -> Tokens {
     Tokens::new(Redacted::new([1; 32]))
 }
 
-fn object(value: Value) -> Map<String, Value> {
-    value.as_object().cloned().unwrap_or_default()
-}
-
 /// Opens an adapter with these settings and secrets.
 pub(crate) fn try_open(settings: Value, secrets: Value) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
     let account = Account {
@@ -71,8 +49,7 @@ pub(crate) fn try_open(settings: Value, secrets: Value) -> Result<Arc<dyn Adapte
         secrets: Redacted::new(object(secrets)),
         trusted: true,
     };
-    let ids = Ids { clock: Arc::new(Nothing), entropy: Arc::new(Nothing) };
-    let services = Services { events: Arc::new(Nothing), ids, public_url: PUBLIC_URL.into() };
+    let services = Services { events: Arc::new(Nothing), ..testing::services() };
     let net = Network::new(GuardPolicy::default()).expect("a way out");
     nuncio_channel_smtp::factory(net, tokens()).open(&account, &services)
 }
@@ -229,58 +206,27 @@ pub(crate) fn key_text(name: &str) -> String {
     std::fs::read_to_string(key(name)).unwrap()
 }
 
-/// The interpreter of the peers.
-pub(crate) fn python() -> PathBuf {
-    let own = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../.peers/venv/bin/python");
-    std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(own, PathBuf::from)
-}
-
 /// The SMTP peer: a foreign server and foreign verifiers of MIME and DKIM.
 pub(crate) struct Sink {
-    process: Child,
-    output: StdReader<ChildStdout>,
+    process: PeerProcess,
     pub(crate) address: SocketAddr,
 }
 
 impl Sink {
     /// Starts it with these arguments.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let mut process = Command::new(python())
-            .arg(root.join("peers/smtp_sink.py"))
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut output = StdReader::new(process.stdout.take().unwrap());
-        let first = read(&mut output);
-        let port = u16::try_from(first["port"].as_u64().unwrap()).unwrap();
-        Self { process, output, address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)) }
+        let mut process = PeerProcess::start(python_peer("smtp_sink.py").args(arguments));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, process.port()));
+        Self { process, address }
     }
 
     /// What it saw next.
     pub(crate) fn seen(&mut self) -> Value {
-        read(&mut self.output)
+        self.process.seen()
     }
 
     /// Ends it and waits for its end.
     pub(crate) fn stop(mut self) {
-        drop(self.process.stdin.take());
-        self.process.wait().unwrap();
+        self.process.stop();
     }
-}
-
-impl Drop for Sink {
-    fn drop(&mut self) {
-        // It ends when its input closes; this waits for a test that failed.
-        drop(self.process.stdin.take());
-        self.process.wait().ok();
-    }
-}
-
-fn read(output: &mut StdReader<ChildStdout>) -> Value {
-    let mut line = String::new();
-    output.read_line(&mut line).unwrap();
-    serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
 }

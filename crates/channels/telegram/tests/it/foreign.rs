@@ -1,14 +1,13 @@
 //! The adapter against Bot APIs that others wrote: the models of aiogram, which judge every parameter and every update, and the npm
 //! package telegram-test-api.
 
-use std::io::{BufRead as _, BufReader};
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
 use http::HeaderMap;
 use nuncio_channel::contract::request;
+use nuncio_channel::testing::{PeerProcess, node_peer, python_peer};
 use nuncio_channel::{Adapter, CallbackRequest, ParsedCallback, ResolvedAttachment, SendRequest, stop};
 use nuncio_domain::MessageType;
 use nuncio_domain::message::{Button, Card, Content, CtaHeaderType, FailureCode, Row, Section};
@@ -19,25 +18,20 @@ use tokio::net::TcpListener;
 
 use crate::support::{NOW, Recorder, TOKEN, account, factory, message, object, open, services, short};
 
-/// A peer in a process of its own, which ends when its input closes.
+/// A peer in a process of its own, which ends with this.
 struct Foreign {
-    process: Child,
+    _process: PeerProcess,
     base: String,
 }
 
 impl Foreign {
     fn start(command: &mut Command) -> Self {
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let first: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"));
-        let port = u16::try_from(first["port"].as_u64().unwrap()).unwrap();
-        Self { process, base: format!("http://127.0.0.1:{port}") }
+        let mut process = PeerProcess::start(command);
+        Self { base: format!("http://127.0.0.1:{}", process.port()), _process: process }
     }
 
     fn emulator() -> Self {
-        let python = std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(|| root().join(".peers/venv/bin/python"), PathBuf::from);
-        Self::start(Command::new(python).arg(root().join("peers/telegram_emulator.py")).args(["--token", TOKEN]))
+        Self::start(python_peer("telegram_emulator.py").args(["--token", TOKEN]))
     }
 
     /// One of the calls for tests.
@@ -59,17 +53,6 @@ impl Foreign {
     async fn push(&self, update: Value) -> Value {
         self.tell(Method::POST, "/_push", update).await
     }
-}
-
-impl Drop for Foreign {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        self.process.wait().ok();
-    }
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
 fn some(text: &str) -> Option<String> {
@@ -342,12 +325,8 @@ async fn heavy_what_is_written_to_the_bot_is_posted() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the Telegram peers; ./test runs it"]
 async fn heavy_texts_go_both_ways_with_telegram_test_api() {
-    let modules = std::env::var_os("NUNCIO_PEER_NODE").map_or_else(|| root().join(".peers/node"), PathBuf::from);
-    if !modules.join("node_modules/telegram-test-api").exists() {
-        println!("skipped: scripts/deps.sh installs telegram-test-api where there is node and npm");
-        return;
-    }
-    let api = Foreign::start(Command::new("node").arg(root().join("peers/telegram_test_api.js")).arg(modules.canonicalize().unwrap()));
+    let Some(mut command) = node_peer("telegram_test_api.js", "telegram-test-api") else { return };
+    let api = Foreign::start(&mut command);
     let events = Arc::new(Recorder::default());
     let adapter = open(&api.base, json!({}), &events);
     assert_eq!(adapter.check().await.unwrap(), "logged in as @TestNameBot (bot 666); it polls for messages");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nuncio_channel::scripted::Scripted;
 pub(crate) use nuncio_channel::scripted::Seen;
 use nuncio_channel::testing;
-pub(crate) use nuncio_channel::testing::object;
+pub(crate) use nuncio_channel::testing::{NOW, object};
 use nuncio_channel::{Account, Adapter, EventSink, Inbound, Outcome, ProviderEvent, Services, Unrecorded};
 use nuncio_domain::message::{Content, FailureCode, Message};
 use nuncio_domain::{Channel, Clock, Entropy, FieldError, Ids, MessageType, Timestamp};
@@ -14,9 +14,6 @@ use nuncio_net::{GuardPolicy, Network};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-
-/// 2026-11-21T10:00:00Z.
-pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_795_255_200_000);
 
 pub(crate) const TOKEN: &str = "123456789:AAF-secret_of-the_tests";
 

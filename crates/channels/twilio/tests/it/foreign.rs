@@ -1,12 +1,9 @@
 //! The wire format against Twilio's own client library: it makes the requests that we make, writes the TwiML that we write, and signs
 //! what we prove.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
 use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Scripted, Seen};
+use nuncio_channel::testing::{PeerProcess, python_peer};
 use nuncio_channel_http::testing::CALLBACK as BASE;
 use nuncio_domain::message::Message;
 use nuncio_domain::{Channel, MessageType};
@@ -15,37 +12,8 @@ use serde_json::{Value, json};
 use crate::callbacks::call;
 use crate::support::{SID, TOKEN, TWILIO, taken};
 
-/// The peer program.
-struct Library {
-    process: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
-
-impl Library {
-    fn start() -> Self {
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let python = std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(|| root.join(".peers/venv/bin/python"), PathBuf::from);
-        let mut process =
-            Command::new(python).arg(root.join("peers/twilio_library.py")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (input, output) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
-        Self { process, input, output }
-    }
-
-    fn ask(&mut self, ask: &Value) -> Value {
-        writeln!(self.input.as_mut().unwrap(), "{ask}").unwrap();
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?} for {ask}"))
-    }
-}
-
-impl Drop for Library {
-    fn drop(&mut self) {
-        // It ends when its input closes.
-        self.input.take();
-        self.process.wait().ok();
-    }
+fn library() -> PeerProcess {
+    PeerProcess::start(&mut python_peer("twilio_library.py"))
 }
 
 async fn sent(channel: Channel, message: &Message, settings: Value) -> Seen {
@@ -65,11 +33,11 @@ fn is_theirs(ours: &Seen, theirs: &Value) {
 #[tokio::test]
 #[ignore = "needs the peers' Python packages; ./test runs it"]
 async fn heavy_requests_are_those_of_the_library() {
-    let mut library = Library::start();
+    let mut library = library();
     let text = TWILIO.message(MessageType::Text, Some("Olé {€} & more"), json!({}));
     let ours = sent(Channel::Sms, &text, json!({"from": "ACME", "messaging_service_sid": "MG1"})).await;
     let callback = ours.parameter("StatusCallback").unwrap();
-    let theirs = library.ask(&json!({"messages": {
+    let theirs = library.ask(json!({"messages": {
         "to": "+34600111333", "from_": "ACME", "messaging_service_sid": "MG1", "body": "Olé {€} & more", "status_callback": callback,
         "validity_period": 3_600
     }}));
@@ -77,7 +45,7 @@ async fn heavy_requests_are_those_of_the_library() {
 
     let image = TWILIO.message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a.png"}));
     let ours = sent(Channel::Sms, &image, json!({"mms": true})).await;
-    let theirs = library.ask(&json!({"messages": {
+    let theirs = library.ask(json!({"messages": {
         "to": "+34600111333", "from_": "+34600111222", "body": "See", "media_url": ["https://x.example/a.png"],
         "status_callback": ours.parameter("StatusCallback"), "validity_period": 3_600
     }}));
@@ -85,7 +53,7 @@ async fn heavy_requests_are_those_of_the_library() {
 
     let call = TWILIO.on(Channel::Voice).message(MessageType::Text, Some("Hola"), json!({}));
     let ours = sent(Channel::Voice, &call, json!({})).await;
-    let theirs = library.ask(&json!({"calls": {
+    let theirs = library.ask(json!({"calls": {
         "to": "+34600111333", "from_": "+34600111222", "twiml": ours.parameter("Twiml"), "status_callback": ours.parameter("StatusCallback"),
         "status_callback_event": ["ringing", "answered", "completed"], "timeout": 60
     }}));
@@ -95,7 +63,7 @@ async fn heavy_requests_are_those_of_the_library() {
 #[tokio::test]
 #[ignore = "needs the peers' Python packages; ./test runs it"]
 async fn heavy_twiml_is_that_of_the_library() {
-    let mut library = Library::start();
+    let mut library = library();
     for (text, media, settings, theirs) in [
         ("Tea & <cake> \"now\" 'n' €\n\u{1F600}", None, json!({}), json!({"language": "es-ES"})),
         ("Hola", None, json!({"repeat": 3, "voice": "Polly.Lucia"}), json!({"language": "es-ES", "voice": "Polly.Lucia"})),
@@ -104,21 +72,21 @@ async fn heavy_twiml_is_that_of_the_library() {
         let message_type = if media.is_some() { MessageType::Audio } else { MessageType::Text };
         let content = media.map_or_else(|| json!({}), |url| json!({"mediaUrl": url}));
         let ours = sent(Channel::Voice, &TWILIO.on(Channel::Voice).message(message_type, Some(text), content), settings.clone()).await;
-        let ours = library.ask(&json!({"canonical": ours.parameter("Twiml").unwrap()}));
+        let ours = library.ask(json!({"canonical": ours.parameter("Twiml").unwrap()}));
         let mut ask = theirs;
         ask["say"] = json!(text);
         ask["repeat"] = settings.get("repeat").cloned().unwrap_or(json!(1));
         if let Some(url) = media {
             ask["play"] = json!(url);
         }
-        assert_eq!(ours["canonical"], library.ask(&json!({"twiml": ask}))["canonical"], "{text}");
+        assert_eq!(ours["canonical"], library.ask(json!({"twiml": ask}))["canonical"], "{text}");
     }
 }
 
 #[test]
 #[ignore = "needs the peers' Python packages; ./test runs it"]
 fn heavy_what_the_library_signs_is_proved() {
-    let mut library = Library::start();
+    let mut library = library();
     let adapter = TWILIO.offline(json!({}));
     let status = format!("{BASE}/status?m=msg_x&a=0");
     let got = format!("{BASE}?MessageSid=SM9&From=%2B34600111222&Body=Hola+t%C3%BA");
@@ -132,7 +100,7 @@ fn heavy_what_the_library_signs_is_proved() {
     ] {
         let named: Value =
             parameters.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect::<serde_json::Map<_, _>>().into();
-        let signed = library.ask(&json!({"sign": {"url": url, "params": named}}));
+        let signed = library.ask(json!({"sign": {"url": url, "params": named}}));
         let signature = signed["signature"].as_str().unwrap();
         let told = call(&adapter, url, parameters, Some(signature)).unwrap_or_else(|error| panic!("{url}: {error}"));
         assert_eq!(told.events.len(), 1, "{url}");

@@ -99,6 +99,7 @@ fn what_was_written_to_is_the_number_that_is_shown() {
     for (shown, to) in [
         (json!("15550783881"), Some("+15550783881")),
         (json!("+1 555-078-3881"), Some("+15550783881")),
+        (json!("+52 1 55 1234 5678"), Some("+525512345678")),
         (json!(""), None),
         (Value::Null, None),
     ] {
@@ -108,6 +109,32 @@ fn what_was_written_to_is_the_number_that_is_shown() {
             shown => drop(metadata.insert("display_phone_number".to_owned(), shown)),
         }
         assert_eq!(read(&adapter, &body).to.as_deref(), to);
+    }
+}
+
+#[test]
+fn people_have_the_number_that_is_dialled() {
+    let adapter = CLOUD.offline(json!({}));
+    for (id, number) in [
+        ("5215512345678", "+525512345678"),
+        ("525512345678", "+525512345678"),
+        ("521551234567", "+521551234567"),
+        ("551187654321", "+5511987654321"),
+        ("556464180266", "+5564964180266"),
+        ("5511987654321", "+5511987654321"),
+        ("551121234567", "+551121234567"),
+        ("554532782153", "+554532782153"),
+        ("551151234567", "+551151234567"),
+        ("558001234567", "+558001234567"),
+        ("15551187654", "+15551187654"),
+    ] {
+        let card = json!([{"name": {"formatted_name": "Bob"}, "phones": [{"wa_id": id}]}]);
+        let message = json!({"from": id, "id": "wamid.IN", "timestamp": "1", "type": "contacts", "contacts": card});
+        let body = envelope(json!({"contacts": [{"profile": {"name": "Ada"}, "wa_id": id}], "messages": [message]}));
+        let inbound = read(&adapter, &body);
+        assert_eq!((inbound.from.as_str(), inbound.profile_name.as_deref()), (number, Some("Ada")));
+        let content = inbound.content.unwrap();
+        assert_eq!(content.contacts.unwrap()[0].phones, [number]);
     }
 }
 

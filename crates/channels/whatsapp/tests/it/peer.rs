@@ -1,12 +1,10 @@
 //! The wire format against pywa, a third-party client of the Cloud API: it writes what we write, reads what we read, and signs alike.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use nuncio_channel::testing::{PeerProcess, python_peer};
 use nuncio_channel::{Adapter, CallError, Inbound, Outcome, Scope, stop};
 use nuncio_channel_meta::scripted::refusal;
 use nuncio_domain::{MessageType, Timestamp};
@@ -15,37 +13,8 @@ use serde_json::{Map, Value, json};
 use crate::support::{CLOUD, SECRET, send, start, taken};
 use crate::{callbacks, cases, templates};
 
-/// The peer program.
-struct Pywa {
-    process: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
-
-impl Pywa {
-    fn start() -> Self {
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let python = std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(|| root.join(".peers/venv/bin/python"), PathBuf::from);
-        let mut process =
-            Command::new(python).arg(root.join("peers/whatsapp.py")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (input, output) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
-        Self { process, input, output }
-    }
-
-    fn ask(&mut self, ask: Value) -> Value {
-        writeln!(self.input.as_mut().unwrap(), "{ask}").unwrap();
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?} for {ask}"))
-    }
-}
-
-impl Drop for Pywa {
-    fn drop(&mut self) {
-        // It ends when its input closes.
-        self.input.take();
-        self.process.wait().ok();
-    }
+fn pywa() -> PeerProcess {
+    PeerProcess::start(&mut python_peer("whatsapp.py"))
 }
 
 /// Without what says nothing: nulls, empty lists, a preview that is off. The API reads types of components in any case, and indexes as
@@ -72,7 +41,7 @@ fn canonical(value: Value) -> Value {
 #[tokio::test]
 #[ignore = "needs the WhatsApp peer; ./test runs it"]
 async fn heavy_we_post_what_pywa_posts() {
-    let theirs = Pywa::start().ask(json!({"do": "messages"}));
+    let theirs = pywa().ask(json!({"do": "messages"}));
     let api = start(|_| taken()).await;
     let adapter = CLOUD.open(&api, json!({"mark_read": true}));
     let cases = cases::all();
@@ -96,7 +65,7 @@ async fn heavy_we_post_what_pywa_posts() {
 #[tokio::test]
 #[ignore = "needs the WhatsApp peer; ./test runs it"]
 async fn heavy_we_submit_what_pywa_submits() {
-    let theirs = Pywa::start().ask(json!({"do": "templates"}));
+    let theirs = pywa().ask(json!({"do": "templates"}));
     for (name, template) in templates::all() {
         assert_eq!(templates::submitted(&template).await, theirs[name], "{name}");
     }
@@ -105,10 +74,11 @@ async fn heavy_we_submit_what_pywa_submits() {
 #[test]
 #[ignore = "needs the WhatsApp peer; ./test runs it"]
 fn heavy_signatures_are_those_of_pywa() {
-    let (mut pywa, adapter) = (Pywa::start(), CLOUD.offline(json!({})));
+    let (mut pywa, adapter) = (pywa(), CLOUD.offline(json!({})));
     let body = callbacks::from_ada(json!({"type": "text", "text": {"body": "¡Hola! 👍"}})).to_string().into_bytes();
     let encoded = STANDARD.encode(&body);
-    let signed = |secret: &str, pywa: &mut Pywa| pywa.ask(json!({"do": "sign", "secret": secret, "body": encoded}))["signature"].clone();
+    let signed =
+        |secret: &str, pywa: &mut PeerProcess| pywa.ask(json!({"do": "sign", "secret": secret, "body": encoded}))["signature"].clone();
     let (good, bad) = (signed(SECRET, &mut pywa), signed("another", &mut pywa));
     assert_eq!(callbacks::post_signed(&adapter, good.as_str().unwrap(), &body).unwrap().events.len(), 1);
     assert!(matches!(callbacks::post_signed(&adapter, bad.as_str().unwrap(), &body), Err(CallError::Unproved(_))));
@@ -153,7 +123,7 @@ fn told(inbound: &Inbound) -> Value {
 #[test]
 #[ignore = "needs the WhatsApp peer; ./test runs it"]
 fn heavy_we_read_what_pywa_reads() {
-    let (mut pywa, adapter) = (Pywa::start(), CLOUD.offline(json!({})));
+    let (mut pywa, adapter) = (pywa(), CLOUD.offline(json!({})));
     let mut compared = 0;
     for (name, more) in callbacks::kinds() {
         if name == "odd" || name == "unsupported" {
@@ -197,7 +167,7 @@ async fn outcome(code: i64) -> Outcome {
 #[ignore = "needs the WhatsApp peer; ./test runs it"]
 async fn heavy_errors_are_sorted_as_pywa_sorts_them() {
     let codes = [0, 3, 10, 190, 200, 299, 4, 80_007, 130_429, 131_048, 131_056, 131_064, 368, 131_031, 131_026, 131_047, 132_001, 132_015];
-    let theirs = Pywa::start().ask(json!({"do": "errors", "codes": codes}));
+    let theirs = pywa().ask(json!({"do": "errors", "codes": codes}));
     for code in codes {
         let classes = theirs[code.to_string()].as_array().unwrap();
         let is = |name: &str| classes.iter().any(|class| class == name);

@@ -1,6 +1,6 @@
 //! Templates: passed in, and asked about.
 
-use nuncio_channel_meta::scripted::{Reply, refusal};
+use nuncio_channel_meta::scripted::{Api, Reply, refusal};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::message::FailureCode;
 use nuncio_domain::template::{Button, ButtonType, Category, Content, Decision, HeaderType, Status, Template};
@@ -127,24 +127,57 @@ async fn a_picture_above_is_fetched_and_uploaded_as_an_example() {
     assert_eq!(gone.code, FailureCode::ContentRejected);
 }
 
-#[tokio::test]
-async fn one_that_is_there_already_is_found() {
-    let listed = json!({"data": [
-        {"id": "1", "name": "order_news", "language": "en_US", "status": "APPROVED"},
-        {"id": "2", "name": "order", "language": "es", "status": "APPROVED"},
-        {"id": "3", "name": "order", "language": "en_US", "status": "PENDING"}
-    ]});
-    let api = start(move |seen| match seen.method.as_str() {
-        "GET" => Reply::json(200, &listed.clone()),
+/// An API that has these templates, and takes no others.
+async fn with(templates: Value) -> Api {
+    let listed = json!({"data": templates});
+    start(move |seen| match seen.method.as_str() {
+        "GET" => Reply::json(200, &listed),
         _ => refusal(400, 100, "Invalid parameter"),
     })
+    .await
+}
+
+#[tokio::test]
+async fn one_that_is_there_already_is_found() {
+    let body = json!([{"type": "BODY", "text": "Hi {{name}}", "example": {}}]);
+    let code = json!([{"type": "BODY", "text": "*{{1}}* is your verification code."}]);
+    let api = with(json!([
+        {"id": "1", "name": "order_news", "language": "en_US", "status": "APPROVED", "components": body},
+        {"id": "2", "name": "order", "language": "es", "status": "APPROVED", "components": body},
+        {"id": "3", "name": "order", "language": "en_US", "status": "PENDING", "components": body},
+        {"id": "4", "name": "code", "language": "en", "status": "PENDING", "category": "AUTHENTICATION", "components": code}
+    ]))
     .await;
     let adapter = CLOUD.open(&api, json!({}));
     let templates = adapter.templates().unwrap();
-    assert_eq!(templates.submit(&template("order", "en-US", content("Hi"))).await.as_deref(), Ok("3"));
+    assert_eq!(templates.submit(&template("order", "en-US", content("Hi {{ name }}"))).await.as_deref(), Ok("3"));
     assert!(api.seen()[1].path.contains("name=order&"));
+    let (_, code) = all().remove(2);
+    assert_eq!(templates.submit(&code).await.as_deref(), Ok("4"), "WhatsApp words it");
     let refused = templates.submit(&template("other", "en-US", content("Hi"))).await.unwrap_err();
     assert_eq!((refused.code, refused.message.as_str()), (FailureCode::ContentRejected, "Invalid parameter"));
+}
+
+#[tokio::test]
+async fn one_that_says_something_else_is_not_taken_for_it() {
+    let (order, (_, code)) = (template("order", "en", content("Hi")), all().remove(2));
+    for (ours, components) in [
+        (&order, json!([{"type": "BODY", "text": "Hello"}])),
+        (&order, json!([{"type": "BODY", "text": "Hi"}, {"type": "FOOTER", "text": "Acme"}])),
+        (&order, Value::Null),
+        (&code, json!([{"type": "BODY", "text": "Your code is {{code}}"}])),
+    ] {
+        let found = json!({
+            "id": "3", "name": ours.name, "language": "en", "status": "APPROVED", "category": "UTILITY", "components": components
+        });
+        let api = with(json!([found])).await;
+        let adapter = CLOUD.open(&api, json!({}));
+        let templates = adapter.templates().unwrap();
+        let refused = templates.submit(ours).await.unwrap_err();
+        let reason = "WhatsApp has a template of this name and language with another text; choose another name";
+        assert_eq!((refused.code, refused.message.as_str()), (FailureCode::ProviderRejected, reason));
+        assert_eq!(templates.status(ours).await, Ok(Decision::Rejected { reason: reason.into() }));
+    }
 }
 
 #[tokio::test]
@@ -165,7 +198,8 @@ async fn what_meta_says_of_one() {
         assert_eq!(CLOUD.open(&api, json!({})).templates().unwrap().status(&asked).await, Ok(decision));
         assert_eq!(api.seen()[0].path, "/v23.0/572279198452421?fields=status,rejected_reason");
     }
-    let api = start(|_| Reply::json(200, &json!({"data": [{"id": "3", "name": "order", "language": "en", "status": "APPROVED"}]}))).await;
+    let components = json!([{"type": "BODY", "text": "Hi"}]);
+    let api = with(json!([{"id": "3", "name": "order", "language": "en", "status": "APPROVED", "components": components}])).await;
     let adapter = CLOUD.open(&api, json!({}));
     let status = async |name| adapter.templates().unwrap().status(&template(name, "en", content("Hi"))).await;
     assert_eq!((status("order").await, status("other").await), (Ok(Decision::Approved), Ok(Decision::Pending)), "found by its name");
