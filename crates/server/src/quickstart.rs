@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::admin;
-use crate::client::World;
 use crate::client::life::{self, Outcome};
 use crate::client::profile::{QUICKSTART, SERVER, listens_at};
+use crate::client::{World, say};
 use crate::config::Config;
 use crate::data::{ADDRESS, write_private};
 use crate::serve::{Server, asked_to_end};
@@ -41,12 +41,12 @@ pub(crate) async fn run(mut config: Config, exit: bool) -> anyhow::Result<()> {
 async fn show(server: &Server) -> anyhow::Result<()> {
     let keys = keys(server).await?;
     let base = format!("http://{}", server.address);
-    println!("nuncio is running at {base} (API documentation: {base}/docs)\n");
-    println!("  live key  {}\n  test key  {}\n", keys.live, keys.test);
+    say(format_args!("nuncio is running at {base} (API documentation: {base}/docs)\n"));
+    say(format_args!("  live key  {}\n  test key  {}\n", keys.live, keys.test));
     if let Some(link) = crate::people::first_link(&server.node.core).await? {
-        println!("Open this link to become its owner and see everything in the browser:\n\n  {link}\n");
+        say(format_args!("Open this link to become its owner and see everything in the browser:\n\n  {link}\n"));
     }
-    println!("The first message, in the sandbox:\n");
+    say(format_args!("The first message, in the sandbox:\n"));
     let world = World::new(base.parse()?, keys.test.clone())?;
     let body = json!({"to": "+34600111222", "text": "Hello from nuncio"});
     let sent = world.call(Method::POST, "/v1/messages", Some(&body)).await?;
@@ -60,13 +60,13 @@ async fn show(server: &Server) -> anyhow::Result<()> {
     // In this folder, commands find a server on the embedded database by themselves.
     let finds = base == SERVER || (found && listens_at(&server.data.file(ADDRESS)) == Some(server.address));
     let server = if finds { String::new() } else { format!(" --server {base}") };
-    println!(
+    say(format_args!(
         "\nSend the next one yourself{place}:\n\n  {key}{program} send +34600111222 'Hello again' --env test{server}\n\nor from anywhere:\n"
-    );
-    println!(
+    ));
+    say(format_args!(
         "  curl {base}/v1/messages -H 'Authorization: Bearer {}' \\\n    -H 'Content-Type: application/json' \\\n    -d '{body}'\n",
         keys.test
-    );
+    ));
     Ok(())
 }
 

@@ -52,15 +52,16 @@ impl Server {
         data.check_keys(&config.storage, &node.core).await?;
         admin::project(&node.core, None).await?;
         node.start().await?;
+        // Whatever can fail comes before the first attempt starts.
+        let mail_listener = MailListener::open(&node, &config.email).await?;
+        if lock.is_some() {
+            write_private(&data.file(ADDRESS), &address.to_string())?;
+        }
         let loops = tokio::spawn({
             let node = node.clone();
             async move { node.run().await }
         });
         let socket = lock.is_some().then(|| serve_admin(&node, &data));
-        if lock.is_some() {
-            write_private(&data.file(ADDRESS), &address.to_string())?;
-        }
-        let mail_listener = MailListener::open(&node, &config.email).await?;
         let limits = ApiLimits {
             per_minute: config.api.rate_limit.per_minute,
             burst: config.api.rate_limit.burst,
@@ -76,17 +77,18 @@ impl Server {
         Ok(Self { node, address, data, stop, http, loops, socket, mail_listener, patience, _lock: lock })
     }
 
-    /// Stops accepting, finishes requests in flight, and closes the database. Requests that do not finish in time are aborted.
+    /// Stops accepting, finishes requests in flight, and closes the database. Requests that are not done after half the time are aborted:
+    /// the other half is for attempts, which would be unknown.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
-        let began = Instant::now();
+        let (began, for_requests) = (Instant::now(), self.patience / 2);
         self.node.core.events().end_streams();
         self.stop.send_replace(true);
         if let Some(mail_listener) = self.mail_listener.take()
-            && tokio::time::timeout(self.patience, mail_listener.close()).await.is_err()
+            && tokio::time::timeout(for_requests, mail_listener.close()).await.is_err()
         {
             tracing::warn!("shutdown timed out with email still arriving; aborted it, the mail server will resend");
         }
-        match tokio::time::timeout(self.patience.saturating_sub(began.elapsed()), &mut self.http).await {
+        match tokio::time::timeout(for_requests.saturating_sub(began.elapsed()), &mut self.http).await {
             Ok(served) => served?,
             Err(_) => {
                 tracing::warn!("shutdown timed out with requests in flight; aborted them");

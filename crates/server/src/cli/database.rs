@@ -5,6 +5,7 @@ use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
+use super::check_installed;
 use crate::answer::CommandOutput;
 use crate::config::Config;
 use crate::data::{DATABASE, DataDir};
@@ -27,6 +28,7 @@ pub(super) enum DbAction {
 
 /// Brings the schema up to date.
 pub(super) async fn migrate(config: &Config) -> anyhow::Result<CommandOutput> {
+    check_installed(config)?;
     let data = DataDir::open(&config.storage.data)?;
     let _lock = match (config.storage.database.is_empty(), data.lock()?) {
         (true, None) => {
@@ -52,11 +54,9 @@ pub(super) async fn copy(config: &Config, to: &str) -> anyhow::Result<CommandOut
     if !config.storage.database.is_empty() {
         bail!("storage.database: is set, so this installation does not use the embedded database; run this before you set it");
     }
+    check_installed(config)?;
     let data = DataDir::open(&config.storage.data)?;
     let file = data.file(DATABASE);
-    if !file.exists() {
-        bail!("{}: there is no database to copy; set its folder with --data", file.display());
-    }
     let Some(_lock) = data.lock()? else { bail!("a server uses this data folder; stop it first, so that nothing changes during the copy") };
     // The newest schema, and what the last run left in the write-ahead log.
     nuncio_store_sql::open(&data.target(&config.storage)).await?.close().await;

@@ -1,6 +1,6 @@
 //! `nuncio init`: a few questions, then `nuncio.toml` and a first connection that was tried out.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 use super::perform;
 use crate::admin::{Command, NewThrottle, Request};
 use crate::answer::CommandOutput;
-use crate::client::say;
+use crate::client::{say, say_text};
 use crate::config::Config;
+use crate::data::write_private;
 use crate::wiring;
 
 const FILE: &str = "nuncio.toml";
@@ -20,7 +21,7 @@ const FILE: &str = "nuncio.toml";
 /// Asks, writes the settings, and sets and tries the first connection.
 pub(super) async fn run() -> anyhow::Result<()> {
     let config = if Path::new(FILE).exists() {
-        let config = Config::load(Some(Path::new(FILE)), std::env::vars())?;
+        let config = Config::load(Some(Path::new(FILE)), std::env::vars_os())?;
         say(format!("{FILE} exists and stays as it is. Press Enter to use the value in brackets.\n"));
         config
     } else {
@@ -94,8 +95,9 @@ fn settings() -> anyhow::Result<anyhow::Result<Config>> {
     set("server", "public_url", ask("Its public URL, such as https://messages.example.org", "")?);
     set("storage", "data", ask("Data folder", &default.storage.data.display().to_string())?);
     set("storage", "database", ask("PostgreSQL as postgres://user@host:5432/name, instead of the embedded database", "")?);
-    std::fs::write(FILE, toml::to_string_pretty(&file)?).context(FILE)?;
-    let config = Config::load(Some(Path::new(FILE)), std::env::vars());
+    // The URL of the database can hold a password. The folder is synced, so it needs a name.
+    write_private(&Path::new(".").join(FILE), &toml::to_string_pretty(&file)?)?;
+    let config = Config::load(Some(Path::new(FILE)), std::env::vars_os());
     if config.is_err() {
         std::fs::remove_file(FILE).context(FILE)?;
     }
@@ -165,8 +167,7 @@ fn ask_for(field: &Field, before: &str) -> anyhow::Result<String> {
 /// One line of the answer, or `default` for an empty one.
 fn ask(question: &str, default: &str) -> anyhow::Result<String> {
     let shown = if default.is_empty() { String::new() } else { format!(" [{default}]") };
-    print!("{question}{shown}: ");
-    std::io::stdout().flush()?;
+    say_text(&format!("{question}{shown}: "));
     let mut line = String::new();
     if std::io::stdin().lock().read_line(&mut line)? == 0 {
         bail!("the input ended before the last question");

@@ -30,7 +30,7 @@ pub(super) struct Installation {
 
 impl Installation {
     pub(super) fn load(&self) -> anyhow::Result<Config> {
-        let mut config = Config::load(self.config.as_deref(), std::env::vars())?;
+        let mut config = Config::load(self.config.as_deref(), std::env::vars_os())?;
         if let Some(data) = &self.data {
             config.storage.data.clone_from(data);
         }

@@ -32,7 +32,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory as _, Parser as _};
+use clap::{CommandFactory as _, FromArgMatches as _};
 use nuncio_domain::line;
 
 use crate::admin::{self, Request};
@@ -57,7 +57,7 @@ const IN_PROGRESS: u8 = 4;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let args = Args::try_parse().unwrap_or_else(|error| nearest_first(without_environment(error)).exit());
+    let args = parse().unwrap_or_else(|error| nearest_first(without_environment(error)).exit());
     nuncio_net::init_tls();
     match start(args.action) {
         Ok(code) => code,
@@ -71,6 +71,18 @@ pub fn main() -> ExitCode {
     }
 }
 
+fn parse() -> Result<Args, clap::Error> {
+    let mut matches = without_empty(command()).try_get_matches()?;
+    Args::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
+}
+
+/// Makes options ignore variables that are set to nothing, as CI systems set them, in a command and those below it.
+fn without_empty(command: clap::Command) -> clap::Command {
+    let is_empty = |arg: &clap::Arg| arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
+    let set = |arg: clap::Arg| if is_empty(&arg) { arg.env(None::<&str>) } else { arg };
+    command.mut_args(set).mut_subcommands(without_empty)
+}
+
 /// The whole command line, for help, completions and manual pages.
 pub fn command() -> clap::Command {
     Args::command()
@@ -81,7 +93,7 @@ fn without_environment(error: clap::Error) -> clap::Error {
     if !error.use_stderr() {
         return error;
     }
-    hide_environment(command()).try_get_matches().err().unwrap_or(error)
+    hide_environment(without_empty(command())).try_get_matches().err().unwrap_or(error)
 }
 
 /// Hides the options that can be set in the environment, in a command and those below it.
@@ -163,8 +175,7 @@ fn in_runtime(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Resul
 }
 
 fn log(config: &Config, level: &str) {
-    let filter = tracing_subscriber::EnvFilter::try_new(level).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let builder = tracing_subscriber::fmt().with_env_filter(level).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     if config.log.format == "json" { builder.json().init() } else { builder.init() }
 }
 
@@ -212,13 +223,21 @@ fn redacted(config: &Config) -> Config {
     config
 }
 
-/// Runs a command on the installation: through its server if one holds the data folder, else by itself.
-async fn perform(config: &Config, request: Request) -> anyhow::Result<CommandOutput> {
-    let embedded = config.storage.database.is_empty();
-    if embedded && !request.command.begins() && !has_database(&config.storage.data) {
+/// Fails where an embedded database is missing, before anything is created.
+fn check_installed(config: &Config) -> anyhow::Result<()> {
+    if config.storage.database.is_empty() && !has_database(&config.storage.data) {
         let folder = config.storage.data.display();
         bail!("there is no installation in {folder}; set its folder with --data, or begin one with `nuncio init`, `quickstart` or `serve`");
     }
+    Ok(())
+}
+
+/// Runs a command on the installation: through its server if one holds the data folder, else by itself.
+async fn perform(config: &Config, request: Request) -> anyhow::Result<CommandOutput> {
+    if !request.command.begins() {
+        check_installed(config)?;
+    }
+    let embedded = config.storage.database.is_empty();
     let data = DataDir::open(&config.storage.data)?;
     let _lock = match (embedded, data.lock()?) {
         (true, None) => return admin::ask(&data.socket(), &request).await,
@@ -236,6 +255,8 @@ async fn perform(config: &Config, request: Request) -> anyhow::Result<CommandOut
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
 
     /// Some names are older than the rule for them, and some texts come from providers.

@@ -11,7 +11,7 @@ pub(crate) mod send;
 mod stream;
 mod tables;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -19,7 +19,6 @@ use futures::StreamExt as _;
 use nuncio_domain::{Environment, Redacted, key, line};
 use reqwest::{Client, Method, StatusCode, Url};
 use serde_json::Value;
-use tokio::io::AsyncWriteExt as _;
 
 /// How often a request that was cut off is repeated, and how soon.
 const TRIES: usize = 5;
@@ -146,18 +145,22 @@ impl World {
         Ok(if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap_or(Value::String(text)) })
     }
 
-    /// Prints what a request answers as it comes.
+    /// Prints what a request answers as it comes, by whole lines: a piece can end within a character.
     pub(crate) async fn copy_to_output(&self, request: reqwest::RequestBuilder) -> anyhow::Result<()> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
         if !status.is_success() {
             return Err(CallError::refused(status, &response.text().await?).into());
         }
-        let (mut pieces, mut output) = (response.bytes_stream(), tokio::io::stdout());
+        let (mut pieces, mut lines) = (response.bytes_stream(), Vec::<u8>::new());
         while let Some(piece) = pieces.next().await {
-            output.write_all(&piece.context("the response was interrupted")?).await?;
+            lines.extend_from_slice(&piece.context("the response was interrupted")?);
+            let rest = lines.split_off(lines.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+            say_text(&String::from_utf8_lossy(&lines));
+            lines = rest;
         }
-        Ok(output.flush().await?)
+        say_text(&String::from_utf8_lossy(&lines));
+        Ok(())
     }
 
     async fn text(&self, request: reqwest::RequestBuilder) -> Result<(StatusCode, String), CallError> {
@@ -184,17 +187,25 @@ pub(crate) fn say_json(value: &Value) {
 
 /// Prints text as it is. On a terminal, it cannot control it.
 pub(crate) fn say_text(text: &str) {
-    let text = if std::io::stdout().is_terminal() { line::escaped(&text.replace('\r', "")).into_owned() } else { text.to_owned() };
-    if std::io::stdout().lock().write_all(text.as_bytes()).is_err() {
-        std::process::exit(0);
-    }
+    if std::io::stdout().is_terminal() { write_out(&line::escaped(&text.replace('\r', ""))) } else { write_out(text) }
 }
 
-/// Prints a line. A reader that went away, such as `head`, ends the program in peace.
+/// Prints a line.
 pub(crate) fn say(line: impl std::fmt::Display) {
-    if writeln!(std::io::stdout().lock(), "{line}").is_err() {
+    write_out(&format!("{line}\n"));
+}
+
+/// Writes to standard output. A reader that went away, such as `head`, ends the program in peace; any other error, such as a full disk, is
+/// a failure.
+fn write_out(text: &str) {
+    let mut output = std::io::stdout().lock();
+    let Err(error) = output.write_all(text.as_bytes()).and_then(|()| output.flush()) else { return };
+    if error.kind() == ErrorKind::BrokenPipe {
         std::process::exit(0);
     }
+    // Not `eprintln!`, which panics if standard error is on the same full disk.
+    let _ = writeln!(std::io::stderr(), "nuncio: standard output: {error}");
+    std::process::exit(1);
 }
 
 fn fault(fault: &Value) -> String {

@@ -12,6 +12,7 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use super::World;
+use crate::config::toml_problem;
 use crate::data::{ADDRESS, write_private};
 
 /// Where a node is when nobody says.
@@ -247,7 +248,7 @@ fn path() -> anyhow::Result<PathBuf> {
 fn load() -> anyhow::Result<Profiles> {
     let Ok(path) = path() else { return Ok(Profiles::default()) };
     match std::fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).with_context(|| path.display().to_string()),
+        Ok(text) => toml::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {}", path.display(), toml_problem(&error, &text))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Profiles::default()),
         Err(error) => Err(error).with_context(|| path.display().to_string()),
     }

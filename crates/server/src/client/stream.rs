@@ -1,7 +1,7 @@
 //! Events as they happen: the stream of server-sent events of a world (WHATWG HTML, section "Server-sent events").
 
 use futures::{Stream, StreamExt as _, stream};
-use reqwest::{Method, header};
+use reqwest::{Method, StatusCode, header};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,7 +18,7 @@ struct Frame {
     data: String,
 }
 
-/// Takes the whole frames off the front of `text`; comments and empty frames are left out.
+/// Takes the whole frames off the front of `text`; comments are left out. A frame with only an id moves on where the stream is resumed.
 fn frames(text: &mut String) -> VecDeque<Frame> {
     let mut found = VecDeque::new();
     while let Some(end) = text.find("\n\n") {
@@ -31,7 +31,7 @@ fn frames(text: &mut String) -> VecDeque<Frame> {
             }
         }
         text.drain(..end + 2);
-        if !frame.data.is_empty() {
+        if !frame.id.is_empty() || !frame.data.is_empty() {
             found.push_back(frame);
         }
     }
@@ -42,8 +42,10 @@ fn frames(text: &mut String) -> VecDeque<Frame> {
 struct Following {
     world: World,
     query: Vec<(&'static str, String)>,
-    /// The newest event that was seen.
+    /// Where to resume: the newest id that was seen.
     last: Option<String>,
+    /// Whether it was open before.
+    opened: bool,
     open: Option<futures::stream::BoxStream<'static, reqwest::Result<Vec<u8>>>>,
     bytes: Vec<u8>,
     text: String,
@@ -54,7 +56,8 @@ impl World {
     /// The environment's events from now on, one JSON object each. A stream that breaks off is opened again where it ended; a refusal ends it.
     pub(crate) fn follow(&self, query: Vec<(&'static str, String)>) -> impl Stream<Item = Result<Value, CallError>> + Send + use<> {
         let world = self.clone();
-        let state = Following { world, query, last: None, open: None, bytes: Vec::new(), text: String::new(), ready: VecDeque::new() };
+        let (bytes, text, ready) = (Vec::new(), String::new(), VecDeque::new());
+        let state = Following { world, query, last: None, opened: false, open: None, bytes, text, ready };
         stream::unfold(Some(state), |state| async move {
             let mut state = state?;
             match state.next().await {
@@ -106,7 +109,7 @@ impl Following {
         self.ready = frames(&mut self.text);
     }
 
-    /// Opens the stream. The first time a server that cannot be reached is an error; afterwards it is waited for.
+    /// Opens the stream. The first time a server that cannot be reached is an error; afterwards it is waited for, also while it is busy.
     async fn open(&mut self) -> Result<(), CallError> {
         loop {
             let query: Vec<(&str, &str)> = self.query.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -118,16 +121,22 @@ impl Following {
             match request.send().await {
                 Ok(response) if response.status().is_success() => {
                     self.open = Some(response.bytes_stream().map(|piece| piece.map(|bytes| bytes.to_vec())).boxed());
+                    self.opened = true;
                     return Ok(());
                 }
-                Ok(response) if self.last.is_none() || response.status().is_client_error() => {
+                Ok(response) if !self.opened || is_final(response.status()) => {
                     return Err(CallError::refused(response.status(), &response.text().await.unwrap_or_default()));
                 }
-                Err(error) if self.last.is_none() => return Err(self.world.unreachable(&error)),
+                Err(error) if !self.opened => return Err(self.world.unreachable(&error)),
                 _ => tokio::time::sleep(PAUSE).await,
             }
         }
     }
+}
+
+/// Whether a request with this answer would be refused again.
+fn is_final(status: StatusCode) -> bool {
+    status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
 }
 
 #[cfg(test)]
@@ -141,6 +150,9 @@ mod tests {
         assert_eq!((taken.len(), taken[0].id.as_str(), taken[0].data.as_str()), (1, "1", "{\"a\":1}"));
         text.push_str("}\n\n");
         assert_eq!(frames(&mut text)[0].data, "{}");
+        text.push_str("id: 3\n\n: hello\n\n");
+        let taken = frames(&mut text);
+        assert_eq!((taken.len(), taken[0].id.as_str(), taken[0].data.as_str()), (1, "3", ""), "an id alone counts");
         assert!(text.is_empty());
     }
 }

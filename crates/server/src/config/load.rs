@@ -2,9 +2,12 @@
 //!
 //! Unknown keys and invalid values are rejected, all at once, each with its path.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use serde_json::Value;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 use super::Config;
 
@@ -15,7 +18,7 @@ pub struct Problems(pub Vec<String>);
 
 impl Config {
     /// Reads `file` (or `nuncio.toml` in the working folder, if there is one) and the environment.
-    pub fn load(file: Option<&Path>, environment: impl Iterator<Item = (String, String)>) -> Result<Self, Problems> {
+    pub fn load(file: Option<&Path>, environment: impl Iterator<Item = (OsString, OsString)>) -> Result<Self, Problems> {
         let one = |text: String| Problems(vec![text]);
         let mut merged = match file {
             Some(path) => read_file(path).map_err(one)?,
@@ -24,8 +27,11 @@ impl Config {
         };
         let mut problems = Vec::new();
         for (name, text) in environment {
-            if let Some(path) = name.strip_prefix("NUNCIO__") {
-                set(&mut merged, &path.to_lowercase().split("__").collect::<Vec<_>>(), &text);
+            let name = name.to_string_lossy();
+            let Some(path) = name.strip_prefix("NUNCIO__") else { continue };
+            match text.to_str() {
+                Some(text) => set(&mut merged, &path.to_lowercase().split("__").collect::<Vec<_>>(), text),
+                None => problems.push(format!("{name}: is not UTF-8")),
             }
         }
         let default = serde_json::to_value(Self::default()).unwrap_or_default();
@@ -84,6 +90,10 @@ impl Config {
         if self.api.rate_limit.per_minute > 0 && self.api.rate_limit.burst == 0 {
             problems.push("api.rate_limit.burst: must be at least 1 while the limit is on".to_owned());
         }
+        if !is_log_filter(&self.log.level) {
+            let right = "must be off, error, warn, info, debug or trace, or a filter such as nuncio=debug,warn";
+            problems.push(format!("log.level: is {:?}; {right}", self.log.level));
+        }
         if !matches!(self.log.format.as_str(), "text" | "json") {
             problems.push(format!("log.format: {:?} is neither text nor json", self.log.format));
         }
@@ -96,7 +106,21 @@ impl Config {
 
 fn read_file(path: &Path) -> Result<Value, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))
+    toml::from_str(&text).map_err(|e| format!("{}: {}", path.display(), toml_problem(&e, &text)))
+}
+
+/// What is wrong with a TOML text, and where. Without the line itself, which the error's own text shows: it can hold a secret.
+pub(crate) fn toml_problem(error: &toml::de::Error, text: &str) -> String {
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else { return error.message().to_owned() };
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}: {}", error.message())
+}
+
+/// Whether a log filter has no word that is taken for a target by mistake: only that target would be logged then.
+fn is_log_filter(text: &str) -> bool {
+    let is_meant = |part: &str| part.contains(['=', '[']) || part.parse::<LevelFilter>().is_ok();
+    EnvFilter::try_new(text).is_ok() && text.split(',').all(is_meant)
 }
 
 /// Sets the value of an environment variable at its path; the type follows from the default.
@@ -138,7 +162,7 @@ fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<St
         (Value::Number(number), Value::Number(_)) if number.is_u64() => {}
         (Value::Bool(_), Value::Bool(_)) | (Value::String(_), Value::String(_)) => {}
         // The value may be a misplaced secret.
-        (given, default) if path.starts_with("storage") || path.starts_with("dashboard") => {
+        (given, default) if ["storage", "review", "dashboard"].iter().any(|section| path.starts_with(section)) => {
             problems.push(format!("{path}: must be {}, not {}", kind(default), kind(given)))
         }
         (given, default) => problems.push(format!("{path}: must be {}, not {given}", kind(default))),
@@ -160,7 +184,7 @@ mod tests {
     use super::*;
 
     fn env(pairs: &[(&str, &str)]) -> Result<Config, Problems> {
-        Config::load(None, pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())))
+        Config::load(None, pairs.iter().map(|(k, v)| (OsString::from(k), OsString::from(v))))
     }
 
     #[test]
@@ -176,6 +200,7 @@ mod tests {
             "[storage]\nencryption_keys = [\"hush\"]\n",
             "storage = \"hush\"\n",
             "[storage.database]\nurl = \"hush\"\n",
+            "[review]\ntoken = [\"hush\"]\n",
             "[dashboard.oidc]\nclient_secret = [\"hush\"]\n",
         ] {
             let mut value: Value = toml::from_str(text).unwrap_or_default();
@@ -185,9 +210,23 @@ mod tests {
         }
     }
 
+    fn wrong(pairs: &[(&str, &str)]) -> Vec<String> {
+        env(pairs).err().map_or_else(Vec::new, |problems| problems.0)
+    }
+
+    #[test]
+    fn a_word_in_a_log_filter_is_a_level() {
+        for good in ["off", "WARN", "info", "nuncio=debug,warn", "nuncio_dispatch=debug", "warn,[request]=trace"] {
+            assert_eq!(wrong(&[("NUNCIO__LOG__LEVEL", good)]), Vec::<String>::new(), "{good}");
+        }
+        for bad in ["warning", "verbose", "nuncio=debgu", "nuncio,warn", "nuncio=debug, warn"] {
+            let problems = wrong(&[("NUNCIO__LOG__LEVEL", bad)]);
+            assert!(problems.len() == 1 && problems[0].starts_with(&format!("log.level: is {bad:?}; must be off, ")), "{problems:?}");
+        }
+    }
+
     #[test]
     fn ports_for_calls_are_ranges() {
-        let wrong = |pairs: &[(&str, &str)]| env(pairs).err().map_or_else(Vec::new, |problems| problems.0);
         assert_eq!(wrong(&[("NUNCIO__SIP__PORT_LOW", "5060"), ("NUNCIO__SIP__PORT_HIGH", "5060")]), Vec::<String>::new());
         assert!(wrong(&[("NUNCIO__SIP__PORT_LOW", "5060")])[0].starts_with("sip.port_high: is 0; must be at least 5060"));
         assert!(wrong(&[("NUNCIO__SIP__PORT_HIGH", "5060")])[0].starts_with("sip.port_low: is 0; must be 1024"));

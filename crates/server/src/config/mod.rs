@@ -14,6 +14,7 @@ use nuncio_net::GuardPolicy;
 use serde::{Deserialize, Serialize};
 
 pub use load::Problems;
+pub(crate) use load::toml_problem;
 
 /// All settings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

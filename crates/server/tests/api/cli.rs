@@ -1,15 +1,20 @@
 //! The command line with a node.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use nuncio_domain::Environment;
 use nuncio_testkit::{Receiver, TestApp};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpListener;
 use tokio::process::Command;
+use tokio::time::timeout;
 
 /// Result of a command.
 #[derive(Debug)]
@@ -59,6 +64,13 @@ impl Terminal {
         let output = child.wait_with_output().await.expect("it ends");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
         Ran { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// Runs a command that writes to `output`.
+    async fn run_into(&self, arguments: &[&str], output: impl Into<Stdio>) -> Ran {
+        let child = self.command(arguments).stdout(output).stderr(Stdio::piped()).spawn().expect("it runs");
+        let ended = child.wait_with_output().await.expect("it ends");
+        Ran { code: ended.status.code().unwrap_or(-1), out: String::new(), err: String::from_utf8(ended.stderr).expect("text") }
     }
 
     pub(crate) async fn type_in(&self, arguments: &[&str]) -> Ran {
@@ -199,6 +211,65 @@ async fn a_message_under_way_has_an_exit_code_of_its_own() {
     assert!(sent.out.contains("\n  sent; no receipt yet, `nuncio messages follow msg_"), "{sent:?}");
 }
 
+#[tokio::test]
+async fn output_that_is_lost_is_a_failure_unless_nobody_reads_it() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.test_key).await;
+    let create = ["broadcasts", "create", "--name", "spring", "--channel", "sms", "--text", "hello", "--json"];
+    let draft = terminal.type_in(&create).await.expect(0).json();
+    let results = ["broadcasts", "results", draft["id"].as_str().expect("an id")];
+    for arguments in [&["keys", "list", "--json"][..], &["contacts", "export"], &results] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("a full disk");
+        let lost = terminal.run_into(arguments, full).await.expect(1);
+        assert!(lost.err.starts_with("nuncio: standard output: No space left on device"), "{lost:?}");
+        let (reader, unread) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        assert_eq!(terminal.run_into(arguments, unread).await.expect(0).err, "", "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn variables_without_a_value_are_not_set() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.test_key).await;
+    for name in ["NUNCIO_PROFILE", "NUNCIO_SERVER", "NUNCIO_API_KEY"] {
+        let listed = terminal.command(&["messages", "list"]).env(name, "").output().await.expect("it ends");
+        assert!(listed.status.success(), "{name}: {listed:?}");
+    }
+}
+
+/// Answers the next request with a status and a body, and closes the connection. Returns what was asked.
+async fn answer(listener: &TcpListener, status: &str, body: &str) -> String {
+    let (mut stream, _) = timeout(Duration::from_secs(30), listener.accept()).await.expect("a request in time").expect("a connection");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.expect("a request"));
+    }
+    let answer = format!("HTTP/1.1 {status}\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{body}");
+    stream.write_all(answer.as_bytes()).await.expect("an answer");
+    String::from_utf8(head).expect("text")
+}
+
+// holds: cli.listen
+#[tokio::test]
+async fn a_stream_that_breaks_before_its_first_event_is_resumed() {
+    let app = TestApp::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let server = listener.local_addr().expect("an address");
+    let terminal = Terminal { home: tempfile::tempdir().expect("a folder"), server };
+    let arguments = ["events", "follow", "--json", "--key", &app.test_key];
+    let mut child = terminal.command(&arguments).stdout(Stdio::piped()).spawn().expect("it runs");
+    answer(&listener, "200 OK", "id: 7\n\n").await;
+    answer(&listener, "429 Too Many Requests", "").await;
+    let resumed = answer(&listener, "200 OK", "id: 8\ndata: {\"a\":1}\n\n").await;
+    assert!(resumed.to_lowercase().contains("\r\nlast-event-id: 7\r\n"), "{resumed}");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    assert_eq!(lines.next_line().await.expect("a line").as_deref(), Some("{\"a\":1}"));
+    child.kill().await.expect("it ends");
+}
+
 // holds: cli.listen
 #[tokio::test]
 async fn a_program_on_this_machine_gets_events_as_its_webhook_would() {
@@ -329,6 +400,25 @@ async fn settings_are_shown_without_their_secrets() {
     std::fs::write(terminal.home.path().join("nuncio.toml"), file).expect("a file");
     let shown = terminal.run(&["config", "show"], "").await.expect(0);
     assert!(shown.out.contains("client_secret = \"***\"") && !shown.out.contains("hush"), "{shown:?}");
+    for (file, said) in [
+        ("[review]\ntoken = [\"hush\"]\n", "review.token: must be a text, not a list"),
+        ("[storage]\ndatabase = postgres://nuncio:hush@db/nuncio\n", "nuncio.toml: line 2, column "),
+    ] {
+        std::fs::write(terminal.home.path().join("nuncio.toml"), file).expect("a file");
+        let refused = terminal.type_in(&["config", "check"]).await.expect(1);
+        assert!(refused.err.contains(said) && !refused.err.contains("hush"), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn variables_that_are_no_text_are_refused_only_where_they_are_settings() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    for (name, code, said) in [("OTHER", 0, ""), ("NUNCIO__LOG__LEVEL", 1, "NUNCIO__LOG__LEVEL: is not UTF-8")] {
+        let checked = terminal.command(&["config", "check"]).env(name, OsStr::from_bytes(b"\xff")).output().await.expect("it ends");
+        let err = String::from_utf8_lossy(&checked.stderr);
+        assert!(checked.status.code() == Some(code) && err.contains(said), "{name}: {checked:?}");
+    }
 }
 
 // holds: cli.init
@@ -351,6 +441,7 @@ async fn a_few_questions_lead_to_a_connection_that_was_tried() {
     for said in ["\"pigeon\" is not one of instagram, kannel", "This was not saved", "connected kannel for sms", "test: failed: "] {
         assert!(done.out.contains(said), "{said}: {}", done.out);
     }
+    assert_eq!(std::fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600, "it can hold a password");
     let written = std::fs::read_to_string(&file).expect("a file");
     assert_eq!(written, "[server]\nlisten = \"127.0.0.1:8026\"\n\n[storage]\ndata = \"my-data\"\n");
     let connections = terminal.type_in(&["connections", "list", "--json"]).await.expect(0).json();

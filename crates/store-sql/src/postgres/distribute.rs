@@ -38,6 +38,7 @@ pub const DISTRIBUTED: &[&str] = &[
     "idempotency_keys",
     "contacts",
     "addresses",
+    "removed_addresses",
     "contact_channels",
     "merged_contacts",
     "erasures",

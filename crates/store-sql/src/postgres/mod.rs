@@ -44,9 +44,16 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects and brings the schema up to date. Refuses a server that does not keep what it confirms.
+    /// Connects and brings the schema up to date. Refuses a server that does not keep what it confirms, and a URL that is not enough for
+    /// the writer: the pool also knows `PGPASSWORD`, `~/.pgpass` and other parameters.
     pub async fn open(url: &str) -> Result<Self> {
         let (options, pool) = connect(url).await?;
+        session::connect(url).await.map_err(|error| match error {
+            StoreError::Unavailable(why) => StoreError::Unavailable(format!(
+                "{why}; the database URL itself must hold host, user and password, and no unknown parameter"
+            )),
+            error => error,
+        })?;
         refuse_unsafe(&pool).await?;
         migrate(&options).await?;
         Ok(Self { pool, writer: Writer::start(url) })
@@ -87,13 +94,19 @@ pub(crate) async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
         ("tcp_keepalives_interval", "2"),
         ("tcp_keepalives_count", "3"),
     ]);
-    let pool = PgPoolOptions::new()
-        .max_connections(POOL)
-        .acquire_timeout(Duration::from_secs(5))
-        .connect_with(options.clone())
-        .await
-        .map_err(sqlx_error)?;
+    let pool =
+        PgPoolOptions::new().max_connections(POOL).acquire_timeout(Duration::from_secs(5)).connect_with(options.clone()).await.map_err(
+            |error| match error {
+                sqlx::Error::PoolTimedOut => unanswered(&options),
+                error => sqlx_error(error),
+            },
+        )?;
     Ok((options, pool))
+}
+
+fn unanswered(options: &PgConnectOptions) -> StoreError {
+    let (host, port) = (options.get_host(), options.get_port());
+    StoreError::Unavailable(format!("the PostgreSQL server at {host}:{port} does not answer; check that it runs, and the database URL"))
 }
 
 /// A 202 promises that the message is stored: a server that confirms before it syncs cannot be used.

@@ -4,6 +4,7 @@
 //! as many round trips as it has to wait for results. After a failed statement PostgreSQL fails all others up to the end of the
 //! transaction, and a `COMMIT` then rolls back: a transaction is committed only if none of its statements failed.
 
+use std::error::Error as _;
 use std::str::FromStr as _;
 use std::time::Duration;
 
@@ -72,7 +73,7 @@ impl Drop for Socket {
 
 /// Opens a connection to the database of `url`.
 pub(super) async fn connect(url: &str) -> Result<(Client, Socket)> {
-    let mut config = tokio_postgres::Config::from_str(url).map_err(|e| StoreError::Unavailable(e.to_string()))?;
+    let mut config = tokio_postgres::Config::from_str(url).map_err(|error| StoreError::Unavailable(with_cause(&error)))?;
     config.application_name("nuncio").connect_timeout(CONNECT);
     // `SETTINGS` let the server notice that this node vanished; these let this node notice that the server did (power loss, an address
     // that moved), which otherwise takes up to two hours.
@@ -136,9 +137,13 @@ impl<S> Session<S> {
     }
 }
 
+fn with_cause(error: &tokio_postgres::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
 /// What went wrong with a statement.
 pub(super) fn failed(error: tokio_postgres::Error) -> StoreError {
-    let Some(told) = error.as_db_error() else { return StoreError::Unavailable(error.to_string()) };
+    let Some(told) = error.as_db_error() else { return StoreError::Unavailable(with_cause(&error)) };
     // Not its details, which name the values of a row.
     let message = told.message();
     if *told.code() == SqlState::UNIQUE_VIOLATION {

@@ -37,6 +37,10 @@ pub(crate) async fn an_embedded_database_is_copied_whole(_: &Harness) {
     let postgres = open(&Target::Postgres(Redacted::new(url.clone()))).await.unwrap();
     assert_eq!(postgres.read().await.unwrap().list_nodes().await.unwrap().len(), 2, "it is a database like any other");
     postgres.close().await;
+    // What only the pool understands is refused at once, not at the first message.
+    let refused =
+        open(&Target::Postgres(Redacted::new(format!("{url}?sslrootcert=/nowhere")))).await.map(drop).expect_err("a refusal").to_string();
+    assert!(refused.contains("sslrootcert") && refused.contains("the database URL itself"), "{refused}");
     for (table, columns) in &tables {
         let text = |cast: &dyn Fn(&str) -> String| columns.iter().map(|(name, ..)| cast(name)).collect::<Vec<_>>().join(", ");
         let here = text(&|name| format!("CASE typeof({name}) WHEN 'blob' THEN lower(hex({name})) ELSE CAST({name} AS TEXT) END"));
