@@ -9,7 +9,7 @@
       const at = new Date(time.dateTime);
       if (Number.isNaN(at.valueOf())) continue;
       const today = at.toDateString() === new Date().toDateString();
-      const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false };
+      const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
       // Steps of one message are told apart by milliseconds.
       const step = time.closest(".tl") !== null;
       if (step) clock.fractionalSecondDigits = 3;
@@ -58,8 +58,11 @@
     say("news", fresh > 0 && show);
   };
 
-  // A page without the time at which it was made.
-  const bare = (part) => part.innerHTML.replace(/<time class="made"[^]*?<\/time>/, "");
+  // A page without what differs each time: the time at which it was made, and the keys of its forms that are good once.
+  const bare = (part) => part.innerHTML.replace(/<time class="made"[^]*?<\/time>|<input [^>]*name="once"[^>]*>/g, "");
+
+  // Stands for the session, its project and its environment.
+  const view = (part) => part.querySelector("input[name=key]")?.value;
 
   // A page that says so is fetched again and again while somebody looks at it.
   const follow = () => {
@@ -75,8 +78,11 @@
       try {
         const answer = await fetch(location.href, { headers: { accept: "text/html" } });
         if (answer.redirected) return location.reload();
+        const whole = new DOMParser().parseFromString(await answer.text(), "text/html");
+        // Another tab switched to another project or environment: the whole page changes, and its forms.
+        if (view(whole) && view(whole) !== view(document)) return location.reload();
         if (!answer.ok) throw new Error(answer.statusText);
-        const page = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+        const page = whole.querySelector("main");
         if (rows) renewRows(main, page, known);
         else if (bare(page) === html) {
           const [old, now] = [main, page].map((part) => part.querySelector("time.made"));

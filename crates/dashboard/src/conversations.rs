@@ -8,13 +8,13 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::messages::{ListContactMessages, ListMessages, MessageView, SendMessage, SendOptions};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Channel, ContactId, Error, RequestedChannel, Result};
+use nuncio_domain::{Channel, ContactId, Error, RequestedChannel, Result, SenderId};
 
 use crate::App;
 use crate::components::{Faults, Field, channel, counted, empty, head, may_change, message_state, pager, time, words};
 use crate::contacts::name;
 use crate::form::Form;
-use crate::messages::new::{key, once};
+use crate::messages::new::{key, made, once, still_there};
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
@@ -130,7 +130,7 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str
     let answer = if past { None } else { answer_to(&messages) };
     let field = Field { kind: "textarea", ..Field::new("text", "Your reply", "", typed) };
     let content = html! {
-        (head(Some((PLACE, "Conversations")), words(&title), html! { @if let Some((by, to)) = &answer { (channel(by)) ", " (words(to)) } }, html! { a class="btn" href={ "/contacts/" (contact.id) } { "Contact" } }))
+        (head(Some((PLACE, "Conversations")), words(&title), html! { @if let Some((by, to, _)) = &answer { (channel(by)) ", " (words(to)) } }, html! { a class="btn" href={ "/contacts/" (contact.id) } { "Contact" } }))
         section class="panel" {
             header {
                 h2 { "Messages" }
@@ -145,7 +145,7 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str
                     input type="hidden" name="once" value=(once(app));
                     (faults.summary())
                     (field.show(faults))
-                    div class="row" { button class="btn go" { "Reply by " (answer.as_ref().map_or("", |(by, _)| channel(by))) } }
+                    div class="row" { button class="btn go" { "Reply by " (answer.as_ref().map_or("", |(by, ..)| channel(by))) } }
                 }
             }
         }
@@ -168,11 +168,11 @@ fn bubble(message: &MessageView) -> Markup {
     }
 }
 
-/// Returns channel and address for a reply: of the newest inbound message, or else the newest outbound one.
-fn answer_to(messages: &[MessageView]) -> Option<(&'static str, String)> {
-    let came =
-        messages.iter().find(|message| message.direction == "inbound").and_then(|message| Some((message.channel, message.from.clone()?)));
-    came.or_else(|| messages.first().map(|message| (message.channel, message.to.clone())))
+/// Returns channel, address and sender for a reply: of the newest inbound message, or else the newest outbound one.
+fn answer_to(messages: &[MessageView]) -> Option<(&'static str, String, SenderId)> {
+    let inbound = messages.iter().find(|message| message.direction == "inbound");
+    let came = inbound.and_then(|message| Some((message.channel, message.from.clone()?, message.sender_id)));
+    came.or_else(|| messages.first().map(|message| (message.channel, message.to.clone(), message.sender_id)))
 }
 
 /// Sends a reply.
@@ -194,7 +194,7 @@ pub(crate) async fn answer(
 
 async fn send(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
     let (messages, _) = thread(app, who, id, None).await?;
-    let (by, to) = answer_to(&messages).ok_or_else(|| Error::not_found("message to answer"))?;
+    let (by, to, sender) = answer_to(&messages).ok_or_else(|| Error::not_found("message to answer"))?;
     let by = Channel::parse(by).ok_or_else(|| Error::not_found("channel"))?;
     let subject = messages
         .iter()
@@ -202,6 +202,8 @@ async fn send(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
         .map(|subject| if subject.starts_with("Re: ") { subject } else { format!("Re: {subject}") });
     let subject = subject.filter(|_| by == Channel::Email);
     let message = SendMessage { channel: Some(RequestedChannel::Only(by)), subject, ..SendMessage::text(&to, form.get("text")) };
-    let options = SendOptions { idempotency_key: key(&form.get("once")), ..SendOptions::default() };
-    app.core.messages().send_by_hand(&who.caller, message, options).await.map(drop)
+    let sender = still_there(app, who, &sender.to_string()).await?;
+    let options = SendOptions { sender, idempotency_key: key(&form.get("once")), ..SendOptions::default() };
+    let sent = app.core.messages().send_by_hand(&who.caller, message, options).await;
+    made(sent.map(|message| message.id), "message").map(drop)
 }

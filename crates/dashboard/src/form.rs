@@ -7,10 +7,13 @@ use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use nuncio_domain::address::{self, Parsed};
+use nuncio_domain::limits;
 use url::form_urlencoded;
 
-/// Maximum size of a form, in bytes.
-const BYTES: usize = 16 * 1024;
+/// Maximum size of a form of a guest, in bytes.
+const OF_GUEST: usize = 16 * 1024;
+/// Maximum size of a form of a signed-in person, in bytes: the longest email, of which encoding can triple each byte, and the other fields.
+const OF_PERSON: usize = 3 * (limits::EMAIL_HTML_BYTES + limits::EMAIL_TEXT_BYTES) + OF_GUEST;
 
 #[derive(Debug, Default)]
 pub(crate) struct Form(HashMap<String, String>);
@@ -19,6 +22,15 @@ impl Form {
     /// Reads a form. Fails with 403 if it is not a form or comes from another site, 413 if it is too large, 503 if it arrives too slowly or
     /// memory is short.
     pub(crate) async fn read(request: Request) -> Result<Self, StatusCode> {
+        Self::read_within(OF_GUEST, request).await
+    }
+
+    /// As [`Self::read`], for a form of a signed-in person, which may hold a whole email.
+    pub(crate) async fn read_of_person(request: Request) -> Result<Self, StatusCode> {
+        Self::read_within(OF_PERSON, request).await
+    }
+
+    async fn read_within(most: usize, request: Request) -> Result<Self, StatusCode> {
         let headers = request.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if of_another_site(headers) {
@@ -29,16 +41,16 @@ impl Form {
             return Err(StatusCode::FORBIDDEN);
         }
         let body = request.into_body();
-        if body.size_hint().lower() > BYTES as u64 {
+        if body.size_hint().lower() > most as u64 {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
-        let bytes = axum::body::to_bytes(body, BYTES).await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+        let bytes = axum::body::to_bytes(body, most).await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 
-    /// Returns a field, or `""`. Strips NUL, which PostgreSQL rejects.
+    /// Returns a field, or `""`. Strips NUL, which PostgreSQL rejects. Browsers send line breaks as CRLF, which would count twice.
     pub(crate) fn get(&self, name: &str) -> String {
-        self.0.get(name).map_or_else(String::new, |value| value.replace('\0', ""))
+        self.0.get(name).map_or_else(String::new, |value| value.replace('\0', "").replace("\r\n", "\n"))
     }
 }
 

@@ -11,8 +11,9 @@ use nuncio_domain::{Error, Result};
 use crate::App;
 use crate::components::{Faults, Field, ask_first, empty, head, icon, link_value, may_change, pager, qr, state, time, words};
 use crate::form::Form;
+use crate::messages::new::{key, made_before, once};
 use crate::shell::form_key;
-use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, refuse, show_or_refuse};
+use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, lead_to, refuse, show_or_refuse};
 
 const PLACE: &str = "/invitations";
 
@@ -83,7 +84,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
                 (pager(asked.older(PLACE, next)))
             }
         }
-        @if may_change(who) { (new(who, typed, faults)) }
+        @if may_change(who) { (new(app, who, typed, faults)) }
     })
 }
 
@@ -107,7 +108,7 @@ fn link(invitation: &InvitationView) -> Markup {
     }
 }
 
-fn new(who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
+fn new(app: &App, who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
     let field = |name: &'static str, label: &'static str, hint: &'static str, kind: &'static str| {
         Field { kind, required: false, ..Field::new(name, label, hint, &typed.get(name)) }.show(faults)
     };
@@ -116,6 +117,7 @@ fn new(who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
             header { h2 { "Invite a client" } }
             form class="body" method="post" action=(PLACE) {
                 (form_key(who))
+                input type="hidden" name="once" value=(once(app));
                 (faults.summary())
                 div class="fields" {
                     (field("clientName", "Client", "Shown to the client.", "text"))
@@ -144,13 +146,17 @@ fn command(form: &Form) -> Result<CreateInvitation> {
 }
 
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: Asked, Posted(form): Posted) -> Response {
-    let made = async { app.core.invitations().create(&who.caller, command(&form)?, None).await };
-    match made.await {
-        Ok(made) => page(&app, &who, &asked, StatusCode::CREATED, &Form::default(), &Faults::default(), Some(&made)).await,
+    let once = key(&form.get("once"));
+    let created = async { app.core.invitations().create(&who.caller, command(&form)?, once.as_deref()).await };
+    match created.await {
+        Ok(created) => page(&app, &who, &asked, StatusCode::CREATED, &Form::default(), &Faults::default(), Some(&created)).await,
         Err(error) if error.code().status() == 400 => {
             page(&app, &who, &asked, StatusCode::BAD_REQUEST, &form, &Faults::of(&error), None).await
         }
-        Err(error) => refuse(&who, PLACE, &error),
+        Err(error) => match made_before(error, "invitation") {
+            Ok(id) => lead_to(&format!("{PLACE}?link={id}")),
+            Err(error) => refuse(&who, PLACE, &error),
+        },
     }
 }
 

@@ -4,13 +4,15 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use nuncio_core::numbers::{AcquireNumber, ListAvailable, ListNumbers};
+use nuncio_core::numbers::{AcquireNumber, ListAvailable, ListNumbers, PricingView};
 use nuncio_core::users::SignedIn;
+use nuncio_domain::number::NumberPricing;
 use nuncio_domain::{Error, Result};
 use serde_json::json;
 
 use crate::App;
-use crate::components::{ask_first, empty, head, pager, state, time, words};
+use crate::components::{ask_first, dollars, empty, head, may_change, pager, state, time, words};
+use crate::messages::new::{key, made, once};
 use crate::shell::form_key;
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, show_or_refuse};
 
@@ -48,7 +50,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                                 td class="w" { (number.capabilities.join(", ")) }
                                 td class="num w" { @if let Some(at) = number.next_renewal_date { (time(at)) } @else { "–" } }
                                 td class="num" {
-                                    @if number.status == "active" && number.sender_id.is_none() {
+                                    @if number.status == "active" && number.sender_id.is_none() && may_change(who) {
                                         (ask_first(&number.id.to_string(), "Release", &format!("Release {}?", number.phone_number), "Others can acquire it at once.",
                                             &format!("{PLACE}/{}", number.id), form_key(who)))
                                     } @else if let Some(sender) = number.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
@@ -74,15 +76,22 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                 @else {
                     table class="fix" {
                         caption class="sr" { "Available numbers" }
-                        thead { tr { th scope="col" { "Number" } th scope="col" class="w w2" { "For" } th scope="col" class="num w2" { "A month" } th scope="col" class="num w2" { span class="sr" { "Action" } } } }
+                        thead { tr { th scope="col" { "Number" } th scope="col" class="w w2" { "For" } th scope="col" class="num w w2" { "Setup" } th scope="col" class="num w2" { "A month" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
                         tbody {
                             @for number in offered {
                                 tr {
                                     td { (number.phone_number) }
                                     td class="w" { (number.capabilities.join(", ")) }
-                                    td class="num" { @if number.pricing.is_free_number { "free" } @else { "$" (number.pricing.monthly_price) } }
+                                    td class="num w" { @if number.pricing.is_free_number { "free" } @else { (dollars(number.pricing.upfront_cost)) } }
+                                    td class="num" { @if number.pricing.is_free_number { "free" } @else { (dollars(number.pricing.monthly_price)) } }
                                     td class="num" {
-                                        form class="plain" method="post" action=(PLACE) { (form_key(who)) button class="btn small" name="number" value=(number.phone_number) { "Acquire" } }
+                                        @if may_change(who) {
+                                            (ask_first(&number.phone_number, "Acquire", &format!("Acquire {}?", number.phone_number), &charge(&number.pricing), PLACE, html! {
+                                                (form_key(who))
+                                                input type="hidden" name="once" value=(once(app));
+                                                input type="hidden" name="number" value=(number.phone_number);
+                                            }))
+                                        }
                                     }
                                 }
                             }
@@ -94,11 +103,22 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     })
 }
 
+/// Says what is charged for a number, now and later.
+fn charge(pricing: &PricingView) -> String {
+    let PricingView { monthly_price, upfront_cost, monthly_cost, is_free_number: is_free } = *pricing;
+    match (NumberPricing { monthly_price, upfront_cost, monthly_cost, is_free }).to_acquire().map(dollars) {
+        _ if is_free => "It costs nothing.".to_owned(),
+        Some(sum) => format!("{sum} is charged now, for setup and the first month; each further month costs {}.", dollars(monthly_price)),
+        None => format!("Each month costs {}.", dollars(monthly_price)),
+    }
+}
+
 pub(crate) async fn acquire(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     let taken = async {
         let asked: AcquireNumber = serde_json::from_value(json!({"phoneNumber": form.get("number")}))
             .map_err(|error| Error::field("number", error.to_string()))?;
-        app.core.numbers().acquire(&who.caller, asked, None).await
+        let number = app.core.numbers().acquire(&who.caller, asked, key(&form.get("once")).as_deref()).await;
+        made(number.map(|number| number.id), "phoneNumber")
     };
     lead_back_or_refuse(&who, PLACE, taken.await)
 }

@@ -17,14 +17,15 @@ const PLACE: &str = "/settings/people";
 const FIRST_PASSWORD: &str = "At least 12 characters; send it to them in a secure way. Whoever belongs to another project of this server keeps theirs: leave it empty.";
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
-    page(&app, &who, StatusCode::OK, "", &Faults::default()).await
+    page(&app, &who, StatusCode::OK, ("", Role::Viewer), &Faults::default()).await
 }
 
-async fn page(app: &App, who: &SignedIn, status: StatusCode, email: &str, faults: &Faults) -> Response {
-    show_or_refuse(status, who, PLACE, "People", content(app, who, email, faults).await, "/")
+/// Renders the page. `typed`: address and role of a new person.
+async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: (&str, Role), faults: &Faults) -> Response {
+    show_or_refuse(status, who, PLACE, "People", content(app, who, typed, faults).await, "/")
 }
 
-async fn content(app: &App, who: &SignedIn, email: &str, faults: &Faults) -> Result<Markup> {
+async fn content(app: &App, who: &SignedIn, typed: (&str, Role), faults: &Faults) -> Result<Markup> {
     let people = app.core.users().list(who.project.id).await?;
     let owner = who.role == Role::Owner;
     Ok(html! {
@@ -46,7 +47,7 @@ async fn content(app: &App, who: &SignedIn, email: &str, faults: &Faults) -> Res
                 }
             }
         }
-        @if owner { (new_person(who, email, faults)) }
+        @if owner { (new_person(who, typed, faults)) }
     })
 }
 
@@ -106,7 +107,7 @@ fn roles(chosen: Role) -> Markup {
     }
 }
 
-fn new_person(who: &SignedIn, email: &str, faults: &Faults) -> Markup {
+fn new_person(who: &SignedIn, (email, role): (&str, Role), faults: &Faults) -> Markup {
     html! {
         section class="panel" {
             header { h2 { "Add a person" } }
@@ -117,7 +118,7 @@ fn new_person(who: &SignedIn, email: &str, faults: &Faults) -> Markup {
                     (Field { kind: "email", ..Field::new("email", "Email address", "", email) }.show(faults))
                     (Field { kind: "password", required: false, ..Field::new("password", "First password", FIRST_PASSWORD, "") }.show(faults))
                 }
-                (roles(Role::Viewer))
+                (roles(role))
                 div class="row" { button class="btn go" { "Add" } }
             }
         }
@@ -149,7 +150,11 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form
     };
     match done.await {
         Ok(()) => lead_to(PLACE),
-        Err(error) if error.code().status() == 400 => page(&app, &who, StatusCode::BAD_REQUEST, &email, &Faults::of(&error)).await,
+        Err(error) if error.code().status() == 400 => {
+            // The form of a colleague's role has no address.
+            let role = Role::parse(&form.get("role")).filter(|_| !email.is_empty()).unwrap_or(Role::Viewer);
+            page(&app, &who, StatusCode::BAD_REQUEST, (&email, role), &Faults::of(&error)).await
+        }
         Err(error) => refuse(&who, PLACE, &error),
     }
 }

@@ -11,7 +11,7 @@ use crate::App;
 use crate::components::{Faults, Field, head, words};
 use crate::form::Form;
 use crate::shell::{PROJECTS, form_key, framed};
-use crate::signed::{Posted, Signed, lead_to, own_page, refuse};
+use crate::signed::{PostedAnywhere, Signed, lead_to, own_page, refuse};
 
 /// Its navigation entry.
 const PLACE: &str = "/settings/project";
@@ -70,7 +70,7 @@ fn new_project(who: &SignedIn, name: &str, faults: &Faults) -> Markup {
 }
 
 /// Opens a project, or creates one and opens it.
-pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, PostedAnywhere(form): PostedAnywhere) -> Response {
     let name = form.get("name").trim().to_owned();
     match switch(&app, &who, &form, &name).await {
         Ok(()) => lead_to(own_page(&form.get("to"))),

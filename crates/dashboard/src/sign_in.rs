@@ -13,7 +13,7 @@ use crate::components::{Faults, Field, icon};
 use crate::form::Form;
 use crate::page::failed;
 use crate::shell::guest;
-use crate::signed::{Asked, Posted, SESSION, Signed, foreign, lead_to, own_page, refuse};
+use crate::signed::{Asked, PostedAnywhere, SESSION, Signed, foreign, lead_to, own_page, refuse};
 use crate::{App, address};
 
 /// Shows the sign-in page. On a server without an owner, it explains how to begin.
@@ -131,7 +131,7 @@ pub(crate) fn begin_session(app: &App, cookie: &Redacted<String>, to: &str) -> R
     response
 }
 
-pub(crate) async fn sign_out(State(app): State<App>, Signed(who): Signed, _: Posted) -> Response {
+pub(crate) async fn sign_out(State(app): State<App>, Signed(who): Signed, _: PostedAnywhere) -> Response {
     if let Err(error) = app.core.users().sign_out(&who).await {
         return refuse(&who, "/", &error);
     }
@@ -142,7 +142,7 @@ pub(crate) async fn sign_out(State(app): State<App>, Signed(who): Signed, _: Pos
 }
 
 /// Switches the session to the other environment.
-pub(crate) async fn world(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
+pub(crate) async fn world(State(app): State<App>, Signed(who): Signed, PostedAnywhere(form): PostedAnywhere) -> Response {
     let environment = if form.get("world") == "live" { Environment::Live } else { Environment::Test };
     match app.core.users().look_at(&who, who.project.id, environment).await {
         Ok(()) => lead_to(own_page(&form.get("to"))),

@@ -31,7 +31,13 @@ impl FromRequestParts<App> for Signed {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
         match signed_in(app, &parts.headers).await? {
-            Some(who) => Ok(Self(who)),
+            Some(who) => {
+                if parts.method == Method::POST {
+                    // A form is checked against the same view of the session as the handler acts in.
+                    parts.extensions.insert(who.clone());
+                }
+                Ok(Self(who))
+            }
             None if parts.method == Method::GET => {
                 let to = parts.uri.path_and_query().map_or("/", |path| path.as_str());
                 let to: String = form_urlencoded::byte_serialize(to.as_bytes()).collect();
@@ -77,36 +83,67 @@ pub(crate) fn cookie_named<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&
     pairs.find(|(name, _)| *name == wanted).map(|(_, value)| value)
 }
 
-/// Reads a form of a signed-in person. Rejects forms of other sites.
-pub(crate) async fn form(app: &App, request: Request) -> Result<Form, Response> {
-    let headers = request.headers().clone();
-    let form = Form::read(request).await.map_err(foreign)?;
-    if is_form_key(app, &headers, &form.get("key")) { Ok(form) } else { Err(foreign(StatusCode::FORBIDDEN)) }
+/// Reads a form of a signed-in person. Rejects forms of other sites, and of pages of another project or environment.
+pub(crate) async fn form(who: &SignedIn, request: Request) -> Result<Form, Response> {
+    let form = Form::read_of_person(request).await.map_err(foreign)?;
+    match is_form_key(who, &form.get("key")) {
+        Ok(true) => Ok(form),
+        Ok(false) => Err(foreign(StatusCode::FORBIDDEN)),
+        Err(switched) => Err(refuse(who, "/", &switched)),
+    }
 }
 
-/// Extracts a form of a signed-in person. Rejects forms of other sites.
+/// Extracts a form of a signed-in person, after [`Signed`]. Rejects forms of other sites, and of pages of another project or environment.
 #[derive(Debug)]
 pub(crate) struct Posted(pub(crate) Form);
 
 impl FromRequest<App> for Posted {
     type Rejection = Response;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
-        form(app, request).await.map(Self)
+    async fn from_request(mut request: Request, _: &App) -> Result<Self, Response> {
+        let who = request.extensions_mut().remove::<SignedIn>();
+        match who {
+            Some(who) => form(&who, request).await.map(Self),
+            None => Err(foreign(StatusCode::FORBIDDEN)),
+        }
     }
 }
 
-/// Returns whether the key belongs to the session.
-pub(crate) fn is_form_key(app: &App, headers: &HeaderMap, key: &str) -> bool {
-    app.core.users().is_form_key(cookie(headers).unwrap_or_default(), key)
+/// As [`Posted`], also of pages of another project or environment: for forms that switch or leave.
+#[derive(Debug)]
+pub(crate) struct PostedAnywhere(pub(crate) Form);
+
+impl FromRequest<App> for PostedAnywhere {
+    type Rejection = Response;
+
+    async fn from_request(mut request: Request, _: &App) -> Result<Self, Response> {
+        let who = request.extensions_mut().remove::<SignedIn>();
+        let form = Form::read(request).await.map_err(foreign)?;
+        match who {
+            Some(who) if who.is_session_key(&form.get("key")) => Ok(Self(form)),
+            _ => Err(foreign(StatusCode::FORBIDDEN)),
+        }
+    }
+}
+
+/// Returns whether the key belongs to the session; fails if its page showed another project or environment than the session views now.
+pub(crate) fn is_form_key(who: &SignedIn, key: &str) -> Result<bool> {
+    match (who.is_form_key(key), who.is_session_key(key)) {
+        (false, true) => Err(Error::new(
+            ErrorCode::Conflict,
+            "You switched to another environment or project since this page was opened. Nothing was changed; open the page again.",
+        )),
+        (ours, _) => Ok(ours),
+    }
 }
 
 pub(crate) fn foreign(status: StatusCode) -> Response {
-    guest(
-        status,
-        "That form cannot be used",
-        &html! { h1 { "That form cannot be used" } p { "Open the page again and send it from there." } p { a class="btn" href="/" { "Home" } } },
-    )
+    let (title, text) = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => ("That form is too large", "Go back, shorten what you entered and send it again."),
+        StatusCode::SERVICE_UNAVAILABLE => ("That form could not be read", "Go back and send it again in a minute."),
+        _ => ("That form cannot be used", "Open the page again and send it from there."),
+    };
+    guest(status, title, &html! { h1 { (title) } p { (text) } p { a class="btn" href="/" { "Home" } } })
 }
 
 /// Redirects with GET, so that reloading does not repeat a form.
@@ -117,7 +154,8 @@ pub(crate) fn lead_to(path: &str) -> Response {
 
 /// Returns `path` if it is a page of this server, otherwise `/`; guards against open redirects.
 pub(crate) fn own_page(path: &str) -> &str {
-    let inside = path.starts_with('/') && !path.starts_with("//") && !path.contains(['\\', '\r', '\n']);
+    // Browsers read `\` as `/`, and skip tabs and line breaks.
+    let inside = path.starts_with('/') && !path.starts_with("//") && !path.contains(|c: char| c == '\\' || c.is_control());
     if inside { path } else { "/" }
 }
 
@@ -147,11 +185,21 @@ impl Asked {
     /// Returns this page with another cursor.
     pub(crate) fn older(&self, path: &str, cursor: Option<String>) -> Option<String> {
         let cursor = cursor?;
+        Some(format!("{path}?{}", self.but("cursor").append_pair("cursor", &cursor).finish()))
+    }
+
+    /// Returns the first page of this list without a filter.
+    pub(crate) fn without(&self, path: &str, filter: &str) -> String {
+        format!("{path}?{}", self.but(filter).finish())
+    }
+
+    /// Returns the query but for a field and the cursor.
+    fn but(&self, field: &str) -> form_urlencoded::Serializer<'static, String> {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        let mut fields: Vec<_> = self.0.iter().filter(|(name, value)| *name != "cursor" && !value.is_empty()).collect();
+        let mut fields: Vec<_> = self.0.iter().filter(|(name, value)| *name != "cursor" && *name != field && !value.is_empty()).collect();
         fields.sort();
-        query.extend_pairs(fields).append_pair("cursor", &cursor);
-        Some(format!("{path}?{}", query.finish()))
+        query.extend_pairs(fields);
+        query
     }
 }
 

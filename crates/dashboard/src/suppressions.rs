@@ -10,7 +10,7 @@ use nuncio_domain::{Channel, Error, Result};
 
 use crate::App;
 use crate::components::{Faults, Field, ask_first, channel, empty, head, may_change, pager, select, time, words};
-use crate::form::recipient;
+use crate::form::{Form, recipient};
 use crate::shell::form_key;
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, lead_to, refuse, show_or_refuse};
 
@@ -18,14 +18,14 @@ const PLACE: &str = "/suppressions";
 const CHANNELS: [(&str, &str); 3] = [("", "By its form"), ("telegram", "Telegram"), ("instagram", "Instagram")];
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
-    page(&app, &who, &asked, StatusCode::OK, "", &Faults::default()).await
+    page(&app, &who, &asked, StatusCode::OK, &Form::default(), &Faults::default()).await
 }
 
-async fn page(app: &App, who: &SignedIn, asked: &Asked, status: StatusCode, typed: &str, faults: &Faults) -> Response {
+async fn page(app: &App, who: &SignedIn, asked: &Asked, status: StatusCode, typed: &Form, faults: &Faults) -> Response {
     show_or_refuse(status, who, PLACE, "Suppressions", content(app, who, asked, typed, faults).await, "/")
 }
 
-async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: &Faults) -> Result<Markup> {
+async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults: &Faults) -> Result<Markup> {
     let list = ListSuppressions {
         identifier: asked.get("q").map(|text| recipient(&text)),
         cursor: asked.get("cursor"),
@@ -72,8 +72,8 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
                 form class="body" method="post" action=(PLACE) {
                     (form_key(who))
                     (faults.summary())
-                    (Field::new("identifier", "Recipient", "A phone number with its country code, an email address, or a chat id.", typed).show(faults))
-                    div class="field" { (select("channel", "Channel", &CHANNELS, "", true)) }
+                    (Field::new("identifier", "Recipient", "A phone number with its country code, an email address, or a chat id.", &typed.get("identifier")).show(faults))
+                    div class="field" { (select("channel", "Channel", &CHANNELS, &typed.get("channel"), true)) }
                     div class="row" { button class="btn go" { "Do not contact" } }
                 }
             }
@@ -82,18 +82,17 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
 }
 
 pub(crate) async fn add(State(app): State<App>, Signed(who): Signed, asked: Asked, Posted(form): Posted) -> Response {
-    let typed = form.get("identifier");
     let added = async {
         let channel = match form.get("channel").as_str() {
             "" => None,
             name => Some(Channel::parse(name).ok_or_else(|| Error::field("channel", format!("{name:?} is not a channel")))?),
         };
-        let command = CreateSuppression { identifier: recipient(&typed), channel, sender_id: None, reason: None };
+        let command = CreateSuppression { identifier: recipient(&form.get("identifier")), channel, sender_id: None, reason: None };
         app.core.suppressions().create(&who.caller, command, None).await
     };
     match added.await {
         Ok(_) => lead_to(PLACE),
-        Err(error) if error.code().status() == 400 => page(&app, &who, &asked, StatusCode::BAD_REQUEST, &typed, &Faults::of(&error)).await,
+        Err(error) if error.code().status() == 400 => page(&app, &who, &asked, StatusCode::BAD_REQUEST, &form, &Faults::of(&error)).await,
         Err(error) => refuse(&who, PLACE, &error),
     }
 }

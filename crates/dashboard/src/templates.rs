@@ -4,7 +4,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use nuncio_core::senders::{ListSenders, SenderView};
+use nuncio_core::senders::SenderView;
 use nuncio_core::templates::{CreateTemplate, ListTemplates, SubmitTemplate, TemplateView, UpdateTemplate};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
@@ -119,7 +119,7 @@ async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, typed: Op
 /// Returns a template, and the senders whose WhatsApp account can submit it.
 async fn with_senders(app: &App, who: &SignedIn, id: &str) -> Result<(TemplateView, Vec<SenderView>)> {
     let template = app.core.templates().get(&who.caller, id).await?;
-    let (mut senders, _) = app.core.senders().list(&who.caller, &ListSenders { limit: Some(100), ..ListSenders::default() }).await?;
+    let mut senders = app.core.senders().all(who.caller.tenant).await?;
     senders.retain(|sender| sender.connections.iter().any(|own| own.channel == "whatsapp"));
     Ok((template, senders))
 }

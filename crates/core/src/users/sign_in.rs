@@ -52,8 +52,25 @@ pub struct SignedIn {
     pub session: Session,
     /// A caller with the permissions of the person's role.
     pub caller: Caller,
-    /// Must be part of every form of this session.
+    /// Must be part of every form: see [`SignedIn::is_form_key`].
     pub form_key: String,
+}
+
+impl SignedIn {
+    /// Returns whether a form is of this session, and its page showed the project and environment that the session views.
+    pub fn is_form_key(&self, given: &str) -> bool {
+        self.form_key.as_bytes().ct_eq(given.as_bytes()).into()
+    }
+
+    /// Returns whether a form is of this session, whatever its page showed.
+    pub fn is_session_key(&self, given: &str) -> bool {
+        of_session(&self.form_key).ct_eq(of_session(given)).into()
+    }
+}
+
+/// Returns the part of a form key that stands for the session.
+fn of_session(key: &str) -> &[u8] {
+    key.split_once('.').unwrap_or_default().0.as_bytes()
 }
 
 impl Users<'_> {
@@ -109,17 +126,16 @@ impl Users<'_> {
             permissions: role.permissions(),
             expires_at: None,
         };
-        let form_key = self.form_key(cookie);
+        let form_key = self.form_key(cookie, project.id, session.environment);
         Ok(Some(SignedIn { user, project, role, projects, owns_server, session, caller, form_key }))
     }
 
-    /// Returns whether a form belongs to the session of this cookie.
-    pub fn is_form_key(&self, cookie: &str, given: &str) -> bool {
-        self.form_key(cookie).as_bytes().ct_eq(given.as_bytes()).into()
-    }
-
-    fn form_key(&self, cookie: &str) -> String {
-        URL_SAFE_NO_PAD.encode(&mac(self.inner.sealer.derive(b"forms of the dashboard").expose(), &[cookie.as_bytes()])[..16])
+    /// Returns the form key of a session: a part that stands for the session, and one for what it views.
+    fn form_key(&self, cookie: &str, project: ProjectId, environment: Environment) -> String {
+        let (key, project) = (self.inner.sealer.derive(b"forms of the dashboard"), project.uuid());
+        let view: [&[u8]; 3] = [cookie.as_bytes(), project.as_bytes(), environment.as_str().as_bytes()];
+        let part = |of: &[&[u8]]| URL_SAFE_NO_PAD.encode(&mac(key.expose(), of)[..16]);
+        format!("{}.{}", part(&view[..1]), part(&view))
     }
 
     /// Switches the session to a project of the person and an environment. `404 not_found` for a project that is not theirs.

@@ -13,7 +13,7 @@ use super::show::page;
 use crate::App;
 use crate::components::Faults;
 use crate::form::{Form, recipient};
-use crate::messages::new::key;
+use crate::messages::new::{key, made};
 use crate::signed::{Posted, Signed, lead_to, refuse};
 
 /// The response after an action.
@@ -29,13 +29,23 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
         Ok(Then::Page(path)) => lead_to(&path),
         Ok(Then::Here(said)) => page(&app, &who, &id, StatusCode::OK, &said).await,
         Err(error) if error.code().status() == 400 => {
+            let [to, at, channel, countries] = ["to", "at", "channel", "ofCountries"].map(|name| form.get(name));
             let edited = (form.get("do") == "update").then(|| Content::of(&form));
-            let said =
-                Said { faults: Faults::of(&error).of_recipients(), to: form.get("to"), at: form.get("at"), edited, ..Said::default() };
+            let said = Said { faults: faults(&error), to, at, channel, countries, edited, ..Said::default() };
             page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
         }
         Err(error) => refuse(&who, &format!("/broadcasts/{id}"), &error),
     }
+}
+
+/// Returns the errors under the names of the form fields.
+fn faults(error: &Error) -> Faults {
+    let field = |path: &str| match path {
+        "scheduledAt" => "at".to_owned(),
+        path if path.starts_with("countries[") => "ofCountries".to_owned(),
+        path => path.to_owned(),
+    };
+    Faults::of(error).of_recipients().renamed(field)
 }
 
 async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<Then> {
@@ -53,15 +63,18 @@ async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<The
         "resume" => drop(broadcasts.resume(caller, id).await?),
         "cancel" => drop(broadcasts.cancel(caller, id).await?),
         "escalate" => drop(broadcasts.escalate(caller, id).await?),
-        "clone" => path = format!("/broadcasts/{}", broadcasts.clone(caller, id, CloneBroadcast::default(), None).await?.id),
+        "clone" => {
+            let copy = broadcasts.clone(caller, id, CloneBroadcast::default(), key(&form.get("once"))).await;
+            path = format!("/broadcasts/{}", made(copy.map(|copy| copy.id), "broadcast")?);
+        }
         "delete" => {
             broadcasts.delete(caller, id).await?;
             "/broadcasts".clone_into(&mut path);
         }
         "test" => {
             let test = TestBroadcast { to: recipient(&form.get("to")), contact_id: None };
-            let message = broadcasts.test(caller, id, test, key(&form.get("once"))).await?;
-            path = format!("/messages/{}", message.id);
+            let sent = broadcasts.test(caller, id, test, key(&form.get("once"))).await;
+            path = format!("/messages/{}", made(sent.map(|message| message.id), "message")?);
         }
         "select" => {
             let selected = broadcasts.select_contacts(caller, id, selection(form)?).await?;

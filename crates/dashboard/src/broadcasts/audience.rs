@@ -29,8 +29,10 @@ pub(crate) async fn upload(
     if of_another_site(&headers) {
         return foreign(StatusCode::FORBIDDEN);
     }
-    let imported = read(&app, &who, &id, &headers, parts).await;
-    shown(&app, &who, &id, imported.map(|found| found.map(|imported| Said { imported: Some(imported), ..Said::default() }))).await
+    let mut fields = Fields::default();
+    let imported = read(&app, &who, &id, &mut fields, parts).await;
+    let said = imported.map(|found| found.map(|imported| Said { imported: Some(imported), ..Said::default() }));
+    shown(&app, &who, &id, fields, said).await
 }
 
 /// Previews the columns of a file without adding recipients.
@@ -44,25 +46,21 @@ pub(crate) async fn look(
     if of_another_site(&headers) {
         return foreign(StatusCode::FORBIDDEN);
     }
-    let previewed = read_columns(&app, &who, &id, &headers, parts).await;
-    shown(
-        &app,
-        &who,
-        &id,
-        previewed.map(|found| found.map(|(previewed, file)| Said { previewed: Some(previewed), file, ..Said::default() })),
-    )
-    .await
+    let mut fields = Fields::default();
+    let previewed = read_columns(&app, &who, &id, &mut fields, parts).await;
+    let said = previewed.map(|found| found.map(|previewed| Said { previewed: Some(previewed), ..Said::default() }));
+    shown(&app, &who, &id, fields, said).await
 }
 
 /// Renders the page after a file was read; `None` means that the form key was wrong.
-async fn shown(app: &App, who: &SignedIn, id: &str, outcome: Result<Option<Said>>) -> Response {
+async fn shown(app: &App, who: &SignedIn, id: &str, fields: Fields, outcome: Result<Option<Said>>) -> Response {
     let (status, said) = match outcome {
         Ok(Some(said)) => (StatusCode::OK, said),
         Ok(None) => return foreign(StatusCode::FORBIDDEN),
         Err(error) if error.code().status() == 400 => (StatusCode::BAD_REQUEST, Said { faults: Faults::of(&error), ..Said::default() }),
         Err(error) => return refuse(who, &format!("/broadcasts/{id}"), &error),
     };
-    page(app, who, id, status, &said).await
+    page(app, who, id, status, &Said { file: fields.asked, ..said }).await
 }
 
 /// The fields that precede the file.
@@ -75,7 +73,7 @@ struct Fields {
 
 impl Fields {
     /// Reads one field; returns `false` if it is the file.
-    async fn take(&mut self, app: &App, headers: &HeaderMap, part: &mut Part<'_>) -> Result<bool> {
+    async fn take(&mut self, who: &SignedIn, part: &mut Part<'_>) -> Result<bool> {
         let name = part.name().unwrap_or_default().to_owned();
         if name == "file" {
             return Ok(false);
@@ -83,7 +81,7 @@ impl Fields {
         let value = short(part).await?;
         let given = Some(value.trim().to_owned()).filter(|value| !value.is_empty());
         match name.as_str() {
-            "key" => self.ours = is_form_key(app, headers, &value),
+            "key" => self.ours = is_form_key(who, &value)?,
             "recipient" => self.asked.recipient = given,
             "columns" => self.asked.columns = given,
             "countries" => self.asked.countries = given,
@@ -99,17 +97,16 @@ impl Fields {
 }
 
 /// Imports the file; `None` if the form key is wrong.
-async fn read(app: &App, who: &SignedIn, id: &str, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<ImportedContacts>> {
-    let mut fields = Fields::default();
+async fn read(app: &App, who: &SignedIn, id: &str, fields: &mut Fields, mut parts: Multipart) -> Result<Option<ImportedContacts>> {
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
-        if fields.take(app, headers, &mut part).await? {
+        if fields.take(who, &mut part).await? {
             continue;
         }
         if !fields.ours {
             return Ok(None);
         }
         let format = format(part.file_name().unwrap_or_default());
-        let mut import = app.core.broadcasts().import(&who.caller, id, fields.asked, Ok(format)).await?;
+        let mut import = app.core.broadcasts().import(&who.caller, id, fields.asked.clone(), Ok(format)).await?;
         while let Some(piece) = part.chunk().await.map_err(broken)? {
             import.feed(&piece).await?;
         }
@@ -118,17 +115,10 @@ async fn read(app: &App, who: &SignedIn, id: &str, headers: &HeaderMap, mut part
     fields.without_file()
 }
 
-/// Reads the column headings, and how they are to be read; `None` if the form key is wrong.
-async fn read_columns(
-    app: &App,
-    who: &SignedIn,
-    id: &str,
-    headers: &HeaderMap,
-    mut parts: Multipart,
-) -> Result<Option<(ImportPreview, ImportContacts)>> {
-    let mut fields = Fields::default();
+/// Reads the column headings; `None` if the form key is wrong.
+async fn read_columns(app: &App, who: &SignedIn, id: &str, fields: &mut Fields, mut parts: Multipart) -> Result<Option<ImportPreview>> {
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
-        if fields.take(app, headers, &mut part).await? {
+        if fields.take(who, &mut part).await? {
             continue;
         }
         if !fields.ours {
@@ -139,7 +129,7 @@ async fn read_columns(
         while let Some(piece) = part.chunk().await.map_err(broken)? {
             head.extend_from_slice(&piece[..piece.len().min(PREVIEWED - head.len())]);
         }
-        return app.core.broadcasts().preview_import(&who.caller, id, &fields.asked, &head).await.map(|found| Some((found, fields.asked)));
+        return app.core.broadcasts().preview_import(&who.caller, id, &fields.asked, &head).await.map(Some);
     }
     fields.without_file()
 }

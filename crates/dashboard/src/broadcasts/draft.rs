@@ -10,7 +10,7 @@ use nuncio_domain::{Error, Result};
 
 use super::content::Content;
 use crate::App;
-use crate::components::{Faults, Field, ask_first, channel, channels, count, counted, figure, icon, money, select, state, words};
+use crate::components::{Faults, Field, channel, channels, count, counted, figure, icon, money, select, state, words};
 use crate::messages::new::once;
 use crate::shell::form_key;
 use crate::upload::{file_field, invalid_rows};
@@ -26,6 +26,9 @@ pub(crate) struct Said {
     pub(super) selected: Option<SelectedContacts>,
     pub(super) to: String,
     pub(super) at: String,
+    /// Channel and countries of the contacts to select, as entered.
+    pub(super) channel: String,
+    pub(super) countries: String,
     /// Content that was entered and is wrong.
     pub(super) edited: Option<Content>,
 }
@@ -49,7 +52,7 @@ pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView,
         @if let Some(selected) = &said.selected { (matched(selected)) }
         div class="cols" {
             (from_file(who, broadcast, &said.file))
-            (from_contacts(who, broadcast))
+            (from_contacts(who, broadcast, said))
         }
         @if let Some(preview) = &preview { div class="cols" { (shown(preview)) (costs(&id, estimate.as_ref())) (try_out(app, who, &id, said)) } }
         @if broadcast.total_contacts > 0 { (send(who, broadcast, said)) }
@@ -118,14 +121,14 @@ fn mapping(previewed: &ImportPreview) -> Markup {
     }
 }
 
-fn from_contacts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
+fn from_contacts(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
     html! {
         section class="panel" {
             header { h2 { "Recipients from your contacts" } }
             form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
                 (form_key(who))
-                div class="field" { (select("channel", "Reachable by", &channels(("", "Any channel")), "", true)) }
-                (Field { required: false, ..Field::new("ofCountries", "In these countries", "Such as ES,MX.", "") }.show(&Faults::default()))
+                div class="field" { (select("channel", "Reachable by", &channels(("", "Any channel")), &said.channel, true)) }
+                (Field { required: false, ..Field::new("ofCountries", "In these countries", "Such as ES,MX.", &said.countries) }.show(&said.faults))
                 div class="row" { button class="btn" name="do" value="select" { "Add contacts" } }
             }
         }
@@ -238,20 +241,15 @@ fn try_out(app: &App, who: &SignedIn, id: &str, said: &Said) -> Markup {
 }
 
 fn send(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
-    let action = format!("/broadcasts/{}", broadcast.id);
     let at = Field { kind: "datetime-local", required: false, ..Field::new("at", "When (UTC)", "Empty: now.", &said.at) };
     html! {
         section class="panel" {
             header { h2 { "Send it" } }
-            form class="body" method="post" action=(action) {
+            form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
                 (form_key(who))
                 p class="soft" { "It is reviewed first, by rules on this server. If the review rejects it, it is not sent." }
                 (at.show(&said.faults))
                 div class="row" { button class="btn go" name="do" value="send" { "Review and send to " (count(broadcast.total_contacts)) } }
-            }
-            footer {
-                (ask_first("delete", "Delete the draft", "Delete this draft?", "It was not sent. Its recipients are deleted too.", &action,
-                    html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
             }
         }
     }

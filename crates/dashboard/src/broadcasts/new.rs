@@ -5,7 +5,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use maud::html;
 use nuncio_core::broadcasts::CreateBroadcast;
-use nuncio_core::senders::ListSenders;
 use nuncio_core::templates::ListTemplates;
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
@@ -15,7 +14,7 @@ use super::content::{Content, given};
 use crate::App;
 use crate::components::{Faults, channels, head, select};
 use crate::form::Form;
-use crate::messages::new::{key, once};
+use crate::messages::new::{key, made, once};
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
 
@@ -59,17 +58,20 @@ pub(crate) async fn new(State(app): State<App>, MayChange(who): MayChange, asked
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     let typed = Typed::of(&form);
     let key = key(&typed.once);
-    let made = async { app.core.broadcasts().create(&who.caller, typed.command()?, key).await };
-    match made.await {
-        Ok(broadcast) => lead_to(&format!("/broadcasts/{}", broadcast.id)),
+    let created = async {
+        let created = app.core.broadcasts().create(&who.caller, typed.command()?, key).await;
+        made(created.map(|broadcast| broadcast.id), "broadcast")
+    };
+    match created.await {
+        Ok(id) => lead_to(&format!("/broadcasts/{id}")),
         Err(error) if error.code().status() == 400 => page(&app, &who, StatusCode::BAD_REQUEST, &typed, &Faults::of(&error)).await,
         Err(error) => refuse(&who, "/broadcasts/new", &error),
     }
 }
 
 async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Typed, faults: &Faults) -> Response {
-    let senders = match app.core.senders().list(&who.caller, &ListSenders { limit: Some(100), ..ListSenders::default() }).await {
-        Ok((senders, _)) => senders,
+    let senders = match app.core.senders().all(who.caller.tenant).await {
+        Ok(senders) => senders,
         Err(error) => return refuse(who, "/broadcasts", &error),
     };
     let ids: Vec<(String, String)> = senders.iter().map(|sender| (sender.id.to_string(), sender.name.clone())).collect();

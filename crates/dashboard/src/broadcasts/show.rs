@@ -15,6 +15,7 @@ use crate::charts::Columns;
 use crate::components::{
     Field, ask_first, broadcast_state, channel, count, counted, figure, head, icon, may_change, money, state, time, value, words,
 };
+use crate::messages::new::once;
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Signed, refuse};
 
@@ -33,7 +34,8 @@ pub(super) async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode
 
 async fn answer(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &Said, inline: bool) -> Response {
     match one(app, who, id, said, inline).await {
-        Ok((title, content, live)) => followed(status, who, "/broadcasts", &title, &content, live),
+        // A reload would take back what is wrong.
+        Ok((title, content, live)) => followed(status, who, "/broadcasts", &title, &content, live.filter(|_| status == StatusCode::OK)),
         Err(error) => refuse(who, "/broadcasts", &error),
     }
 }
@@ -48,7 +50,8 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
     let draft = if broadcast.status == "draft" && changes { Some(draft::panels(app, who, &broadcast, said, inline).await?) } else { None };
     let line = html! { (broadcast_state(broadcast.status)) @if let Some(at) = broadcast.started_at { " since " (time(at)) } " · " (channel(broadcast.channel)) };
     let content = html! {
-        (head(Some(("/broadcasts", "Broadcasts")), words(&broadcast.name), line, acts(who, &broadcast)))
+        (head(Some(("/broadcasts", "Broadcasts")), words(&broadcast.name), line, acts(app, who, &broadcast)))
+        @if draft.is_none() { (said.faults.summary()) }
         @if let Some(reason) = &broadcast.halted_reason { (notice("It was paused automatically.", reason)) }
         @if broadcast.status == "scheduled" { (schedule(who, &broadcast, said)) }
         @if draft.is_none() { (progress_panel(&broadcast, &progress)) }
@@ -67,7 +70,7 @@ fn notice(title: &str, words: &str) -> Markup {
     html! { div class="note warn" { (icon("alert")) div { b { (title) } p { (words) } } } }
 }
 
-fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
+fn acts(app: &App, who: &SignedIn, broadcast: &BroadcastView) -> Markup {
     let action = format!("/broadcasts/{}", broadcast.id);
     let button = |verb: &str, word: &str, strong: bool| {
         html! { form class="plain" method="post" action=(action) { (form_key(who)) button class=(if strong { "btn go" } else { "btn" }) name="do" value=(verb) { (word) } } }
@@ -77,6 +80,10 @@ fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
         @if changes && broadcast.status == "sending" { (button("pause", "Pause", false)) }
         @if changes && broadcast.status == "paused" { (button("resume", "Resume", true)) }
         @if changes && broadcast.status == "rejected" { (button("retry", "Review again", false)) (button("escalate", "Request human review", false)) }
+        @if changes && broadcast.status == "draft" {
+            (ask_first("delete", "Delete the draft", "Delete this draft?", "It was not sent. Its recipients are deleted too.", &action,
+                html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
+        }
         @if changes && matches!(broadcast.status, "sending" | "scheduled" | "paused" | "pending_review" | "escalated") {
             (ask_first("cancel", "Cancel", "Cancel this broadcast?", &format!("{} recipients will not receive it. This cannot be undone.", count(broadcast.pending_count)),
                 &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
@@ -86,7 +93,13 @@ fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
             a class="btn" href={ "/messages?broadcast=" (broadcast.id) } { "Messages" }
             a class="btn" href={ "/broadcasts/" (broadcast.id) "/results.csv" } { "Results as CSV" }
         }
-        @if changes { (button("clone", "Duplicate", false)) }
+        @if changes {
+            form class="plain" method="post" action=(action) {
+                (form_key(who))
+                input type="hidden" name="once" value=(once(app));
+                button class="btn" name="do" value="clone" { "Duplicate" }
+            }
+        }
     }
 }
 

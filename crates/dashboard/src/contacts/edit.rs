@@ -1,49 +1,56 @@
 //! Creates, names, extends and erases a contact.
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::contacts::{AddChannel, ContactChannelIn, ContactView, CreateContact, UpdateContact};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, Result};
 
+use super::metadata::Said;
+use super::people;
 use crate::App;
 use crate::components::{Faults, Field, ask_first, channels, select};
 use crate::form::{Form, recipient};
 use crate::shell::form_key;
-use crate::signed::{Posted, Signed, lead_to, refuse};
+use crate::signed::{Asked, Posted, Signed, lead_to, refuse, show_or_refuse};
 
 const CHANNELS: [(&str, &str); 7] = channels(("", "By its form: SMS or email"));
 
 /// Renders the form for a new contact.
-pub(super) fn new_form(who: &SignedIn) -> Markup {
+pub(super) fn new_form(who: &SignedIn, said: &Said) -> Markup {
     html! {
         section class="panel" {
             header { h2 { "One person" } }
             form class="body" method="post" action="/contacts/new" {
                 (form_key(who))
-                (Field { required: false, ..Field::new("name", "Name", "Optional.", "") }.show(&Faults::default()))
-                (address_fields())
+                (Field { required: false, ..Field::new("name", "Name", "Optional.", &said.typed.get("name")) }.show(&said.faults))
+                (address_fields(said))
                 div class="row" { button class="btn" { "Add this person" } }
             }
         }
     }
 }
 
-/// Renders the forms that change a contact.
-pub(super) fn forms(who: &SignedIn, contact: &ContactView) -> Markup {
+/// Renders the forms that change a contact: its name, and its addresses.
+pub(super) fn forms(who: &SignedIn, contact: &ContactView, renamed: &Said, added: &Said) -> Markup {
     let action = format!("/contacts/{}", contact.id);
+    let stored = contact.display_name.clone().unwrap_or_default();
+    let name = if renamed.typed.get("do").is_empty() { stored } else { renamed.typed.get("name") };
     html! {
         section class="panel" {
             header { h2 { "Change" } }
             form class="body" method="post" action=(action) {
                 (form_key(who))
-                (Field { required: false, ..Field::new("name", "Name", "Empty for none.", contact.display_name.as_deref().unwrap_or_default()) }.show(&Faults::default()))
+                (renamed.faults.summary())
+                (Field { required: false, ..Field::new("name", "Name", "Empty for none.", &name) }.show(&renamed.faults))
                 div class="row" { button class="btn" name="do" value="rename" { "Save the name" } }
             }
             form class="body" method="post" action=(action) {
                 (form_key(who))
-                (address_fields())
+                (added.faults.summary())
+                (address_fields(added))
                 div class="row" { button class="btn" name="do" value="add" { "Add the address" } }
             }
             footer {
@@ -55,15 +62,23 @@ pub(super) fn forms(who: &SignedIn, contact: &ContactView) -> Markup {
 }
 
 /// A number or address and its channel.
-fn address_fields() -> Markup {
+fn address_fields(said: &Said) -> Markup {
     html! {
-        (Field::new("identifier", "Number or address", "A phone number with its country code, an email address, or a chat ID.", "").show(&Faults::default()))
-        div class="field" { (select("channel", "Channel", &CHANNELS, "", true)) }
+        (Field::new("identifier", "Number or address", "A phone number with its country code, an email address, or a chat ID.", &said.typed.get("identifier")).show(&said.faults))
+        div class="field" { (select("channel", "Channel", &CHANNELS, &said.typed.get("channel"), true)) }
     }
 }
 
+/// Returns the errors under the names of the form fields.
+pub(super) fn faults(error: &Error) -> Faults {
+    Faults::of(error).renamed(|path| match path.rsplit('.').next() {
+        Some("displayName") => "name".to_owned(),
+        field => field.unwrap_or_default().to_owned(),
+    })
+}
+
 /// Creates a contact.
-pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: Asked, Posted(form): Posted) -> Response {
     let name = Some(form.get("name").trim().to_owned()).filter(|name| !name.is_empty());
     let created = async {
         let command = CreateContact { channels: vec![address(&form)?], display_name: name, metadata: None };
@@ -71,6 +86,11 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(f
     };
     match created.await {
         Ok(contact) => lead_to(&format!("/contacts/{}", contact.id)),
+        Err(error) if error.code().status() == 400 => {
+            let said = Said { faults: faults(&error), typed: form };
+            let content = people(&app, &who, &asked, &said, None).await;
+            show_or_refuse(StatusCode::BAD_REQUEST, &who, "/contacts", "Contacts", content, "/contacts")
+        }
         Err(error) => refuse(&who, "/contacts", &error),
     }
 }

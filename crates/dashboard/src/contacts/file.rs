@@ -11,6 +11,7 @@ use nuncio_core::contacts::file::{ContactFile, HEAD, ImportedPeople, ROWS};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 
+use super::metadata::Said;
 use super::people;
 use crate::App;
 use crate::broadcasts::{broken, short};
@@ -57,21 +58,22 @@ pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, asked: A
     if of_another_site(&headers) {
         return foreign(StatusCode::FORBIDDEN);
     }
-    let (status, faults, imported) = match read(&app, &who, &headers, parts).await {
+    let (status, faults, imported) = match read(&app, &who, parts).await {
         Ok(Some(imported)) => (StatusCode::OK, Faults::default(), Some(imported)),
         Ok(None) => return foreign(StatusCode::FORBIDDEN),
         Err(error) if error.code().status() == 400 => (StatusCode::BAD_REQUEST, Faults::of(&error), None),
         Err(error) => return refuse(&who, "/contacts", &error),
     };
-    show_or_refuse(status, &who, "/contacts", "Contacts", people(&app, &who, &asked, &faults, imported.as_ref()).await, "/contacts")
+    let said = Said { faults, ..Said::default() };
+    show_or_refuse(status, &who, "/contacts", "Contacts", people(&app, &who, &asked, &said, imported.as_ref()).await, "/contacts")
 }
 
 /// Imports the file; `None` if the form key is wrong.
-async fn read(app: &App, who: &SignedIn, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<ImportedPeople>> {
+async fn read(app: &App, who: &SignedIn, mut parts: Multipart) -> Result<Option<ImportedPeople>> {
     let (mut countries, mut ours) = (Vec::new(), false);
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
         match part.name().unwrap_or_default().to_owned().as_str() {
-            "key" => ours = is_form_key(app, headers, &short(&mut part).await?),
+            "key" => ours = is_form_key(who, &short(&mut part).await?)?,
             "countries" => {
                 let text = short(&mut part).await?;
                 countries = text.split(',').map(|code| code.trim().to_uppercase()).filter(|code| !code.is_empty()).collect();

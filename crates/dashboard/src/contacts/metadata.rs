@@ -11,7 +11,7 @@ use crate::components::{Faults, Field, json_text, may_change, value, words};
 use crate::form::Form;
 use crate::shell::form_key;
 
-/// Input of the last change, and what is wrong with it.
+/// Input of the last change of a contact, and what is wrong with it.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) faults: Faults,

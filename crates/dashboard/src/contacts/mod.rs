@@ -16,10 +16,11 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use crate::App;
-use crate::components::{Faults, channel, empty, figure, head, icon, may_change, pager, time, words};
+use crate::components::{channel, empty, figure, head, icon, may_change, pager, time, words};
 use crate::form::recipient;
 use crate::signed::{Asked, Signed, show_or_refuse};
 use crate::upload::invalid_rows;
+use metadata::Said;
 
 pub(crate) use edit::create;
 pub(crate) use file::{export, import};
@@ -27,11 +28,11 @@ pub(crate) use merge::{compare, merge};
 pub(crate) use show::{act, show};
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
-    show_or_refuse(StatusCode::OK, &who, "/contacts", "Contacts", people(&app, &who, &asked, &Faults::default(), None).await, "/contacts")
+    show_or_refuse(StatusCode::OK, &who, "/contacts", "Contacts", people(&app, &who, &asked, &Said::default(), None).await, "/contacts")
 }
 
-/// Renders the list, with the result of an import.
-async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, imported: Option<&ImportedPeople>) -> Result<Markup> {
+/// Renders the list, with the result of adding people.
+async fn people(app: &App, who: &SignedIn, asked: &Asked, said: &Said, imported: Option<&ImportedPeople>) -> Result<Markup> {
     let sought = asked.get("q");
     let mut list = ListContacts { cursor: asked.get("cursor"), ..ListContacts::default() };
     match &sought {
@@ -42,7 +43,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, impor
     let (contacts, next) = app.core.contacts().list(&who.caller, &list).await?;
     Ok(html! {
         (head(None, html! { "Contacts" }, html! { "Newest first" }, html! { @if may_change(who) { a class="btn" href="#file" { "Add people" } } a class="btn" href="/contacts.csv" { "Export as CSV" } }))
-        (faults.summary())
+        (said.faults.summary())
         @if let Some(imported) = imported { (rows(imported)) }
         section class="panel" aria-label="List" {
             form class="filters" method="get" action="/contacts" {
@@ -74,7 +75,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, faults: &Faults, impor
                 (pager(asked.older("/contacts", next)))
             }
         }
-        @if may_change(who) { div class="cols" { (edit::new_form(who)) (file::form(who)) } }
+        @if may_change(who) { div class="cols" { (edit::new_form(who, said)) (file::form(who)) } }
     })
 }
 

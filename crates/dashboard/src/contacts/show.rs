@@ -10,24 +10,25 @@ use nuncio_core::messages::{ListContactMessages, MessageView};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, Result};
 
-use super::{edit, metadata, name};
+use super::metadata::{self, Said};
+use super::{edit, name};
 use crate::App;
-use crate::components::{Faults, ask_first, channel, counted, empty, figure, head, icon, may_change, message_state, state, time, words};
+use crate::components::{ask_first, channel, counted, empty, figure, head, icon, may_change, message_state, state, time, words};
 use crate::shell::{form_key, framed};
-use crate::signed::{Posted, Signed, lead_back_or_refuse, lead_to, refuse};
+use crate::signed::{Posted, Signed, lead_to, refuse};
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
-    page(&app, &who, &id, StatusCode::OK, &metadata::Said::default()).await
+    page(&app, &who, &id, StatusCode::OK, &Said::default()).await
 }
 
-async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &metadata::Said) -> Response {
+async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &Said) -> Response {
     match person(app, who, id, said).await {
         Ok((title, content)) => framed(status, who, "/contacts", &title, &content),
         Err(error) => refuse(who, "/contacts", &error),
     }
 }
 
-async fn person(app: &App, who: &SignedIn, id: &str, said: &metadata::Said) -> Result<(String, Markup)> {
+async fn person(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(String, Markup)> {
     let contact = app.core.contacts().get(&who.caller, id).await?;
     let asked = ListContactMessages { limit: Some(50), ..ListContactMessages::default() };
     let (messages, older) = app.core.messages().list_of_contact(&who.caller, id, &asked).await?;
@@ -35,6 +36,9 @@ async fn person(app: &App, who: &SignedIn, id: &str, said: &metadata::Said) -> R
     let write_to = contact.channels.first().map(|channel| channel.identifier.clone()).unwrap_or_default();
     let write: String = url::form_urlencoded::byte_serialize(write_to.as_bytes()).collect();
     let opt_outs = opt_outs(app, who, &contact).await?;
+    // Each form shows its own errors.
+    let (verb, nothing) = (said.typed.get("do"), Said::default());
+    let of = |verbs: &[&str]| if verbs.contains(&verb.as_str()) { said } else { &nothing };
     let content = html! {
         (head(Some(("/contacts", "Contacts")), words(&title), html! { "Known since " (time(contact.created_at)) }, html! {
             a class="btn" href={ "/conversations/" (contact.id) } { "Conversation" }
@@ -61,8 +65,8 @@ async fn person(app: &App, who: &SignedIn, id: &str, said: &metadata::Said) -> R
                     }
                 }
                 (consent(who, &contact, &opt_outs))
-                @if may_change(who) { (edit::forms(who, &contact)) }
-                (metadata::panel(who, &contact, said))
+                @if may_change(who) { (edit::forms(who, &contact, of(&["rename"]), of(&["add"]))) }
+                (metadata::panel(who, &contact, of(&["set", "unset"])))
             }
         }
     };
@@ -166,26 +170,15 @@ fn suggestion(who: &SignedIn, contact: &ContactView, other: &str) -> Markup {
 
 /// Changes a contact, dismisses a merge suggestion, or suppresses an address.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
-    let page = format!("/contacts/{id}");
-    let done = match form.get("do").as_str() {
+    let (verb, page) = (form.get("do"), format!("/contacts/{id}"));
+    let done = match verb.as_str() {
         "rename" => edit::rename(&app, &who, &id, &form).await,
-        verb @ ("set" | "unset") => {
-            return match metadata::change(&app, &who, &id, &form, verb == "unset").await {
-                Ok(()) => lead_to(&format!("{page}#details")),
-                Err(error) if error.code().status() == 400 => {
-                    let said = metadata::Said { faults: Faults::of(&error), typed: form };
-                    self::page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
-                }
-                Err(error) => refuse(&who, &page, &error),
-            };
-        }
         "add" => edit::add(&app, &who, &id, &form).await,
-        "erase" => {
-            return match app.core.contacts().delete(&who.caller, &id).await {
-                Ok(()) => lead_to("/contacts"),
-                Err(error) => refuse(&who, &page, &error),
-            };
-        }
+        "set" | "unset" => metadata::change(&app, &who, &id, &form, verb == "unset").await,
+        "erase" => match app.core.contacts().delete(&who.caller, &id).await {
+            Ok(()) => return lead_to("/contacts"),
+            Err(error) => Err(error),
+        },
         "dismiss" => app.core.contacts().dismiss_merge_suggestion(&who.caller, &id).await,
         "stop" => {
             // Chat ids belong to one channel; phone numbers and email addresses are suppressed on all of theirs.
@@ -195,5 +188,12 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
         }
         _ => Err(Error::field("do", "is not an action of a contact")),
     };
-    lead_back_or_refuse(&who, &page, done)
+    match done {
+        Ok(()) => lead_to(&format!("{page}{}", if verb.ends_with("set") { "#details" } else { "" })),
+        Err(error) if error.code().status() == 400 && matches!(verb.as_str(), "rename" | "add" | "set" | "unset") => {
+            let said = Said { faults: edit::faults(&error), typed: form };
+            self::page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
+        }
+        Err(error) => refuse(&who, &page, &error),
+    }
 }

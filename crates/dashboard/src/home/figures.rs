@@ -28,12 +28,12 @@ const RANGES: [Range; 3] = [
 ];
 
 /// Renders the panels; nothing before the first message. `asked`: the name of a range.
-pub(super) async fn panels(app: &App, who: &SignedIn, asked: Option<&str>) -> Result<Markup> {
-    let range = RANGES.iter().find(|range| Some(range.name) == asked).unwrap_or(&RANGES[0]);
-    let traffic = app.core.messages().traffic(&who.caller, range.columns, range.hours).await?;
-    if traffic.by_country.is_empty() && asked.is_none() {
+pub(super) async fn panels(app: &App, who: &SignedIn, asked: Option<&str>, no_messages: bool) -> Result<Markup> {
+    if no_messages && asked.is_none() {
         return Ok(html! {});
     }
+    let range = RANGES.iter().find(|range| Some(range.name) == asked).unwrap_or(&RANGES[0]);
+    let traffic = app.core.messages().traffic(&who.caller, range.columns, range.hours).await?;
     let mut total = Traffic::default();
     traffic.by_country.iter().for_each(|(_, _, figures)| total.add(figures));
     Ok(html! {

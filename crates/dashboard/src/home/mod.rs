@@ -9,7 +9,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::messages::{ListMessages, MessageView};
-use nuncio_core::senders::ListSenders;
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
@@ -27,7 +26,7 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Ask
 }
 
 async fn content(app: &App, who: &SignedIn, span: Option<&str>) -> Result<(String, Markup)> {
-    let senders = app.core.senders().list(&who.caller, &ListSenders { limit: Some(100), ..ListSenders::default() }).await?.0;
+    let senders = app.core.senders().all(who.caller.tenant).await?;
     let needs = needs::all(app, who, &senders).await?;
     let newest = app.core.messages().list(&who.caller, &ListMessages { limit: Some(5), ..ListMessages::default() }).await?.0;
     let title = match needs.len() {
@@ -39,7 +38,7 @@ async fn content(app: &App, who: &SignedIn, span: Option<&str>) -> Result<(Strin
     // A page has one primary button: that of the first step, if shown.
     let begins = steps.is_some_and(|steps| steps.begin(who));
     let acts = html! { @if may_change(who) { a class="btn" href="/broadcasts/new" { "New broadcast" } a class=(if begins { "btn" } else { "btn go" }) href="/messages/new" { "New message" } } };
-    let figures = figures::panels(app, who, span).await?;
+    let figures = figures::panels(app, who, span, newest.is_empty()).await?;
     let content = html! {
         (head(None, html! { (title) }, html! { "As of " (made(app.core.ids().clock.now())) }, acts))
         @if let Some(steps) = steps && may_change(who) { (steps.panel(app, who, &senders)) }

@@ -30,7 +30,8 @@ pub(super) async fn all(app: &App, who: &SignedIn, senders: &[SenderView]) -> Re
     needs.extend(app.core.messages().overdue(&who.caller).await?.iter().map(|overdue| waiting(overdue, senders, now)));
     let waiting =
         ListMessages { held_reason: Some(ListMessages::any_held_reason()), limit: Some(limits::PAGE_MAX), ..ListMessages::default() };
-    needs.extend(held(&app.core.messages().list(&who.caller, &waiting).await?.0));
+    let (messages, next) = app.core.messages().list(&who.caller, &waiting).await?;
+    needs.extend(held(&messages, next.is_some()));
     let dead = ListDeliveries { status: Some("dead".to_owned()), limit: Some(SHOWN), ..ListDeliveries::default() };
     let dead = app.core.webhooks().list_deliveries(&who.caller, &dead).await?.0;
     if let Some(newest) = dead.first() {
@@ -43,8 +44,12 @@ pub(super) async fn all(app: &App, who: &SignedIn, senders: &[SenderView]) -> Re
             act: "See responses",
         });
     }
-    let waiting = ListBroadcasts { status: Some("escalated,rejected,paused".to_owned()), limit: Some(SHOWN), ..ListBroadcasts::default() };
-    needs.extend(app.core.broadcasts().list(&who.caller, &waiting).await?.0.into_iter().filter_map(broadcast));
+    // Apart, so that paused ones do not hide those that wait; most of them were paused by a person.
+    for (status, most) in [("escalated,rejected", SHOWN), ("paused", limits::PAGE_MAX)] {
+        let waiting = ListBroadcasts { status: Some(status.to_owned()), limit: Some(most), ..ListBroadcasts::default() };
+        let found = app.core.broadcasts().list(&who.caller, &waiting).await?.0;
+        needs.extend(found.into_iter().filter_map(broadcast).take(SHOWN as usize));
+    }
     Ok(needs)
 }
 
@@ -90,8 +95,8 @@ fn waiting(overdue: &Overdue, senders: &[SenderView], now: Timestamp) -> Need {
     }
 }
 
-/// Groups held messages by reason.
-fn held(messages: &[MessageView]) -> Vec<Need> {
+/// Groups held messages by reason. `more`: there are others.
+fn held(messages: &[MessageView], more: bool) -> Vec<Need> {
     let reasons = [
         ("unknown_outcome", "The outcome of their last attempt is unknown: they might have been sent."),
         ("past_due", "They were due long ago, while no node was running."),
@@ -100,11 +105,12 @@ fn held(messages: &[MessageView]) -> Vec<Need> {
     let need = |(reason, text): (&str, &str)| {
         let of: Vec<_> = messages.iter().filter(|message| message.held_reason == Some(reason)).collect();
         let first = of.first()?;
+        let one = of.len() == 1 && !more;
         Some(Need {
             shape: "held",
-            title: html! { (of.len()) @if of.len() == 1 { " message waits" } @else { " messages wait" } " for your decision" },
+            title: html! { (of.len()) @if more { " or more" } @if one { " message waits" } @else { " messages wait" } " for your decision" },
             text: text.to_owned(),
-            href: if of.len() == 1 { format!("/messages/{}", first.id) } else { "/messages?status=held".to_owned() },
+            href: if one { format!("/messages/{}", first.id) } else { "/messages?status=held".to_owned() },
             act: "Decide",
         })
     };

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use nuncio_core::Caller;
 use nuncio_core::messages::ListMessages;
-use nuncio_core::senders::{ListSenders, SenderView};
+use nuncio_core::senders::SenderView;
 use nuncio_core::users::SignedIn;
 use nuncio_domain::health::HealthState;
 use nuncio_domain::{Environment, Result};
@@ -32,7 +32,7 @@ pub(super) async fn look(app: &App, who: &SignedIn, senders: &[SenderView], send
     let mut connected = in_live && senders.iter().any(works);
     let may_connect = !in_live && !app.core.tenant_config(tenant).await?.connections.is_empty();
     if may_connect || !hooked {
-        let others = app.core.senders().list(&caller, &ListSenders::default()).await?.0;
+        let others = app.core.senders().all(tenant).await?;
         hooked |= others.iter().any(|sender| sender.webhook.is_some());
         connected |= !in_live && others.iter().any(works);
     }

@@ -258,6 +258,13 @@ const PHRASES: &[[&str; 5]] = &[
     ],
     // Errors.
     [
+        "Too many codes were sent. Try again in one minute.",
+        "Se enviaron demasiados códigos. Inténtelo de nuevo en un minuto.",
+        "Foram enviados códigos demais. Tente de novo em um minuto.",
+        "Trop de codes ont été envoyés. Réessayez dans une minute.",
+        "Es wurden zu viele Codes gesendet. Versuchen Sie es in einer Minute noch einmal.",
+    ],
+    [
         "Too many codes were sent. Try again in {} minutes.",
         "Se enviaron demasiados códigos. Inténtelo de nuevo en {} minutos.",
         "Foram enviados códigos demais. Tente de novo em {} minutos.",

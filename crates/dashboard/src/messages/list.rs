@@ -13,6 +13,7 @@ use crate::App;
 use crate::components::{
     channel, channels, empty, head, icon, may_change, message_state, money, pager, resource_page, select, time, words,
 };
+use crate::contacts::name;
 use crate::form::recipient;
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, lead_to, refuse};
@@ -81,6 +82,20 @@ fn people_panel(people: &[ContactView]) -> Markup {
     }
 }
 
+/// Returns the broadcast or contact that the list is limited to: its field in the query, its name and its id.
+async fn scopes(app: &App, who: &SignedIn, asked: &Asked) -> Vec<(&'static str, String, String)> {
+    let mut scopes = Vec::new();
+    if let Some(id) = asked.get("broadcast") {
+        let named = app.core.broadcasts().get(&who.caller, &id).await;
+        scopes.push(("broadcast", named.map_or_else(|_| id.clone(), |broadcast| broadcast.name), id));
+    }
+    if let Some(id) = asked.get("contact") {
+        let named = app.core.contacts().get(&who.caller, &id).await;
+        scopes.push(("contact", named.map_or_else(|_| id.clone(), |contact| name(&contact)), id));
+    }
+    scopes
+}
+
 /// Returns the field to search by default: metadata for `name=value`, the recipient for a phone number or address, otherwise the text.
 fn search_field(sought: &str) -> &'static str {
     let names = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c));
@@ -121,13 +136,21 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
         || list.contact_id.is_some();
     let (messages, next) = app.core.messages().list(&who.caller, &list).await?;
     let people = people(app, who, asked).await?;
+    let scopes = scopes(app, who, asked).await;
     let status = asked.get("status").unwrap_or_default();
     let on = asked.get("channel").unwrap_or_default();
     Ok(html! {
         (head(None, html! { "Messages" }, html! { "Newest first" }, html! { @if may_change(who) { a class="btn go" href="/messages/new" { "New message" } } }))
         @if !people.is_empty() { (people_panel(&people)) }
         section class="panel" aria-label="List" {
+            @for (field, name, id) in &scopes {
+                header {
+                    p { "Only messages of the " (field) " " a href={ "/" (field) "s/" (id) } { (words(name)) } }
+                    a href=(asked.without("/messages", field)) { "Show all" }
+                }
+            }
             form class="filters" method="get" action="/messages" {
+                @for (field, _, id) in &scopes { input type="hidden" name=(field) value=(id); }
                 div class="find" {
                     label class="sr" for="f" { "Number, address, person, id, text, or name=value of metadata" }
                     (icon("search"))

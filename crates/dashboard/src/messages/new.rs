@@ -6,7 +6,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::messages::{Plan, SendMessage, SendOptions};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Channel, Environment, Error, RequestedChannel, Result, sms};
+use nuncio_domain::{Channel, Environment, Error, ErrorCode, RequestedChannel, Result, sms};
 
 use crate::App;
 use crate::components::{Faults, Field, channel, channels, head, icon, money, select, words};
@@ -23,13 +23,15 @@ struct Typed {
     channel: String,
     subject: String,
     text: String,
+    /// The sender of the message that is sent again.
+    sender: String,
     key: String,
 }
 
 impl Typed {
     fn of(form: &Form) -> Self {
-        let [to, channel, subject, text, key] = ["to", "channel", "subject", "text", "once"].map(|name| form.get(name));
-        Self { to, channel, subject, text, key }
+        let [to, channel, subject, text, sender, key] = ["to", "channel", "subject", "text", "sender", "once"].map(|name| form.get(name));
+        Self { to, channel, subject, text, sender, key }
     }
 
     fn command(&self) -> Result<SendMessage> {
@@ -55,6 +57,7 @@ pub(crate) async fn show(State(app): State<App>, MayChange(who): MayChange, aske
             Err(error) => return refuse(&who, "/messages", &error),
         };
         message.channel.clone_into(&mut typed.channel);
+        typed.sender = message.sender_id.to_string();
         (typed.to, typed.text, typed.subject) = (message.to, message.text.unwrap_or_default(), message.subject.unwrap_or_default());
     }
     page(StatusCode::OK, &who, &typed, &Faults::default(), None)
@@ -68,6 +71,23 @@ pub(crate) fn once(app: &App) -> String {
 /// Returns the key of a submitted form.
 pub(crate) fn key(once: &str) -> Option<String> {
     (!once.is_empty()).then(|| once.to_owned())
+}
+
+/// Returns the id of what a form made: after a second click, of what the first one made.
+pub(crate) fn made<T: ToString>(id: Result<T>, name: &str) -> Result<String> {
+    id.map(|id| id.to_string()).or_else(|error| made_before(error, name))
+}
+
+/// Returns the id of what the first click on a form made, if this is the error of the second one, which has it as `name`.
+pub(crate) fn made_before(error: Error, name: &str) -> Result<String> {
+    let first = error.to_body()[name]["id"].as_str().map(str::to_owned);
+    first.filter(|_| error.code() == ErrorCode::IdempotencyConflict).ok_or(error)
+}
+
+/// Returns the sender if it still exists; otherwise the default one sends.
+pub(crate) async fn still_there(app: &App, who: &SignedIn, sender: &str) -> Result<Option<String>> {
+    let config = app.core.tenant_config(who.caller.tenant).await?;
+    Ok(sender.parse().ok().and_then(|id| config.sender(id)).map(|sender| sender.id.to_string()))
 }
 
 /// Previews or sends the message.
@@ -90,14 +110,16 @@ enum Outcome {
 }
 
 async fn check(app: &App, who: &SignedIn, typed: &Typed) -> Result<Outcome> {
-    let plan = app.core.messages().plan(&who.caller, typed.command()?, SendOptions::default()).await?;
+    let options = SendOptions { sender: still_there(app, who, &typed.sender).await?, ..SendOptions::default() };
+    let plan = app.core.messages().plan(&who.caller, typed.command()?, options).await?;
     Ok(Outcome::Plan(Box::new(plan)))
 }
 
 async fn send(app: &App, who: &SignedIn, typed: &Typed) -> Result<Outcome> {
-    let options = SendOptions { idempotency_key: key(&typed.key), ..SendOptions::default() };
-    let message = app.core.messages().send_by_hand(&who.caller, typed.command()?, options).await?;
-    Ok(Outcome::Sent(format!("/messages/{}", message.id)))
+    let sender = still_there(app, who, &typed.sender).await?;
+    let options = SendOptions { sender, idempotency_key: key(&typed.key), ..SendOptions::default() };
+    let sent = app.core.messages().send_by_hand(&who.caller, typed.command()?, options).await;
+    Ok(Outcome::Sent(format!("/messages/{}", made(sent.map(|message| message.id), "message")?)))
 }
 
 fn page(status: StatusCode, who: &SignedIn, typed: &Typed, faults: &Faults, plan: Option<&Plan>) -> Response {
@@ -110,6 +132,7 @@ fn page(status: StatusCode, who: &SignedIn, typed: &Typed, faults: &Faults, plan
             form class="panel" method="post" action="/messages/new" data-check="live" {
                 (form_key(who))
                 input type="hidden" name="once" value=(typed.key);
+                input type="hidden" name="sender" value=(typed.sender);
                 div class="body" {
                     (faults.summary())
                     (Field::new("to", "To", "A phone number with its country code, an email address, or a chat id.", &typed.to).show(faults))

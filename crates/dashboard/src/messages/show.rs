@@ -95,11 +95,13 @@ fn summary(message: &MessageView) -> String {
 
 fn acts(who: &SignedIn, message: &MessageView) -> Markup {
     let action = format!("/messages/{}", message.id);
+    // Other content would be lost when it is sent again.
+    let is_text = message.message_type == "text" && message.html_body.is_none();
     html! {
         @if matches!(message.status, "queued" | "scheduled") && may_change(who) {
             (ask_first("cancel", "Cancel", "Cancel this message?", "No provider has it yet. It will not be sent.", &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
         }
-        @if message.direction == "outbound" && message.held_reason.is_none() && may_change(who) { a class="btn" href={ "/messages/new?like=" (message.id) } { "Send again" } }
+        @if message.direction == "outbound" && is_text && message.held_reason.is_none() && may_change(who) { a class="btn" href={ "/messages/new?like=" (message.id) } { "Send again" } }
         @if let Some(contact) = message.contact_id { a class="btn" href={ "/contacts/" (contact) } { "Contact" } }
     }
 }

@@ -1,7 +1,6 @@
 //! The price list, and its import from a file.
 
 use axum::extract::Multipart;
-use axum::http::HeaderMap;
 use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::price::Price;
@@ -92,11 +91,11 @@ pub(super) fn form(who: &SignedIn) -> Markup {
 }
 
 /// Imports the prices of a file; `None` if the form key is wrong. The other fields must precede the file, the form key first.
-pub(super) async fn import(app: &App, who: &SignedIn, headers: &HeaderMap, mut parts: Multipart) -> Result<Option<usize>> {
+pub(super) async fn import(app: &App, who: &SignedIn, mut parts: Multipart) -> Result<Option<usize>> {
     let (mut replace, mut ours) = (false, false);
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
         match part.name().unwrap_or_default().to_owned().as_str() {
-            "key" => ours = is_form_key(app, headers, &short(&mut part).await?),
+            "key" => ours = is_form_key(who, &short(&mut part).await?)?,
             "replace" => replace = short(&mut part).await? == "on",
             "file" if ours => {
                 if !who.owns_server {

@@ -22,7 +22,7 @@ pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, headers:
     if of_another_site(&headers) {
         return foreign(StatusCode::FORBIDDEN);
     }
-    match prices::import(&app, &who, &headers, parts).await {
+    match prices::import(&app, &who, parts).await {
         Ok(Some(prices)) => page(&app, &who, StatusCode::OK, Some(&Imported(Ok(prices)))).await,
         Ok(None) => foreign(StatusCode::FORBIDDEN),
         Err(error) if error.code().status() == 400 => {

@@ -12,23 +12,26 @@ use super::details;
 use super::show::{Said, page};
 use crate::App;
 use crate::components::{Faults, Field, head};
+use crate::form::Form;
+use crate::messages::new::{key, made, once};
 use crate::shell::{form_key, framed};
 use crate::signed::{MayChange, Posted, Signed, lead_to, refuse};
 
-pub(crate) async fn new(MayChange(who): MayChange) -> Response {
-    form_page(&who, StatusCode::OK, ("", ""), &Faults::default())
+pub(crate) async fn new(State(app): State<App>, MayChange(who): MayChange) -> Response {
+    form_page(&app, &who, StatusCode::OK, &Form::default(), &Faults::default())
 }
 
-fn form_page(who: &SignedIn, status: StatusCode, (name, phone): (&str, &str), faults: &Faults) -> Response {
+fn form_page(app: &App, who: &SignedIn, status: StatusCode, typed: &Form, faults: &Faults) -> Response {
     let content = html! {
         (head(Some(("/senders", "Senders")), html! { "New sender" }, html! { "A sender has a name, a number, and one connection for each channel." }, html! {}))
         form class="panel" method="post" action="/senders/new" {
             div class="body" {
                 (form_key(who))
+                input type="hidden" name="once" value=(once(app));
                 (faults.summary())
-                (Field::new("name", "Name", "For your reference.", name).show(faults))
-                (Field { required: false, ..Field::new("phoneNumber", "Phone number", "With its country code, such as +34 600 111 222, if it has one.", phone) }.show(faults))
-                label class="check" { input type="checkbox" name="default"; "Use for messages without a sender" }
+                (Field::new("name", "Name", "For your reference.", &typed.get("name")).show(faults))
+                (Field { required: false, ..Field::new("phoneNumber", "Phone number", "With its country code, such as +34 600 111 222, if it has one.", &typed.get("phoneNumber")) }.show(faults))
+                label class="check" { input type="checkbox" name="default" checked[typed.get("default") == "on"]; "Use for messages without a sender" }
             }
             footer { button class="btn go push" { "Create the sender" } }
         }
@@ -37,16 +40,16 @@ fn form_page(who: &SignedIn, status: StatusCode, (name, phone): (&str, &str), fa
 }
 
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
-    let (name, phone) = (form.get("name"), form.get("phoneNumber"));
     let command = CreateSender {
-        name: name.trim().to_owned(),
-        phone_number: details::to_e164(&phone),
+        name: form.get("name").trim().to_owned(),
+        phone_number: details::to_e164(&form.get("phoneNumber")),
         set_as_default: Some(form.get("default") == "on"),
         ..CreateSender::default()
     };
-    match app.core.senders().create(&who.caller, command, None).await {
-        Ok(sender) => lead_to(&format!("/senders/{}", sender.id)),
-        Err(error) if error.code().status() == 400 => form_page(&who, StatusCode::BAD_REQUEST, (&name, &phone), &Faults::of(&error)),
+    let created = app.core.senders().create(&who.caller, command, key(&form.get("once")).as_deref()).await;
+    match made(created.map(|sender| sender.id), "sender") {
+        Ok(id) => lead_to(&format!("/senders/{id}")),
+        Err(error) if error.code().status() == 400 => form_page(&app, &who, StatusCode::BAD_REQUEST, &form, &Faults::of(&error)),
         Err(error) => refuse(&who, "/senders", &error),
     }
 }

@@ -166,7 +166,13 @@ fn webhook(who: &SignedIn, sender: &SenderView, said: &Said, deliveries: &[Deliv
                         label class="sr" for="webhookUrl" { "Address" }
                         input class="in" id="webhookUrl" name="webhookUrl" type="url" value=(url) placeholder="https://example.com/hooks";
                         button class="btn" name="do" value="webhook" { "Save" }
-                        @if !now.is_empty() { button class="btn" name="do" value="try" { "Send a test event" } }
+                    }
+                }
+                // A form of its own: it would lose an address that is not saved yet.
+                @if !now.is_empty() {
+                    form class="body" method="post" action=(own) {
+                        (form_key(who))
+                        div class="row" { button class="btn" name="do" value="try" { "Send a test event" } }
                     }
                 }
             } @else {

@@ -132,8 +132,11 @@ async fn guessing_passwords_is_slowed_down() {
     app.clock.advance(Duration::from_secs(60));
     browser.sign_in("ada@example.net", PASSWORD).await.expect(303);
     assert_ne!(browser.cookie, before, "signing in begins a session of its own");
-    let away = browser.send("/sign-in", &[("email", "ada@example.net"), ("password", PASSWORD), ("to", "//evil.example")]).await;
-    assert_eq!(away.expect(303).header("location"), "/");
+    for away in ["//evil.example", "/\t/evil.example", "/\\evil.example"] {
+        let sent = browser.send("/sign-in", &[("email", "ada@example.net"), ("password", PASSWORD), ("to", away)]).await;
+        assert_eq!(sent.expect(303).header("location"), "/", "{away:?}");
+    }
+    assert!(browser.page("/sign-in?to=%2F%09%2Fevil.example").await.contains("name=\"to\" value=\"/\""), "browsers skip a tab");
     app.clock.advance(Duration::from_secs(14 * 86_400));
     assert_eq!(browser.get("/").await.status, 303, "a session ends after two weeks");
 }

@@ -1,5 +1,8 @@
 //! Pages that show and change one thing after another: a sender and its profile, recipients of a broadcast, metadata of a contact.
 
+use std::time::Duration;
+
+use nuncio_domain::Clock as _;
 use nuncio_domain::user::Role;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::json;
@@ -144,5 +147,80 @@ async fn metadata_of_a_contact_is_changed_entry_by_entry() {
         app.request("PATCH", &format!("/v1{path}"), Some(json!({"metadata": full}))).await.expect(200);
         let wrong = browser.submit(&path, &set("one more", "v")).await.expect(400);
         assert!(wrong.text.contains("has 51 keys; must have at most 50"), "{}", wrong.text);
+    }
+}
+
+// holds: pages.broadcasts
+#[tokio::test]
+async fn why_a_broadcast_did_not_change_stays_on_its_page() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let id = draft(&app, json!({"name": "News", "channel": "sms", "text": "Hello from Acme"})).await;
+        let path = format!("/broadcasts/{id}");
+        assert!(browser.page(&path).await.contains("Delete the draft"), "also without recipients");
+        add(&app, &id, ["+34600111222".to_owned()]).await;
+        let far = browser.submit(&path, &[("do", "send"), ("at", "2999-01-01T00:00")]).await.expect(400).text;
+        assert!(far.contains("id=\"at-fault\"") && far.contains("is more than 365 days ahead"), "{far}");
+        let later = app.clock.now().plus(Duration::from_secs(7_200)).to_string();
+        browser.submit(&path, &[("do", "send"), ("at", &later[..16])]).await.expect(303);
+        app.drain().await;
+        assert!(browser.page(&path).await.contains("data-live=\"whole\""));
+        let past = browser.submit(&path, &[("do", "schedule"), ("at", "2001-01-01T00:00")]).await.expect(400).text;
+        assert!(past.contains("There is 1 error.") && past.contains("id=\"at-fault\""), "{past}");
+        let wrong = browser.submit(&path, &[("do", "resume")]).await.expect(400).text;
+        assert!(wrong.contains("There is 1 error."), "{wrong}");
+        assert!(!past.contains("data-live") && !wrong.contains("data-live"), "a reload would take it back");
+    }
+}
+
+// holds: pages.messages
+#[tokio::test]
+async fn a_filter_keeps_the_messages_of_one_broadcast_or_contact() {
+    for app in TestApp::on_each().await {
+        let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+        app.send_message(json!({"to": "+34600111222", "text": "hello"})).await;
+        let id = draft(&app, json!({"name": "Spring sale", "channel": "sms", "text": "Hello from Acme"})).await;
+        add(&app, &id, ["+34600111222".to_owned()]).await;
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        let contact = app.get("/v1/contacts").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();
+        for (field, id, name) in [("broadcast", &id, "Spring sale"), ("contact", &contact, "+34600111222")] {
+            let page = viewer.page(&format!("/messages?{field}={id}&status=delivered,read")).await;
+            let of = page.split("Only messages of the ").nth(1).unwrap_or_else(|| panic!("no scope: {page}"));
+            assert!(of.starts_with(field) && of.contains(name) && of.contains(&format!("href=\"/{field}s/{id}\"")), "{page}");
+            assert!(page.contains(&format!("type=\"hidden\" name=\"{field}\" value=\"{id}\"")), "{page}");
+            assert!(page.contains("href=\"/messages?status=delivered%2Cread\"") && page.contains("href=\"/messages/msg_"), "{page}");
+        }
+        assert!(!viewer.page("/messages").await.contains("Only messages of"));
+    }
+}
+
+// holds: pages.compose, pages.composer, pages.set_up
+#[tokio::test]
+async fn a_second_click_leads_to_what_the_first_one_made() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let twice = async |path: &str, fields: &[(&str, &str)]| {
+            let fields = [fields, &[("once", "page-1")]].concat();
+            let first = browser.submit(path, &fields).await.expect(303).header("location").to_owned();
+            assert_eq!(browser.submit(path, &fields).await.expect(303).header("location"), first, "{path}");
+            first
+        };
+        let sent = twice("/messages/new", &[("to", "+34600111222"), ("text", "hello"), ("do", "send")]).await;
+        assert!(sent.starts_with("/messages/msg_"), "{sent}");
+        let draft = twice("/broadcasts/new", &[("name", "News"), ("channel", "sms"), ("text", "Hello from Acme")]).await;
+        assert!(draft.starts_with("/broadcasts/brd_"), "{draft}");
+        assert!(browser.page(&draft).await.contains("name=\"once\""));
+        let copy = twice(&draft, &[("do", "clone")]).await;
+        assert!(copy.starts_with("/broadcasts/brd_") && copy != draft, "{copy}");
+        let test = twice(&draft, &[("do", "test"), ("to", "+34600111222")]).await;
+        assert!(test.starts_with("/messages/msg_"), "{test}");
+        twice("/senders/new", &[("name", "Desk")]).await;
+        let invite = [("clientName", "Acme"), ("once", "page-1")];
+        browser.submit("/invitations", &invite).await.expect(201);
+        let again = browser.submit("/invitations", &invite).await.expect(303);
+        let shown = browser.page(again.header("location")).await;
+        assert!(shown.contains("Send it to your client.") && shown.matches("Withdraw this link?").count() == 1, "{shown}");
+        assert_eq!(app.get("/v1/senders").await.expect(200).json()["items"].as_array().map(Vec::len), Some(2));
     }
 }

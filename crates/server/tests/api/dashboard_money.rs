@@ -132,3 +132,25 @@ async fn prices_come_from_a_file_or_not_at_all() {
         assert!(browser.page("/settings/audit?what=prices").await.contains("Prices imported"));
     }
 }
+
+// holds: pages.set_up, pages.roles
+#[tokio::test]
+async fn a_number_is_acquired_after_a_look_at_what_it_costs() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+        stock(&app, "+34600777888", "1.25").await;
+        let page = browser.page("/numbers?country=ES").await;
+        for part in ["Setup", "$1.00", "$1.25", "Acquire +34600777888?", "$2.25 is charged now"] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        let seen = viewer.page("/numbers?country=ES").await;
+        assert!(seen.contains("+34600777888") && !seen.contains("Acquire"), "{seen}");
+        for _ in 0..2 {
+            browser.submit("/numbers", &[("number", "+34600777888"), ("once", "page-1")]).await.expect(303);
+        }
+        assert!(browser.page("/numbers").await.contains("Release +34600777888?"));
+        let seen = viewer.page("/numbers").await;
+        assert!(seen.contains("+34600777888") && !seen.contains("Release"), "{seen}");
+    }
+}

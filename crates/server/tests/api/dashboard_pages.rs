@@ -285,7 +285,7 @@ async fn people_are_answered_where_they_wrote() {
         viewer.submit(&path, &[("text", "On its way")]).await.expect(403);
         browser.submit(&path, &[("text", "")]).await.expect(400);
         for _ in 0..2 {
-            browser.submit(&path, &[("text", "On its way"), ("once", "page-1")]).await;
+            browser.submit(&path, &[("text", "On its way"), ("once", "page-1")]).await.expect(303);
         }
         app.drain().await;
         let sent = app.get("/v1/messages?channel=whatsapp&direction=outbound").await.expect(200).json();
@@ -306,5 +306,43 @@ async fn people_are_answered_where_they_wrote() {
         let older = thread.split(&format!("href=\"{path}?cursor=")).nth(1).and_then(|rest| rest.split('"').next()).expect("older ones");
         let older = browser.page(&format!("{path}?cursor={older}")).await;
         assert!(older.contains("Your code is 4711") && !older.contains("Note 1.") && !older.contains("Your reply"), "{older}");
+    }
+}
+
+// holds: pages.conversations, pages.composer
+#[tokio::test]
+async fn an_answer_and_a_repetition_have_the_sender_of_the_first_message() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "su@example.net", Role::Operator).await;
+        let desk = app.post("/v1/senders", json!({"name": "Desk", "phoneNumber": "+34600999888"})).await.expect(201).json();
+        let desk = desk["id"].as_str().expect("an id");
+        let inbound = json!({"channel": "sms", "from": "+34600111222", "to": desk, "text": "Hello?"});
+        let message = app.post("/v1/sandbox/inbound", inbound).await.expect(202).json()["message"].clone();
+        app.drain().await;
+        let path = format!("/conversations/{}", message["contactId"].as_str().expect("a contact"));
+        let newest = async || app.get("/v1/messages?direction=outbound").await.expect(200).json()["items"][0].clone();
+        browser.submit(&path, &[("text", "Yes?")]).await.expect(303);
+        let reply = newest().await;
+        assert_eq!((&reply["senderId"], &reply["text"]), (&json!(desk), &json!("Yes?")));
+
+        let like = format!("/messages/new?like={}", reply["id"].as_str().expect("an id"));
+        assert!(browser.page(&like).await.contains(&format!("name=\"sender\" value=\"{desk}\"")));
+        let again = [("to", "+34600111222"), ("text", "Again"), ("sender", desk), ("do", "send")];
+        app.clock.advance(Duration::from_millis(1));
+        browser.submit("/messages/new", &again).await.expect(303);
+        let repeated = newest().await;
+        assert_eq!((&repeated["senderId"], &repeated["text"]), (&json!(desk), &json!("Again")));
+        let mail = json!({"to": "ana@example.org", "subject": "Hello", "text": "Hello", "htmlBody": "<p>Hello</p>"});
+        let mail = app.send_message(mail).await;
+        app.drain().await;
+        assert!(!browser.page(&format!("/messages/{mail}")).await.contains("Send again"), "its HTML would be lost");
+
+        // A deleted sender sends no more: the default one does.
+        app.request("DELETE", &format!("/v1/senders/{desk}"), None).await.expect(204);
+        for (path, fields) in [(path.as_str(), &[("text", "Later")][..]), ("/messages/new", &again[..])] {
+            app.clock.advance(Duration::from_millis(1));
+            browser.submit(path, fields).await.expect(303);
+            assert_ne!(newest().await["senderId"], desk);
+        }
     }
 }

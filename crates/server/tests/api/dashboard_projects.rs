@@ -7,6 +7,7 @@ use nuncio_testkit::TestApp;
 use serde_json::json;
 
 use crate::dashboard::{Browser, PASSWORD, person};
+use crate::dashboard_pages::upload;
 
 /// Returns the projects that `/projects` lists as openable: name and id.
 async fn others(browser: &Browser<'_>) -> Vec<(String, String)> {
@@ -52,6 +53,45 @@ async fn an_owner_creates_opens_and_renames_projects() {
         let mut elsewhere = Browser { app: &app, cookie: String::new() };
         elsewhere.sign_in("ada@example.net", PASSWORD).await.expect(303);
         assert!(elsewhere.page("/messages").await.contains("Messages · Renamed"));
+    }
+}
+
+// holds: pages.forms, pages.projects
+#[tokio::test]
+async fn a_form_acts_only_where_its_page_was_opened() {
+    for app in TestApp::on_each().await {
+        let owner = person(&app, "ada@example.net", Role::Owner).await;
+        let first = app.project.id.to_string();
+        // A tab that stays open in the test environment of the first project.
+        let key = owner.form_key().await;
+        let from_tab = async |path: &str, fields: &[(&str, &str)]| owner.send(path, &[fields, &[("key", key.as_str())]].concat()).await;
+        let message = [("to", "+12125550100"), ("text", "hello"), ("do", "send")];
+        let refused = async || {
+            let form = from_tab("/messages/new", &message).await.expect(400);
+            let file = upload(&owner, "/contacts", &[("key", &key)], "people.csv", "phone\n+34600999222\n").await.expect(400);
+            for page in [form.text, file.text] {
+                assert!(page.contains("You switched to another environment or project since this page was opened."), "{page}");
+            }
+        };
+        owner.submit("/world", &[("world", "live")]).await.expect(303);
+        refused().await;
+        app.clock.advance(Duration::from_secs(1));
+        owner.submit("/projects", &[("name", "Second")]).await.expect(303);
+        refused().await;
+        for key in [&app.test_key, &app.live_key] {
+            for list in ["/v1/messages", "/v1/contacts"] {
+                assert_eq!(app.with_key(key, "GET", list, None).await.expect(200).json()["items"], json!([]), "{list}");
+            }
+        }
+        // What switches or leaves needs no reload.
+        from_tab("/projects", &[("open", &first)]).await.expect(303);
+        from_tab("/messages/new", &message).await.expect(303);
+        owner.submit("/world", &[("world", "live")]).await.expect(303);
+        from_tab("/world", &[("world", "test")]).await.expect(303);
+        assert!(owner.page("/messages").await.contains("+12125550100"));
+        owner.submit("/world", &[("world", "live")]).await.expect(303);
+        from_tab("/sign-out", &[]).await.expect(303);
+        assert_eq!(owner.get("/").await.status, 303);
     }
 }
 

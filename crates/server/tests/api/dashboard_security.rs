@@ -2,7 +2,7 @@
 
 use nuncio_core::projects::UpdateProject;
 use nuncio_domain::user::Role;
-use nuncio_testkit::{TestApp, TestResponse};
+use nuncio_testkit::{Backend, Options, TestApp, TestResponse};
 use serde_json::json;
 
 use crate::audit::log;
@@ -197,4 +197,24 @@ async fn a_file_of_results_holds_no_formula() {
         assert!(formulas.is_empty(), "{formulas:?}");
     }
     assert!(of_page.text.contains("'=cmd@example.org"), "{}", of_page.text);
+}
+
+// holds: pages.forms
+#[tokio::test]
+async fn a_person_sends_a_whole_email_and_a_guest_does_not() {
+    let html = "é".repeat(100_000);
+    let write = [("name", "x"), ("channel", "email"), ("text", "hello"), ("emailSubject", "hello"), ("emailHtmlBody", html.as_str())];
+    let app = TestApp::start().await;
+    let owner = person(&app, "ada@example.net", Role::Owner).await;
+    let made = owner.submit("/broadcasts/new", &write).await.expect(303);
+    assert!(owner.page(made.header("location")).await.contains(&format!(">{html}</textarea>")));
+    let most = "é".repeat(2 * 1024 * 1024);
+    for (path, email) in [("/sign-in", &html), ("/suppressions", &most)] {
+        let refused = owner.send(path, &[("email", email), ("password", "x")]).await.expect(413);
+        assert!(refused.text.contains("That form is too large"), "{path}: {}", refused.text);
+    }
+    // A large form counts as memory like any other body.
+    let app = TestApp::with(Backend::Sqlite, Options { max_in_flight_bytes: 1024 * 1024, ..Options::default() }).await;
+    let owner = person(&app, "ada@example.net", Role::Owner).await;
+    owner.submit("/broadcasts/new", &write).await.expect(503);
 }

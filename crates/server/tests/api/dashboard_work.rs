@@ -159,16 +159,19 @@ async fn a_text_is_measured_and_shown_before_it_is_sent() {
     assert!(foreign.contains("</mark> requires UCS-2.") && foreign.contains("It is character 11."), "{foreign}");
     let long = check(&"x".repeat(161)).await;
     assert!(long.contains("161 of 306 characters of 2 segments."), "{long}");
+    let lines = check("Hello\r\nAna").await;
+    assert!(lines.contains("9 of 160 characters."), "a browser sends a line break as two characters: {lines}");
     // The text is measured even without a recipient.
     let early = browser.submit("/messages/new", &[("to", ""), ("text", "Hello"), ("do", "check")]).await.expect(400);
     assert!(early.text.contains("5 of 160 characters."), "{}", early.text);
-    let sent = browser.submit("/messages/new", &[("to", "+12125550001"), ("text", "Again?"), ("do", "send")]).await.expect(303);
+    let sent = browser.submit("/messages/new", &[("to", "+12125550001"), ("text", "Again?\r\nYes"), ("do", "send")]).await.expect(303);
     app.drain().await;
     let page = browser.page(sent.header("location")).await;
     let id = sent.header("location").trim_start_matches("/messages/");
+    assert_eq!(app.message(id).await["text"], "Again?\nYes");
     assert!(page.contains(&format!("/messages/new?like={id}")), "{page}");
     let again = browser.page(&format!("/messages/new?like={id}")).await;
-    assert!(again.contains(">Again?</textarea>") && again.contains("value=\"+12125550001\""), "{again}");
+    assert!(again.contains(">Again?\nYes</textarea>") && again.contains("value=\"+12125550001\""), "{again}");
 }
 
 // holds: pages.contacts
@@ -338,8 +341,10 @@ async fn a_person_is_added_named_reached_otherwise_and_erased() {
     browser.submit(&page, &[("do", "add"), ("identifier", "ana@example.org"), ("channel", "")]).await.expect(303);
     let seen = browser.page(&page).await;
     assert!(["Ana Pérez", "+34600111222", "ana@example.org"].iter().all(|part| seen.contains(part)), "{seen}");
-    browser.submit(&page, &[("do", "add"), ("identifier", "nonsense"), ("channel", "")]).await.expect(400);
-    browser.submit("/contacts/new", &add).await.expect(400);
+    let wrong = browser.submit(&page, &[("do", "add"), ("identifier", "nonsense"), ("channel", "email")]).await.expect(400).text;
+    assert!(wrong.contains("id=\"identifier-fault\"") && wrong.contains("value=\"nonsense\""), "what was entered stays: {wrong}");
+    let twice = browser.submit("/contacts/new", &add).await.expect(400).text;
+    assert!(twice.contains("role=\"alert\"") && twice.contains("value=\"+34 600 111 222\""), "{twice}");
     browser.submit(&page, &[("do", "erase")]).await.expect(303);
     browser.get(&page).await.expect(404);
     assert!(app.holders("Ana Pérez").await.is_empty(), "the name is gone");
