@@ -27,7 +27,6 @@ use crate::json::shown;
 use crate::operations::Operation;
 use crate::reads::ReadPermit;
 use crate::state::App;
-use crate::v1::events::wants_stream;
 use crate::wire::{Answer, Intake, drain};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -183,9 +182,9 @@ async fn admit(app: &App, operation: Option<Operation>, request: &mut Request, t
     if let Some(permission) = operation.permission {
         caller.require(permission)?;
     }
-    let streams = operation.id == "list_events" && wants_stream(request.headers());
-    if !streams && !accepts_json(request.headers()) {
-        return Err(ApiError::new(ErrorCode::NotAcceptable, "the response is application/json, which the Accept header excludes"));
+    if !operation.media.iter().any(|media| accepts(request.headers(), media)) {
+        let message = format!("the response is {}, which the Accept header excludes", operation.media.join(" or "));
+        return Err(ApiError::new(ErrorCode::NotAcceptable, message));
     }
     if !operation.has_query {
         no_query(request)?;
@@ -246,8 +245,9 @@ fn bearer(headers: &HeaderMap) -> &str {
     }
 }
 
-/// Returns whether `Accept` (RFC 9110 §12.5.1) admits `application/json`: the most specific matching range decides.
-fn accepts_json(headers: &HeaderMap) -> bool {
+/// Returns whether `Accept` (RFC 9110 §12.5.1) admits a media type: the most specific matching range decides.
+fn accepts(headers: &HeaderMap, media: &str) -> bool {
+    let kind = media.split('/').next().unwrap_or_default();
     let mut best = None;
     let mut any = false;
     for range in headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')) {
@@ -257,8 +257,11 @@ fn accepts_json(headers: &HeaderMap) -> bool {
             continue;
         }
         any = true;
-        let Some(specific) = ["*/*", "application/*", "application/json"].iter().position(|range| name.eq_ignore_ascii_case(range)) else {
-            continue;
+        let specific = match name.strip_suffix("/*") {
+            Some("*") => 0,
+            Some(of) if of.eq_ignore_ascii_case(kind) => 1,
+            None if name.eq_ignore_ascii_case(media) => 2,
+            _ => continue,
         };
         let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q="))).and_then(|q| q.parse::<f32>().ok());
         best = best.max(Some((specific, weight.is_none_or(|q| q > 0.0))));
@@ -371,8 +374,9 @@ mod tests {
             (&["application/json;v=1;q=0.5, */*;q=0"], true),
             (&["*/*; q=0.0"], false),
         ] {
-            assert_eq!(accepts_json(&headers(ACCEPT, accept)), expected, "{accept:?}");
+            assert_eq!(accepts(&headers(ACCEPT, accept), "application/json"), expected, "{accept:?}");
         }
+        assert!(accepts(&headers(ACCEPT, &["application/json;q=0, text/*"]), "text/csv"));
     }
 
     #[test]

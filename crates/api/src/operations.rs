@@ -46,6 +46,14 @@ pub const NOT_AUDITED: &[&str] = &[
     "preview_broadcast",
 ];
 
+const JSON: &[&str] = &["application/json"];
+
+/// Media types of operations that can respond with something else than JSON. They admit JSON, too: errors are JSON.
+const MEDIA: &[(&str, &[&str])] = &[
+    ("list_events", &["application/json", "text/event-stream"]),
+    ("export_broadcast_results", &["text/csv", "application/x-ndjson", "application/json"]),
+];
+
 /// A handler with its route.
 #[derive(Debug)]
 pub(crate) struct Route {
@@ -66,6 +74,8 @@ pub(crate) struct Operation {
     pub(crate) reads_database: bool,
     /// Whether the audit log records its changes.
     pub(crate) is_audited: bool,
+    /// Media types that `Accept` must admit one of.
+    pub(crate) media: &'static [&'static str],
 }
 
 /// Operations by path template and method. Each is read when it is first asked for; a route whose handler is not known has none.
@@ -99,7 +109,8 @@ fn known(handler: &str, method: &Method, documented: &Documented) -> Option<Oper
     let has_query = documented.parameters.iter().flatten().any(|p| matches!(p, RefOr::T(p) if p.parameter_in == ParameterIn::Query));
     let reads_database = method == Method::GET && !READ_FROM_PROVIDERS.contains(&id);
     let is_audited = method != Method::GET && !NOT_AUDITED.contains(&id);
-    Some(Operation { id, permission, has_query, reads_database, is_audited })
+    let media = MEDIA.iter().find(|(known, _)| *known == id).map_or(JSON, |(_, media)| *media);
+    Some(Operation { id, permission, has_query, reads_database, is_audited, media })
 }
 
 /// Returns the operations of a path, each with whether it reads a body.

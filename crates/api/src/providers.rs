@@ -25,7 +25,7 @@ async fn called(State(app): State<App>, Path(path): Path<Vec<(String, String)>>,
     let part = |wanted: &str| path.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.as_str());
     let target = find(&app, part("kind"), part("connection"), address(&request)).await?;
     let (head, body) = request.into_parts();
-    let body = read_bytes(body, limits::BODY_BYTES).await?;
+    let body = read_bytes(body, limits::CALLBACK_BYTES).await?;
     let answer = app
         .core
         .inbound()

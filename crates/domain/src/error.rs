@@ -44,7 +44,7 @@ codes! {
     Forbidden = "forbidden", 403, "The API key lacks the permission named in details.requiredPermission.";
     NotFound = "not_found", 404, "There is no such resource in this environment.";
     MethodNotAllowed = "method_not_allowed", 405, "The path does not support the method; the Allow header lists supported methods.";
-    NotAcceptable = "not_acceptable", 406, "The Accept header excludes application/json.";
+    NotAcceptable = "not_acceptable", 406, "The Accept header excludes the media types of the response.";
     RequestTimeout = "request_timeout", 408, "The body arrived too slowly.";
     IdempotencyConflict = "idempotency_conflict", 409, "The idempotency key was used by the same request; the body holds the original resource.";
     IdempotencyKeyReused = "idempotency_key_reused", 409, "The idempotency key was used by a different request; the body holds the original resource.";

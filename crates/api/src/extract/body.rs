@@ -15,9 +15,10 @@ use crate::error::ApiError;
 use crate::state::App;
 use crate::wire::unread;
 
-/// A JSON body of at most `LIMIT` bytes, parsed into `T`, a type of the document. Reports all field errors at once.
+/// A JSON body of at most `LIMIT` bytes, parsed into `T`, a type of the document. Reports all field errors at once. The parts of an
+/// `OUTLINE` are checked when they are parsed.
 #[derive(Debug)]
-pub(crate) struct Body<T, const LIMIT: usize = { limits::BODY_BYTES }> {
+pub(crate) struct Body<T, const LIMIT: usize = { limits::BODY_BYTES }, const OUTLINE: bool = false> {
     pub(crate) value: T,
 }
 
@@ -32,19 +33,25 @@ pub(crate) type NoBody = OptionalBody<Empty>;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Empty {}
 
-impl<T: DeserializeOwned + ToSchema + Send + 'static, const LIMIT: usize> FromRequest<App> for Body<T, LIMIT> {
+impl<T: DeserializeOwned + ToSchema + Send + 'static, const LIMIT: usize, const OUTLINE: bool> FromRequest<App>
+    for Body<T, LIMIT, OUTLINE>
+{
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_type(request.headers())?;
         let lenient = lenient(request.headers());
         let bytes = read(request.into_body(), LIMIT).await?;
+        let parse = move |app: &App, json: &[u8]| match OUTLINE {
+            true => app.validators.parse_outline(json, lenient),
+            false => app.validators.parse(json, lenient),
+        };
         if bytes.len() <= limits::SPOOL_THRESHOLD_BYTES {
-            return Ok(Self { value: app.validators.parse(&bytes, lenient)? });
+            return Ok(Self { value: parse(app, &bytes)? });
         }
         // Keeps other requests from waiting while a large body is parsed.
         let app = app.clone();
-        let parsed = tokio::task::spawn_blocking(move || app.validators.parse(&bytes, lenient)).await;
+        let parsed = tokio::task::spawn_blocking(move || parse(&app, &bytes)).await;
         Ok(Self { value: parsed.map_err(Error::internal)?? })
     }
 }

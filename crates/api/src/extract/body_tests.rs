@@ -78,6 +78,49 @@ fn lenient_handling_drops_unknown_fields_and_nothing_else() {
 }
 
 #[test]
+fn lenient_handling_drops_any_number_of_unknown_fields() {
+    let many = |to: &str| format!(r#"{{{}"to":{to}}}"#, (0..1_000).map(|n| format!("\"x{n}\":1,")).collect::<String>());
+    assert!(parse(&many("\"x\""), true).is_ok());
+    assert_eq!(parse(&many("5"), true).expect_err("must be refused").message(), "to: is 5; must be a string");
+}
+
+#[test]
+fn a_field_that_is_there_twice_is_refused_lenient_or_not() {
+    for lenient in [false, true] {
+        let error = parse(r#"{"to":"x","text":"a","to":"y"}"#, lenient).expect_err("must be refused");
+        assert!(error.message().starts_with("body: duplicate field `to`"), "{error}");
+    }
+    assert!(parse(r#"{"to":"x","text":"a","unknown":1,"unknown":2}"#, true).is_ok());
+}
+
+#[test]
+fn an_outline_leaves_the_checks_of_its_parts_to_them() {
+    #[derive(Deserialize, ToSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Outline {
+        #[schema(value_type = Vec<Value>)]
+        parts: Vec<Box<serde_json::value::RawValue>>,
+    }
+    let validators = Validators::new(crate::published::schemas);
+    let parse = |json: &str| validators.parse_outline::<Outline>(json.as_bytes(), false);
+    let parts = [r#"{"to":"\u0000"}"#.to_owned(), r#"{ "to": 1, "to": 2 }"#.to_owned(), format!("{}{}", "[".repeat(200), "]".repeat(200))];
+    let outline = parse(&format!(r#"{{"parts": [{}]}}"#, parts.join(" , "))).expect("is right");
+    assert_eq!(outline.parts.iter().map(|part| part.get()).collect::<Vec<_>>(), parts);
+    assert!(parse(r#"{"parts":[1],"more":1}"#).is_err());
+    assert!(parse(&format!(r#"{{"parts":[{}1]}}"#, "1,".repeat(limits::JSON_VALUES))).is_err(), "too many values in all");
+}
+
+#[test]
+fn a_whole_number_has_no_decimal_point() {
+    let found = faults(r#"{"to":"x","validitySeconds":60.0,"fallbackAfterSeconds":7.5,"content":{"latitude":7.0}}"#);
+    let told = [
+        ("fallbackAfterSeconds", "is 7.5; must be a whole number"),
+        ("validitySeconds", "is 60.0; must be a whole number, written without a decimal point or an exponent"),
+    ];
+    assert_eq!(found, told.map(|(path, message)| (path.to_owned(), message.to_owned())));
+}
+
+#[test]
 fn a_body_where_none_belongs_is_refused_by_its_fields() {
     let parse = |lenient| Validators::new(crate::published::schemas).parse::<Empty>(br#"{"x":1}"#, lenient);
     let error = parse(false).expect_err("must be refused");

@@ -16,22 +16,16 @@ pub(super) const LONG: usize = 32 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// All except unknown fields.
-    pub(super) faults: Vec<FieldError>,
-    pub(super) unknown: Vec<Unknown>,
-}
-
-#[derive(Debug)]
-pub(super) struct Unknown {
-    /// JSON pointer to the object that contains it.
-    pub(super) object: String,
-    pub(super) name: String,
-    pub(super) fault: FieldError,
+    faults: Vec<FieldError>,
+    unknown: Vec<FieldError>,
+    /// Whether unknown fields are ignored.
+    lenient: bool,
 }
 
 impl Found {
     /// Validates `value` against `schema`, from which `validator` was compiled.
-    pub(super) fn new(validator: &Validator, schema: &Value, value: &Value) -> Self {
-        let mut found = Self::default();
+    pub(super) fn faults(validator: &Validator, schema: &Value, value: &Value, lenient: bool) -> Vec<FieldError> {
+        let mut found = Self { lenient, ..Self::default() };
         for error in validator.iter_errors(value) {
             match error.kind() {
                 // Reported for the members of an object without fields.
@@ -46,7 +40,8 @@ impl Found {
                 break;
             }
         }
-        found
+        found.faults.extend(found.unknown);
+        found.faults
     }
 
     fn add(&mut self, schema: &Value, error: &ValidationError<'_>) {
@@ -66,11 +61,12 @@ impl Found {
     }
 
     fn unknown(&mut self, schema: &Value, error: &ValidationError<'_>, at: &str, unexpected: &[String]) {
-        let known = known_fields(schema, error.schema_path());
-        for name in unexpected.iter().take(limits::FIELD_ERRORS) {
-            let fault = FieldError::new(member(at, name), format!("is unknown; {known}"));
-            self.unknown.push(Unknown { object: error.instance_path().as_str().to_owned(), name: name.clone(), fault });
+        if self.lenient {
+            return;
         }
+        let known = known_fields(schema, error.schema_path());
+        let fault = |name: &String| FieldError::new(member(at, name), format!("is unknown; {known}"));
+        self.unknown.extend(unexpected.iter().take(limits::FIELD_ERRORS).map(fault));
     }
 
     /// Reports the violations of the alternative that the value was meant for: the first one of its type.
@@ -149,6 +145,7 @@ fn sentence(kind: &ValidationErrorKind, error: &ValidationError<'_>, at: &str) -
             format!("is {}; must be an ISO 8601 date-time with an offset, such as 2030-01-31T09:30:00.000Z", shown())
         }
         ValidationErrorKind::Format { format } => format!("is {}; must be a {format}", shown()),
+        ValidationErrorKind::Custom { message, .. } => format!("is {}; {message}", shown()),
         ValidationErrorKind::UniqueItems => "has the same item twice".to_owned(),
         _ => error.masked_with("the value").to_string(),
     }

@@ -1,18 +1,20 @@
-//! Rejects arrays where objects are documented: serde's derived types also accept an array of their fields.
+//! Rejects arrays where objects are documented: serde's derived types also accept an array of their fields. On request, also skips fields
+//! that a type does not have.
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, IntoDeserializer as _, MapAccess, SeqAccess, Visitor};
 
-/// Deserialises from a self-describing format; types with named fields accept only objects, at any depth.
+/// Deserialises from a self-describing format; types with named fields accept only objects, at any depth. If the flag is set, members that
+/// are no fields of such a type are skipped.
 #[derive(Debug)]
-pub(super) struct Objects<T>(pub(super) T);
+pub(super) struct Objects<T>(pub(super) T, pub(super) bool);
 
 /// Forwards to the inner deserializer, wrapping the visitor.
 macro_rules! alike {
     ($($ask:ident($($name:ident: $type:ty),*);)*) => {
         $(fn $ask<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$ask($($name,)* Objects(visitor))
+            self.0.$ask($($name,)* Objects(visitor, self.1))
         })*
     };
 }
@@ -20,8 +22,14 @@ macro_rules! alike {
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
     type Error = D::Error;
 
-    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, _: &'static [&'static str], visitor: V) -> Result<V::Value, D::Error> {
-        self.deserialize_map(visitor)
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        let fields = self.1.then_some(fields);
+        self.deserialize_map(Known(visitor, fields))
     }
 
     alike! {
@@ -91,19 +99,19 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Objects<V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
-        self.0.visit_some(Objects(deserializer))
+        self.0.visit_some(Objects(deserializer, self.1))
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
-        self.0.visit_newtype_struct(Objects(deserializer))
+        self.0.visit_newtype_struct(Objects(deserializer, self.1))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<V::Value, A::Error> {
-        self.0.visit_seq(Objects(items))
+        self.0.visit_seq(Objects(items, self.1))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Objects(members))
+        self.0.visit_map(Objects(members, self.1))
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, value: A) -> Result<V::Value, A::Error> {
@@ -115,7 +123,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Objects<A> {
     type Error = A::Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, A::Error> {
-        self.0.next_element_seed(Objects(seed))
+        self.0.next_element_seed(Objects(seed, self.1))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -131,7 +139,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Objects<A> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
-        self.0.next_value_seed(Objects(seed))
+        self.0.next_value_seed(Objects(seed, self.1))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -143,6 +151,40 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Objects<S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
-        self.0.deserialize(Objects(deserializer))
+        self.0.deserialize(Objects(deserializer, self.1))
+    }
+}
+
+/// Skips the members of an object that are not among these fields; without fields, none.
+struct Known<T>(T, Option<&'static [&'static str]>);
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Known<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.expecting(formatter)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<V::Value, A::Error> {
+        self.0.visit_map(Known(members, self.1))
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Known<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        let Some(fields) = self.1 else { return self.0.next_key_seed(seed) };
+        while let Some(name) = self.0.next_key::<String>()? {
+            if fields.contains(&name.as_str()) {
+                return seed.deserialize(name.into_deserializer()).map(Some);
+            }
+            self.0.next_value::<IgnoredAny>()?;
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
+        self.0.next_value_seed(seed)
     }
 }

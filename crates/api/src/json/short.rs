@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 use super::faults::LONG;
 
 /// Maximum length of a member name in bytes; above every name in a schema.
-pub(super) const NAME: usize = 1_024;
+const NAME: usize = 1_024;
 
 /// The single member of the object with which the parser passes a number with all its digits. No body contains it.
 const NUMBER: &str = "$serde_json::private::Number";

@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use jsonschema::{Draft, Validator};
+use jsonschema::{Draft, Keyword, ValidationError, Validator};
 use nuncio_domain::{Error, ErrorCode, FieldError, limits};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::faults::{Found, Unknown, member, or_body};
+use super::faults::{Found, member, or_body};
 use super::objects::Objects;
 use super::scan::{RESERVED, Scan, scan};
-use super::short::{self, Short};
+use super::short::Short;
 
 /// Compiled schemas of request bodies by name, compiled when a body is first invalid.
 #[derive(Debug)]
@@ -26,6 +26,16 @@ impl Validators {
     /// `schemas` returns `{"components": {"schemas": …}}` of the document.
     pub(crate) fn new(schemas: fn() -> &'static Value) -> Self {
         Self { schemas, compiled: Mutex::default() }
+    }
+
+    /// Parses a body whose parts are parsed later, each with its own checks.
+    pub(crate) fn parse_outline<T: DeserializeOwned + ToSchema>(&self, json: &[u8], lenient: bool) -> Result<T, Error> {
+        if scan(json).values <= limits::JSON_VALUES
+            && let Ok(outline) = from_slice(json, lenient)
+        {
+            return Ok(outline);
+        }
+        self.parse(json, lenient)
     }
 
     /// Parses a body. Only an invalid one is parsed again, to collect all field errors.
@@ -41,54 +51,42 @@ impl Validators {
             return Err(Error::field("body", format!("has a field whose name begins with {RESERVED}; such names are reserved")));
         }
         // Values that pass the schema can be stored and shown, so a long string must pass it first.
-        let mut found = Found::default();
+        let mut faults = Vec::new();
         if longest > limits::STRING {
             let short: Short = serde_json::from_slice(json).map_err(not_json)?;
-            found = self.violations::<T>(&short.0);
+            faults = self.violations::<T>(&short.0, lenient);
         }
-        let is_right = |found: &Found| found.faults.is_empty() && (lenient || found.unknown.is_empty());
-        let mut reason = None;
-        if is_right(&found) {
-            match from_slice(json) {
+        if faults.is_empty() {
+            let reason = match from_slice(json, lenient) {
                 Ok(value) if !nul => return Ok(value),
-                Ok(_) => {}
-                Err(error) => reason = Some(error.to_string()),
-            }
+                parsed => parsed.err(),
+            };
             let short: Short = serde_json::from_slice(json).map_err(not_json)?;
-            found = self.violations::<T>(&short.0);
+            faults = self.violations::<T>(&short.0, lenient);
             if nul {
-                find_nul(&short.0, String::new(), &mut found.faults);
+                find_nul(&short.0, String::new(), &mut faults);
             }
-        }
-        let Found { mut faults, unknown } = found;
-        if !lenient {
-            faults.extend(unknown.into_iter().map(|unknown| unknown.fault));
-            match reason {
-                Some(reason) if faults.is_empty() => faults.push(FieldError::new("body", reason)),
-                _ => {}
+            if let Some(reason) = reason
+                && faults.is_empty()
+            {
+                faults.push(FieldError::new("body", reason.to_string()));
             }
-        } else if faults.is_empty() {
-            let mut value: Value = serde_json::from_slice(json).map_err(not_json)?;
-            unknown.iter().for_each(|unknown| remove(&mut value, unknown));
-            // Serialised again: only from text are numbers parsed that fit no type.
-            let json = serde_json::to_vec(&value).map_err(Error::internal)?;
-            return from_slice(&json).map_err(|error| Error::field("body", error.to_string()));
         }
         Err(Error::invalid(faults))
     }
 
-    fn violations<T: ToSchema>(&self, value: &Value) -> Found {
+    fn violations<T: ToSchema>(&self, value: &Value, lenient: bool) -> Vec<FieldError> {
         let (name, schemas) = (T::name(), (self.schemas)());
         let mut compiled = self.compiled.lock();
         let validator = compiled.entry(name.to_string()).or_insert_with(|| compile::<T>(schemas, &name).map(Arc::new)).clone();
         drop(compiled);
-        validator.map(|validator| Found::new(&validator, schemas, value)).unwrap_or_default()
+        validator.map(|validator| Found::faults(&validator, schemas, value, lenient)).unwrap_or_default()
     }
 }
 
-fn from_slice<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
+fn from_slice<T: DeserializeOwned>(json: &[u8], lenient: bool) -> serde_json::Result<T> {
     let mut read = serde_json::Deserializer::from_slice(json);
-    let value = T::deserialize(Objects(&mut read))?;
+    let value = T::deserialize(Objects(&mut read, lenient))?;
     read.end()?;
     Ok(value)
 }
@@ -102,8 +100,43 @@ fn not_json(error: serde_json::Error) -> Error {
 fn compile<T: ToSchema>(schemas: &Value, name: &str) -> Option<Validator> {
     let mut schema = schemas.clone();
     schema.pointer_mut("/components/schemas")?.as_object_mut()?.entry(name).or_insert_with(|| serde_json::json!(T::schema()));
+    mark_integers(&mut schema);
     schema["$ref"] = format!("#/components/schemas/{name}").into();
-    jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true).build(&schema).ok()
+    let options = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true);
+    options.with_keyword(PLAIN, |_, _, _| Ok(Box::new(Plain))).build(&schema).ok()
+}
+
+/// Keyword of integers, which a schema admits as `7.0` and the parser does not.
+const PLAIN: &str = "writtenPlainly";
+
+fn mark_integers(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(mark_integers);
+            if matches!(members.get("format").and_then(Value::as_str), Some("int32" | "int64")) {
+                members.insert(PLAIN.to_owned(), true.into());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(mark_integers),
+        _ => {}
+    }
+}
+
+/// Rejects a whole number with a decimal point or an exponent.
+struct Plain;
+
+impl<'i> Keyword<'i> for Plain {
+    fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
+        if self.is_valid(value) {
+            return Ok(());
+        }
+        Err(ValidationError::custom("must be a whole number, written without a decimal point or an exponent"))
+    }
+
+    fn is_valid(&self, value: &'i Value) -> bool {
+        let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+        !(is_whole && value.to_string().contains(['.', 'e', 'E']))
+    }
 }
 
 fn find_nul(value: &Value, path: String, faults: &mut Vec<FieldError>) {
@@ -128,14 +161,5 @@ fn find_nul(value: &Value, path: String, faults: &mut Vec<FieldError>) {
             }
         }
         _ => {}
-    }
-}
-
-fn remove(value: &mut Value, unknown: &Unknown) {
-    if let Some(object) = value.pointer_mut(&unknown.object).and_then(Value::as_object_mut) {
-        match unknown.name.len() < short::NAME {
-            true => drop(object.remove(&unknown.name)),
-            false => object.retain(|name, _| !name.starts_with(&unknown.name)),
-        }
     }
 }

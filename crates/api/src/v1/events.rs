@@ -9,8 +9,8 @@ use axum::http::header::ACCEPT;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream;
+use nuncio_core::Caller;
 use nuncio_core::events::{EventFilter, EventView, ListEvents, Seen};
-use nuncio_core::{Caller, Core};
 
 use crate::extract::{Auth, LastEventId, Query};
 use crate::reply::{Reply, Result, page};
@@ -36,8 +36,8 @@ page! {
 ///
 /// The event log, from which webhooks are served. As JSON: a page, newest first. With `Accept: text/event-stream`: server-sent events, in
 /// order, from now on, or after `Last-Event-ID`. Each has the event type as its name, the event as its data, and an id to resume from; of
-/// the query parameters, only `type` and `resourceId` apply. A stream ends when the server stops or the key is revoked. An environment can
-/// have 50 open streams on a node; beyond that, the response is 429.
+/// the query parameters, only `type` and `resourceId` apply. An id alone says that nothing up to there matched. A stream ends when the
+/// server stops or the key is revoked. An environment can have 50 open streams on a node; beyond that, the response is 429.
 #[utoipa::path(
     get, path = "/v1/events", tag = "Events", params(ListEvents, LastEventId),
     responses((status = 200, description = "A page of events, or a stream of them.", content(
@@ -60,18 +60,18 @@ pub(crate) async fn list_events(
         None => app.core.events().end(&caller).await?,
     };
     let place = app.streams.enter(caller.tenant)?;
-    let follow = Follow { core: app.core.clone(), caller, filter, seen, ready: VecDeque::new(), _permit: place };
+    let follow = Follow { app, caller, filter, seen, ready: VecDeque::new(), _permit: place };
     Ok(Sse::new(stream::unfold(follow, Follow::next)).keep_alive(KeepAlive::default()).into_response())
 }
 
 /// Returns whether `Accept` names the media type of server-sent events.
-pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
+fn wants_stream(headers: &HeaderMap) -> bool {
     let ranges = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     ranges.filter_map(|range| range.split(';').next()).any(|name| name.trim().eq_ignore_ascii_case("text/event-stream"))
 }
 
 struct Follow {
-    core: Core,
+    app: App,
     caller: Caller,
     filter: EventFilter,
     seen: Seen,
@@ -87,15 +87,22 @@ impl Follow {
                 let event = Event::default().id(id).event(view.event_type.as_str()).json_data(&view);
                 return Some((event, self));
             }
-            if !self.core.events().may_follow(&self.caller).await {
+            let log = self.app.core.events();
+            if !log.may_follow(&self.caller).await {
                 return None;
             }
-            let (events, seen) = self.core.events().after(&self.caller, &self.filter, self.seen, ROWS).await.ok()?;
+            let permit = self.app.reads.acquire(self.caller.tenant).await.ok()?;
+            let (events, seen) = log.after(&self.caller, &self.filter, self.seen, ROWS).await.ok()?;
+            drop(permit);
             let idle = self.seen == seen;
             self.seen = seen;
             self.ready.extend(events);
             if idle {
                 tokio::time::sleep(LOOK).await;
+            } else if self.ready.is_empty() {
+                // A client that resumes need not wait for these rows again.
+                let id = log.token(&self.caller, seen);
+                return Some((Ok(Event::default().id(id)), self));
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Pagination and filters shared by all lists.
 
+use std::collections::BTreeMap;
+
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Error, FieldError, Result, TenantId, Timestamp, address, limits};
 use uuid::Uuid;
@@ -18,8 +20,8 @@ pub(crate) fn limit(asked: Option<u32>, errors: &mut Vec<FieldError>) -> u32 {
     limit
 }
 
-/// Parses comma-separated values of an enumeration.
-pub(crate) fn words<T: Copy + std::fmt::Display>(
+/// Parses comma-separated values of an enumeration; returns each once.
+pub(crate) fn words<T: Copy + PartialEq + std::fmt::Display>(
     text: Option<&str>,
     path: &str,
     parse: fn(&str) -> Option<T>,
@@ -30,6 +32,7 @@ pub(crate) fn words<T: Copy + std::fmt::Display>(
     let mut found = Vec::new();
     for word in text.split(',') {
         match parse(word) {
+            Some(value) if found.contains(&value) => {}
             Some(value) => found.push(value),
             None => {
                 let known = all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -58,6 +61,14 @@ pub(crate) fn part(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>)
         errors.push(FieldError::new(path, format!("has {length} characters; must have 1 to 200")));
     }
     Some(text.to_owned())
+}
+
+/// Parses entries of metadata to look for, at most as many as metadata can have.
+pub(crate) fn metadata(asked: &BTreeMap<String, String>, errors: &mut Vec<FieldError>) -> BTreeMap<String, String> {
+    if asked.len() > limits::METADATA_KEYS {
+        errors.push(FieldError::new("query.metadata", format!("has {} entries; must have at most {}", asked.len(), limits::METADATA_KEYS)));
+    }
+    asked.clone()
 }
 
 /// Parses a time in a query.

@@ -17,59 +17,43 @@ pub struct SendMessage {
     #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
     pub to: String,
     /// How to reach the recipient. `auto`, the default, chooses by the sender's connections and the recipient.
-    #[serde(default)]
     pub channel: Option<RequestedChannel>,
     /// Content type of the message.
-    #[serde(default)]
     pub message_type: Option<MessageType>,
     /// Body of a text message, caption of a media message, or the text of a call.
-    #[serde(default)]
     #[schema(max_length = 1048576)]
     pub text: Option<String>,
     /// Extra content of types other than `text`.
-    #[serde(default)]
     pub content: Option<Box<Content>>,
     /// Email subject; required for email.
-    #[serde(default)]
     #[schema(max_length = 998)]
     pub subject: Option<String>,
     /// HTML body of an email, in addition to the text.
-    #[serde(default)]
     #[schema(max_length = 2097152)]
     pub html_body: Option<String>,
     /// Reply-to address of an email.
-    #[serde(default)]
     pub reply_to: Option<String>,
     /// Sends at most one message per key. Same as the header `Idempotency-Key`.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 255)]
     pub idempotency_key: Option<String>,
     /// Your own data, returned unchanged: at most 50 keys, 16 KB, 5 levels.
-    #[serde(default)]
     pub metadata: Option<Map<String, Value>>,
     /// Whether a failed messaging app falls back to SMS. Default true.
-    #[serde(default)]
     pub fallback_enabled: Option<bool>,
     /// Fall back if no receipt arrives within this many seconds.
-    #[serde(default)]
     #[schema(minimum = 5, maximum = 86_400)]
     pub fallback_after_seconds: Option<u64>,
     /// BCP 47 tag of the language to speak; by default that of the recipient's country.
-    #[serde(default)]
     pub voice_language: Option<String>,
     /// Attachments of an email: at most 50, 40 MB in all.
-    #[serde(default)]
     #[schema(max_items = 50)]
     pub attachments: Option<Vec<AttachmentIn>>,
     /// When to send, at most 30 days ahead. A time in the past sends at once.
-    #[serde(default)]
     pub scheduled_at: Option<Timestamp>,
     /// Validity in seconds, from now or from `scheduledAt`; after it, the message fails with `expired`.
-    #[serde(default)]
     #[schema(minimum = 30, maximum = 604_800)]
     pub validity_seconds: Option<u64>,
     /// What to do after an attempt with an unknown outcome. Default `resend`.
-    #[serde(default)]
     pub on_unknown: Option<OnUnknown>,
 }
 
@@ -115,15 +99,11 @@ pub struct AttachmentIn {
     #[schema(min_length = 1, max_length = 255)]
     pub filename: String,
     /// The bytes, in base64. Exactly one of `content` and `path` is required.
-    #[serde(default)]
     pub content: Option<Base64>,
     /// URL to fetch the bytes from when the message is sent. Exactly one of `content` and `path` is required.
-    #[serde(default)]
     pub path: Option<String>,
     /// MIME type; by default from the file name.
-    #[serde(default)]
     pub content_type: Option<String>,
     /// `Content-ID` that the HTML body uses to refer to an inline picture.
-    #[serde(default)]
     pub content_id: Option<String>,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nuncio_domain::message::{Direction, HeldReason, Request, Status};
+use nuncio_domain::message::{Direction, HeldReason, Message, Status};
 use nuncio_domain::{Channel, ContactId, Error, FieldError, MessageId, Result, limits};
 use nuncio_store::{MessageFilter, Tx};
 use serde::Deserialize;
@@ -51,7 +51,7 @@ pub struct ListMessages {
     pub until: Option<String>,
     /// The message that used this idempotency key.
     pub idempotency_key: Option<String>,
-    /// Entries of `metadata`, as `metadata[key]=value`.
+    /// Entries of `metadata`, as `metadata[key]=value`; at most 50.
     #[param(style = DeepObject, explode)]
     pub metadata: BTreeMap<String, String>,
     /// Part of the text, ignoring the case of letters from A to Z.
@@ -87,7 +87,8 @@ impl Messages<'_> {
     pub async fn get(&self, caller: &Caller, id: &str, has_room: impl FnOnce(u64) -> bool) -> Result<MessageView> {
         caller.require(UseCase::GetMessage)?;
         let id = parse_id(id, "message")?;
-        let (mut view, outline) = self.outline(caller, id).await?;
+        let (mut view, message) = self.outline(caller, id).await?;
+        let outline = message.request;
         if outline.may_be_truncated() || outline.lacks_html() {
             let words = limits::EMAIL_TEXT_BYTES + limits::EMAIL_HTML_BYTES;
             if !has_room(outline.attachment_bytes() + words as u64) {
@@ -102,11 +103,12 @@ impl Messages<'_> {
         Ok(view)
     }
 
-    async fn outline(&self, caller: &Caller, id: MessageId) -> Result<(MessageView, Arc<Request>)> {
+    /// Returns a message as lists show it, and its view.
+    pub(super) async fn outline(&self, caller: &Caller, id: MessageId) -> Result<(MessageView, Message)> {
         let mut tx = self.inner.store.read().await?;
         let message = tx.lookup_messages(caller.tenant, &[id]).await?.pop().ok_or_else(|| Error::not_found("message"))?;
         let contact = tx.contacts_of_messages(std::slice::from_ref(&message)).await?.pop().flatten();
-        Ok((MessageView::new(&message, caller.environment, contact), message.request))
+        Ok((MessageView::new(&message, caller.environment, contact), message))
     }
 
     /// `GET /v1/messages`: returns a page and the cursor of the next one.
@@ -161,7 +163,7 @@ fn read_filter(asked: &ListMessages, errors: &mut Vec<FieldError>) -> MessageFil
         contact: list::id(asked.contact_id.as_deref(), "query.contactId", "contact", errors),
         broadcast: list::id(asked.broadcast_id.as_deref(), "query.broadcastId", "broadcast", errors),
         idempotency_key: asked.idempotency_key.clone(),
-        metadata: asked.metadata.clone(),
+        metadata: list::metadata(&asked.metadata, errors),
         text: list::part(asked.text.as_deref(), "query.text", errors),
     }
 }

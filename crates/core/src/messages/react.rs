@@ -40,7 +40,6 @@ impl Messages<'_> {
             let what = format!("channel {channel} does not support reactions; use whatsapp, telegram or instagram");
             return Err(Error::new(ErrorCode::InvalidRequest, what));
         }
-        was_exchanged(&message)?;
         let to = peer(&message).to_owned();
         if to.is_empty() {
             return Err(Error::new(ErrorCode::InvalidRequest, "the contact was erased, so it cannot receive a reaction"));

@@ -6,17 +6,19 @@ use std::sync::{Arc, LazyLock};
 use nuncio_dispatch::{Hint, Permit};
 use nuncio_domain::address::Parsed;
 use nuncio_domain::config::{Sender, TenantConfig};
+use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Message, Status, Wait};
 use nuncio_domain::template::Template;
 use nuncio_domain::{
     AddressKind, Channel, Environment, Error, ErrorCode, FieldError, MessageType, Permission, Result, TenantId, Timestamp,
 };
-use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, Idempotency, IdempotentOperation, Shortage};
+use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, IdempotentOperation, Shortage};
 
 use super::Messages;
 use super::command::SendMessage;
 use super::plan::{self, Destination, Planned, Planner};
 use super::routing::{self, RoutingInputs, Window};
+use super::validate;
 use super::view::MessageView;
 use crate::base::audit::Change;
 use crate::base::{Caller, Core, idempotency, rights, run_to_completion::RunToCompletion};
@@ -69,9 +71,11 @@ impl Messages<'_> {
         let command = with_key(command, options.idempotency_key.as_deref())?;
         for _ in 0..REPLANS {
             let now = self.inner.dispatch.accepting().ok_or_else(|| Error::unavailable("this node cannot accept messages now"))?;
-            let PlanWithInputs { config, planned, .. } =
-                self.plan_with_inputs(caller, command.clone(), &options, operation, now, true).await?;
-            self.check_daily_limit(&config, &planned.accept).await?;
+            let plan = self.plan_within_limit(caller, command.clone(), &options, operation, now).await;
+            let PlanWithInputs { config, planned, .. } = match plan {
+                Ok(plan) => plan,
+                Err(refusal) => return Err(self.conflict(caller, command, &options, operation, now).await?.unwrap_or(refusal)),
+            };
             match self.accept(planned).await? {
                 Accepted::New { message, contact } => return Ok(MessageView::new(&message, config.environment, Some(contact))),
                 Accepted::Stale => self.forget_config(caller.tenant),
@@ -85,6 +89,50 @@ impl Messages<'_> {
             }
         }
         Err(Error::unavailable("the configuration keeps changing; try again"))
+    }
+
+    /// Returns the 409 of a request whose key was used, for one that is refused: its key must not seem free because something has changed
+    /// since. It may have no plan any more, so it is compared with the original as on the original's channel.
+    async fn conflict(
+        &self,
+        caller: &Caller,
+        mut command: SendMessage,
+        options: &SendOptions,
+        operation: IdempotentOperation,
+        now: Timestamp,
+    ) -> Result<Option<Error>> {
+        let tenant = caller.tenant;
+        let Some(key) = command.idempotency_key.clone() else { return Ok(None) };
+        let sealed = self.inner.marks.key(tenant, &key);
+        let found = self.inner.store.read().await?.find_message_by_idempotency_key(tenant, operation, &sealed).await?;
+        let Some(id) = found else { return Ok(None) };
+        let (view, original) = self.outline(caller, id).await?;
+        let channel = original.state.route.channel;
+        // Removes what the original's plan removed.
+        validate::check(&mut command, channel, now, options.lenient);
+        let sender = match &options.sender {
+            Some(id) => id.parse().ok(),
+            None => self.tenant_config(tenant).await?.default_sender().map(|sender| sender.id),
+        };
+        let guard = self.guard(tenant, operation, Some(key), &(sender, command.essence(channel)));
+        // Never committed: it only compares.
+        let mut tx = self.inner.store.begin().await?;
+        let repeat = idempotency::claim(&mut *tx, tenant, guard.as_ref(), id.uuid(), now).await?;
+        Ok(repeat.map(|repeat| idempotency::conflict(caller, rights::MESSAGE, &view, repeat.same_request)))
+    }
+
+    /// Plans a message that the daily limit of its sender allows.
+    async fn plan_within_limit(
+        &self,
+        caller: &Caller,
+        command: SendMessage,
+        options: &SendOptions,
+        operation: IdempotentOperation,
+        now: Timestamp,
+    ) -> Result<PlanWithInputs> {
+        let plan = self.plan_with_inputs(caller, command, options, operation, now, true).await?;
+        self.check_daily_limit(&plan.config, &plan.planned.accept).await?;
+        Ok(plan)
     }
 
     pub(super) async fn plan_with_inputs(
@@ -170,18 +218,12 @@ impl Messages<'_> {
         Ok(metrics)
     }
 
-    /// Fails with 402 if the sender's daily limit is exceeded, unless the request is a repeat, which gets its 409.
-    pub(crate) async fn check_daily_limit(&self, config: &TenantConfig, accept: &Accept) -> Result<()> {
+    /// Fails with 402 if the sender's daily limit is exceeded.
+    pub(super) async fn check_daily_limit(&self, config: &TenantConfig, accept: &Accept) -> Result<()> {
         let message = &accept.message;
         let Some(money) = message.state.detail.money.as_ref() else { return Ok(()) };
         let Some(limit) = config.sender(message.sender).and_then(|sender| sender.daily_spend_limit) else { return Ok(()) };
-        let Err(over) = self.billing().check_daily_spend(config.tenant, message.sender, limit, money.open()).await else { return Ok(()) };
-        let Some(Idempotency { operation, key, .. }) = &accept.idempotency else { return Err(over) };
-        let mut tx = self.inner.store.read().await?;
-        match tx.find_message_by_idempotency_key(config.tenant, *operation, key).await? {
-            Some(_) => Ok(()),
-            None => Err(over),
-        }
+        self.billing().check_daily_spend(config.tenant, message.sender, limit, money.open()).await
     }
 
     /// Stores the message, and starts it or queues a hint. Runs to completion even if the caller disconnects: a stored message must be

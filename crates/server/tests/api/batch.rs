@@ -51,6 +51,33 @@ async fn each_message_is_accepted_or_refused_by_itself() {
     }
 }
 
+/// What concerns one message only must not reject the others.
+// holds: messages.batch
+#[tokio::test]
+async fn a_message_that_cannot_be_read_is_refused_alone() {
+    for app in TestApp::on_each().await {
+        let auth = format!("Bearer {}", app.test_key);
+        let deep = format!(r#"{{"to":"+34600111222","text":"x","metadata":{{"a":{}{}}}}}"#, "[".repeat(40), "]".repeat(40));
+        let messages = [
+            r#"{"to":"+34600111222","text":"a\u0000b"}"#,
+            deep.as_str(),
+            r#"{"to":"+34600111222","text":"x","to":"+34600111333"}"#,
+            r#"{"$serde_json::private::RawValue":"{}"}"#,
+            r#"{"to":"+34600111222","text":"the only one"}"#,
+        ];
+        let body = format!(r#"{{"messages":[{}]}}"#, messages.join(","));
+        for prefer in ["handling=strict", "handling=lenient"] {
+            let headers = [("authorization", auth.as_str()), ("content-type", "application/json"), ("prefer", prefer)];
+            let answer = app.raw("POST", PATH, &headers, body.clone()).await.expect(200).json();
+            let results = answer["results"].as_array().expect("results");
+            assert_eq!(statuses(results), [400, 400, 400, 400, 202], "{results:?}");
+            let fault = |n: usize| text(&results[n]["message"]);
+            assert_eq!(fault(0), "text: must not contain U+0000");
+            assert!(fault(1).contains("levels deep") && fault(2).contains("duplicate field `to`"), "{results:?}");
+        }
+    }
+}
+
 // holds: messages.batch
 #[tokio::test]
 async fn results_stand_in_the_order_of_a_thousand_messages() {

@@ -93,6 +93,15 @@ async fn lists_show_the_beginning_of_a_very_long_text() {
         assert_eq!((&files["items"][0]["size"], &files["items"][0]["filename"]), (&json!(3), &json!("a.txt")));
         let link = files["items"][0]["downloadUrl"].as_str().expect("a link").to_owned();
         assert_eq!(app.send("GET", &link, &[], None).await.expect(200).text, "ABC");
+
+        let draft = json!({"name": "b", "channel": "email", "emailSubject": "long", "text": text});
+        let made = app.post("/v1/broadcasts", draft).await.expect(201).json();
+        let path = format!("/v1/broadcasts/{}", made["broadcast"]["id"].as_str().expect("an id"));
+        app.post(&format!("{path}/cancel"), json!({})).await.expect(200);
+        assert!(begins(&app.get("/v1/broadcasts").await.json()["items"][0]["text"]));
+        let events = app.get("/v1/events?type=broadcast.status_changed").await.expect(200).json();
+        assert!(begins(&events["items"][0]["data"]["broadcast"]["text"]));
+        assert_eq!(app.get(&path).await.expect(200).json()["broadcast"]["text"], text);
     }
 }
 

@@ -200,6 +200,11 @@ async fn results_are_exported_whole() {
         let items: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert_eq!((items.len(), items.iter().filter(|item| item["status"] == "delivered").count()), (1_201, 1_200));
         app.get(&format!("/v1/broadcasts/{id}/results?format=xml")).await.expect(400);
+        let auth = format!("Bearer {}", app.test_key);
+        for (accept, status) in [("text/csv", 200), ("application/x-ndjson", 200), ("application/json", 200), ("text/html", 406)] {
+            let headers = [("authorization", auth.as_str()), ("accept", accept)];
+            app.send("GET", &format!("/v1/broadcasts/{id}/results"), &headers, None).await.expect(status);
+        }
     }
 }
 

@@ -23,6 +23,40 @@ async fn a_repeat_gets_the_original_and_sends_nothing() {
     }
 }
 
+/// A client that gets another error would take its key for a free one.
+// holds: messages.idempotency
+#[tokio::test]
+async fn a_repeat_that_could_not_be_sent_any_more_gets_the_original() {
+    for app in TestApp::on_each().await {
+        let sender = app.get("/v1/senders").await.json()["items"][0]["id"].as_str().expect("an id").to_owned();
+        let key = |body: &serde_json::Value, key: &str| {
+            let mut body = body.clone();
+            body["idempotencyKey"] = key.into();
+            body
+        };
+        let sms = json!({"to": "+34600111222", "text": "once", "channel": "sms", "validitySeconds": 86_400});
+        let id = app.send_message(key(&sms, "k")).await;
+        let chat = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
+        app.drain().await;
+        let path = format!("/v1/messages/{chat}/reactions");
+        let reaction = app.once("k", &path, json!({"emoji": "👍"})).await.expect(202).json();
+        app.drain().await;
+        for channel in ["sms", "whatsapp"] {
+            app.request("DELETE", &format!("/v1/senders/{sender}/channels/{channel}"), None).await.expect(204);
+        }
+        let repeat = app.post("/v1/messages", key(&sms, "k")).await.expect(409).json();
+        assert_eq!((&repeat["code"], &repeat["message"]["id"]), (&json!("idempotency_conflict"), &json!(id)));
+        let results = app.post("/v1/messages/batch", json!({"messages": [key(&sms, "k")]})).await.expect(200).json();
+        assert_eq!((&results["results"][0]["status"], &results["results"][0]["message"]["id"]), (&json!(409), &json!(id)));
+        let other = json!({"to": "+34600111222", "text": "twice", "channel": "sms"});
+        assert_eq!(app.post("/v1/messages", key(&other, "k")).await.expect(409).json()["code"], "idempotency_key_reused");
+        let refused = app.post("/v1/messages", key(&sms, "another")).await.expect(400).json();
+        assert_eq!(refused["code"], "sender_not_configured", "and the key is still free");
+        let repeat = app.once("k", &path, json!({"emoji": "👍"})).await.expect(409).json();
+        assert_eq!((&repeat["code"], &repeat["message"]["id"]), (&json!("idempotency_conflict"), &reaction["message"]["id"]));
+    }
+}
+
 // holds: messages.idempotency.header
 #[tokio::test]
 async fn body_and_header_are_the_same_key() {

@@ -239,6 +239,24 @@ async fn contacts_are_found_by_what_they_have() {
     }
 }
 
+#[tokio::test]
+async fn filters_of_any_size_are_read_or_refused_by_name() {
+    for app in TestApp::on_each().await {
+        let id = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": "2026-01-20T00:00:00Z"})).await;
+        let often = "scheduled,".repeat(5_000);
+        assert_eq!(ids(&app, &format!("/v1/messages?status={often}scheduled")).await, [id]);
+        let entries = |count: usize| (0..count).map(|n| format!("metadata[k{n}]=1")).collect::<Vec<_>>().join("&");
+        for list in ["messages", "contacts"] {
+            assert!(ids(&app, &format!("/v1/{list}?{}", entries(50))).await.is_empty());
+            let refused = app.get(&format!("/v1/{list}?{}", entries(1_000))).await.expect(400).json();
+            let fault = json!({"path": "query.metadata", "message": "has 1000 entries; must have at most 50"});
+            assert_eq!(refused["details"]["errors"], json!([fault]));
+        }
+        let refused = app.get(&format!("/v1/contacts?name={}", "a".repeat(60_000))).await.expect(400).json();
+        assert_eq!(refused["details"]["errors"][0]["path"], "query.name");
+    }
+}
+
 // holds: contacts.messages
 #[tokio::test]
 async fn a_conversation_is_read() {

@@ -41,8 +41,18 @@ impl Frames {
         Self { body: answer.into_body(), read: String::new() }
     }
 
-    /// Returns the next frame; `None` at the end of the stream.
+    /// Returns the next event; `None` at the end of the stream.
     async fn next(&mut self) -> Option<Frame> {
+        loop {
+            let frame = self.frame().await?;
+            if !frame.data.is_null() {
+                return Some(frame);
+            }
+        }
+    }
+
+    /// Returns the next frame, which can be an id alone.
+    async fn frame(&mut self) -> Option<Frame> {
         loop {
             if let Some((block, rest)) = self.read.split_once("\n\n") {
                 let frame = parse(block);
@@ -134,6 +144,23 @@ async fn a_stream_takes_the_filters_of_the_list() {
         let of_one = format!("/v1/events?resourceId={}", frames[2].data["data"]["message"]["id"].as_str().expect("an id"));
         let mut of_one = Frames::open_at(&app, &app.test_key, Some(&frames[0].id), &of_one).await;
         assert_eq!(of_one.next().await.expect("an event"), frames[2]);
+    }
+}
+
+// holds: events.stream, events.filters
+#[tokio::test]
+async fn a_stream_moves_on_where_nothing_matches() {
+    for app in TestApp::on_each().await {
+        let mut stream = Frames::open(&app, &app.test_key, None).await;
+        send(&app).await;
+        let seen = stream.take(4).await;
+        let mut filtered = Frames::open_at(&app, &app.test_key, Some(&seen[0].id), "/v1/events?type=contact.merged").await;
+        let moved = filtered.frame().await.expect("the stream goes on");
+        assert_eq!((moved.event.as_str(), &moved.data), ("", &Value::Null), "an id alone is no event to clients");
+        let mut resumed = Frames::open(&app, &app.test_key, Some(&moved.id)).await;
+        send(&app).await;
+        let next = resumed.next().await.expect("an event");
+        assert_eq!(next, stream.next().await.expect("an event"), "nothing from before");
     }
 }
 

@@ -167,6 +167,32 @@ async fn lenient_handling_drops_what_is_not_known() {
     app.send("POST", "/v1/messages", &[("authorization", &auth)], Some(body)).await.expect(400);
 }
 
+// holds: errors.lenient
+#[tokio::test]
+async fn lenient_handling_drops_a_field_of_every_recipient() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    let broadcast = app.post("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x"})).await.expect(201).json();
+    let path = format!("/v1/broadcasts/{}/contacts", broadcast["broadcast"]["id"].as_str().expect("an id"));
+    let contacts: Vec<_> = (0..150).map(|n| json!({"recipient": format!("+34600111{n:03}"), "name": "Ada"})).collect();
+    let headers = [("authorization", auth.as_str()), ("prefer", "handling=lenient")];
+    let added = app.send("POST", &path, &headers, Some(json!({"contacts": contacts}))).await.expect(201).json();
+    assert_eq!(added["added"], 150, "{added}");
+}
+
+#[tokio::test]
+async fn a_patch_says_which_fields_cannot_be_null() {
+    let app = TestApp::start().await;
+    let broadcast = app.post("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x", "trackLinks": true})).await;
+    let path = format!("/v1/broadcasts/{}", broadcast.expect(201).json()["broadcast"]["id"].as_str().expect("an id"));
+    for field in ["name", "trackLinks"] {
+        let answer = app.request("PATCH", &path, Some(json!({field: null}))).await.expect(400).json();
+        assert_eq!(answer["details"]["errors"][0]["path"], field, "{answer}");
+    }
+    let changed = app.request("PATCH", &path, Some(json!({"trackLinks": false}))).await.expect(200).json();
+    assert_eq!(changed["broadcast"]["trackLinks"], false);
+}
+
 #[tokio::test]
 async fn query_parameters_are_checked_alike() {
     let app = TestApp::start().await;

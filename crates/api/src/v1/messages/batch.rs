@@ -7,6 +7,7 @@ use nuncio_core::messages::{MessageView, SendMessage, SendOptions};
 use nuncio_domain::{Error, limits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::error_schemas::Code;
@@ -32,8 +33,8 @@ pub(crate) struct Documented {
 #[schema(as = UnreadMessages)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Unread {
-    #[schema(min_items = 1, max_items = 1000)]
-    messages: Vec<Value>,
+    #[schema(min_items = 1, max_items = 1000, value_type = Vec<Value>)]
+    messages: Vec<Box<RawValue>>,
 }
 
 /// The result of each message, in order.
@@ -95,12 +96,12 @@ impl From<Error> for Refused {
     }
 }
 
-async fn send(app: &App, caller: &Caller, message: Value, options: SendOptions) -> Outcome {
+async fn send(app: &App, caller: &Caller, message: Box<RawValue>, options: SendOptions) -> Outcome {
     let lenient = options.lenient;
     let sent = async {
-        let json = serde_json::to_vec(&message).map_err(Error::internal)?;
+        let command = app.validators.parse(message.get().as_bytes(), lenient)?;
         drop(message);
-        app.core.messages().send(caller, app.validators.parse(&json, lenient)?, options).await
+        app.core.messages().send(caller, command, options).await
     };
     match sent.await {
         Ok(message) => Outcome::Accepted(Box::new(Accepted { status: 202, message })),
@@ -135,7 +136,7 @@ pub(crate) async fn send_messages(
     Lenient(lenient): Lenient,
     IdempotencyKey(key): IdempotencyKey,
     ServiceSender(sender): ServiceSender,
-    Body { value: Unread { messages }, .. }: Body<Unread, { limits::MESSAGE_BODY_BYTES }>,
+    Body { value: Unread { messages }, .. }: Body<Unread, { limits::MESSAGE_BODY_BYTES }, true>,
 ) -> Result<Reply<Results>> {
     if key.is_some() {
         let message = "is not supported for a batch; set idempotencyKey in each message";

@@ -13,7 +13,6 @@ use crate::reply::{Reply, Result};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RotateSecret {
     /// When the old secret expires: with `24h`, the default, it also signs for a day; with `now`, at once.
-    #[serde(default)]
     pub(crate) expire_old: Option<ExpireOld>,
 }
 
