@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-/// Maximum body of every endpoint except message sending, in bytes.
+/// Maximum body of every endpoint except message sending and the calls of providers, in bytes.
 pub const BODY_BYTES: usize = 1024 * 1024;
+/// Maximum body of a provider's call, in bytes. Meta sends up to 3 MB.
+pub const CALLBACK_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum body of `POST /v1/messages`, in bytes.
 pub const MESSAGE_BODY_BYTES: usize = 56 * 1024 * 1024;
 /// Maximum messages per batch.
@@ -96,6 +98,9 @@ pub const METADATA_DEPTH: usize = 5;
 pub const IDEMPOTENCY_KEY: usize = 255;
 /// How long an idempotency key is kept after its resource is final.
 pub const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(7 * 86_400);
+
+/// Attempts whose outcome may be unknown before a message is held, whatever it says: each can be another copy.
+pub const UNKNOWN_ATTEMPTS: usize = 5;
 
 /// Shortest `validitySeconds`.
 pub const VALIDITY_MIN: u64 = 30;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_domain::broadcast::{Counts, Halt};
+use nuncio_domain::broadcast::{Counts, Halt, RecipientQuietHours};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, Outcome, ReceiptKind, Receipts, Resolution, Scope, Step};
 use nuncio_domain::message::{
@@ -145,7 +145,8 @@ fn state() -> impl Strategy<Value = State> {
             let fallback = fallback.then(|| route(Channel::Sms));
             money.iter_mut().for_each(|money| money.prepaid = prepaid == Some(true));
             let ids = (BroadcastId::from_uuid(Default::default()), BroadcastContactId::from_uuid(Default::default()));
-            let broadcast = prepaid.map(|_| Membership::new(ids.0, ids.1, false));
+            let quiet_hours = scheduled.then_some(RecipientQuietHours { from: BIRTH.plus(HOUR), seconds: 7_200 });
+            let broadcast = prepaid.map(|_| Membership { quiet_hours, ..Membership::new(ids.0, ids.1, false) });
             let detail = Detail { on_unknown, fallback, fallback_after_seconds, money, broadcast, ..Detail::default() };
             let (status, due) = if scheduled { (Status::Scheduled, BIRTH.plus(HOUR)) } else { (Status::Queued, BIRTH) };
             born(status, due, detail)
@@ -297,7 +298,7 @@ fn check_money(state: &State) {
 }
 
 /// What holds between a state and the one before it.
-fn check_step(before: &State, after: &State, applied: Applied, act: &Act, told: &[Change]) {
+fn check_step((before, after): (&State, &State), applied: Applied, act: &Act, told: &[Change], now: Timestamp) {
     check_money(after);
     check_withdrawn(after);
     if let (Some(before), Some(after)) = (&before.detail.money, &after.detail.money) {
@@ -326,7 +327,10 @@ fn check_step(before: &State, after: &State, applied: Applied, act: &Act, told: 
         Act::Start { fresh: false, .. } | Act::Disconnected { fresh: false } | Act::Deadline { fresh: false } => {
             assert_eq!(applied, Applied::Lost)
         }
-        Act::Start { .. } => {}
+        Act::Start { .. } => {
+            let waits = before.detail.broadcast.is_some_and(|part| part.quiet_hours.is_some_and(|hours| hours.end(now).is_some()));
+            assert!(!waits || before.detail.attempts.len() == after.detail.attempts.len(), "an attempt in quiet hours");
+        }
         Act::Withdraw(None) => assert_eq!(applied, Applied::Lost),
         Act::Withdraw(_) if applied == Applied::Yes => assert!(after.wait != before.wait && after.fence > before.fence),
         _ => assert_eq!(before.detail.attempts.len(), after.detail.attempts.len(), "an attempt that nobody started"),
@@ -380,7 +384,7 @@ proptest! {
             life.now = life.now.plus(*pause);
             let (before, told) = (life.state.clone(), life.changes.len());
             let applied = life.act(act);
-            check_step(&before, &life.state, applied, act, &life.changes[told..]);
+            check_step((&before, &life.state), applied, act, &life.changes[told..], life.now);
             check_state(&life.state);
         }
         check_json(&life);

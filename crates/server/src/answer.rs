@@ -14,7 +14,6 @@ pub struct CommandOutput {
     /// For people, where there is no table.
     pub text: String,
     /// A list, for people.
-    #[serde(default)]
     pub table: Option<Table>,
     /// Whether the command found what it was asked about to be wrong.
     #[serde(default)]

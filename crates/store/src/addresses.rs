@@ -91,8 +91,11 @@ pub trait AddressRepo {
     /// Stores an address; `false` if the identifier has one.
     async fn insert_address(&mut self, tenant: TenantId, address: &Address) -> Result<bool>;
 
-    /// Deletes an address and its channel entries; `false` if there is none.
-    async fn delete_address(&mut self, tenant: TenantId, id: AddressId) -> Result<bool>;
+    /// Takes an address from its contact, with its channel entries; `false` if there is none. Its messages are still of that contact.
+    async fn remove_address(&mut self, tenant: TenantId, id: AddressId) -> Result<bool>;
+
+    /// Returns the addresses that were taken from a contact, oldest first.
+    async fn removed_addresses(&mut self, tenant: TenantId, contact: ContactId) -> Result<Vec<(AddressId, Recipient)>>;
 
     /// Deletes the metrics of an address. Do not call it in a transaction that has a contact locked: inbound messages lock the two in the
     /// opposite order.

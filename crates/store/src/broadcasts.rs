@@ -161,15 +161,14 @@ pub trait BroadcastRecipientRepo {
         limit: u32,
     ) -> Result<RecipientScan<NewBroadcastContact>>;
 
-    /// Marks a recipient without a message as failed while the broadcast is sending; `false` if either does not hold.
-    async fn fail_broadcast_contact(
+    /// Marks recipients without a message as failed while the broadcast is sending. Returns for how many both held.
+    async fn fail_broadcast_contacts(
         &mut self,
         tenant: TenantId,
         id: BroadcastId,
-        contact: BroadcastContactId,
-        failure: &Failure,
+        failures: &[(BroadcastContactId, Failure)],
         now: Timestamp,
-    ) -> Result<bool>;
+    ) -> Result<u64>;
 
     /// Returns the messages of the next `limit` recipients after `after` that no provider has accepted and for which no call is in flight.
     async fn unsent_broadcast_messages(

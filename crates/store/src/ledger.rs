@@ -40,8 +40,8 @@ pub trait LedgerRepo {
     /// Sets whether spending beyond the available balance is refused.
     async fn limit_balance(&mut self, tenant: TenantId, limited: bool) -> Result<()>;
 
-    /// The balance as the sum of all transfers of an environment, to check the stored one. Reads every transfer.
-    async fn sum_transfers(&mut self, tenant: TenantId) -> Result<Balance>;
+    /// The sum of all transfers of an environment, and its balance at the same moment, which must be equal. Reads every transfer.
+    async fn sum_transfers(&mut self, tenant: TenantId) -> Result<(Balance, Balance)>;
 
     /// The transfers of a resource, ordered by purpose and part.
     async fn list_transfers(&mut self, tenant: TenantId, resource: Uuid) -> Result<Vec<Transfer>>;

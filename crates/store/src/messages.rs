@@ -62,8 +62,8 @@ pub trait MessageRepo {
     /// Counts violations of the invariant that an unfinished message waits for exactly one thing, and that its owner is a live node.
     async fn count_unguarded_messages(&mut self) -> Result<i64>;
 
-    /// Looks at up to `limit` idempotency keys that are due at `now`, the longest due first, and deletes them. Keys of messages that are
-    /// unfinished, or ended less than [`limits::IDEMPOTENCY_RETENTION`](nuncio_domain::limits::IDEMPOTENCY_RETENTION) ago, stay and are due
+    /// Looks at up to `limit` idempotency keys that are due at `now`, the longest due first, and deletes them. Keys of messages and broadcasts
+    /// that are unfinished, or ended less than [`limits::IDEMPOTENCY_RETENTION`](nuncio_domain::limits::IDEMPOTENCY_RETENTION) ago, stay and are due
     /// again later. Returns how many it looked at: none of them is due at `now` any more.
     async fn purge_idempotency_keys(&mut self, now: Timestamp, limit: u32) -> Result<u64>;
 }

@@ -46,6 +46,7 @@ const KEPT: &[(&str, &[&str])] = &[
             "messageType",
             "senderId",
             "canary",
+            "canarySentAt",
             "haltOn",
             "quietHours",
             "trackLinks",

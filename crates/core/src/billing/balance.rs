@@ -108,16 +108,10 @@ impl Billing<'_> {
         Ok(self.inner.store.read().await?.find_balance(tenant).await?)
     }
 
-    /// Returns whether the balance of an environment equals the sum of its transfers. Checks again if it changes meanwhile.
+    /// Returns whether the balance of an environment equals the sum of its transfers.
     pub async fn is_balanced(&self, tenant: TenantId) -> Result<bool> {
-        const LOOKS: usize = 5;
-        for _ in 0..LOOKS {
-            let mut tx = self.inner.store.read().await?;
-            if tx.sum_transfers(tenant).await? == tx.find_balance(tenant).await? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let (sum, balance) = self.inner.store.read().await?.sum_transfers(tenant).await?;
+        Ok(sum == balance)
     }
 
     /// Adds funds, or withdraws some if `amount` is negative. At most once per `reference`; `false` if it was already used.

@@ -151,7 +151,7 @@ impl Broadcasts<'_> {
     pub async fn escalated(&self, tenant: TenantId) -> Result<Vec<BroadcastView>> {
         let page = PageRequest::newest(ESCALATED);
         let page = self.inner.store.read().await?.list_broadcasts(tenant, &[Status::Escalated], page).await?;
-        Ok(page.items.iter().map(BroadcastView::from).collect())
+        Ok(page.items.iter().map(BroadcastView::whole).collect())
     }
 
     /// Approves an escalated broadcast, or rejects it permanently. `reason` is shown to the broadcast's author.

@@ -150,6 +150,10 @@ impl SelectContacts {
                     .push(FieldError::new(format!("countries[{at}]"), format!("{code:?} is not a country; write two letters, such as ES")));
             }
         }
+        if self.metadata.len() > limits::METADATA_KEYS {
+            let message = format!("has {} entries; must have at most {}", self.metadata.len(), limits::METADATA_KEYS);
+            faults.push(FieldError::new("metadata", message));
+        }
         for (path, names) in [("metadata", self.metadata.keys()), ("variables", self.variables.keys())] {
             let longest = names.map(|name| name.chars().count()).max().unwrap_or_default();
             if longest > limits::STRING {

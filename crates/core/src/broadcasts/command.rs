@@ -21,50 +21,36 @@ pub struct CreateBroadcast {
     /// Channel to the recipients.
     pub channel: BroadcastChannel,
     /// Content type. Default `text`.
-    #[serde(default)]
     pub message_type: Option<BroadcastType>,
     /// Text, caption, or spoken text of a call.
-    #[serde(default)]
     #[schema(max_length = 1048576)]
     pub text: Option<String>,
     /// Extra content of types other than `text`.
-    #[serde(default)]
     pub content: Option<Box<Content>>,
     /// Values of `{{variables}}` in text, subject and HTML, for recipients without `templateVariables` for them. Not for templates.
-    #[serde(default)]
     pub variables: Option<BTreeMap<String, String>>,
     /// The sender. Default: the environment's default sender.
-    #[serde(default)]
     pub sender_id: Option<String>,
     /// Subject of emails; required for channel `email`.
-    #[serde(default)]
     #[schema(max_length = 998)]
     pub email_subject: Option<String>,
     /// HTML body of emails.
-    #[serde(default)]
     #[schema(max_length = 2097152)]
     pub email_html_body: Option<String>,
     /// Sends to some recipients first, and to the others later.
-    #[serde(default)]
     pub canary: Option<Canary>,
     /// When it pauses automatically. Default: never.
-    #[serde(default)]
     pub halt_on: Option<HaltOn>,
     /// When to send none of its messages, in each recipient's local time, which is derived from the phone number.
-    #[serde(default)]
     pub quiet_hours: Option<WrittenQuietHours>,
     /// Whether clicks on links in text and HTML are counted for each recipient; such links redirect through this server. Default: false.
     /// Not for templates, and not for links that contain a variable.
-    #[serde(default)]
     pub track_links: Option<bool>,
     /// When to send, at most 365 days ahead. Takes effect with `send`; if the time has passed by then, it is sent at once.
-    #[serde(default)]
     pub scheduled_at: Option<Timestamp>,
     /// Your own data, returned unchanged: at most 50 keys, 16 KB, 5 levels.
-    #[serde(default)]
     pub metadata: Option<Map<String, Value>>,
     /// Creates at most one broadcast per key. Same as the header `Idempotency-Key`.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 255)]
     pub idempotency_key: Option<String>,
 }
@@ -105,6 +91,8 @@ pub struct UpdateBroadcast {
     #[serde(deserialize_with = "given")]
     pub quiet_hours: Option<Option<WrittenQuietHours>>,
     /// Whether clicks on links are counted.
+    #[serde(deserialize_with = "given")]
+    #[schema(nullable = false)]
     pub track_links: Option<bool>,
     /// Your own data, replaced entirely.
     #[serde(deserialize_with = "given")]
@@ -129,13 +117,10 @@ pub struct NewContact {
     #[schema(example = "+34600111222")]
     pub recipient: String,
     /// Values of the template's variables, or of `{{variables}}` in the text, for this recipient. They override those of the broadcast.
-    #[serde(default)]
     pub template_variables: Option<BTreeMap<String, String>>,
     /// The same for its buttons, by index.
-    #[serde(default)]
     pub template_button_variables: Option<BTreeMap<String, String>>,
     /// The same for its header.
-    #[serde(default)]
     pub template_header_variables: Option<BTreeMap<String, String>>,
 }
 

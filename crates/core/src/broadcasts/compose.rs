@@ -36,7 +36,6 @@ pub struct TestBroadcast {
     #[schema(example = "+34600111222")]
     pub to: String,
     /// The recipient whose values it contains. Default: the first one.
-    #[serde(default)]
     pub contact_id: Option<String>,
 }
 

@@ -59,7 +59,7 @@ impl Broadcasts<'_> {
         let now = self.ids().clock.now();
         let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
         let conflict =
-            |repeat: Repeat| idempotency::conflict(caller, rights::BROADCAST, &BroadcastView::from(&broadcast), repeat.same_request);
+            |repeat: Repeat| idempotency::conflict(caller, rights::BROADCAST, &BroadcastView::whole(&broadcast), repeat.same_request);
         if let Err(error) = apply(broadcast.standing(""), BroadcastAction::Prepare) {
             // A repeat must be detected first: it is reported even if the action is impossible now.
             let mut tx = self.inner.store.begin().await?;

@@ -24,6 +24,8 @@ use crate::base::Core;
 /// Maximum recipients per step, and steps per round.
 const CHUNK: u32 = 200;
 const STEPS: usize = 25;
+/// Recipients that fail in one transaction.
+const FAILURES: usize = 20;
 /// A step for fewer recipients is delayed: for how long, and how many times in a row.
 const MIN_STEP: usize = 100;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -128,11 +130,16 @@ impl Broadcasts<'_> {
         let mut budget = None;
         let now = self.ids().clock.now();
         let canary = safety::canary(broadcast, now);
+        if canary == Some((0, None)) {
+            self.start_wait(broadcast).await?;
+            return Ok(Round::More);
+        }
         let mut left = canary.map_or(i64::MAX, |(left, _)| left);
         for step in 0..STEPS {
             if let Some((_, until)) = canary.filter(|_| left == 0) {
-                self.finish_accepts(broadcast, accepting).await?;
-                return Ok(Round::Waits(until.min(now.plus(safety::LOOK))));
+                handed.add(self.finish_accepts(broadcast, accepting).await?);
+                let look = now.plus(safety::LOOK);
+                return Ok(if until.is_none() && handed.any { Round::More } else { Round::Waits(until.unwrap_or(look).min(look)) });
             }
             let Some(halt_allowance) = self.halt_allowance(broadcast, step, accepting.len()).await? else {
                 self.finish_accepts(broadcast, accepting).await?;
@@ -155,7 +162,11 @@ impl Broadcasts<'_> {
             left = left.saturating_sub(chunk.found.len() as i64);
             let next = match composer {
                 Ok(composer) => self.enqueue_chunk(&composer, room, due.fence, chunk.found, &mut budget).await,
-                Err(failure) => self.fail_chunk(broadcast, &chunk.found, &failure, now).await,
+                Err(failure) => {
+                    let failures: Vec<_> = chunk.found.into_iter().map(|contact| (contact.id, failure.clone())).collect();
+                    let any = self.fail_contacts(broadcast, &failures, now).await?;
+                    Ok((ChunkResult { any, ..ChunkResult::default() }, Vec::new()))
+                }
             };
             handed.add(self.finish_accepts(broadcast, std::mem::take(&mut accepting)).await?);
             let (step, begun) = next?;
@@ -224,10 +235,10 @@ impl Broadcasts<'_> {
     ) -> Result<(ChunkResult, Vec<Accepting>)> {
         let (mut handed, broadcast) = (ChunkResult::default(), composer.broadcast);
         let (Some(now), Some(mut room)) = (self.inner.dispatch.accepting(), room) else { return Ok((handed, Vec::new())) };
-        if let Some(hours) = &broadcast.body.quiet_hours {
-            let mut clock = QuietClock::new(hours, now);
+        let mut clock = broadcast.body.quiet_hours.as_ref().map(|hours| QuietClock::new(hours, now));
+        if let Some(clock) = &mut clock {
             chunk.retain(|contact| {
-                let opens = clock.not_before(&contact.recipient);
+                let opens = clock.ask(&contact.recipient).err();
                 handed.opens = handed.opens.into_iter().chain(opens).min();
                 opens.is_none()
             });
@@ -242,14 +253,14 @@ impl Broadcasts<'_> {
             Some(left) => left,
             None => self.budget(composer).await?,
         };
-        let mut accepts = Vec::new();
+        let (mut accepts, mut failures) = (Vec::new(), Vec::new());
         for contact in chunk {
             tokio::task::consume_budget().await; // lets other tasks run
             let known = knowledge.of(composer, &contact.recipient, now);
             let mut planned = match self.plan_contact(composer, &contact, &known, now, true) {
                 Ok(planned) => planned,
                 Err(error) if error.code().status() < 500 => {
-                    handed.any |= self.fail_contact(broadcast, contact.id, &failure(&error), now).await?;
+                    failures.push((contact.id, failure(&error)));
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -261,26 +272,15 @@ impl Broadcasts<'_> {
             }
             room.take(connection);
             planned.accept.broadcast_fence = fence;
+            if let (Some(part), Some(clock)) = (&mut planned.accept.message.state.detail.broadcast, &mut clock) {
+                part.quiet_hours = clock.ask(&contact.recipient).ok();
+            }
             let core = Core::clone(self);
             accepts.push(tokio::spawn(async move { core.messages().accept(planned).await }));
         }
         *budget = Some(left);
+        handed.any |= self.fail_contacts(broadcast, &failures, now).await?;
         Ok((handed, accepts))
-    }
-
-    /// Fails all recipients of a chunk for the same reason.
-    async fn fail_chunk(
-        &self,
-        broadcast: &Broadcast,
-        chunk: &[NewBroadcastContact],
-        failure: &Failure,
-        now: Timestamp,
-    ) -> Result<(ChunkResult, Vec<Accepting>)> {
-        let mut handed = ChunkResult::default();
-        for contact in chunk {
-            handed.any |= self.fail_contact(broadcast, contact.id, failure, now).await?;
-        }
-        Ok((handed, Vec::new()))
     }
 
     /// Waits for all accepts, then evaluates their results: after an error, others may still have been stored.
@@ -302,11 +302,15 @@ impl Broadcasts<'_> {
         Ok(handed)
     }
 
-    async fn fail_contact(&self, broadcast: &Broadcast, contact: BroadcastContactId, failure: &Failure, now: Timestamp) -> Result<bool> {
-        let mut tx = self.inner.store.begin().await?;
-        let failed = tx.fail_broadcast_contact(broadcast.tenant, broadcast.id, contact, failure, now).await?;
-        tx.commit().await?;
-        Ok(failed)
+    /// Fails recipients without a message, in short transactions. Returns whether any was still pending.
+    async fn fail_contacts(&self, broadcast: &Broadcast, failures: &[(BroadcastContactId, Failure)], now: Timestamp) -> Result<bool> {
+        let mut any = false;
+        for failures in failures.chunks(FAILURES) {
+            let mut tx = self.inner.store.begin().await?;
+            any |= tx.fail_broadcast_contacts(broadcast.tenant, broadcast.id, failures, now).await? > 0;
+            tx.commit().await?;
+        }
+        Ok(any)
     }
 }
 

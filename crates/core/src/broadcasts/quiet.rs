@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use nuncio_domain::broadcast::QuietHours;
+use nuncio_domain::broadcast::{QuietHours, RecipientQuietHours};
 use nuncio_domain::{AddressKind, Recipient, Timestamp, address, time};
 
 /// Countries and their time zones, from the tzdata release that jiff bundles. Public domain.
@@ -59,7 +59,7 @@ fn place(recipient: &Recipient) -> Option<&'static str> {
 
 #[cfg(test)]
 fn not_before(hours: &QuietHours, recipient: &Recipient, now: Timestamp) -> Option<Timestamp> {
-    QuietClock::new(hours, now).not_before(recipient)
+    QuietClock::new(hours, now).ask(recipient).err()
 }
 
 /// Computes quiet hours for one moment, with a cache by country and area code.
@@ -69,7 +69,7 @@ pub(super) struct QuietClock {
     to: i64,
     default_zone: TimeZone,
     now: Timestamp,
-    answers: HashMap<Option<&'static str>, Option<Timestamp>>,
+    answers: HashMap<Option<&'static str>, Result<RecipientQuietHours, Timestamp>>,
 }
 
 impl QuietClock {
@@ -84,11 +84,11 @@ impl QuietClock {
         }
     }
 
-    /// Returns the earliest time when a message may be sent to `recipient`; `None` for now.
+    /// Returns the next quiet hours of `recipient`, or as an error when a message may be sent, if not now.
     ///
     /// This is the first time outside quiet hours in all possible time zones of the recipient. If there is none within 48 hours, because
     /// the zones are too far apart, it is the first time outside quiet hours in as many of them as possible.
-    pub(super) fn not_before(&mut self, recipient: &Recipient) -> Option<Timestamp> {
+    pub(super) fn ask(&mut self, recipient: &Recipient) -> Result<RecipientQuietHours, Timestamp> {
         let place = place(recipient);
         if let Some(answer) = self.answers.get(&place) {
             return *answer;
@@ -97,16 +97,27 @@ impl QuietClock {
             Some(place) => PLACES[place].iter().filter_map(|name| time::zone(name)).collect(),
             None => vec![self.default_zone.clone()],
         };
-        let earliest = self.open_in_all(&zones).unwrap_or_else(|| self.open_in_most(&zones));
-        let answer = (earliest > self.now).then_some(earliest);
+        let earliest = self.earliest(&zones, self.now);
+        let answer = if earliest > self.now { Err(earliest) } else { Ok(self.next(&zones)) };
         self.answers.insert(place, answer);
         answer
     }
 
+    /// Returns the next quiet hours of a recipient who is in none now: they begin when the first of the open `zones` closes.
+    fn next(&self, zones: &[TimeZone]) -> RecipientQuietHours {
+        let open = zones.iter().filter(|zone| !self.state(zone, self.now).0);
+        let from = open.map(|zone| self.closes(zone, self.now)).min().unwrap_or(self.now);
+        RecipientQuietHours { from, seconds: self.earliest(zones, from).since(from).as_secs() as u32 }
+    }
+
+    fn earliest(&self, zones: &[TimeZone], from: Timestamp) -> Timestamp {
+        self.open_in_all(zones, from).unwrap_or_else(|| self.open_in_most(zones, from))
+    }
+
     /// Returns the first time within the horizon outside quiet hours in all `zones`.
-    fn open_in_all(&self, zones: &[TimeZone]) -> Option<Timestamp> {
-        let mut at = self.now;
-        while at <= self.now.plus(HORIZON) {
+    fn open_in_all(&self, zones: &[TimeZone], from: Timestamp) -> Option<Timestamp> {
+        let mut at = from;
+        while at <= from.plus(HORIZON) {
             // Until the last zone opens, that one is quiet.
             let opened = zones.iter().map(|zone| self.opens(zone, at)).max().unwrap_or(at);
             if opened == at {
@@ -118,14 +129,14 @@ impl QuietClock {
     }
 
     /// Returns the first time within the horizon outside quiet hours in as many of `zones` as possible.
-    fn open_in_most(&self, zones: &[TimeZone]) -> Timestamp {
+    fn open_in_most(&self, zones: &[TimeZone], from: Timestamp) -> Timestamp {
         let open = |at: Timestamp| zones.iter().filter(|zone| !self.state(zone, at).0).count();
         // The number of open zones only grows when a zone opens.
         let openings = zones.iter().flat_map(|zone| {
             let reopens = |at: &Timestamp| Some(self.opens(zone, self.closes(zone, *at)));
-            std::iter::successors(Some(self.opens(zone, self.now)), reopens).take_while(|at| *at <= self.now.plus(HORIZON))
+            std::iter::successors(Some(self.opens(zone, from)), reopens).take_while(|at| *at <= from.plus(HORIZON))
         });
-        openings.chain([self.now]).max_by_key(|at| (open(*at), Reverse(*at))).unwrap_or(self.now)
+        openings.chain([from]).max_by_key(|at| (open(*at), Reverse(*at))).unwrap_or(from)
     }
 
     /// Returns the first time from `at` on outside quiet hours in `zone`.
@@ -314,6 +325,9 @@ mod tests {
             let ask = |now| not_before(&night(), &recipient, now);
             assert_eq!(ask(opens.minus(minute)), Some(opens), "{number}");
             assert_eq!(ask(opens), None, "{number}");
+            let next = QuietClock::new(&night(), opens).ask(&recipient).expect(number);
+            let seconds = (opens.millis() + DAY - closes.millis()) / 1_000;
+            assert_eq!((next.from, i64::from(next.seconds)), (closes, seconds), "{number}");
             assert_eq!(ask(closes.minus(minute)), None, "{number}");
             assert_eq!(ask(closes), Some(Timestamp::from_millis(opens.millis() + DAY)), "{number}");
         }
@@ -360,7 +374,7 @@ mod tests {
         let expected = ["2026-01-15T13:00", "-", "2026-01-15T15:00", "2026-01-15T08:00", "-"];
         for _ in 0..2 {
             for (recipient, earliest) in chunk.iter().zip(expected) {
-                assert_eq!(clock.not_before(recipient), (earliest != "-").then(|| at(earliest)), "{recipient:?}");
+                assert_eq!(clock.ask(recipient).err(), (earliest != "-").then(|| at(earliest)), "{recipient:?}");
             }
         }
     }

@@ -153,7 +153,7 @@ impl Broadcasts<'_> {
 }
 
 /// Ignores a lost race: another node did the work.
-fn ignore_lost_race<T: Default>(outcome: Result<T>) -> Result<T> {
+pub(super) fn ignore_lost_race<T: Default>(outcome: Result<T>) -> Result<T> {
     match outcome {
         Err(error) if error.code() == ErrorCode::InvalidRequest => Ok(T::default()),
         outcome => outcome,

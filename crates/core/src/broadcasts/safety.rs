@@ -7,6 +7,7 @@ use nuncio_domain::contact::SuppressionReason;
 use nuncio_domain::{FieldError, Result, Timestamp};
 
 use super::Broadcasts;
+use super::run::ignore_lost_race;
 
 /// Minimum number of known results before a rate counts.
 const MIN_KNOWN: i64 = 50;
@@ -38,12 +39,15 @@ pub(super) fn check(broadcast: &Broadcast) -> Vec<FieldError> {
     faults
 }
 
-/// Returns how many recipients the canary allows now, and until when; `None` if all.
-pub(super) fn canary(broadcast: &Broadcast, now: Timestamp) -> Option<(i64, Timestamp)> {
+/// Returns how many recipients the canary allows now, and until when, if its wait has begun; `None` if all.
+pub(super) fn canary(broadcast: &Broadcast, now: Timestamp) -> Option<(i64, Option<Timestamp>)> {
     let canary = broadcast.body.canary?;
-    let until = broadcast.body.started_at?.plus(Duration::from_secs(u64::from(canary.wait_seconds)));
-    let first = (broadcast.total * i64::from(canary.percent) + 99) / 100;
-    (now < until).then(|| ((first - broadcast.counts.handled()).max(0), until))
+    let Some(sent_at) = broadcast.body.canary_sent_at else {
+        let first = (broadcast.total * i64::from(canary.percent) + 99) / 100;
+        return Some(((first - broadcast.counts.handled()).max(0), None));
+    };
+    let until = sent_at.plus(Duration::from_secs(u64::from(canary.wait_seconds)));
+    (now < until).then_some((0, Some(until)))
 }
 
 /// Returns how many more messages may be in flight if a rate can halt the broadcast: as many as have a result, at least [`MAX_UNKNOWN`], less
@@ -54,6 +58,15 @@ pub(super) fn allowance(counts: &Counts) -> i64 {
 }
 
 impl Broadcasts<'_> {
+    /// Begins the wait of the canary.
+    pub(super) async fn start_wait(&self, broadcast: &Broadcast) -> Result<()> {
+        let started = self.change(broadcast.tenant, broadcast.id, BroadcastAction::StartWait, |broadcast, now| {
+            broadcast.body.canary_sent_at = Some(now);
+            Ok(())
+        });
+        ignore_lost_race(started.await.map(drop))
+    }
+
     /// Pauses a broadcast that exceeds its halt limits; returns whether it did.
     pub(super) async fn halts(&self, broadcast: &Broadcast) -> Result<bool> {
         // Without pending recipients there is nothing to stop.

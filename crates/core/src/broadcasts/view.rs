@@ -9,7 +9,7 @@ use nuncio_domain::broadcast::{
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Content, FailureCode, HeldReason};
-use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, MessageId, Micros, SenderId, Timestamp};
+use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, MessageId, Micros, SenderId, Timestamp, limits};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -37,7 +37,7 @@ pub struct BroadcastView {
     pub message_type: &'static str,
     /// Number of recipients: the sum of `pendingCount`, `sendingCount`, `deliveredCount`, `failedCount` and `skippedCount`.
     pub total_contacts: i64,
-    /// Text, caption, or spoken text of a call.
+    /// Text, caption, or spoken text of a call. Lists and events show the first 32 KB.
     pub text: Option<String>,
     /// Extra content.
     pub content: Option<Box<Content>>,
@@ -67,6 +67,8 @@ pub struct BroadcastView {
     pub actual_cost: Micros,
     /// Sends to some recipients first.
     pub canary: Option<Canary>,
+    /// When the first recipients of the canary all had a message or had failed: the others follow `waitSeconds` later.
+    pub canary_sent_at: Option<Timestamp>,
     /// When it pauses automatically.
     pub halt_on: Option<HaltOn>,
     /// When none of its messages are sent, in each recipient's local time.
@@ -110,7 +112,7 @@ impl From<&Broadcast> for BroadcastView {
             channel: broadcast.channel.as_str(),
             message_type: broadcast.message_type.as_str(),
             total_contacts: broadcast.total,
-            text: body.text.clone(),
+            text: body.text.as_deref().map(beginning),
             content: body.content.clone(),
             sender_id: broadcast.sender,
             email_subject: body.email_subject.clone(),
@@ -125,6 +127,7 @@ impl From<&Broadcast> for BroadcastView {
             reserved_amount: broadcast.held_money(),
             actual_cost: Micros(counts.cost),
             canary: body.canary,
+            canary_sent_at: body.canary_sent_at,
             halt_on: body.halt_on,
             quiet_hours: body.quiet_hours.clone(),
             track_links: body.track_links,
@@ -144,10 +147,16 @@ impl From<&Broadcast> for BroadcastView {
 }
 
 impl BroadcastView {
-    /// Returns the view with HTML, for a single broadcast.
+    /// Returns the view with HTML and the whole text, for a single broadcast.
     pub(super) fn whole(broadcast: &Broadcast) -> Self {
-        Self { email_html_body: broadcast.html.clone(), ..Self::from(broadcast) }
+        Self { text: broadcast.body.text.clone(), email_html_body: broadcast.html.clone(), ..Self::from(broadcast) }
     }
+}
+
+/// Returns what lists show of a text, as of a message.
+fn beginning(text: &str) -> String {
+    let end = text.floor_char_boundary(limits::SPOOLED_TEXT_SHOWN_BYTES);
+    if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
 }
 
 /// Progress of a broadcast.

@@ -25,10 +25,10 @@ impl Contacts<'_> {
         let Some(wanted) = read_channel(&command, "", now, &mut errors) else { return Err(Error::invalid(errors)) };
         let mut tx = self.inner.store.begin().await?;
         let new_address = self.ids().at(now);
-        let known = tx.find_address(caller.tenant, &wanted.recipient).await?;
-        let address = known.map_or(new_address, |(address, _)| address);
         let channel = wanted.entry.channel;
-        let channel_id = ContactChannelId::of(address, channel);
+        // Another request can add the address until the contact is locked. Only the key needs the id before that.
+        let known = tx.find_address(caller.tenant, &wanted.recipient).await?;
+        let channel_id = ContactChannelId::of(known.map_or(new_address, |(address, _)| address), channel);
         let repeat =
             idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), channel_id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(idempotency::Repeat { original, same_request }) = repeat {
@@ -43,19 +43,22 @@ impl Contacts<'_> {
             return Err(Error::new(ErrorCode::InvalidRequest, message));
         }
         let own = person.addresses.iter().find(|a| a.recipient == wanted.recipient);
-        match own {
+        let address = match own {
             Some(own) => {
                 if person.channel(ContactChannelId::of(own.id, channel)).is_some() {
                     return Err(duplicate_here(&wanted.recipient.identifier, id));
                 }
                 pin(&mut *tx, caller.tenant, &person, own, now).await?;
+                own.id
             }
             None if known.is_some() => return Err(duplicate("identifier", &wanted.recipient, known.map(|(_, owner)| owner))),
             None => {
                 self.put_address(&mut *tx, caller.tenant, "identifier", &Address::new(new_address, id, wanted.recipient.clone(), now))
                     .await?;
+                new_address
             }
-        }
+        };
+        let channel_id = ContactChannelId::of(address, channel);
         tx.put_channel_entry(caller.tenant, address, &wanted.entry).await?;
         if wanted.is_primary {
             person.contact.detail.primaries.insert(channel, channel_id);
@@ -123,7 +126,7 @@ impl Contacts<'_> {
         let address = found.address.id;
         let alone = channels.iter().filter(|c| c.address.id == address).count() == 1;
         if alone {
-            tx.delete_address(caller.tenant, address).await?;
+            tx.remove_address(caller.tenant, address).await?;
         } else {
             let now = self.ids().clock.now();
             pin(&mut *tx, caller.tenant, &person, found.address, now).await?;

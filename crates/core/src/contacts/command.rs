@@ -18,11 +18,9 @@ pub struct CreateContact {
     #[schema(min_items = 1, max_items = 20)]
     pub channels: Vec<ContactChannelIn>,
     /// The contact's name.
-    #[serde(default)]
     #[schema(max_length = 200)]
     pub display_name: Option<String>,
     /// Your own data, returned unchanged: at most 50 keys, 16 KB, 5 levels.
-    #[serde(default)]
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -38,11 +36,9 @@ pub struct ContactChannelIn {
     #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
     pub identifier: String,
     /// ISO 3166-1 alpha-2; by default the country of the phone number.
-    #[serde(default)]
     #[schema(pattern = "^[A-Z]{2}$")]
     pub country_code: Option<String>,
     /// Your name for it.
-    #[serde(default)]
     #[schema(max_length = 50)]
     pub label: Option<String>,
     /// Whether it is the contact's primary one of its type.

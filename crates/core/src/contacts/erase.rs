@@ -22,8 +22,8 @@ use crate::base::{Caller, Change, UseCase, parse_id};
 const STEP: u32 = 100;
 /// Steps that a caller waits for; [`Contacts::finish_erasures`] does the rest.
 const STEPS: usize = 50;
-/// Steps per sweep, which must not block dispatch for long.
-const SWEEP: usize = 10;
+/// Steps per address and sweep.
+const SWEEP: usize = 50;
 /// Erasures per sweep.
 const ERASURES: u32 = 100;
 /// Longer than any accept takes: after it, nothing can be stored for a deleted address.
@@ -38,9 +38,15 @@ impl Contacts<'_> {
         let mut tx = self.inner.store.begin().await?;
         lock(&mut *tx, tenant, id).await?;
         let addresses = tx.addresses_of_contacts(tenant, &[id]).await?;
-        let erasures: Vec<_> = addresses.into_iter().map(|a| Erasure { tenant, address: a.id, recipient: a.recipient }).collect();
+        let removed = tx.removed_addresses(tenant, id).await?;
+        let all = addresses.into_iter().map(|a| (a.id, a.recipient)).chain(removed);
+        let erasures: Vec<_> = all.map(|(address, recipient)| Erasure { tenant, address, recipient }).collect();
         for erasure in &erasures {
             tx.insert_erasure(erasure, now).await?;
+            // An identifier that was removed can be somebody else's now.
+            if tx.find_address(tenant, &erasure.recipient).await?.is_some_and(|(_, owner)| owner != id) {
+                continue;
+            }
             let mark = self.marked(tenant, &erasure.recipient);
             tx.rename_suppressions(tenant, &erasure.recipient, &mark.identifier).await?;
             erase_invitations(&mut *tx, tenant, &erasure.recipient, now).await?;
@@ -65,16 +71,27 @@ impl Contacts<'_> {
         let (store, ids) = (&*self.inner.store, self.ids());
         let before = ids.clock.now().minus(SETTLED);
         let erasures = store.read().await?.list_erasures(before, ERASURES).await?;
-        let mut steps = SWEEP;
+        let mut failed = None;
         for erasure in erasures {
-            if !erase_messages(store, ids, &erasure, &mut steps).await? {
-                break;
+            match erase_messages(store, ids, &erasure, &mut { SWEEP }).await {
+                Ok(true) => self.end_erasure(&erasure).await?,
+                Ok(false) => {}
+                // It must not hold up the others.
+                Err(error) => failed = Some(error),
             }
-            let mut tx = store.begin().await?;
-            tx.delete_erasure(&erasure).await?;
-            tx.commit().await?;
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
+    }
+
+    async fn end_erasure(&self, erasure: &Erasure) -> nuncio_store::Result<()> {
+        let mut tx = self.inner.store.begin().await?;
+        // An opt-out that was stored while its contact was erased.
+        if tx.find_address(erasure.tenant, &erasure.recipient).await?.is_none() {
+            let mark = self.marked(erasure.tenant, &erasure.recipient);
+            tx.rename_suppressions(erasure.tenant, &erasure.recipient, &mark.identifier).await?;
+        }
+        tx.delete_erasure(erasure).await?;
+        tx.commit().await
     }
 }
 
@@ -90,14 +107,16 @@ async fn erase_invitations(tx: &mut dyn Tx, tenant: TenantId, client: &Recipient
     Ok(())
 }
 
-/// Erases the messages of an address, unfinished ones first, in at most `steps` steps; returns whether it finished.
+/// Erases the messages of an address, newest first, in at most `steps` steps; returns whether it finished.
 async fn erase_messages(store: &dyn Store, ids: &Ids, erasure: &Erasure, steps: &mut usize) -> nuncio_store::Result<bool> {
     let tenant = erasure.tenant;
+    let mut before = None;
     loop {
-        let messages = store.read().await?.messages_to_erase(erasure, STEP).await?;
+        let messages = store.read().await?.messages_to_erase(erasure, before, STEP).await?;
         if messages.is_empty() {
             break;
         }
+        before = messages.last().copied();
         let Some(left) = steps.checked_sub(1) else { return Ok(false) };
         *steps = left;
         let ended = messages.iter().map(|id| store.transition(Transition::new(tenant, *id, Step::Erase, ids.clock.now())));

@@ -34,8 +34,8 @@ impl Contacts<'_> {
                 Err(error) => errors.push(FieldError::new(path, error.to_string())),
             }
         }
-        let name = asked.name.as_deref().map(contact::name_key);
-        let filter = ContactFilter { id: None, name, metadata: asked.metadata.clone() };
+        let name = list::part(asked.name.as_deref(), "query.name", &mut errors).map(|name| contact::name_key(&name));
+        let filter = ContactFilter { id: None, name, metadata: list::metadata(&asked.metadata, &mut errors) };
         let listing = self.listing(caller.tenant, &format!("contacts?{identifiers:?}{filter:?}"), &range, errors)?;
         let mut tx = self.inner.store.read().await?;
         let Some(id) = owner(&mut *tx, caller.tenant, &identifiers).await? else { return Ok((Vec::new(), None)) };

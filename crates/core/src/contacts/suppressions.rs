@@ -68,13 +68,10 @@ pub struct CreateSuppression {
     #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
     pub identifier: String,
     /// The channel; required for chat ids. For a phone number, all its channels are covered.
-    #[serde(default)]
     pub channel: Option<Channel>,
     /// The sender whose messages are suppressed; all senders by default. For opt-outs only.
-    #[serde(default)]
     pub sender_id: Option<String>,
     /// Reason: by default `opt_out` with a `senderId`, and `manual` without.
-    #[serde(default)]
     pub reason: Option<SuppressionReason>,
 }
 

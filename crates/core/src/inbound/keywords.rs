@@ -81,6 +81,27 @@ const LANGUAGES: &[Language] = &[
     },
 ];
 
+/// What a button can only mean to stop messages. "Cancel" cancels an order, "Info" asks about the product.
+const ON_BUTTONS: &[&str] = &[
+    "STOP",
+    "STOPALL",
+    "STOP ALL",
+    "UNSUBSCRIBE",
+    "OPTOUT",
+    "OPT OUT",
+    "BAJA",
+    "DARME DE BAJA",
+    "DAR DE BAJA",
+    "DESABONNER",
+    "DÉSABONNER",
+    "STOPP",
+    "ABMELDEN",
+    "ABBESTELLEN",
+    "CANCELLAMI",
+    "AFMELDEN",
+    "UITSCHRIJVEN",
+];
+
 /// Polite words allowed around a keyword.
 const COURTESY: &[&str] = &[
     "PLEASE",
@@ -118,12 +139,7 @@ const COURTESY: &[&str] = &[
 /// Recognises a message that consists only of a keyword, regardless of case, punctuation, polite words and repetition. Returns the request
 /// and the reply with the sender's name.
 pub(crate) fn read(text: &str, sender: &str) -> Option<(Wish, String)> {
-    let bare: String = text.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
-    let upper = bare.to_uppercase();
-    let all: Vec<&str> = upper.split_whitespace().collect();
-    let mut kept: Vec<&str> = all.iter().copied().filter(|word| !COURTESY.contains(word)).collect();
-    kept.dedup();
-    let wanted = kept.join(" ");
+    let wanted = essence(text);
     LANGUAGES.iter().find_map(|language| {
         let lists = [
             (Wish::Stop, language.stop, language.stopped),
@@ -135,12 +151,36 @@ pub(crate) fn read(text: &str, sender: &str) -> Option<(Wish, String)> {
     })
 }
 
+/// As [`read`] for the title of a button or row that was tapped.
+pub(crate) fn read_button(title: &str, sender: &str) -> Option<(Wish, String)> {
+    read(title, sender).filter(|_| ON_BUTTONS.contains(&essence(title).as_str()))
+}
+
+/// Returns a text in capitals, without punctuation, polite words and repetition.
+fn essence(text: &str) -> String {
+    let bare: String = text.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    let upper = bare.to_uppercase();
+    let mut kept: Vec<&str> = upper.split_whitespace().filter(|word| !COURTESY.contains(word)).collect();
+    kept.dedup();
+    kept.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn wish(text: &str) -> Option<Wish> {
         read(text, "Desk").map(|(wish, _)| wish)
+    }
+
+    #[test]
+    fn a_button_stops_only_if_it_can_mean_nothing_else() {
+        for (title, stops) in [("Stop", true), ("Stop, please", true), ("Unsubscribe", true), ("Darme de baja", true)] {
+            assert_eq!(read_button(title, "Desk").is_some(), stops, "{title}");
+        }
+        for title in ["Cancel", "End", "Cancelar", "Yes", "Info", "Help", "Start"] {
+            assert!(read(title, "Desk").is_some() && read_button(title, "Desk").is_none(), "{title}");
+        }
     }
 
     #[test]

@@ -31,27 +31,21 @@ pub struct PlayInbound {
     #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
     pub from: String,
     /// The sender they write to: its `phoneNumber`, a phone number assigned to it, or its id. Default: the default sender.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 320, example = "+12025550142")]
     pub to: Option<String>,
     /// The text they write.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 10_000, example = "STOP")]
     pub text: Option<String>,
     /// The id of the button or list row they tap. For a template's quick reply, its text is its id.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 256)]
     pub button_id: Option<String>,
     /// The emoji they react with; empty removes a reaction.
-    #[serde(default)]
     #[schema(max_length = 16, example = "👍")]
     pub reaction: Option<String>,
     /// The message they read. Only WhatsApp and Instagram report that.
-    #[serde(default)]
     pub read: Option<String>,
     /// The message they tap or react to; when absent, the newest one sent to them on the channel, or for `buttonId` the newest one that has
     /// such a button.
-    #[serde(default)]
     pub message_id: Option<String>,
 }
 

@@ -9,8 +9,9 @@ use super::ProviderEvents;
 
 /// Maximum length of a stored receipt, in bytes.
 const RAW: usize = 4 * 1_024;
-/// Stray receipts per sweep.
+/// Stray receipts that are looked up at once, and how often a second.
 const STRAYS: u32 = 256;
+const SWEEPS: usize = 16;
 
 impl ProviderEvents<'_> {
     /// Stores and applies a receipt. One whose message is not known yet is stored as stray.
@@ -48,34 +49,52 @@ impl ProviderEvents<'_> {
     /// Looks for the messages of stray receipts that are due. Receipts without a message after a day stay listed. Returns whether any was
     /// found.
     pub async fn match_strays(&self) -> Result<bool> {
-        let (store, ids) = (&*self.inner.store, self.ids());
-        let due = store.read().await?.due_strays(ids.clock.now(), STRAYS).await?;
         let mut any = false;
-        for stray in due {
+        for _ in 0..SWEEPS {
+            let due = self.inner.store.read().await?.due_strays(self.ids().clock.now(), STRAYS).await?;
+            let full = due.len() == STRAYS as usize;
+            any |= self.match_due(due).await?;
+            if !full {
+                break;
+            }
+        }
+        Ok(any)
+    }
+
+    async fn match_due(&self, due: Vec<StrayReceipt>) -> Result<bool> {
+        let (store, ids) = (&*self.inner.store, self.ids());
+        let apply = async |stray: &StrayReceipt| {
             let StrayReceipt { tenant, receipt, kind, at, .. } = stray.clone();
-            let found = match store.transition(Transition::of_reference(tenant, receipt, kind, at, ids.clock.now())).await {
+            match store.transition(Transition::of_reference(tenant, receipt, kind, at, ids.clock.now())).await {
                 // A message that cannot be read must not block the others.
                 Err(error @ StoreError::Corrupt { .. }) => {
                     tracing::error!(receipt = %stray.receipt.id, %error, "failed to apply stray receipt");
-                    Transitioned::Missing
+                    Ok(Transitioned::Missing)
                 }
-                found => found?,
-            };
-            let mut tx = store.begin().await?;
-            match found {
-                Transitioned::Missing => {
-                    let due = next_lookup(stray.tries + 1).map(|pause| ids.clock.now().plus(pause));
-                    tx.reschedule_stray(&stray, due).await?;
-                }
-                Transitioned::Found { .. } => {
-                    tx.delete_stray(tenant, stray.receipt.id).await?;
-                    self.inner.dispatch.count_receipt(tenant, &found);
-                    any = true;
-                }
+                found => found,
             }
-            tx.commit().await?;
+        };
+        let found = futures::future::join_all(due.iter().map(apply)).await;
+        let (mut matched, mut failed) = (Vec::new(), None);
+        let mut tx = store.begin().await?;
+        for (stray, found) in due.iter().zip(found) {
+            match found {
+                Ok(Transitioned::Missing) => {
+                    let due = next_lookup(stray.tries + 1).map(|pause| ids.clock.now().plus(pause));
+                    tx.reschedule_stray(stray, due).await?;
+                }
+                Ok(found) => {
+                    tx.delete_stray(stray.tenant, stray.receipt.id).await?;
+                    matched.push((stray.tenant, found));
+                }
+                Err(error) => failed = Some(error),
+            }
         }
-        Ok(any)
+        tx.commit().await?;
+        for (tenant, found) in &matched {
+            self.inner.dispatch.count_receipt(*tenant, found);
+        }
+        failed.map_or(Ok(!matched.is_empty()), Err)
     }
 }
 

@@ -16,8 +16,8 @@ use nuncio_domain::message::{
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::price::{PriceBook, Quantity};
 use nuncio_domain::{
-    AddressId, Channel, ConnectionId, ContactId, Country, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits, line,
-    sms,
+    AddressId, AddressKind, Channel, ConnectionId, ContactId, Country, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp,
+    limits, line, sms,
 };
 use nuncio_store::{Idempotency, KeyClaim, MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Tx};
 
@@ -80,13 +80,13 @@ impl ProviderEvents<'_> {
         let (store, ids) = (&*self.inner.store, self.ids());
         let now = ids.clock.now();
         let inbound = without_nul(inbound);
-        let Some(from) = Parsed::parse(&inbound.from).ok().and_then(|parsed| Recipient::on(&parsed, inbound.channel).ok()) else {
-            tracing::warn!(connection = %inbound.connection, "failed to parse the author of an inbound message; dropped the message");
-            return Ok(Received::Dropped);
-        };
         let Some(config) = self.config_with_connection(inbound.tenant, inbound.connection).await? else { return Ok(Received::Dropped) };
         let Some(connection) = config.connections.iter().find(|c| c.id == inbound.connection) else { return Ok(Received::Dropped) };
         let Some(sender) = config.sender(connection.sender) else { return Ok(Received::Dropped) };
+        let Some(from) = author(&inbound, sender) else {
+            tracing::warn!(connection = %inbound.connection, "failed to parse the author of an inbound message; dropped the message");
+            return Ok(Received::Dropped);
+        };
         let new_address: AddressId = ids.next();
         let message = Message {
             tenant: inbound.tenant,
@@ -100,9 +100,11 @@ impl ProviderEvents<'_> {
             request: Arc::new(received(store, ids, &from, &inbound).await?),
             state: received_state(&inbound, connection, now),
         };
-        let country = if inbound.from.starts_with('+') { address::phone_facts(&inbound.from).country } else { String::new() };
+        let country = if from.kind == AddressKind::Phone { address::phone_facts(&from.identifier).country } else { String::new() };
         let is_proven = inbound.authentication.is_none_or(|authentication| authentication.is_authenticated());
-        let wished = keywords::read(own_words(&inbound), &sender.name);
+        let is_tap = inbound.content.as_ref().is_some_and(|content| content.buttons.is_some() || content.sections.is_some());
+        let read = if is_tap { keywords::read_button } else { keywords::read };
+        let wished = read(own_words(&inbound), &sender.name);
         let wished = match wished {
             Some((wish, answer)) if is_proven || (wish != Wish::Start && replies_to_ours(store, &inbound, &from).await?) => {
                 Some((wish, answer))
@@ -155,6 +157,18 @@ impl ProviderEvents<'_> {
         self.forget_config(tenant);
         Ok(self.stored_tenant_config(tenant).await?.filter(|config| has(&Some(Arc::clone(config)))))
     }
+}
+
+/// Returns who wrote; `None` if nobody can be answered under that name. Some SMS gateways give a number as it is dialled in the country of
+/// the one that was written to.
+fn author(inbound: &Inbound, sender: &Sender) -> Option<Recipient> {
+    let on = |text: &str| Recipient::on(&Parsed::parse(text).ok()?, inbound.channel).ok();
+    on(&inbound.from).or_else(|| {
+        let ours = [inbound.to.as_deref().unwrap_or_default(), &sender.phone_number].into_iter().filter(|ours| ours.starts_with('+'));
+        let countries: Vec<String> = ours.map(address::country).chain(sender.allowed_countries.iter().cloned()).collect();
+        let number = address::typed_phone(&inbound.from, &countries).ok().filter(|_| inbound.channel == Channel::Sms)?;
+        on(&number)
+    })
 }
 
 /// Replaces NUL in what people and providers write: PostgreSQL can neither store nor search it.

@@ -175,5 +175,5 @@ async fn reserve_number(tx: &mut dyn Tx, tenant: TenantId, id: PhoneNumberId, no
     if let Some(sender) = number.sender {
         return Err(numbers::bound(format!("the number belongs to sender {sender}; unassign it first")));
     }
-    numbers::refuse_reserved(tx, tenant, &number, now).await
+    numbers::refuse_other_holder(tx, tenant, None, &number.phone_number, now).await
 }

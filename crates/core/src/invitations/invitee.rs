@@ -6,8 +6,8 @@ use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::invitation::{Invitation, InvitationStatus, Stage};
 use nuncio_domain::number::{NumberStatus, PhoneNumber};
 use nuncio_domain::{
-    Colour, Environment, Error, FieldError, InvitationId, PhoneNumberId, Redacted, Result, SenderId, TenantId, Timestamp, address, limits,
-    line,
+    Colour, Environment, Error, ErrorCode, FieldError, InvitationId, PhoneNumberId, Redacted, Result, SenderId, TenantId, Timestamp,
+    address, limits, line,
 };
 use nuncio_store::Tx;
 use serde_json::json;
@@ -114,12 +114,14 @@ impl Invitations<'_> {
     pub async fn give_details(&self, token: &str, details: Details, language: &str) -> Result<()> {
         let mut held = self.hold_token(token, &[Stage::Details, Stage::Code, Stage::Agree]).await?;
         let config = self.fresh_config(&mut held).await?;
-        let read = read_details(&held.invitation, &config, details)?;
+        let read = read_details(&held.invitation, details)?;
         let invitation = &mut held.invitation;
         invitation.client_name = Some(read.name);
         invitation.client_email = Some(read.email);
         invitation.progress.details = true;
         let Some(phone) = read.phone else { return held.save().await.map(drop) };
+        refuse_taken(&mut held, &phone, "phone").await?;
+        let invitation = &mut held.invitation;
         if invitation.client_phone.as_ref() != Some(&phone) {
             invitation.client_phone = Some(phone.clone());
             invitation.progress.code = None;
@@ -142,8 +144,11 @@ impl Invitations<'_> {
     async fn keep_and_send_code(&self, mut held: Held, (project, language): (&str, &str), phone: &str) -> Result<()> {
         let new = self.new_code(&held.invitation, phone, held.now);
         if let Err(wait) = held.invitation.progress.count_code(held.now) {
-            let minutes = wait.as_secs().div_ceil(60);
-            return Err(Error::field("form", format!("Too many codes were sent. Try again in {minutes} minutes.")));
+            let message = match wait.as_secs().div_ceil(60) {
+                0 | 1 => "Too many codes were sent. Try again in one minute.".to_owned(),
+                minutes => format!("Too many codes were sent. Try again in {minutes} minutes."),
+            };
+            return Err(Error::field("form", message));
         }
         held.invitation.progress.code = Some(new.kept);
         let tenant = held.tenant;
@@ -205,7 +210,9 @@ impl Invitations<'_> {
         let phone_number = number.as_ref().map_or(own, |number| number.phone_number.clone());
         let sender = Sender { phone_number, ..Sender::new(self.ids().at(held.now), name, held.now) };
         let config = self.fresh_config(&mut held).await?;
-        refuse_taken(&config, &sender.phone_number, "form")?;
+        if number.is_none() {
+            refuse_taken(&mut held, &sender.phone_number, "form").await?;
+        }
         self.senders().write(&mut *held.tx, tenant, config.environment, &sender).await?;
         if let Some(number) = &mut number {
             numbers::take(&mut *held.tx, tenant, number, sender.id, held.now).await?;
@@ -307,7 +314,7 @@ struct Read {
     phone: Option<String>,
 }
 
-fn read_details(invitation: &Invitation, config: &TenantConfig, given: Details) -> Result<Read> {
+fn read_details(invitation: &Invitation, given: Details) -> Result<Read> {
     let mut errors = Vec::new();
     let name = given.name.trim().to_owned();
     let most = limits::INVITATION_NAME;
@@ -322,7 +329,7 @@ fn read_details(invitation: &Invitation, config: &TenantConfig, given: Details) 
     });
     let phone = match invitation.number {
         Some(_) => None,
-        None => match read_phone(invitation, config, &given.phone) {
+        None => match read_phone(invitation, &given.phone) {
             Ok(phone) => Some(phone),
             Err(message) => {
                 errors.push(FieldError::new("phone", message));
@@ -334,19 +341,20 @@ fn read_details(invitation: &Invitation, config: &TenantConfig, given: Details) 
 }
 
 /// Parses a phone number as people write it.
-fn read_phone(invitation: &Invitation, config: &TenantConfig, typed: &str) -> Result<String, String> {
+fn read_phone(invitation: &Invitation, typed: &str) -> Result<String, String> {
     let allowed = &invitation.countries;
     let phone = address::typed_phone(typed, allowed)
         .map_err(|_| "Enter a phone number with its country code, such as +34 600 111 222.".to_owned())?;
     if !allowed.is_empty() && !allowed.contains(&address::phone_facts(&phone).country) {
         return Err(format!("The number must be from one of these countries: {}.", allowed.join(", ")));
     }
-    refuse_taken(config, &phone, "phone").map_err(|_| "Another sender already has this number.".to_owned())?;
     Ok(phone)
 }
 
-/// Fails if another sender of the environment has the number.
-fn refuse_taken(config: &TenantConfig, phone: &str, path: &str) -> Result<()> {
-    let taken = config.senders.iter().any(|sender| sender.phone_number == phone);
-    if taken { Err(Error::field(path, "Another sender already has this number.")) } else { Ok(()) }
+/// Fails if a sender of the environment has the number, or it is reserved for an invitation.
+async fn refuse_taken(held: &mut Held, phone: &str, path: &str) -> Result<()> {
+    match numbers::refuse_other_holder(&mut *held.tx, held.tenant, None, phone, held.now).await {
+        Err(error) if error.code() == ErrorCode::Conflict => Err(Error::field(path, "Another sender already has this number.")),
+        free => free,
+    }
 }

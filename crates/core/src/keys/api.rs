@@ -61,12 +61,10 @@ pub struct CreateApiKey {
     pub name: String,
     /// Its permissions, such as `messages:send`; `*` means all. A key cannot have permissions that the key that creates it lacks. If absent
     /// or empty, it gets those of that key.
-    #[serde(default)]
     #[schema(max_items = 64)]
     pub permissions: Option<Vec<String>>,
     /// From when on the key is refused: a time in the future, and no later than that of the key that creates it. If absent, it expires with
     /// that key, or not at all.
-    #[serde(default)]
     pub expires_at: Option<Timestamp>,
 }
 

@@ -22,7 +22,6 @@ pub struct AcquireNumber {
     #[schema(min_length = 1, max_length = 16, example = "+12025550142")]
     pub phone_number: String,
     /// Your name for it; empty means none.
-    #[serde(default)]
     #[schema(max_length = 100)]
     pub name: Option<String>,
 }

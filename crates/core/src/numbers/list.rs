@@ -27,15 +27,12 @@ pub struct ListAvailable {
     #[param(min_length = 2, max_length = 2, example = "US")]
     pub country_code: String,
     /// Consecutive digits of the number.
-    #[serde(default)]
     #[param(max_length = 15)]
     pub contains: Option<String>,
     /// Required capabilities, repeated or comma-separated.
-    #[serde(default)]
     #[param(value_type = Option<Vec<Capability>>, style = Form, explode, min_items = 1)]
     pub capabilities: Option<String>,
     /// Maximum number of results; 50 when absent.
-    #[serde(default)]
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
 }

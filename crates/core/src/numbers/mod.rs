@@ -13,8 +13,7 @@ pub use inventory::ImportedNumber;
 pub(crate) use inventory::stock_sandbox;
 pub use list::{ListAvailable, ListNumbers};
 pub use update::UpdateNumber;
-pub(crate) use update::refuse_other_holder;
-pub(crate) use update::{bound, refuse_reserved, take};
+pub(crate) use update::{bound, refuse_other_holder, take};
 pub use view::{AvailableNumberView, PhoneNumberView, PricingView};
 
 use nuncio_domain::{FieldError, limits, line};

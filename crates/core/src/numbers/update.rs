@@ -95,31 +95,41 @@ async fn assign(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, sen
         let message = "only an active number can be assigned to a sender";
         return Err(Error::wrong_state(message, number.status.as_str(), &[NumberStatus::Active.as_str()]));
     }
-    if let Some(other) = number.sender.or(other_holder(&config, sender, &number.phone_number)) {
+    if let Some(other) = number.sender.or(other_holder(&config, Some(sender), &number.phone_number)) {
         return Err(belongs_to(other));
     }
     refuse_reserved(tx, tenant, number, now).await?;
     take(tx, tenant, number, sender, now).await
 }
 
-/// Fails with `409 conflict` if a phone number wanted for `sender` belongs to another sender of the environment, as its own or by
-/// assignment. Must be called in a transaction that changes the environment.
-pub(crate) async fn refuse_other_holder(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId, phone_number: &str) -> Result<()> {
+/// Fails with `409 conflict` if a phone number wanted for `sender`, which may not exist yet, belongs to another sender of the environment,
+/// as its own or by assignment, or is reserved for an invitation. Must be called in a transaction that changes the environment.
+pub(crate) async fn refuse_other_holder(
+    tx: &mut dyn Tx,
+    tenant: TenantId,
+    sender: Option<SenderId>,
+    phone_number: &str,
+    now: Timestamp,
+) -> Result<()> {
     if phone_number.is_empty() {
         return Ok(());
     }
     let config = tx.load_tenant(tenant).await?.ok_or_else(|| Error::not_found("project"))?;
-    let mut other = other_holder(&config, sender, phone_number);
-    if let Some((_, Some(held))) = tx.find_inventory_number(tenant, phone_number).await? {
-        let assigned = tx.find_number(tenant, held).await?.and_then(|number| number.sender);
-        other = other.or(assigned.filter(|assigned| *assigned != sender));
+    if let Some(other) = other_holder(&config, sender, phone_number) {
+        return Err(belongs_to(other));
     }
-    other.map_or(Ok(()), |other| Err(belongs_to(other)))
+    let Some((_, Some(held))) = tx.find_inventory_number(tenant, phone_number).await? else { return Ok(()) };
+    let Some(number) = tx.find_number(tenant, held).await? else { return Ok(()) };
+    match number.sender {
+        Some(other) if sender != Some(other) => Err(belongs_to(other)),
+        Some(_) => Ok(()),
+        None => refuse_reserved(tx, tenant, &number, now).await,
+    }
 }
 
 /// Returns the sender other than `sender` that has a phone number.
-fn other_holder(config: &TenantConfig, sender: SenderId, phone_number: &str) -> Option<SenderId> {
-    config.senders.iter().find(|s| s.id != sender && s.phone_number == phone_number).map(|s| s.id)
+fn other_holder(config: &TenantConfig, sender: Option<SenderId>, phone_number: &str) -> Option<SenderId> {
+    config.senders.iter().find(|s| Some(s.id) != sender && s.phone_number == phone_number).map(|s| s.id)
 }
 
 fn belongs_to(other: SenderId) -> Error {
@@ -142,7 +152,7 @@ async fn unassign(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, n
 }
 
 /// Fails if the number is reserved for an open invitation.
-pub(crate) async fn refuse_reserved(tx: &mut dyn Tx, tenant: TenantId, number: &PhoneNumber, now: Timestamp) -> Result<()> {
+async fn refuse_reserved(tx: &mut dyn Tx, tenant: TenantId, number: &PhoneNumber, now: Timestamp) -> Result<()> {
     match tx.invitation_of_number(tenant, number.id, now).await? {
         Some(invitation) => Err(bound(format!("the number is reserved for invitation {invitation}; cancel that first"))),
         None => Ok(()),

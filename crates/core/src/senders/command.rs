@@ -15,29 +15,22 @@ pub struct CreateSender {
     #[schema(min_length = 1, max_length = 100)]
     pub name: String,
     /// Its phone number in E.164.
-    #[serde(default)]
     #[schema(max_length = 16, example = "+34600111222")]
     pub phone_number: Option<String>,
     /// Whether messages without a sender use this one from now on.
-    #[serde(default)]
     pub set_as_default: Option<bool>,
     /// Webhook for its events: a public https URL. The response contains the signing secret, only once.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 2048, example = "https://example.com/hooks")]
     pub webhook_url: Option<String>,
     /// Event types; by default those of messages, conversations, broadcasts, templates and invitations.
-    #[serde(default)]
     #[schema(min_items = 1)]
     pub webhook_events: Option<Vec<EventType>>,
     /// Whether inbound email is accepted. Default false.
-    #[serde(default)]
     pub email_receiving_enabled: Option<bool>,
     /// Countries it can send to (ISO 3166-1 alpha-2); all by default. Applies to phone numbers only.
-    #[serde(default)]
     #[schema(min_items = 1, max_items = 250, example = json!(["ES", "PT"]))]
     pub allowed_countries: Option<Vec<String>>,
     /// Spending limit per day, in US dollars; none by default.
-    #[serde(default)]
     #[schema(value_type = Option<f64>, minimum = 0, maximum = 1_000_000_000)]
     pub daily_spend_limit: Option<Number>,
 }

@@ -30,7 +30,6 @@ pub struct PutConnection {
     #[schema(value_type = Option<Object>)]
     pub secrets: Redacted<Map<String, Value>>,
     /// Rate limit; as fast as the provider accepts when absent.
-    #[serde(default)]
     pub throttle: Option<Throttle>,
 }
 

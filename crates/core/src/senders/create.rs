@@ -67,7 +67,7 @@ impl Senders<'_> {
             drop(tx);
             return Err(self.conflict(caller, SenderId::from_uuid(original), same_request).await);
         }
-        refuse_other_holder(&mut *tx, tenant, sender.id, &sender.phone_number).await?;
+        refuse_other_holder(&mut *tx, tenant, Some(sender.id), &sender.phone_number, now).await?;
         tx.insert_sender(tenant, &sender, now).await?;
         for connection in &connections {
             tx.put_connection(tenant, connection).await?;

@@ -47,6 +47,9 @@ pub struct EnterCode {
     pub code: String,
 }
 
+/// How long a caller waits for the mail server that sends codes.
+const SENDING: Duration = Duration::from_secs(20);
+
 impl Senders<'_> {
     /// `POST /v1/senders/{id}/channels/{channel}/verification`: emails a code to the inbound address.
     pub async fn request_address_code(&self, caller: &Caller, sender: &str, channel: &str) -> Result<SentCodeView> {
@@ -166,8 +169,9 @@ impl Senders<'_> {
         let message = self.code_message(tenant, connection, relay, to, digits);
         let now = self.ids().clock.now();
         let request = SendRequest { message: &message, attempt: 0, channel: Channel::Email, attachments: &[], now };
-        match adapter.send(&request).await {
-            Outcome::Accepted { .. } => {
+        // A relay may process a mail for minutes; the caller does not wait for that.
+        match tokio::time::timeout(SENDING, adapter.send(&request)).await {
+            Ok(Outcome::Accepted { .. }) => {
                 tracing::info!(address = to, connection = %connection.id, "emailed a code to an inbound address");
                 Ok(())
             }

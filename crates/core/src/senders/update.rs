@@ -35,7 +35,7 @@ impl Senders<'_> {
             return Err(Error::invalid(errors));
         }
         if sender.phone_number != borne {
-            refuse_other_holder(&mut *tx, tenant, id, &sender.phone_number).await?;
+            refuse_other_holder(&mut *tx, tenant, Some(id), &sender.phone_number, self.ids().clock.now()).await?;
         }
         sender.updated_at = self.ids().clock.now();
         tx.update_sender(tenant, &sender).await?;

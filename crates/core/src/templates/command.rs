@@ -21,37 +21,28 @@ pub struct CreateTemplate {
     #[schema(min_length = 1, max_length = 1024, example = "Hello {{1}}, your order {{2}} is on its way.")]
     pub body: String,
     /// Text for SMS.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 1600)]
     pub sms_body: Option<String>,
     /// Text for Telegram.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 4096)]
     pub telegram_body: Option<String>,
     /// Text for Instagram; at most 1,000 bytes.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 1000)]
     pub instagram_body: Option<String>,
     /// WhatsApp category. Default `UTILITY`.
-    #[serde(default)]
     pub whatsapp_category: Option<Category>,
     /// Header type.
-    #[serde(default)]
     pub header_type: Option<HeaderType>,
     /// Text of at most 60 characters with at most one variable, or the URL of the media.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 2048)]
     pub header_content: Option<String>,
     /// Footer text.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 60)]
     pub footer: Option<String>,
     /// Names of all variables of the bodies. Default: those in the texts.
-    #[serde(default)]
     #[schema(max_items = 100, example = json!(["1", "2"]))]
     pub variables: Option<Vec<String>>,
     /// Buttons below the text.
-    #[serde(default)]
     #[schema(max_items = 3)]
     pub buttons: Option<Vec<Button>>,
 }
@@ -131,7 +122,6 @@ pub struct SubmitTemplate {
     #[schema(min_length = 1, max_length = 64, example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")]
     pub sender_id: String,
     /// Category to submit it with, replacing its own.
-    #[serde(default)]
     pub category: Option<Category>,
 }
 

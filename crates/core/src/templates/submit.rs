@@ -78,6 +78,11 @@ impl Templates<'_> {
         .await?;
         // Unless another node was faster.
         let Some(again) = again.filter(|again| again.status == Status::Pending) else { return Ok(()) };
+        let connection = again.content.connection;
+        if !self.tenant_config(template.tenant).await?.connections.iter().any(|c| Some(c.id) == connection) {
+            let reason = "the WhatsApp account that it was submitted to was removed".to_owned();
+            return Ok(self.decided(template.tenant, template.id, &Decision::Rejected { reason }).await?);
+        }
         let asked =
             if again.content.provider_id.is_some() { self.ask_about(&again).await? } else { self.submit_to_provider(&again).await? };
         if let Err(failure) = asked {

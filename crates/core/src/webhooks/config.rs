@@ -21,11 +21,9 @@ pub struct PutWebhook {
     #[schema(min_length = 1, max_length = 2048, example = "https://example.com/hooks")]
     pub url: String,
     /// Event types; by default those of messages, conversations, broadcasts, templates and invitations.
-    #[serde(default)]
     #[schema(min_items = 1)]
     pub events: Option<Vec<EventType>>,
     /// Whether events are posted. Default true.
-    #[serde(default)]
     pub active: Option<bool>,
 }
 

@@ -49,6 +49,8 @@ pub enum BroadcastAction {
     Begin,
     /// Found long after its scheduled time.
     Hold,
+    /// The recipients of its canary are all enqueued.
+    StartWait,
     /// Stop enqueuing messages.
     Pause,
     Resume,
@@ -79,6 +81,7 @@ impl BroadcastAction {
             Self::Schedule => (&[S::Scheduled], Some(S::Scheduled)),
             Self::Begin => (&[S::Scheduled], Some(S::Sending)),
             Self::Hold => (&[S::Scheduled, S::Sending], Some(S::Paused)),
+            Self::StartWait => (&[S::Sending], None),
             Self::Pause => (&[S::Sending], Some(S::Paused)),
             Self::Resume => (&[S::Paused], Some(S::Sending)),
             Self::Complete => (&[S::Sending], Some(S::Completed)),
@@ -102,6 +105,7 @@ impl BroadcastAction {
             Self::Refuse => "refused",
             Self::Schedule => "scheduled",
             Self::Begin | Self::Hold => "started",
+            Self::StartWait => "sent in part",
             Self::Pause => "paused",
             Self::Resume => "resumed",
             Self::Complete | Self::Fail => "completed",
@@ -162,6 +166,7 @@ mod tests {
         (BroadcastAction::Schedule, "scheduled"),
         (BroadcastAction::Begin, "scheduled"),
         (BroadcastAction::Hold, "scheduled sending"),
+        (BroadcastAction::StartWait, "sending"),
         (BroadcastAction::Pause, "sending"),
         (BroadcastAction::Resume, "paused"),
         (BroadcastAction::Complete, "sending"),

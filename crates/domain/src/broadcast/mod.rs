@@ -23,7 +23,7 @@ mod status;
 
 pub use action::{BroadcastAction, Standing, apply};
 pub use counts::Counts;
-pub use quiet_hours::{QuietHours, TimeOfDay, WrittenQuietHours};
+pub use quiet_hours::{QuietHours, RecipientQuietHours, TimeOfDay, WrittenQuietHours};
 pub use review::{ReviewDecision, ReviewPolicy, ReviewResult};
 pub use safety::{Canary, HaltBase, HaltOn};
 pub use status::{BroadcastChannel, BroadcastType, ContactStatus, Halt, Status};
@@ -75,6 +75,9 @@ pub struct Body {
     pub reviewed_content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
+    /// When its first recipients were all enqueued, or failed. The wait of the canary begins then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary_sent_at: Option<Timestamp>,
     /// When to pause automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halt_on: Option<HaltOn>,

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::FieldError;
-use crate::time;
+use crate::time::{self, Timestamp};
 
 /// A local time of day in minutes, written `HH:MM`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -71,7 +71,6 @@ pub struct WrittenQuietHours {
     pub to: String,
     /// IANA time zone of recipients without a known one, such as email addresses and chat ids. Default: `UTC`.
     #[cfg_attr(feature = "openapi", schema(max_length = 64, example = "Europe/Madrid"))]
-    #[serde(default)]
     pub time_zone: Option<String>,
 }
 
@@ -127,6 +126,26 @@ impl QuietHours {
 
     pub fn default_zone(&self) -> TimeZone {
         self.time_zone.as_deref().and_then(time::zone).unwrap_or(TimeZone::UTC)
+    }
+}
+
+/// When the quiet hours of one recipient begin, and how long they last. They repeat each day; changes of the clock after the first are
+/// ignored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RecipientQuietHours {
+    #[serde(rename = "f")]
+    pub from: Timestamp,
+    #[serde(rename = "s")]
+    pub seconds: u32,
+}
+
+impl RecipientQuietHours {
+    /// Returns when the quiet hours that `now` is in end; `None` if it is in none.
+    pub fn end(&self, now: Timestamp) -> Option<Timestamp> {
+        const DAY: Duration = Duration::from_secs(86_400);
+        let since = now.since(self.from).as_millis() % DAY.as_millis();
+        let length = Duration::from_secs(self.seconds.into()).as_millis();
+        (now >= self.from && since < length).then(|| now.plus(Duration::from_millis((length - since) as u64)))
     }
 }
 

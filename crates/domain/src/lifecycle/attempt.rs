@@ -29,6 +29,9 @@ impl State {
             self.hold(HeldReason::PastDue, now);
         } else if now >= self.expires_at {
             self.expire(now, changes);
+        } else if let Some(end) = self.detail.broadcast.and_then(|part| part.quiet_hours?.end(now)) {
+            self.fence += 1;
+            self.wait = Wait::Attempt { due_at: end };
         } else {
             self.begin_attempt(node, now, changes);
         }
@@ -120,9 +123,10 @@ impl State {
 
     /// Applies the policy for an unknown outcome.
     pub(super) fn unknown(&mut self, retry_in: Duration, now: Timestamp, changes: &mut Vec<Change>) {
+        let unknown = self.detail.attempts.iter().filter(|attempt| attempt.status == AttemptStatus::Unknown).count();
         match self.detail.on_unknown {
-            OnUnknown::Resend => self.retry(retry_in, now, changes),
-            OnUnknown::Hold => {
+            OnUnknown::Resend if unknown < limits::UNKNOWN_ATTEMPTS => self.retry(retry_in, now, changes),
+            OnUnknown::Resend | OnUnknown::Hold => {
                 self.hold(HeldReason::UnknownOutcome, now);
             }
             OnUnknown::Fail => self.fail(unknown_outcome(), now, changes),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::broadcast::RecipientQuietHours;
 use crate::id::{BroadcastContactId, BroadcastId};
 
 /// Links a message to its broadcast and recipient. Stored in the message's state.
@@ -18,11 +19,14 @@ pub struct Membership {
     /// Whether a pause withdrew the message. Its recipient is pending again and gets another message, so this one no longer counts.
     #[serde(rename = "w", default, skip_serializing_if = "std::ops::Not::not")]
     pub withdrawn: bool,
+    /// When no attempt may start.
+    #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
+    pub quiet_hours: Option<RecipientQuietHours>,
 }
 
 impl Membership {
     /// Links a message to a recipient of a broadcast.
     pub const fn new(broadcast: BroadcastId, contact: BroadcastContactId, no_receipts: bool) -> Self {
-        Self { broadcast, contact, no_receipts, withdrawn: false }
+        Self { broadcast, contact, no_receipts, withdrawn: false, quiet_hours: None }
     }
 }

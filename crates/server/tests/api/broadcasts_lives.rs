@@ -202,7 +202,7 @@ impl Lives {
         let sent: usize = self.carrier.0.lock().expect("no panic").values().sum();
         let mut tx = self.app.store().read().await.expect("a reader");
         let balance = tx.find_balance(self.app.project.live).await.expect("a balance");
-        assert_eq!(tx.sum_transfers(self.app.project.live).await.expect("a sum"), balance);
+        assert_eq!(tx.sum_transfers(self.app.project.live).await.expect("a sum"), (balance, balance));
         assert_eq!((balance.reserved.0, balance.spent.0), (0, PRICE * sent as i64), "{balance:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
-use crate::broadcasts::{act, add, counts, draft, finish, get, phones, status};
+use crate::broadcasts::{act, add, contacts, counts, draft, finish, get, phones, status};
 
 /// Returns undeliverable numbers.
 fn wrong(count: usize) -> impl Iterator<Item = String> {
@@ -140,5 +140,58 @@ async fn nobody_is_written_to_at_night() {
         let refused =
             app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x", "quietHours": hours})).await.expect(400).json();
         assert_eq!(refused["details"]["errors"][0]["path"], path, "{refused}");
+    }
+}
+
+/// The first attempt to reach one of the two is deferred for two seconds, when one second is left before the quiet hours.
+// holds: broadcasts.quiet_hours
+#[tokio::test]
+async fn a_retry_waits_for_the_end_of_the_quiet_hours() {
+    for app in TestApp::on_each().await {
+        let hours = json!({"from": "00:05", "to": "08:00"});
+        let body = json!({"name": "x", "channel": "email", "text": "Hello from Acme", "emailSubject": "News", "quietHours": hours});
+        let id = draft(&app, body).await;
+        add(&app, &id, ["ada@example.org", "throttle@example.org"].map(str::to_owned)).await;
+        app.advance(Duration::from_secs(299)).await;
+        act(&app, &id, "send").await.expect(202);
+        app.drain().await;
+        assert_eq!(counts(&get(&app, &id).await), [2, 0, 1, 1, 0, 0]);
+        for pause in [60, 3_600, 24_840] {
+            app.advance(Duration::from_secs(pause)).await;
+            assert_eq!(counts(&get(&app, &id).await), [2, 0, 1, 1, 0, 0], "it is before eight");
+        }
+        for pause in [2, 60] {
+            app.advance(Duration::from_secs(pause)).await;
+        }
+        finish(&app).await;
+        assert_eq!((status(&app, &id).await.as_str(), counts(&get(&app, &id).await)), ("completed", [2, 0, 0, 2, 0, 0]));
+        let page = contacts(&app, &id, "").await;
+        let retried = page.iter().find(|c| c["recipient"] == "throttle@example.org").expect("the recipient");
+        let message = app.message(retried["messageId"].as_str().expect("a message")).await;
+        assert_eq!(message["attempts"].as_array().map(Vec::len), Some(2), "{message}");
+    }
+}
+
+// holds: broadcasts.canary, broadcasts.quiet_hours
+#[tokio::test]
+async fn the_wait_of_a_canary_begins_when_it_was_sent() {
+    for app in TestApp::on_each().await {
+        let hours = json!({"from": "00:00", "to": "08:00"});
+        let canary = json!({"percent": 10, "waitSeconds": 3600});
+        let body = json!({"name": "x", "channel": "email", "text": "Hello", "emailSubject": "News", "quietHours": hours, "canary": canary});
+        let id = draft(&app, body).await;
+        add(&app, &id, (0..20).map(|n| format!("ada{n}@example.org"))).await;
+        act(&app, &id, "send").await.expect(202);
+        for _ in 0..80 {
+            app.advance(Duration::from_secs(360)).await;
+        }
+        let sent = get(&app, &id).await;
+        assert_eq!(counts(&sent), [20, 18, 0, 2, 0, 0]);
+        assert_eq!(sent["canarySentAt"], "2026-01-01T08:00:00.000Z");
+        app.advance(Duration::from_secs(3_500)).await;
+        assert_eq!(counts(&get(&app, &id).await), [20, 18, 0, 2, 0, 0]);
+        app.advance(Duration::from_secs(100)).await;
+        finish(&app).await;
+        assert_eq!(counts(&get(&app, &id).await), [20, 0, 0, 20, 0, 0]);
     }
 }

@@ -123,3 +123,28 @@ async fn a_key_guards_although_nobody_can_read_it() {
         assert_eq!(app.holders(MAIL).await, [""; 0]);
     }
 }
+
+/// Messages to a number that the contact does not have any more are found, and erased with the contact. The number can be somebody else's.
+// holds: contacts.delete
+#[tokio::test]
+async fn what_was_sent_to_a_removed_channel_is_erased_too() {
+    for app in TestApp::on_each().await {
+        let channels = json!({"channels": [{"channel": "sms", "identifier": NUMBER}, {"channel": "email", "identifier": MAIL}]});
+        let contact = app.post("/v1/contacts", channels).await.expect(201).json();
+        let id = contact["id"].as_str().expect("an id");
+        let sent = app.post("/v1/messages", json!({"to": NUMBER, "text": format!("Dear {NAME}")})).await.expect(202).json();
+        let sms =
+            contact["channels"].as_array().and_then(|all| all.iter().find(|c| c["channel"] == "sms")).expect("its channel")["id"].clone();
+        app.request("DELETE", &format!("/v1/contacts/{id}/channels/{}", sms.as_str().expect("an id")), None).await.expect(204);
+        let list = async |query: &str| app.get(&format!("/v1/messages?{query}")).await.expect(200).json()["items"].clone();
+        app.clock.advance(Duration::from_millis(1));
+        let other = app.post("/v1/messages", json!({"to": NUMBER, "text": "Dear Ada"})).await.expect(202).json();
+        let ids = |items: &Value| items.as_array().expect("items").iter().map(|m| m["id"].clone()).collect::<Vec<_>>();
+        assert_eq!(ids(&list("to=%2B34699123456").await), [other["message"]["id"].clone(), sent["message"]["id"].clone()]);
+        assert_eq!(ids(&list(&format!("contactId={id}")).await), [sent["message"]["id"].clone()]);
+        app.drain().await;
+        app.request("DELETE", &format!("/v1/contacts/{id}"), None).await.expect(204);
+        assert_eq!(app.holders(NAME).await, [""; 0]);
+        assert_eq!(ids(&list("to=%2B34699123456").await), [other["message"]["id"].clone()], "the other is somebody else's");
+    }
+}

@@ -167,6 +167,8 @@ async fn a_number_is_set_aside_for_one_invitation() {
         let path_of_number = format!("/v1/phone-numbers/{number}");
         app.request("PATCH", &path_of_number, Some(json!({"senderId": sender}))).await.expect(409);
         app.request("DELETE", &path_of_number, None).await.expect(409);
+        let take = json!({"phoneNumber": "+12025550142"});
+        app.request("PATCH", &format!("/v1/senders/{sender}"), Some(take)).await.expect(409);
         app.post(&format!("{}/cancel", path(&first)), json!({})).await.expect(200);
         let second = invite(&app, json!({"phoneNumberId": number, "expiresInDays": 1})).await;
         app.clock.advance(DAY);

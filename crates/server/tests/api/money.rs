@@ -34,7 +34,7 @@ async fn balance(app: &TestApp) -> Value {
 pub(crate) async fn accounts(app: &TestApp) -> Balance {
     let mut tx = app.store().read().await.expect("a reader");
     let balance = tx.find_balance(app.tenant()).await.expect("a balance");
-    assert_eq!(tx.sum_transfers(app.tenant()).await.expect("a sum"), balance);
+    assert_eq!(tx.sum_transfers(app.tenant()).await.expect("a sum"), (balance, balance));
     balance
 }
 

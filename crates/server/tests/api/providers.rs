@@ -236,6 +236,21 @@ async fn a_receipt_that_comes_before_the_answer_waits_for_it() {
     }
 }
 
+/// The account is shared with another system, whose receipts come here too.
+#[tokio::test]
+async fn foreign_receipts_do_not_delay_ours() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        for part in (0..300).map(|n| format!("foreign{n}")).chain(["p0a", "p0b"].map(str::to_owned)) {
+            rig.tell(json!({"ref": part})).await.expect(200);
+        }
+        let id = rig.send().await;
+        assert_eq!(rig.status(&id).await, "sent");
+        rig.app.advance(Duration::from_secs(1)).await;
+        assert_eq!(rig.status(&id).await, "delivered");
+    }
+}
+
 #[tokio::test]
 async fn what_came_along_from_outside_can_be_had() {
     for backend in Backend::all() {

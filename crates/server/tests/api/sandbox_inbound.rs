@@ -348,3 +348,20 @@ async fn one_of_many_with_a_key_comes_in() {
         assert_eq!(events(&app).await.iter().filter(|kind| *kind == "message.inbound").count(), 1);
     }
 }
+
+/// "Cancel" cancels what the message was about.
+// holds: suppressions.stop
+#[tokio::test]
+async fn a_tap_on_cancel_unsubscribes_nobody() {
+    for app in TestApp::on_each().await {
+        let buttons = json!([{"id": "cancel", "title": "Cancel"}, {"id": "stop", "title": "Stop"}]);
+        let content = json!({"buttons": buttons});
+        send(&app, json!({"to": NUMBER, "channel": "whatsapp", "messageType": "buttons", "text": "?", "content": content})).await;
+        let suppressed = async || app.get("/v1/suppressions").await.expect(200).json()["items"].as_array().map_or(0, Vec::len);
+        for (id, suppressions) in [("cancel", 0), ("stop", 1)] {
+            play(&app, json!({"channel": "whatsapp", "from": NUMBER, "buttonId": id})).await;
+            app.drain().await;
+            assert_eq!(suppressed().await, suppressions, "{id}");
+        }
+    }
+}

@@ -253,3 +253,19 @@ async fn a_conversation_is_told_when_it_begins() {
         assert_eq!(told(Channel::Sms, "+34600111223").await.len(), 4, "somebody else");
     }
 }
+
+/// Some gateways give a number as it is dialled in the country of the one that was written to.
+// holds: suppressions.stop
+#[tokio::test]
+async fn a_stop_from_a_national_number_counts() {
+    for app in TestApp::on_each().await {
+        let sender = crate::webhooks::default_sender(&app).await;
+        let spain = json!({"allowedCountries": ["ES"]});
+        app.request("PATCH", &format!("/v1/senders/{sender}"), Some(spain)).await.expect(200);
+        write(&app, Channel::Sms, "600111222", "STOP", None).await;
+        assert!(!reaches(&app, NUMBER, "sms").await);
+        write(&app, Channel::Sms, "ACME", "STOP", None).await;
+        let page = app.get("/v1/messages?direction=inbound").await.expect(200).json();
+        assert_eq!(page["items"].as_array().map(Vec::len), Some(1), "nobody can answer a name: {page}");
+    }
+}

@@ -114,3 +114,20 @@ async fn a_template_that_is_deleted_is_asked_about_no_more() {
     app.advance(Duration::from_secs(86_400)).await;
     assert_eq!(scripted.asked(), ["submit"]);
 }
+
+// holds: templates.submit
+#[tokio::test]
+async fn a_template_whose_account_was_removed_is_rejected() {
+    for backend in Backend::all() {
+        let (app, scripted, id) = app(backend).await;
+        scripted.will(vec![Ok("p1".to_owned())], vec![]);
+        submit(&app, &id).await;
+        let world = app.node.core.tenant_config(app.project.live).await.expect("the live world");
+        let sender = world.default_sender().expect("a sender").id;
+        live(&app, "DELETE", &format!("/v1/senders/{sender}/channels/whatsapp"), None).await.expect(204);
+        app.advance(Duration::from_secs(60)).await;
+        let template = live(&app, "GET", &format!("/v1/templates/{id}"), None).await.expect(200).json();
+        assert_eq!(template["status"], "rejected", "{template}");
+        assert!(template["rejectionReason"].as_str().is_some_and(|reason| reason.contains("was removed")), "{template}");
+    }
+}

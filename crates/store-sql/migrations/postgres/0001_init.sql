@@ -103,6 +103,19 @@ CREATE TABLE addresses (
 
 CREATE INDEX addresses_contact_idx ON addresses (tenant_id, contact_id) WHERE contact_id <> id;
 
+-- Addresses that were taken from their contact. The messages that point to them are still of that contact.
+CREATE TABLE removed_addresses (
+    tenant_id  BIGINT NOT NULL,
+    id         UUID NOT NULL,
+    kind       SMALLINT NOT NULL,
+    identifier TEXT COLLATE "C" NOT NULL,
+    contact_id UUID NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+);
+
+CREATE INDEX removed_addresses_identifier_idx ON removed_addresses (tenant_id, identifier);
+CREATE INDEX removed_addresses_contact_idx ON removed_addresses (tenant_id, contact_id);
+
 CREATE TABLE channel_metrics (
     tenant_id       BIGINT NOT NULL,
     address_id      UUID NOT NULL,

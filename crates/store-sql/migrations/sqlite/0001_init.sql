@@ -103,6 +103,19 @@ CREATE TABLE addresses (
 
 CREATE INDEX addresses_contact_idx ON addresses (tenant_id, contact_id) WHERE contact_id <> id;
 
+-- Addresses that were taken from their contact. The messages that point to them are still of that contact.
+CREATE TABLE removed_addresses (
+    tenant_id  INTEGER NOT NULL,
+    id         BLOB NOT NULL,
+    kind       INTEGER NOT NULL,
+    identifier TEXT NOT NULL,
+    contact_id BLOB NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX removed_addresses_identifier_idx ON removed_addresses (tenant_id, identifier);
+CREATE INDEX removed_addresses_contact_idx ON removed_addresses (tenant_id, contact_id);
+
 CREATE TABLE channel_metrics (
     tenant_id       INTEGER NOT NULL,
     address_id      BLOB NOT NULL,

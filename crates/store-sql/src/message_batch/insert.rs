@@ -163,7 +163,7 @@ impl From<MessageInsert<'_>> for AcceptOutcome {
 }
 
 /// Moves a request that is too large for the row into chunks. The row keeps what lists show.
-fn spool(encoded: &mut EncodedMessage) -> Result<Vec<Vec<u8>>> {
+pub(crate) fn spool(encoded: &mut EncodedMessage) -> Result<Vec<Vec<u8>>> {
     if encoded.fixed.request.len() <= limits::SPOOL_THRESHOLD_BYTES {
         return Ok(Vec::new());
     }

@@ -16,7 +16,7 @@ use crate::batch::Op;
 pub(crate) use crate::cache::ReferencedPart;
 pub(crate) use broadcasts::{RecipientUpdate, RecipientUpdates};
 pub(crate) use flags::{FAILED, Flag, HELD};
-pub(crate) use insert::{AcceptOutcome, EncodedMessage, MessageInsert, Prepared, unspool};
+pub(crate) use insert::{AcceptOutcome, EncodedMessage, MessageInsert, Prepared, spool, unspool};
 pub(crate) use references::{Reference, ResolvedTransition, by_reference, with_messages};
 pub(crate) use transitions::{LoadedMessage, TransitionBatch, asks_broadcast};
 pub(crate) use writes::{StateWrite, Writes};

@@ -183,18 +183,40 @@ impl AddressRepo for SqlTx {
         .await
     }
 
-    async fn delete_address(&mut self, tenant: TenantId, id: AddressId) -> Result<bool> {
+    async fn remove_address(&mut self, tenant: TenantId, id: AddressId) -> Result<bool> {
+        self.run(sql!(
+            r"
+                INSERT INTO removed_addresses (tenant_id, id, kind, identifier, contact_id)
+                SELECT tenant_id, id, kind, identifier, contact_id
+                FROM addresses
+                WHERE tenant_id = $1 AND id = $2",
+            [tenant.0, id.uuid()]
+        ))
+        .await?;
         self.run(sql!("DELETE FROM contact_channels WHERE tenant_id = $1 AND address_id = $2", [tenant.0, id.uuid()])).await?;
         self.changes(sql!("DELETE FROM addresses WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await
     }
 
+    async fn removed_addresses(&mut self, tenant: TenantId, contact: ContactId) -> Result<Vec<(AddressId, Recipient)>> {
+        let rows: Vec<(Uuid, i16, String)> = self
+            .all(sql!(
+                "SELECT id, kind, identifier FROM removed_addresses WHERE tenant_id = $1 AND contact_id = $2 ORDER BY id",
+                [tenant.0, contact.uuid()]
+            ))
+            .await?;
+        let decode = |(id, kind, identifier)| {
+            let kind = AddressKind::from_number(kind).ok_or_else(|| corrupt("removed_addresses", format!("kind {kind}")))?;
+            Ok((AddressId::from_uuid(id), Recipient { kind, identifier }))
+        };
+        rows.into_iter().map(decode).collect()
+    }
+
     async fn delete_metrics(&mut self, tenant: TenantId, id: AddressId) -> Result<()> {
-        self.run(sql!("DELETE FROM channel_metrics WHERE tenant_id = $1 AND address_id = $2", [tenant.0, id.uuid()])).await?;
-        Ok(())
+        self.write(sql!("DELETE FROM channel_metrics WHERE tenant_id = $1 AND address_id = $2", [tenant.0, id.uuid()])).await
     }
 
     async fn put_channel_entry(&mut self, tenant: TenantId, address: AddressId, entry: &ChannelEntry) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO contact_channels (tenant_id, address_id, channel, hidden, verified, label,
                     country, metadata, created_at, updated_at)
@@ -220,8 +242,7 @@ impl AddressRepo for SqlTx {
                 entry.updated_at.millis()
             ]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 }
 

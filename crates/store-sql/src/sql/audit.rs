@@ -58,7 +58,7 @@ impl EntryRow {
 #[async_trait]
 impl AuditRepo for SqlTx {
     async fn insert_audit_entry(&mut self, entry: &Entry) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO audit_log (tenant_id, id, actor_kind, actor, actor_label, origin, kind, verb, resource, before, after)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
@@ -76,8 +76,7 @@ impl AuditRepo for SqlTx {
                 entry.after.as_ref().map(Value::to_string)
             ]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn list_audit_entries(&mut self, tenant: TenantId, filter: &Filter, page: PageRequest) -> Result<Page<Entry>> {

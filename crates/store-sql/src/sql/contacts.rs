@@ -97,7 +97,7 @@ impl ContactRepo for SqlTx {
     }
 
     async fn insert_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO contacts (tenant_id, id, country, version, name_key, detail, created_at,
                     updated_at)
@@ -113,8 +113,7 @@ impl ContactRepo for SqlTx {
                 contact.updated_at.millis()
             ]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn update_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<bool> {
@@ -147,6 +146,7 @@ impl ContactRepo for SqlTx {
                 ")"
             ),
             concat!("DELETE FROM addresses WHERE tenant_id = $1 AND ", of_contact!()),
+            "DELETE FROM removed_addresses WHERE tenant_id = $1 AND contact_id = $2",
             "DELETE FROM merged_contacts WHERE tenant_id = $1 AND target_id = $2",
         ] {
             self.run(sql!(statement, [tenant.0, id.uuid()])).await?;
@@ -176,6 +176,7 @@ impl ContactRepo for SqlTx {
     async fn merge_contact(&mut self, tenant: TenantId, source: ContactId, target: ContactId, now: Timestamp) -> Result<()> {
         for statement in [
             concat!("UPDATE addresses SET contact_id = $3 WHERE tenant_id = $1 AND ", of_contact!()),
+            "UPDATE removed_addresses SET contact_id = $3 WHERE tenant_id = $1 AND contact_id = $2",
             "UPDATE merged_contacts SET target_id = $3 WHERE tenant_id = $1 AND target_id = $2",
         ] {
             self.run(sql!(statement, [tenant.0, source.uuid(), target.uuid()])).await?;
@@ -185,8 +186,7 @@ impl ContactRepo for SqlTx {
             [tenant.0, source.uuid(), target.uuid(), now.millis()]
         ))
         .await?;
-        self.run(sql!("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2", [tenant.0, source.uuid()])).await?;
-        Ok(())
+        self.write(sql!("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2", [tenant.0, source.uuid()])).await
     }
 
     async fn merged_into(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<ContactId>> {

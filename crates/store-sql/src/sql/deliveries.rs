@@ -75,20 +75,18 @@ fn of(key: Uuid) -> Option<SenderId> {
 #[async_trait]
 impl DeliveryRepo for SqlTx {
     async fn open_log(&mut self, tenant: TenantId, from: Position) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO webhook_cursors (tenant_id, position, entry, owner, fence)
                 VALUES ($1, $2, $3, NULL, 0)
                 ON CONFLICT (tenant_id) DO NOTHING",
             [tenant.0, from.commit, from.entry]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn close_log(&mut self, tenant: TenantId) -> Result<()> {
-        self.run(sql!("DELETE FROM webhook_cursors WHERE tenant_id = $1", [tenant.0])).await?;
-        Ok(())
+        self.write(sql!("DELETE FROM webhook_cursors WHERE tenant_id = $1", [tenant.0])).await
     }
 
     async fn log_readers(&mut self) -> Result<Vec<LogReader>> {

@@ -35,9 +35,8 @@ impl ErasureRepo for SqlTx {
             [erasure.tenant.0, erasure.address.uuid(), erasure.recipient.kind.number(), &erasure.recipient.identifier, now.millis()]
         ))
         .await?;
-        self.run(sql!("DELETE FROM reassemblies WHERE tenant_id = $1 AND sender = $2", [erasure.tenant.0, &erasure.recipient.identifier]))
-            .await?;
-        Ok(())
+        self.write(sql!("DELETE FROM reassemblies WHERE tenant_id = $1 AND sender = $2", [erasure.tenant.0, &erasure.recipient.identifier]))
+            .await
     }
 
     async fn list_erasures(&mut self, before: Timestamp, limit: u32) -> Result<Vec<Erasure>> {
@@ -62,23 +61,23 @@ impl ErasureRepo for SqlTx {
     }
 
     async fn delete_erasure(&mut self, erasure: &Erasure) -> Result<()> {
-        self.run(sql!("DELETE FROM erasures WHERE tenant_id = $1 AND address_id = $2", [erasure.tenant.0, erasure.address.uuid()])).await?;
-        Ok(())
+        self.write(sql!("DELETE FROM erasures WHERE tenant_id = $1 AND address_id = $2", [erasure.tenant.0, erasure.address.uuid()])).await
     }
 
-    async fn messages_to_erase(&mut self, erasure: &Erasure, limit: u32) -> Result<Vec<MessageId>> {
+    async fn messages_to_erase(&mut self, erasure: &Erasure, before: Option<MessageId>, limit: u32) -> Result<Vec<MessageId>> {
+        let before = before.map_or(Uuid::max(), |id| id.uuid());
         let rows: Vec<(Uuid,)> = self
             .all(sql!(
                 r"
-                SELECT m.id
-                FROM messages m
-                JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
-                WHERE m.tenant_id = $1
-                  AND m.address_id = $2
-                  AND (m.direction = 1 AND m.recipient <> '' OR m.direction = 2 AND m.sent_from <> '')
-                ORDER BY CASE WHEN s.wait = 0 THEN 1 ELSE 0 END, m.id
-                LIMIT $3",
-                [erasure.tenant.0, erasure.address.uuid(), i64::from(limit)]
+                SELECT id
+                FROM messages
+                WHERE tenant_id = $1
+                  AND address_id = $2
+                  AND id < $3
+                  AND (direction = 1 AND recipient <> '' OR direction = 2 AND sent_from <> '')
+                ORDER BY id DESC
+                LIMIT $4",
+                [erasure.tenant.0, erasure.address.uuid(), before, i64::from(limit)]
             ))
             .await?;
         Ok(rows.into_iter().map(|(id,)| MessageId::from_uuid(id)).collect())

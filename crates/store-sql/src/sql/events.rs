@@ -20,12 +20,11 @@ impl EventRepo for SqlTx {
     async fn insert_event(&mut self, tenant: TenantId, event: &NewEvent, now: Timestamp) -> Result<()> {
         let what = (event.kind, event.resource, event.sequence);
         let entry = self.writes.log.push(tenant.0, what, now.millis(), &json(&event.occurrences)?);
-        self.run(sql!(
+        self.write(sql!(
             "INSERT INTO resource_log (tenant_id, resource_id, sequence, batch) VALUES ($1, $2, $3, $4)",
             [tenant.0, event.resource, event.sequence, entry.batch]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>> {

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Message;
 use nuncio_domain::{AddressId, Channel, ContactId, Recipient, TenantId, Timestamp, limits};
-use nuncio_store::{AddressRepo as _, InboundRepo, NewInbound, Result, SuppressionRepo as _};
+use nuncio_store::{AddressRepo as _, InboundRepo, NewInbound, Result, SpoolRepo as _, SuppressionRepo as _};
 use sqlx::QueryBuilder;
 
 use super::{Db, SqlTx, dialect};
-use crate::message_batch::{EncodedMessage, StateWrite};
+use crate::message_batch::{EncodedMessage, StateWrite, spool};
 use crate::row::{corrupt, of_contact};
 
 #[async_trait]
@@ -33,8 +33,14 @@ impl InboundRepo for SqlTx {
         let conversation = inbound.is_proven && self.mark_inbound(tenant, address, contact, route.channel, at).await?;
         let mut encoded = EncodedMessage::received(inbound.message.clone(), conversation)?;
         encoded.fixed.address_id = address.uuid();
+        // Whoever lists messages reads their rows whole, and an email can be large.
+        let chunks = spool(&mut encoded)?;
+        for (index, chunk) in chunks.iter().enumerate() {
+            self.insert_spool_chunk(tenant, inbound.message.id, index as i32, chunk, at).await?;
+        }
         self.insert_message(&encoded).await?;
-        self.count_stored(tenant.0, encoded.fixed.request.len() as i64).await?;
+        let stored = encoded.fixed.request.len() + chunks.iter().map(Vec::len).sum::<usize>();
+        self.count_stored(tenant.0, stored as i64).await?;
         Ok(true)
     }
 
@@ -161,7 +167,7 @@ impl SqlTx {
         ))
         .await?;
         let StateWrite { row, revision, agenda, history, .. } = self.writes.insert(encoded);
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO states (tenant_id, id, status, wait, held, due_at, owner, fence, version,
                     revision, expires_at, updated_at, channel, connection_id, agenda, provider, detail,
@@ -188,7 +194,6 @@ impl SqlTx {
                 history
             ]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 }

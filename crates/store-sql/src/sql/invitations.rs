@@ -78,7 +78,7 @@ const FIND: &str = concat!("SELECT ", columns!(), " FROM invitations WHERE tenan
 #[async_trait]
 impl InvitationRepo for SqlTx {
     async fn insert_invitation(&mut self, tenant: TenantId, invitation: &Invitation) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO invitations (tenant_id, id, version, status, token_hash, sealed, client_name,
                     client_email, client_phone, number_id, countries, sender_id, expires_at, due_at,
@@ -107,8 +107,7 @@ impl InvitationRepo for SqlTx {
                 json(&invitation.progress)?
             ]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn find_invitation(&mut self, tenant: TenantId, id: InvitationId) -> Result<Option<Invitation>> {
@@ -129,7 +128,7 @@ impl InvitationRepo for SqlTx {
     }
 
     async fn update_invitation(&mut self, tenant: TenantId, invitation: &Invitation) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 UPDATE invitations
                 SET version = $3, status = $4, client_name = $5, client_email = $6, client_phone = $7,
@@ -153,8 +152,7 @@ impl InvitationRepo for SqlTx {
                 json(&invitation.progress)?
             ]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn list_invitations(

@@ -58,7 +58,7 @@ impl KeyRow {
 #[async_trait]
 impl KeyRepo for SqlTx {
     async fn insert_key(&mut self, key: &ApiKey, now: Timestamp) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO api_keys (tenant_id, id, name, hash, permissions, created_at, revoked_at, expires_at, last_used_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -74,8 +74,7 @@ impl KeyRepo for SqlTx {
                 key.last_used_at.map(Timestamp::millis),
             ]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn find_key(&mut self, hash: &KeyHash) -> Result<Option<(ApiKey, Environment)>> {
@@ -120,7 +119,6 @@ impl KeyRepo for SqlTx {
         query.push(") AND (last_used_at IS NULL OR last_used_at < ").push_bind(at.millis());
         // In one order, so that nodes that write the same keys do not wait for each other.
         query.push(") ORDER BY tenant_id, id").push(dialect::LOCK).push(")");
-        self.run(query.build()).await?;
-        Ok(())
+        self.write(query.build()).await
     }
 }

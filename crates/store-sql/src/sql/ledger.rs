@@ -28,6 +28,10 @@ const MOVE: &str = r"
       OR b.available + excluded.available >= 0";
 const SUM: &str = r"
     SELECT
+        (SELECT available FROM balances WHERE tenant_id = $1),
+        (SELECT reserved FROM balances WHERE tenant_id = $1),
+        (SELECT spent FROM balances WHERE tenant_id = $1),
+        (SELECT limited FROM balances WHERE tenant_id = $1),
         CAST(COALESCE(SUM(CASE WHEN credit = $2 THEN amount WHEN debit = $2 THEN -amount ELSE 0 END), 0) AS BIGINT),
         CAST(COALESCE(SUM(CASE WHEN credit = $3 THEN amount WHEN debit = $3 THEN -amount ELSE 0 END), 0) AS BIGINT),
         CAST(COALESCE(SUM(CASE WHEN credit = $4 THEN amount WHEN debit = $4 THEN -amount ELSE 0 END), 0) AS BIGINT)
@@ -83,22 +87,32 @@ impl LedgerRepo for SqlTx {
     }
 
     async fn limit_balance(&mut self, tenant: TenantId, limited: bool) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO balances (tenant_id, available, reserved, spent, limited)
                 VALUES ($1, 0, 0, 0, $2)
                 ON CONFLICT (tenant_id) DO UPDATE SET limited = excluded.limited",
             [tenant.0, i16::from(limited)]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
-    async fn sum_transfers(&mut self, tenant: TenantId) -> Result<Balance> {
-        let (available, reserved, spent): (i64, i64, i64) =
-            self.one(sql!(SUM, [tenant.0, Account::Available.number(), Account::Reserved.number(), Account::Spent.number()])).await?;
-        let limited = self.find_balance(tenant).await?.limited;
-        Ok(Balance { available: Micros(available), reserved: Micros(reserved), spent: Micros(spent), limited })
+    async fn sum_transfers(&mut self, tenant: TenantId) -> Result<(Balance, Balance)> {
+        type Row = (Option<i64>, Option<i64>, Option<i64>, Option<i16>, i64, i64, i64);
+        let accounts = [Account::Available, Account::Reserved, Account::Spent].map(Account::number);
+        self.limit_time(false).await?;
+        let row: Result<Row> = self.one(sql!(SUM, [tenant.0, accounts[0], accounts[1], accounts[2]])).await;
+        self.limit_time(true).await?;
+        let row = row?;
+        let limited = row.3.is_some_and(|limited| limited != 0);
+        let balance = |available: i64, reserved: i64, spent: i64| Balance {
+            available: Micros(available),
+            reserved: Micros(reserved),
+            spent: Micros(spent),
+            limited,
+        };
+        let [available, reserved, spent] = [row.0, row.1, row.2].map(Option::unwrap_or_default);
+        Ok((balance(row.4, row.5, row.6), balance(available, reserved, spent)))
     }
 
     async fn list_transfers(&mut self, tenant: TenantId, resource: Uuid) -> Result<Vec<Transfer>> {

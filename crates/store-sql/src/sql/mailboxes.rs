@@ -33,15 +33,14 @@ impl MailboxRepo for SqlTx {
                 .await?;
             return Ok(());
         };
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO inbound_addresses (tenant_id, connection_id, address)
                 VALUES ($1, $2, $3)
                 ON CONFLICT (tenant_id, connection_id) DO UPDATE SET address = excluded.address",
             [tenant.0, connection.uuid(), address]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn inbound_addresses(&mut self, tenant: TenantId, connections: &[ConnectionId]) -> Result<Vec<InboundAddress>> {
@@ -145,7 +144,7 @@ impl MailboxRepo for SqlTx {
     }
 
     async fn put_mail_code(&mut self, tenant: TenantId, code: &MailCode) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO mail_codes (tenant_id, address, hash, tries, sends, first_at, sent_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -157,8 +156,7 @@ impl MailboxRepo for SqlTx {
                     sent_at = excluded.sent_at",
             [tenant.0, &code.address, code.hash.as_slice(), code.tries, code.sends, code.first_at.millis(), code.sent_at.millis()]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn list_mail_codes(&mut self, tenant: TenantId) -> Result<Vec<MailCode>> {
@@ -184,7 +182,6 @@ impl MailboxRepo for SqlTx {
     }
 
     async fn purge_mail_codes(&mut self, tenant: TenantId, before: Timestamp) -> Result<()> {
-        self.run(sql!("DELETE FROM mail_codes WHERE tenant_id = $1 AND first_at < $2", [tenant.0, before.millis()])).await?;
-        Ok(())
+        self.write(sql!("DELETE FROM mail_codes WHERE tenant_id = $1 AND first_at < $2", [tenant.0, before.millis()])).await
     }
 }

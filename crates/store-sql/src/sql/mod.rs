@@ -86,6 +86,11 @@ impl SqlTx {
         Ok(query.execute(self.conn()).await.abort_on_error(self)?.rows_affected())
     }
 
+    /// Runs a statement, whatever it changes.
+    async fn write(&mut self, query: Query<'_>) -> Result<()> {
+        self.run(query).await.map(drop)
+    }
+
     /// Runs a statement; returns whether it changed one row.
     async fn changes(&mut self, query: Query<'_>) -> Result<bool> {
         Ok(self.run(query).await? == 1)
@@ -104,5 +109,12 @@ impl SqlTx {
     /// Returns the first row of a statement, if it has one.
     async fn optional<T: FromRow>(&mut self, query: Query<'_>) -> Result<Option<T>> {
         query.try_map(|row| T::from_row(&row)).fetch_optional(self.conn()).await.abort_on_error(self)
+    }
+
+    /// Takes the time limit of statements off this connection, or puts it back.
+    async fn limit_time(&mut self, limited: bool) -> Result<()> {
+        let set = if limited { dialect::TIME_LIMIT } else { dialect::NO_TIME_LIMIT };
+        sqlx::raw_sql(set).execute(self.conn()).await.abort_on_error(self)?;
+        Ok(())
     }
 }

@@ -10,8 +10,7 @@ use super::{SqlTx, dialect};
 #[async_trait]
 impl NodeRepo for SqlTx {
     async fn insert_node(&mut self, id: NodeId, now: Timestamp) -> Result<()> {
-        self.run(sql!("INSERT INTO nodes (id, beat, dead, beat_at) VALUES ($1, 1, 0, $2)", [id.0, now.millis()])).await?;
-        Ok(())
+        self.write(sql!("INSERT INTO nodes (id, beat, dead, beat_at) VALUES ($1, 1, 0, $2)", [id.0, now.millis()])).await
     }
 
     async fn beat(&mut self, id: NodeId, now: Timestamp) -> Result<bool> {
@@ -34,7 +33,7 @@ impl NodeRepo for SqlTx {
 
     async fn delete_node(&mut self, id: NodeId) -> Result<()> {
         self.prune_agenda_of(id).await?;
-        self.run(sql!(
+        self.write(sql!(
             r"
             DELETE FROM nodes
             WHERE id = $1
@@ -45,8 +44,7 @@ impl NodeRepo for SqlTx {
               )",
             [id.0]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn database_time(&mut self) -> Result<Timestamp> {

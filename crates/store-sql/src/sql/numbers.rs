@@ -87,7 +87,7 @@ macro_rules! select {
 #[async_trait]
 impl NumberRepo for SqlTx {
     async fn put_inventory_number(&mut self, tenant: TenantId, number: &InventoryNumber, now: Timestamp) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO phone_numbers (tenant_id, phone_number, country, capabilities, monthly_price,
                     upfront_cost, monthly_cost, is_free, status, updated_at)
@@ -112,8 +112,7 @@ impl NumberRepo for SqlTx {
                 now.millis()
             ]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn find_inventory_number(
@@ -188,7 +187,7 @@ impl NumberRepo for SqlTx {
     }
 
     async fn update_number(&mut self, tenant: TenantId, number: &PhoneNumber) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 UPDATE phone_numbers
                 SET status = $3, name = $4, sender_id = $5, renews_at = $6, updated_at = $7
@@ -203,8 +202,7 @@ impl NumberRepo for SqlTx {
                 number.updated_at.millis()
             ]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn release_number(&mut self, tenant: TenantId, id: PhoneNumberId, now: Timestamp) -> Result<bool> {

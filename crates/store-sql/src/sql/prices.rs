@@ -62,8 +62,7 @@ impl PriceRepo for SqlTx {
             ))
             .await?;
         }
-        self.run(sql!("UPDATE worlds SET epoch = epoch + 1")).await?;
-        Ok(())
+        self.write(sql!("UPDATE worlds SET epoch = epoch + 1")).await
     }
 }
 

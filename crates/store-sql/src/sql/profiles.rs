@@ -14,7 +14,7 @@ use crate::row::{corrupt, json};
 #[async_trait]
 impl ProfileRepo for SqlTx {
     async fn put_account(&mut self, tenant: TenantId, kept: &KeptAccount) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO business_accounts (tenant_id, sender_id, version, account, unsent, updated_at)
                 VALUES ($1, $2, $3, $4, $5, $6)
@@ -25,8 +25,7 @@ impl ProfileRepo for SqlTx {
                     updated_at = excluded.updated_at",
             [tenant.0, kept.sender.uuid(), kept.version, json(&kept.account)?, i16::from(kept.unsent), kept.updated_at.millis()]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn accounts_of_senders(&mut self, tenant: TenantId, senders: &[SenderId]) -> Result<Vec<KeptAccount>> {

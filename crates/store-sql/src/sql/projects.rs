@@ -96,8 +96,7 @@ impl ProjectRepo for SqlTx {
     }
 
     async fn raise_epoch(&mut self, tenant: TenantId) -> Result<()> {
-        self.run(sql!("UPDATE worlds SET epoch = epoch + 1 WHERE tenant_id = $1", [tenant.0])).await?;
-        Ok(())
+        self.write(sql!("UPDATE worlds SET epoch = epoch + 1 WHERE tenant_id = $1", [tenant.0])).await
     }
 
     async fn epochs(&mut self, tenants: &[TenantId]) -> Result<Vec<(TenantId, i64)>> {

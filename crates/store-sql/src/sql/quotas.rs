@@ -32,13 +32,15 @@ impl QuotaRepo for SqlTx {
         if changed == 1 {
             return Ok(());
         }
-        let (stored,): (i64,) = self.one(sql!(COUNT, [tenant.0])).await?;
-        self.run(sql!(
+        self.limit_time(false).await?;
+        let stored: Result<(i64,)> = self.one(sql!(COUNT, [tenant.0])).await;
+        self.limit_time(true).await?;
+        let (stored,) = stored?;
+        self.write(sql!(
             "INSERT INTO storage_quotas (tenant_id, max_bytes, stored_bytes) VALUES ($1, $2, $3)",
             [tenant.0, max_bytes, stored]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn find_storage(&mut self, tenant: TenantId) -> Result<Option<Storage>> {
@@ -77,7 +79,6 @@ impl SqlTx {
 
     /// Adds bytes written or erased outside message batches.
     pub(super) async fn count_stored(&mut self, tenant: i64, bytes: i64) -> Result<()> {
-        self.run(sql!("UPDATE storage_quotas SET stored_bytes = stored_bytes + $2 WHERE tenant_id = $1", [tenant, bytes])).await?;
-        Ok(())
+        self.write(sql!("UPDATE storage_quotas SET stored_bytes = stored_bytes + $2 WHERE tenant_id = $1", [tenant, bytes])).await
     }
 }

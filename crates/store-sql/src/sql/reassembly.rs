@@ -67,7 +67,7 @@ impl ReassemblyRepo for SqlTx {
     }
 
     async fn put_reassembly(&mut self, reassembly: &Reassembly) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 UPDATE reassemblies
                 SET reference = $4, sender = $5, due_at = $6, parts = $7
@@ -83,7 +83,6 @@ impl ReassemblyRepo for SqlTx {
             ]
         ))
         .await
-        .map(drop)
     }
 
     async fn due_reassemblies(&mut self, now: Timestamp, limit: u32) -> Result<Vec<Reassembly>> {
@@ -102,7 +101,7 @@ impl ReassemblyRepo for SqlTx {
     }
 
     async fn delete_reassembly(&mut self, reassembly: &Reassembly) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 DELETE FROM reassemblies
                 WHERE tenant_id = $1
@@ -112,6 +111,5 @@ impl ReassemblyRepo for SqlTx {
             [reassembly.tenant.0, reassembly.connection.uuid(), &reassembly.key, &reassembly.reference]
         ))
         .await
-        .map(drop)
     }
 }

@@ -44,7 +44,7 @@ fn raw(id: Uuid, connection: Uuid, reference: String, raw: String) -> RawReceipt
 #[async_trait]
 impl ReceiptRepo for SqlTx {
     async fn insert_stray(&mut self, stray: &StrayReceipt, due: Timestamp) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO stray_receipts (tenant_id, id, connection_id, reference, kind, happened_at,
                     tries, due_at, raw)
@@ -62,7 +62,6 @@ impl ReceiptRepo for SqlTx {
             ]
         ))
         .await
-        .map(drop)
     }
 
     async fn due_strays(&mut self, now: Timestamp, limit: u32) -> Result<Vec<StrayReceipt>> {
@@ -81,7 +80,7 @@ impl ReceiptRepo for SqlTx {
     }
 
     async fn reschedule_stray(&mut self, stray: &StrayReceipt, due: Option<Timestamp>) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 UPDATE stray_receipts
                 SET due_at = $3, tries = tries + 1
@@ -89,7 +88,6 @@ impl ReceiptRepo for SqlTx {
             [stray.tenant.0, stray.receipt.id.uuid(), due.map(Timestamp::millis), stray.tries as i16]
         ))
         .await
-        .map(drop)
     }
 
     async fn delete_stray(&mut self, tenant: TenantId, id: ReceiptId) -> Result<()> {

@@ -186,8 +186,7 @@ impl SqlTx {
         // The key of this table begins with the kind.
         query.push(if table == "flagged" { " AND kind IN (1, 2)" } else { "" });
         dialect::push_in(&mut query, column, ids.iter().copied());
-        self.run(query.build()).await?;
-        Ok(())
+        self.write(query.build()).await
     }
 
     async fn delete_old(&mut self, statement: &'static str, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {

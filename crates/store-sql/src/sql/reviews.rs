@@ -17,12 +17,11 @@ impl ReviewRepo for SqlTx {
     }
 
     async fn put_review_policy(&mut self, tenant: TenantId, policy: &ReviewPolicy) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             "INSERT INTO review_policies (tenant_id, policy) VALUES ($1, $2)
              ON CONFLICT (tenant_id) DO UPDATE SET policy = excluded.policy",
             [tenant.0, json(policy)?]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 }

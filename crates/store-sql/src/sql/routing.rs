@@ -67,7 +67,7 @@ impl RoutingRepo for SqlTx {
     }
 
     async fn add_country_metrics(&mut self, tenant: TenantId, delta: &CountryMetrics) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO country_metrics AS m (tenant_id, channel, country, successes, failures)
                 VALUES ($1, $2, $3, $4, $5)
@@ -78,8 +78,7 @@ impl RoutingRepo for SqlTx {
                         + CASE WHEN m.successes + m.failures > $6 THEN m.failures / 2 ELSE m.failures END",
             [tenant.0, delta.channel.number(), &delta.country, delta.successes, delta.failures, MEMORY]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 }
 

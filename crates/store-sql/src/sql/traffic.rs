@@ -41,8 +41,7 @@ impl TrafficRepo for SqlTx {
         for sum in [figures.sent, figures.unconfirmed, figures.delivered, figures.failed, figures.spent].into_iter().chain(figures.delays) {
             query = query.bind(sum);
         }
-        self.run(query).await?;
-        Ok(())
+        self.write(query).await
     }
 
     async fn traffic_by_time(&mut self, tenant: TenantId, since: Timestamp, hours: i64) -> Result<Vec<(Timestamp, Channel, Traffic)>> {

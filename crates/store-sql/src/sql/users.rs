@@ -139,7 +139,7 @@ impl UserRepo for SqlTx {
     }
 
     async fn insert_session(&mut self, session: &Session) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO sessions (hash, user_id, project_id, environment, created_at, expires_at)
                 VALUES ($1, $2, $3, $4, $5, $6)",
@@ -152,8 +152,7 @@ impl UserRepo for SqlTx {
                 session.expires_at.millis()
             ]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn list_sessions(&mut self, user: UserId, now: Timestamp) -> Result<Vec<Session>> {

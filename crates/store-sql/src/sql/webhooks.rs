@@ -65,7 +65,7 @@ const LIST: &str = select!("$1 ORDER BY sender_id");
 #[async_trait]
 impl WebhookRepo for SqlTx {
     async fn put_webhook(&mut self, tenant: TenantId, webhook: &Webhook) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO webhooks (tenant_id, sender_id, url, events, active, sealed, previous_until,
                     failing_since, disabled_reason, updated_at)
@@ -92,8 +92,7 @@ impl WebhookRepo for SqlTx {
                 webhook.updated_at.millis()
             ]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn find_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<Option<Webhook>> {

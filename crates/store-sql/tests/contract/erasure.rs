@@ -75,11 +75,14 @@ pub(crate) async fn what_is_erased_leaves_no_trace_but_the_books(h: &Harness) {
     let mut tx = h.read().await;
     assert_eq!(tx.list_erasures(h.tick(), 10).await.unwrap(), std::slice::from_ref(&erasure));
     assert!(tx.list_erasures(crate::harness::START, 10).await.unwrap().is_empty());
-    let found = tx.messages_to_erase(&erasure, 10).await.unwrap();
-    assert_eq!(found, [waiting.id, large.id, failed.id, wrote.message.id], "unfinished ones first, then what was sent, then what came");
-    assert_eq!(tx.messages_to_erase(&erasure, 2).await.unwrap(), found[..2]);
+    let found = tx.messages_to_erase(&erasure, None, 10).await.unwrap();
+    let mut all = [waiting.id, large.id, failed.id, wrote.message.id];
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    assert_eq!(found, all, "what was sent and what came, newest first");
+    assert_eq!(tx.messages_to_erase(&erasure, None, 2).await.unwrap(), found[..2]);
+    assert_eq!(tx.messages_to_erase(&erasure, Some(found[1]), 10).await.unwrap(), found[2..]);
     let elsewhere = Erasure { tenant: h.other.tenant, ..erasure.clone() };
-    assert!(tx.messages_to_erase(&elsewhere, 10).await.unwrap().is_empty());
+    assert!(tx.messages_to_erase(&elsewhere, None, 10).await.unwrap().is_empty());
     drop(tx);
     let receipt = || {
         let raw =
@@ -101,7 +104,7 @@ pub(crate) async fn what_is_erased_leaves_no_trace_but_the_books(h: &Harness) {
     tx.delete_erasure(&elsewhere).await.unwrap();
     assert_eq!(tx.list_erasures(h.tick(), 10).await.unwrap().len(), 1);
     tx.delete_erasure(&erasure).await.unwrap();
-    assert!(tx.messages_to_erase(&erasure, 10).await.unwrap().is_empty());
+    assert!(tx.messages_to_erase(&erasure, None, 10).await.unwrap().is_empty());
     tx.commit().await.unwrap();
 
     assert_eq!(holders(h, SECRET).await, [""; 0]);

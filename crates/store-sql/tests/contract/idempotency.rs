@@ -1,10 +1,13 @@
 //! Idempotency keys.
 
+use nuncio_domain::broadcast::{Broadcast, Status};
+use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::limits;
 use nuncio_domain::message::Message;
 use nuncio_store::{Accept, Idempotency, IdempotentOperation, KeyClaim};
 
+use crate::broadcasts::{find, with_contacts};
 use crate::harness::{Harness, START, in_tx};
 use crate::make::{MINUTE, duplicate, new, phone, with_key};
 
@@ -76,6 +79,23 @@ pub(crate) async fn keys_are_forgotten_a_while_after_the_end(h: &Harness) {
     assert_eq!(h.rows_of("idempotency_keys").await, 1);
     new(h.store.accept(with_key(h.item(&phone(1)), "first", 9)).await);
     duplicate(h.store.accept(with_key(h.item(&phone(1)), "third", 1)).await);
+    a_broadcast_keeps_its_key(h).await;
+}
+
+async fn a_broadcast_keeps_its_key(h: &Harness) {
+    let (id, _) = with_contacts(h, 1, Status::Sending).await;
+    let guard = Idempotency { operation: IdempotentOperation::CreateBroadcast, key: "news".to_owned(), fingerprint: [1; 32] };
+    let week = |n: u32| START.plus(limits::IDEMPOTENCY_RETENTION * n);
+    in_tx!(h, |tx| tx.claim_idempotency_key(h.world.tenant, &guard, id.uuid(), week(1)).await.unwrap());
+    let left_at = async |now| {
+        in_tx!(h, |tx| tx.purge_idempotency_keys(now, 9).await.unwrap());
+        h.number("SELECT COUNT(*) FROM idempotency_keys WHERE key = 'news'").await
+    };
+    assert_eq!((left_at(week(1)).await, left_at(week(5)).await), (1, 1), "it is not final");
+    let broadcast = find(h, id).await;
+    let ended = Broadcast { status: Status::Completed, version: broadcast.version + 1, updated_at: week(5), ..broadcast };
+    assert!(in_tx!(h, |tx| tx.update_broadcast(&ended, ended.version - 1).await.unwrap()));
+    assert_eq!((left_at(week(6).minus(MINUTE)).await, left_at(week(6)).await), (1, 0));
 }
 
 pub(crate) async fn keys_that_stay_hide_none_that_go(h: &Harness) {

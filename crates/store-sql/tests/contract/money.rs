@@ -53,7 +53,7 @@ impl Harness {
     async fn accounts(&self) -> (i64, i64, i64) {
         let mut tx = self.read().await;
         let balance = tx.find_balance(self.world.tenant).await.unwrap();
-        assert_eq!(tx.sum_transfers(self.world.tenant).await.unwrap(), balance);
+        assert_eq!(tx.sum_transfers(self.world.tenant).await.unwrap(), (balance, balance));
         (balance.available.0, balance.reserved.0, balance.spent.0)
     }
 
@@ -90,7 +90,7 @@ pub(crate) async fn money_moves_once_and_never_below_nothing(h: &Harness) {
     tx.commit().await.unwrap();
     assert_eq!(h.accounts().await, (0, 0, 105));
     let mut tx = h.read().await;
-    assert_eq!(tx.sum_transfers(tenant).await.unwrap(), balance);
+    assert_eq!(tx.sum_transfers(tenant).await.unwrap(), (balance, balance));
     assert_eq!(tx.list_transfers(tenant, Uuid::from_u128(2)).await.unwrap(), [], "what was refused is not written");
     let all = tx.list_transfers(tenant, Uuid::from_u128(1)).await.unwrap();
     assert_eq!(all[0], transfer(Purpose::Deposit, 1, 105));

@@ -167,15 +167,23 @@ pub(crate) async fn an_address_goes_with_its_entries(h: &Harness) {
     for id in &ids {
         tx.put_channel_entry(tenant, *id, &ChannelEntry::new(Channel::Sms, h.tick())).await.unwrap();
     }
-    assert!(!tx.delete_address(h.other.tenant, ids[0]).await.unwrap());
-    assert!(tx.delete_address(tenant, ids[0]).await.unwrap());
-    assert!(!tx.delete_address(tenant, ids[0]).await.unwrap());
+    assert!(!tx.remove_address(h.other.tenant, ids[0]).await.unwrap());
+    assert!(tx.remove_address(tenant, ids[0]).await.unwrap());
+    assert!(!tx.remove_address(tenant, ids[0]).await.unwrap());
     tx.delete_metrics(h.other.tenant, ids[1]).await.unwrap();
     tx.delete_metrics(tenant, ids[0]).await.unwrap();
     tx.commit().await.unwrap();
     let left = addresses(&mut *h.read().await, h, contact.id).await;
     assert_eq!(left.iter().map(|a| (a.id, a.entries.len(), a.metrics.len())).collect::<Vec<_>>(), [(ids[1], 1, 1)]);
     assert_eq!((h.rows_of("contact_channels").await, h.rows_of("channel_metrics").await), (1, 1));
+    // It stays known of whom it was, also after a merge.
+    let (other, _) = written(h, None, &[phone(2)]).await;
+    assert!(merge(h, contact.id, other.id).await);
+    let mut tx = h.begin().await;
+    assert_eq!(tx.removed_addresses(tenant, other.id).await.unwrap(), [(ids[0], phone(1))]);
+    assert!(tx.removed_addresses(tenant, contact.id).await.unwrap().is_empty());
+    assert!(tx.delete_contact(tenant, other.id).await.unwrap());
+    assert!(tx.removed_addresses(tenant, other.id).await.unwrap().is_empty());
 }
 
 async fn merge(h: &Harness, source: ContactId, target: ContactId) -> bool {

@@ -66,7 +66,7 @@ pub(crate) async fn a_quota_counts_what_is_stored_and_refuses_the_rest(h: &Harne
     // Erasing frees space.
     let mut tx = h.begin().await;
     let erasure = Erasure { tenant: h.world.tenant, address: first.address, recipient: phone(1) };
-    let ids = tx.messages_to_erase(&erasure, 10).await.unwrap();
+    let ids = tx.messages_to_erase(&erasure, None, 10).await.unwrap();
     assert_eq!(ids.len(), 3);
     tx.commit().await.unwrap();
     h.step(first.id, Step::Erase).await;

@@ -175,6 +175,11 @@ impl Events<'_> {
         Ok(Seen { position, shown })
     }
 
+    /// Returns the token that resumes after a position.
+    pub fn token(&self, caller: &Caller, seen: Seen) -> String {
+        self.cursors().make(caller.tenant, STREAM, place(seen.position, seen.shown))
+    }
+
     /// Returns the next matching events of the caller's environment, in order, each with its resume token, and the new position.
     pub async fn after(
         &self,

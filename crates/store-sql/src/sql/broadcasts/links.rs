@@ -31,15 +31,14 @@ impl BroadcastLinkRepo for SqlTx {
     }
 
     async fn count_broadcast_click(&mut self, tenant: TenantId, id: BroadcastId, key: i64, recipient: i64, now: Timestamp) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO broadcast_clicks AS c (tenant_id, broadcast_id, key, recipient, clicks, first_at)
                 VALUES ($1, $2, $3, $4, 1, $5)
                 ON CONFLICT (tenant_id, broadcast_id, key, recipient) DO UPDATE SET clicks = c.clicks + 1",
             [tenant.0, id.uuid(), key, recipient, now.millis()]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn broadcast_clicks(&mut self, tenant: TenantId, id: BroadcastId) -> Result<Vec<LinkClicks>> {

@@ -129,7 +129,7 @@ impl BroadcastRow {
 #[async_trait]
 impl BroadcastRepo for SqlTx {
     async fn insert_broadcast(&mut self, broadcast: &Broadcast) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
             INSERT INTO broadcasts (tenant_id, id, status, channel, message_type, sender_id, version, fence,
                 due_at, total, html, body, updated_at)
@@ -148,8 +148,7 @@ impl BroadcastRepo for SqlTx {
                 broadcast.updated_at.millis()
             ]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn find_broadcast(&mut self, tenant: TenantId, id: BroadcastId) -> Result<Option<Broadcast>> {

@@ -87,7 +87,7 @@ impl BroadcastRecipientRepo for SqlTx {
     }
 
     async fn put_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str, progress: &ImportProgress) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
             INSERT INTO broadcast_imports (tenant_id, broadcast_id, name, read_rows, added, duplicates, invalid)
             VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -98,8 +98,7 @@ impl BroadcastRecipientRepo for SqlTx {
                 invalid = excluded.invalid",
             [tenant.0, id.uuid(), name, progress.rows as i64, progress.added as i64, progress.duplicates as i64, progress.invalid as i64]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn count_suppressed_contacts(&mut self, tenant: TenantId, id: BroadcastId, sender: SenderId) -> Result<u64> {
@@ -255,37 +254,38 @@ impl BroadcastRecipientRepo for SqlTx {
         Ok(RecipientScan { found, next: after })
     }
 
-    async fn fail_broadcast_contact(
+    async fn fail_broadcast_contacts(
         &mut self,
         tenant: TenantId,
         id: BroadcastId,
-        contact: BroadcastContactId,
-        failure: &Failure,
+        failures: &[(BroadcastContactId, Failure)],
         now: Timestamp,
-    ) -> Result<bool> {
+    ) -> Result<u64> {
         // Locked, so that the status cannot change before this transaction ends.
         let sending: Option<(i64,)> = self.optional(sql!(dialect::LOCK_SENDING, [tenant.0, id.uuid(), Status::Sending.number()])).await?;
         if sending.is_none() {
-            return Ok(false);
+            return Ok(0);
         }
-        let changed = self
-            .run(sql!(
-                r"
-                UPDATE broadcast_contacts
-                SET outcome = $4, failure = $5, processed_at = $6
-                WHERE tenant_id = $1
-                  AND broadcast_id = $2
-                  AND id = $3
-                  AND outcome = 0
-                  AND message_id = $7",
-                [tenant.0, id.uuid(), contact.uuid(), ContactStatus::Failed.number(), json(failure)?, now.millis(), Uuid::nil()]
-            ))
-            .await?;
-        if changed == 0 {
-            return Ok(false);
+        let mut changed = 0;
+        for (contact, failure) in failures {
+            changed += self
+                .run(sql!(
+                    r"
+                    UPDATE broadcast_contacts
+                    SET outcome = $4, failure = $5, processed_at = $6
+                    WHERE tenant_id = $1
+                      AND broadcast_id = $2
+                      AND id = $3
+                      AND outcome = 0
+                      AND message_id = $7",
+                    [tenant.0, id.uuid(), contact.uuid(), ContactStatus::Failed.number(), json(failure)?, now.millis(), Uuid::nil()]
+                ))
+                .await?;
         }
-        self.run(sql!(dialect::COUNT_ENDED, [tenant.0, id.uuid(), 1_i64, 0_i64])).await?;
-        Ok(true)
+        if changed > 0 {
+            self.run(sql!(dialect::COUNT_ENDED, [tenant.0, id.uuid(), changed as i64, 0_i64])).await?;
+        }
+        Ok(changed)
     }
 
     async fn unsent_broadcast_messages(

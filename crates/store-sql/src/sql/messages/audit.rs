@@ -5,8 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use nuncio_store::Result;
 use uuid::Uuid;
 
-use super::super::{SqlTx, dialect};
-use crate::SqlxResult as _;
+use super::super::SqlTx;
 use crate::agenda::members;
 use crate::row::{DueRow, select_due};
 
@@ -17,9 +16,9 @@ type Guard = (Option<i64>, Option<i64>);
 
 /// Reads every state. That takes as long as it takes: nobody waits for it but the operator who asked.
 pub(super) async fn count_unguarded_messages(tx: &mut SqlTx) -> Result<i64> {
-    sqlx::raw_sql(dialect::NO_TIME_LIMIT).execute(tx.conn()).await.abort_on_error(tx)?;
+    tx.limit_time(false).await?;
     let count = count(tx).await;
-    sqlx::raw_sql(dialect::TIME_LIMIT).execute(tx.conn()).await.abort_on_error(tx)?;
+    tx.limit_time(true).await?;
     count
 }
 

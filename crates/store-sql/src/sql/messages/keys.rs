@@ -1,4 +1,4 @@
-//! Idempotency keys of messages.
+//! Idempotency keys.
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{MessageId, TenantId, Timestamp, limits};
@@ -23,20 +23,23 @@ pub(super) async fn find_message(tx: &mut SqlTx, tenant: TenantId, operation: Id
 
 pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<u64> {
     let (now, retention) = (now.millis(), limits::IDEMPOTENCY_RETENTION.as_millis() as i64);
+    // The numbers are the final statuses of a broadcast.
     let due: Vec<(i64, i16, String, Option<i64>)> = tx
         .all(sql!(
             r"
-            SELECT k.tenant_id, k.operation, k.key, CASE WHEN s.wait <> 0 THEN $1 ELSE s.updated_at END
+            SELECT k.tenant_id, k.operation, k.key,
+                CASE WHEN s.wait <> 0 OR b.status NOT IN (6, 10, 11, 12) THEN $1 ELSE COALESCE(s.updated_at, b.updated_at) END
             FROM idempotency_keys k
             LEFT JOIN states s ON s.tenant_id = k.tenant_id AND s.id = k.resource_id
+            LEFT JOIN broadcasts b ON b.tenant_id = k.tenant_id AND b.id = k.resource_id
             WHERE k.check_at <= $1
             ORDER BY k.check_at
             LIMIT $2",
             [now, i64::from(limit)]
         ))
         .await?;
-    // Keys of messages that are unfinished, or ended lately, are looked at again when their time may be over. That is always after `now`,
-    // or the caller would never be done.
+    // Keys of messages and broadcasts that are unfinished, or ended lately, are looked at again when their time may be over. That is always
+    // after `now`, or the caller would never be done.
     let again = |since: Option<i64>| since.map(|since| since + retention).filter(|again| *again > now);
     let mut keys: Vec<(i64, i16, Option<i64>, String)> =
         due.into_iter().map(|(tenant, operation, key, since)| (tenant, operation, again(since), key)).collect();

@@ -85,7 +85,11 @@ async fn message_streams(tx: &mut SqlTx, tenant: TenantId, filter: &MessageFilte
         (Some(contact), _) => {
             let addresses: Vec<(Uuid,)> = tx
                 .all(sql!(
-                    concat!("SELECT id FROM addresses WHERE tenant_id = $1 AND ", of_contact!(), " ORDER BY id"),
+                    concat!(
+                        "SELECT id FROM addresses WHERE tenant_id = $1 AND ",
+                        of_contact!(),
+                        " UNION ALL SELECT id FROM removed_addresses WHERE tenant_id = $1 AND contact_id = $2 ORDER BY id"
+                    ),
                     [tenant.0, contact.uuid()]
                 ))
                 .await?;
@@ -110,6 +114,10 @@ async fn streams_to(
             SELECT id
             FROM addresses
             WHERE tenant_id = $1 AND kind IN (1, 2, 3, 4) AND identifier = $2
+            UNION ALL
+            SELECT id
+            FROM removed_addresses
+            WHERE tenant_id = $1 AND identifier = $2
             ORDER BY id",
             [tenant.0, to]
         ))

@@ -13,18 +13,17 @@ use crate::row::FixedRow;
 #[async_trait]
 impl SpoolRepo for SqlTx {
     async fn insert_spool_chunk(&mut self, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO spool_chunks (tenant_id, message_id, chunk, created_at, data)
                 VALUES ($1, $2, $3, $4, $5)",
             [tenant.0, id.uuid(), index, now.millis(), data]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn delete_spool(&mut self, tenant: TenantId, id: MessageId) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 DELETE FROM spool_chunks
                 WHERE tenant_id = $1
@@ -32,8 +31,7 @@ impl SpoolRepo for SqlTx {
                   AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $2)",
             [tenant.0, id.uuid()]
         ))
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
