@@ -2,6 +2,9 @@
 
 use audio_codec::CodecType;
 
+use crate::keys::LEAD;
+use crate::rtp::FRAME;
+
 /// Samples a second on the line.
 pub(crate) const RATE: u32 = 8_000;
 
@@ -27,10 +30,14 @@ pub(crate) fn read(content_type: &str, bytes: &[u8], most: u64) -> Result<Vec<i1
     }
 }
 
-/// Whether a call of `most` seconds can carry so many samples.
+/// Whether a call of `most` seconds can carry so many samples, after the silence at its start.
 pub(crate) fn fits(samples: usize, rate: u32, most: u64) -> Result<(), String> {
-    let lasts = samples as u64 / u64::from(rate);
-    if lasts < most { Ok(()) } else { Err(format!("playing it takes {lasts} s; a call can last {most} s")) }
+    let line = samples as u64 * u64::from(RATE) / u64::from(rate) + (LEAD * FRAME) as u64;
+    if line <= most.saturating_mul(u64::from(RATE)) {
+        return Ok(());
+    }
+    let tenths = line.div_ceil(u64::from(RATE) / 10);
+    Err(format!("playing it takes {}.{} s; a call can last {most} s", tenths / 10, tenths % 10))
 }
 
 /// Whether so many samples, of all channels together, can be brought to the line.
@@ -169,9 +176,12 @@ pub(crate) mod tests {
             ("audio/pcma", vec![0; 80_000]),
             ("audio/L16; rate=16000; channels=2", vec![0; 640_000]),
         ] {
-            assert_eq!(read(content_type, &bytes, 10).unwrap_err(), "playing it takes 10 s; a call can last 10 s", "{content_type}");
+            assert_eq!(read(content_type, &bytes, 10).unwrap_err(), "playing it takes 10.5 s; a call can last 10 s", "{content_type}");
             assert!(read(content_type, &bytes, 11).is_ok(), "{content_type}");
         }
+        // The silence at the start is half a second.
+        assert!(fits(76_000, RATE, 10).is_ok());
+        assert_eq!(fits(76_001, RATE, 10).unwrap_err(), "playing it takes 10.1 s; a call can last 10 s");
     }
 
     proptest! {

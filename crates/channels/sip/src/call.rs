@@ -138,7 +138,7 @@ impl SipAdapter {
 
 /// Returns the outcome on an answered call without sound.
 fn deaf(why: &str) -> Outcome {
-    map::rejected(FailureCode::ProviderRejected, format!("the call was answered, but no sound can be sent: {why}"))
+    map::answered(FailureCode::ProviderRejected, format!("the call was answered, but no sound can be sent: {why}"))
 }
 
 fn in_vain(cancelled: Cancelled, seconds: u64) -> Outcome {
@@ -161,7 +161,7 @@ fn unheard(end: End, script: &Script, samples: usize) -> Outcome {
     let (tenths, all) = (script.tenths(), samples / 800);
     match end {
         // Not called again: they know that we called, and did not want it.
-        End::HungUp => map::rejected(
+        End::HungUp => map::answered(
             FailureCode::Undeliverable,
             format!("the recipient hung up after {}.{} s of {}.{} s", tenths / 10, tenths % 10, all / 10, all % 10),
         ),

@@ -3,7 +3,7 @@
 use crate::rtp::FRAME;
 
 /// Silence before the first word, while the phone is lifted to the ear: half a second.
-const LEAD: usize = 25;
+pub(crate) const LEAD: usize = 25;
 /// Silence between repetitions: a second.
 const PAUSE: usize = 50;
 /// Most often that a message is heard in one call, however often `1` is pressed.

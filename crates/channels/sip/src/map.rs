@@ -21,6 +21,8 @@ pub(crate) struct Refusal {
     pub(crate) cause: Option<u8>,
     /// Delay requested by the trunk.
     pub(crate) retry_after: Option<Duration>,
+    /// Whether it requests a login of an unsupported kind.
+    pub(crate) is_alien: bool,
 }
 
 /// The cause of a header `Reason: Q.850;cause=17;text="User busy"`.
@@ -30,10 +32,10 @@ pub(crate) fn cause(reason: &str) -> Option<u8> {
     parts.find_map(|part| part.strip_prefix("cause=")?.trim().parse().ok())
 }
 
-/// The seconds of a header `Retry-After: 120 (overload);duration=60`.
+/// The seconds of a header `Retry-After: 120 (overload);duration=60`. Zero counts as none: calling again at once would not end.
 pub(crate) fn retry_after(value: &str) -> Option<Duration> {
     let digits = value.trim().split(|c: char| !c.is_ascii_digit()).next()?;
-    digits.parse().ok().map(Duration::from_secs)
+    digits.parse().ok().map(Duration::from_secs).filter(|wait| !wait.is_zero())
 }
 
 /// Class of a refusal.
@@ -74,7 +76,7 @@ const fn by_status(status: u16) -> Class {
 
 /// The outcome on a call that the trunk did not put through. 401, 407 and, if `login_refused`, 403 concern the login.
 pub(crate) fn refused(refusal: &Refusal, login_refused: bool) -> Outcome {
-    let Refusal { status, cause, retry_after } = refusal;
+    let Refusal { status, cause, retry_after, is_alien } = refusal;
     let failure = |code, text: String| {
         let provider_code = cause.map_or_else(|| status.to_string(), |cause| format!("{status} Q.850 {cause}"));
         Failure { code, provider_code: Some(provider_code), message: text }
@@ -86,7 +88,11 @@ pub(crate) fn refused(refusal: &Refusal, login_refused: bool) -> Outcome {
     };
     let never = |code, text: String| Outcome::Rejected { failure: failure(code, text) };
     if matches!(status, 401 | 407) || (*status == 403 && login_refused) {
-        let text = "the trunk refuses the login: correct username and password, or have this server's address allowed";
+        let text = if *is_alien {
+            "the trunk requests a login of an unsupported kind: have it accept digest with MD5, or this server's address allowed"
+        } else {
+            "the trunk refuses the login: correct username and password, or have this server's address allowed"
+        };
         return Outcome::Deferred {
             retry_after: None,
             failure: failure(FailureCode::CredentialsInvalid, text.to_owned()),
@@ -113,13 +119,16 @@ pub(crate) fn refused(refusal: &Refusal, login_refused: bool) -> Outcome {
     }
 }
 
-/// Returns the outcome on a call that was not answered in time.
+/// Returns the outcome on a call that was not answered in time. It has the status of a cancelled call: the trunk responded.
 pub(crate) fn rang_out(seconds: u64) -> Outcome {
-    Outcome::Deferred {
-        retry_after: Some(NO_ANSWER),
-        failure: Failure::own(FailureCode::Undeliverable, format!("the call was not answered within {seconds} seconds")),
-        scope: Scope::Message,
-    }
+    let message = format!("the call was not answered within {seconds} seconds");
+    let failure = Failure { code: FailureCode::Undeliverable, provider_code: Some("487".to_owned()), message };
+    Outcome::Deferred { retry_after: Some(NO_ANSWER), failure, scope: Scope::Message }
+}
+
+/// Returns the outcome on a call that was answered in vain.
+pub(crate) fn answered(code: FailureCode, why: String) -> Outcome {
+    Outcome::Rejected { failure: Failure { code, provider_code: Some("200".to_owned()), message: why } }
 }
 
 /// Returns the outcome on an unanswered call at the end of the session: the server stops, or the connection changed.
@@ -189,7 +198,7 @@ mod tests {
             (503, None, Some(7), ("all later", "rate_limited", Some(7), "503")),
             (504, None, None, ("later", "undeliverable", None, "504")),
         ] {
-            let refusal = Refusal { status, cause, retry_after: wait.map(Duration::from_secs) };
+            let refusal = Refusal { status, cause, retry_after: wait.map(Duration::from_secs), is_alien: false };
             let (kind, code, after, provider) = wanted;
             assert_eq!(short(&refused(&refusal, false)), (kind, code, after, Some(provider)), "{refusal:?}");
         }
@@ -206,5 +215,6 @@ mod tests {
         assert_eq!(retry_after("120 (I'm in a meeting)"), Some(Duration::from_secs(120)));
         assert_eq!(retry_after("18000;duration=3600"), Some(Duration::from_secs(18_000)));
         assert_eq!(retry_after("soon"), None);
+        assert_eq!(retry_after("0"), None);
     }
 }

@@ -11,11 +11,13 @@ use tokio::time::{Instant, interval, sleep_until};
 
 use crate::keys::Script;
 use crate::rtp::{Keys, Packet, Stream};
-use crate::sdp::{self, Answer, Codec, Own};
+use crate::sdp::{self, Answer, Codec, Direction, Own};
 use crate::trunk::{Call, Event};
 
 /// Every so often a packet is sent.
 const PACE: Duration = Duration::from_millis(20);
+/// More packets than wait in a socket.
+const WAITING: usize = 1_000;
 
 /// How a conversation ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +70,12 @@ impl Media {
     /// Makes the sound stream as agreed, if its target is permitted.
     pub(crate) async fn new(socket: UdpSocket, guard: Guard, answer: &Answer, own: Own, entropy: &dyn Entropy) -> Result<Self, String> {
         let to = guard.permit(&answer.host, answer.port).await?;
+        // Early media may have come from a source that is gone by now.
+        for _ in 0..WAITING {
+            if socket.try_recv_from(&mut [0; 2_048]).is_err() {
+                break;
+            }
+        }
         let stream = Stream::new(answer.codec.payload_type(), entropy);
         let (keys, receives) = (Keys::new(answer.keys), answer.direction.receives());
         Ok(Self { socket, guard, to, codec: answer.codec, stream, keys, heard: None, receives, own })
@@ -124,8 +132,11 @@ impl Media {
         self.keys.press(&packet)
     }
 
-    /// Follows an offer. Returns the answer.
+    /// Follows an offer. Returns the answer; or our offer, if we are asked for one.
     async fn follow(&mut self, description: &str) -> Result<String, String> {
+        if description.is_empty() {
+            return Ok(self.own.describe(&[self.codec], Direction::SendRecv));
+        }
         let answer = sdp::read(description, &[self.codec])?;
         self.to = self.guard.permit(&answer.host, answer.port).await?;
         (self.heard, self.keys.theirs, self.receives) = (None, answer.keys, answer.direction.receives());

@@ -19,9 +19,10 @@ use rsipstack::platform::{CancellationToken, JoinHandle};
 use rsipstack::sip::headers::CallId;
 use rsipstack::sip::message::HasHeaders;
 use rsipstack::sip::{
-    Header, HeadersExt as _, Method, Request, Response, SipMessage, StatusCode, StatusCodeKind, Transport as Wire, Uri, typed,
+    Header, HeadersExt as _, Method, ProxyAuthenticate, Request, Response, SipMessage, StatusCode, StatusCodeKind, Transport as Wire, Uri,
+    WwwAuthenticate, typed,
 };
-use rsipstack::transaction::endpoint::EndpointInnerRef;
+use rsipstack::transaction::endpoint::{EndpointInnerRef, MessageInspector};
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 use rsipstack::transaction::transaction::Transaction;
 use rsipstack::transaction::{EndpointBuilder, TransactionReceiver, make_tag};
@@ -87,6 +88,50 @@ impl DomainResolver for NoNames {
     async fn resolve(&self, target: &SipAddr) -> rsipstack::Result<SipAddr> {
         Err(rsipstack::Error::DnsResolutionError(target.to_string()))
     }
+}
+
+/// Makes challenges readable to the library, which fails without a final response on those that it cannot read.
+struct Challenges;
+
+impl MessageInspector for Challenges {
+    fn before_send(&self, message: SipMessage, _: Option<&SipAddr>) -> SipMessage {
+        message
+    }
+
+    fn after_received(&self, mut message: SipMessage, _: Option<&SipAddr>) -> SipMessage {
+        if let SipMessage::Response(response) = &mut message
+            && matches!(response.status_code, StatusCode::Unauthorized | StatusCode::ProxyAuthenticationRequired)
+        {
+            keep_readable(response);
+        }
+        message
+    }
+}
+
+/// Keeps only the challenges that the library can answer.
+fn keep_readable(response: &mut Response) {
+    let headers = response.headers_mut();
+    for header in headers.iter_mut() {
+        if let Header::WwwAuthenticate(WwwAuthenticate(challenge)) | Header::ProxyAuthenticate(ProxyAuthenticate(challenge)) = header
+            && let Some(simple) = without_list(challenge)
+        {
+            *challenge = simple;
+        }
+    }
+    let is_challenge = |header: &Header| matches!(header, Header::WwwAuthenticate(_) | Header::ProxyAuthenticate(_));
+    headers.retain(|header| !is_challenge(header) || typed::WwwAuthenticate::parse(header.value()).is_ok());
+    if !headers.iter().any(is_challenge) {
+        // The same number, but the library takes it for a refusal.
+        response.status_code = StatusCode::Other(response.status_code.code(), "Unsupported Challenge".to_owned());
+    }
+}
+
+/// The challenge with `auth` in place of a list such as `qop="auth,auth-int"` (RFC 2617 §3.2.1).
+fn without_list(challenge: &str) -> Option<String> {
+    let read = typed::tokenizers::AuthTokenizer::parse(challenge).ok()?;
+    let (_, list) = read.params.iter().find(|(name, _)| name.eq_ignore_ascii_case("qop"))?;
+    let has_auth = list.split(',').any(|item| item.trim().eq_ignore_ascii_case("auth"));
+    has_auth.then(|| challenge.replacen(&format!("\"{list}\""), "\"auth\"", 1))
 }
 
 impl Drop for Trunk {
@@ -163,6 +208,7 @@ impl Trunk {
         transport.add_transport(udp.into());
         let endpoint = EndpointBuilder::new()
             .with_user_agent(concat!("nuncio/", env!("CARGO_PKG_VERSION")))
+            .with_inspector(Box::new(Challenges))
             .with_transport_layer(transport)
             .with_cancel_token(open.clone())
             .build();
@@ -302,7 +348,7 @@ pub(crate) enum Event {
     HungUp,
     /// A key was pressed, reported by a separate request.
     Key(char),
-    /// The target of sound changes to this description. To be answered with ours.
+    /// The target of sound changes to this description. To be answered with ours. An empty one asks for our offer (RFC 3261 §14.2).
     Moved(String, Answering),
 }
 
@@ -422,8 +468,8 @@ impl Call {
                         return Event::Key(key);
                     }
                 }
-                Some(DialogState::Updated(_, request, handle)) if request.body.is_empty() => {
-                    // Without a body it only checks that the call is still active (RFC 4028).
+                Some(DialogState::Updated(_, request, handle)) if request.body.is_empty() && request.method != Method::Invite => {
+                    // An UPDATE without a body only checks that the call is still active (RFC 4028).
                     handle.reply(StatusCode::OK).await.ok();
                 }
                 Some(DialogState::Updated(_, request, handle)) => {
@@ -454,5 +500,6 @@ fn refusal(response: &Response) -> Refusal {
         status: response.status_code.code(),
         cause: reasons.filter_map(|h| map::cause(h.value())).next(),
         retry_after: response.header_value("Retry-After").and_then(|value| map::retry_after(&value)),
+        is_alien: matches!(response.status_code, StatusCode::Other(401 | 407, _)),
     }
 }

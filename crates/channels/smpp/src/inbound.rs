@@ -37,7 +37,7 @@ impl EventInbox {
     }
 
     async fn receipt(&self, delivery: &DeliverSm) -> u32 {
-        let text = parts::read(delivery.data_coding, delivery.body().1);
+        let text = parts::read_receipt(delivery.data_coding, delivery.body().1);
         // A receipt that cannot be read now cannot be read later either.
         let Some(found) = receipt::read(delivery, &text) else { return status::NEVER };
         let target = self.origin.reference(self.ids.of_receipt(&found.id));

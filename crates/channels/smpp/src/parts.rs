@@ -121,6 +121,21 @@ pub(crate) fn read(data_coding: u8, octets: &[u8]) -> String {
     sms::read(alphabet(data_coding), octets)
 }
 
+/// Decodes the text of a receipt. SMSCs mostly write it in ASCII, whatever its coding says. Where it really is of the default alphabet, the
+/// signs of message ids are control characters in ASCII.
+pub(crate) fn read_receipt(data_coding: u8, octets: &[u8]) -> String {
+    if alphabet(data_coding) != Alphabet::Gsm7 {
+        return read(data_coding, octets);
+    }
+    let sign = |&octet: &u8| match octet {
+        0x00 => '@',
+        0x02 => '$',
+        0x11 => '_',
+        octet => char::from(octet),
+    };
+    octets.iter().map(sign).collect()
+}
+
 /// Splits user data into its segment header, if it has one, and the rest. A malformed header counts as text.
 fn strip_header(octets: &[u8]) -> (Option<Sar>, &[u8]) {
     let Some((&length, rest)) = octets.split_first() else { return (None, octets) };

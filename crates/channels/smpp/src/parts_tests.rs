@@ -70,6 +70,20 @@ fn codings_of_phones() {
 }
 
 #[test]
+fn receipts_are_mostly_in_ascii() {
+    for (coding, octets, text) in [
+        (0, &b"id:ab_12 stat:DELIVRD"[..], "id:ab_12 stat:DELIVRD"),
+        (0, b"id:ab\x1112 stat:DELIVRD", "id:ab_12 stat:DELIVRD"),
+        (0, b"id:a@b$[]{}|~^\\", "id:a@b$[]{}|~^\\"),
+        (0, b"id:a\x00b\x02", "id:a@b$"),
+        (1, b"id:ab_12", "id:ab_12"),
+        (8, b"\x00i\x00d\x00:\x00_", "id:_"),
+    ] {
+        assert_eq!(read_receipt(coding, octets), text, "{octets:?}");
+    }
+}
+
+#[test]
 fn headers_of_phones() {
     let sar = |reference, total, sequence| Some(Sar { reference, total, sequence });
     for (octets, part, body) in [

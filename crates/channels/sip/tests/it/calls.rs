@@ -71,7 +71,9 @@ async fn a_description_that_comes_before_the_answer_counts() {
     let mut carrier = Carrier::start(answering(Talk { early: true, ..Talk::listens() })).await;
     let caller = Caller::new(carrier.port, json!({}));
     assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
-    assert_eq!(loud(&sounds(&carrier.got())), 15);
+    let got = carrier.got();
+    assert_eq!(loud(&sounds(&got)), 15);
+    assert!(sounds(&got).iter().all(|(at, _)| *at == 0), "the source of early media does not count");
 }
 
 #[tokio::test]
@@ -81,6 +83,7 @@ async fn who_hangs_up_early_did_not_get_the_message_and_who_does_later_did() {
     let outcome = caller.send().await;
     let (kind, code, _, text) = short(&outcome);
     assert_eq!((kind, code), ("rejected", "undeliverable"), "{outcome:?}");
+    assert!(matches!(&outcome, Outcome::Rejected { failure } if failure.provider_code.as_deref() == Some("200")), "{outcome:?}");
     assert!(text.starts_with("the recipient hung up after 0.") && text.ends_with(" s of 0.3 s"), "{text}");
     assert_eq!(caller.told(), None);
 
@@ -256,7 +259,7 @@ async fn what_cannot_be_said_is_refused_before_anybody_is_called() {
     let link = |url| Some(Box::new(Content { media_url: Some(url), ..Content::default() }));
     for (content_type, body, text) in [
         ("audio/mpeg", b"ID3".to_vec(), "\"audio/mpeg\" cannot be played"),
-        ("audio/wav", tone(10_000), "playing it takes 10 s; a call can last 10 s"),
+        ("audio/wav", tone(10_000), "playing it takes 10.5 s; a call can last 10 s"),
     ] {
         caller.message = recording();
         caller.message.request_mut().content = link(serve(content_type, body).await);

@@ -40,7 +40,7 @@ pub(crate) enum Act {
 pub(crate) struct Talk {
     /// Description of the sound; `PORT` stands for the phone's port.
     pub(crate) sdp: &'static str,
-    /// Whether the description comes in a 183, and none in the 200.
+    /// Whether the description comes in a 183, and none in the 200. Then its second port is heard before the answer.
     pub(crate) early: bool,
     /// After so many packets of sound, what it does.
     pub(crate) after: Option<(usize, Deed)>,
@@ -59,6 +59,8 @@ pub(crate) enum Deed {
     PressElsewhere(u8),
     /// Offers its sound again, in this direction.
     Offer(&'static str),
+    /// Asks for our offer.
+    Ask,
     /// Does one after the other.
     InTurn(&'static [Deed]),
     /// Presses nothing, while a stranger presses this key before the phone was heard, and the second port does after.
@@ -85,6 +87,8 @@ pub(crate) struct Script {
     pub(crate) options: Option<u16>,
     /// Whether the login is asked for, and right.
     pub(crate) login: Option<bool>,
+    /// Header lines that ask for it.
+    pub(crate) challenge: &'static str,
     /// Status of the answer to REGISTER, when the login is right.
     pub(crate) register: u16,
     /// And to INVITE.
@@ -93,7 +97,8 @@ pub(crate) struct Script {
 
 impl Script {
     pub(crate) const fn new(invite: Act) -> Self {
-        Self { options: Some(200), login: Some(true), register: 200, invite }
+        let challenge = "WWW-Authenticate: Digest realm=\"carrier\", nonce=\"7b1c\", algorithm=MD5, qop=\"auth\"\r\n";
+        Self { options: Some(200), login: Some(true), challenge, register: 200, invite }
     }
 }
 
@@ -276,8 +281,7 @@ impl Line {
         let given = header(text, "Authorization").starts_with("Digest username=\"acme\"");
         match self.script.login {
             Some(right) if !given || !right => {
-                let challenge = "WWW-Authenticate: Digest realm=\"carrier\", nonce=\"7b1c\", algorithm=MD5, qop=\"auth\"\r\n";
-                self.answer(text, from, 401, challenge, "").await;
+                self.answer(text, from, 401, self.script.challenge, "").await;
                 false
             }
             _ => true,
@@ -302,6 +306,11 @@ impl Line {
             }
             Act::Answer(talk) => {
                 let sdp = talk.sdp.replace("PORT", &port(&self.phone[0]).to_string());
+                if talk.early {
+                    let (_, ours) = text.split_once("m=audio ").unwrap();
+                    let ours = ours.split(' ').next().unwrap().parse().unwrap();
+                    press(&self.phone[1], OURS, 5, SocketAddr::new(from.ip(), ours)).await;
+                }
                 self.answer(&text, from, if talk.early { 183 } else { 180 }, "", if talk.early { &sdp } else { "" }).await;
                 self.answer(&text, from, 200, "", if talk.early { "" } else { &sdp }).await;
                 (self.call, self.packets) = (Some((text, from)), 0);
@@ -377,6 +386,7 @@ impl Line {
                 let sdp = sdp.replace("PORT", &port(&self.phone[0]).to_string());
                 self.request("INVITE", "application/sdp", &format!("{sdp}a={direction}\r\n")).await;
             }
+            Deed::Ask => self.request("INVITE", "text/plain", "").await,
             Deed::HangUp => self.request("BYE", "text/plain", "").await,
             Deed::Info(key) => self.request("INFO", "application/dtmf-relay", &format!("Signal={key}\r\nDuration=100\r\n")).await,
             Deed::Move => {

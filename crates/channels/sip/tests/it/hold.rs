@@ -36,6 +36,17 @@ async fn who_is_on_hold_misses_nothing() {
 }
 
 #[tokio::test]
+async fn who_asks_for_an_offer_gets_one() {
+    let mut carrier = Carrier::start(answering(midway(&[Deed::Ask]))).await;
+    let caller = Caller::new(carrier.port, json!({ "listen_seconds": 1 }));
+    assert!(matches!(caller.send().await, Outcome::Accepted { .. }));
+    let got = carrier.got();
+    let offer = got.iter().find_map(|g| if let Got::Answer(text) = g { Some(text) } else { None }).expect("an offer");
+    assert!(offer.contains("RTP/AVP 8 101\r\n") && offer.contains("a=sendrecv\r\n"), "{offer}");
+    assert_eq!(loud(&sounds(&got)), 15, "the message goes on");
+}
+
+#[tokio::test]
 async fn what_is_said_to_nobody_is_not_heard() {
     use Deed::{HangUp, Offer};
     const DEEDS: &[Deed] = &[Offer("inactive"), Offer("inactive"), Offer("inactive"), HangUp];

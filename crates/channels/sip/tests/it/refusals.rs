@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nuncio_channel::Outcome;
 use nuncio_domain::message::FailureCode;
 use serde_json::json;
 use tokio::net::UdpSocket;
@@ -44,11 +45,25 @@ async fn forbidden_is_the_login_or_the_number() {
 }
 
 #[tokio::test]
+async fn challenges_of_newer_trunks() {
+    const BOTH: &str = "WWW-Authenticate: Digest realm=\"carrier\", nonce=\"1\", algorithm=SHA-256, qop=\"auth\"\r\n\
+                        WWW-Authenticate: Digest realm=\"carrier\", nonce=\"2\", algorithm=MD5, qop=\"auth,auth-int\"\r\n";
+    const NEW: &str = "WWW-Authenticate: Digest realm=\"carrier\", nonce=\"1\", algorithm=SHA-256, qop=\"auth\"\r\n";
+    for (challenge, wanted) in [(BOTH, ("accepted", "")), (NEW, ("connection", "credentials_invalid"))] {
+        let carrier = Carrier::start(Script { challenge, ..Script::new(Act::Answer(Talk::listens())) }).await;
+        let outcome = Caller::new(carrier.port, json!({})).send().await;
+        assert_eq!((short(&outcome).0, short(&outcome).1), wanted, "{outcome:?}");
+        assert_eq!(short(&outcome).3.contains("unsupported kind"), challenge == NEW, "{outcome:?}");
+    }
+}
+
+#[tokio::test]
 async fn nobody_picks_up() {
     let mut carrier = Carrier::start(Script::new(Act::Ring)).await;
     let caller = Caller::new(carrier.port, json!({ "ring_seconds": 5 }));
     let outcome = caller.send().await;
     assert_eq!(short(&outcome), ("deferred", "undeliverable", Some(600), "the call was not answered within 5 seconds"));
+    assert!(matches!(&outcome, Outcome::Deferred { failure, .. } if failure.provider_code.as_deref() == Some("487")), "{outcome:?}");
     let got = carrier.got();
     assert!(methods(&got).contains(&"CANCEL"), "{got:?}");
 }
