@@ -288,13 +288,14 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     let (mut found, mut rest) = (Vec::new(), text);
     while let Some(start) = rest.find("{{") {
         let (before, opened) = rest.split_at(start);
+        found.push(Piece::Words(before));
+        rest = opened;
         let Some(end) = opened.find("}}") else { break };
         let name = opened[2..end].trim();
-        found.push(Piece::Words(before));
         found.push(if is_name(name) { Piece::Variable(name) } else { Piece::Malformed(&opened[..end + 2]) });
         rest = &opened[end + 2..];
     }
-    found.push(if rest.contains("{{") { Piece::Malformed(rest) } else { Piece::Words(rest) });
+    found.push(if rest.starts_with("{{") { Piece::Malformed(rest) } else { Piece::Words(rest) });
     found
 }
 
@@ -318,9 +319,11 @@ pub fn variables(text: &str) -> Vec<&str> {
     names
 }
 
-/// Returns the first malformed variable of a text.
-pub fn malformed(text: &str) -> Option<&str> {
-    pieces(text).into_iter().find_map(|piece| if let Piece::Malformed(text) = piece { Some(text) } else { None })
+/// Returns what is wrong with the first malformed variable of a text.
+pub fn malformed(text: &str) -> Option<String> {
+    let wrong = pieces(text).into_iter().find_map(|piece| if let Piece::Malformed(text) = piece { Some(text) } else { None })?;
+    let shown: String = wrong.chars().take(32).collect();
+    Some(format!("{shown:?} is not a variable; must be {{{{1}}}}, {{{{2}}}} … or {{{{name}}}} of letters a to z, digits and underscores"))
 }
 
 /// Replaces variables by their values. Variables without a value stay; values are not expanded again.
@@ -345,9 +348,10 @@ mod tests {
     #[test]
     fn variables_are_found_and_filled_once() {
         assert_eq!(variables("Hi {{1}}, {{ name }} and {{1}}"), ["1", "name"]);
-        assert_eq!(malformed("{{0}}"), Some("{{0}}"));
-        assert_eq!(malformed("a {{1}} {{"), Some(" {{"));
-        assert_eq!(malformed("{ {1} }"), None);
+        for (text, shown) in [("{{0}}", "{{0}}"), ("a {{1}} b {{", "{{"), ("{{año}}", "{{año}}"), ("{{ .Name }} x", "{{ .Name }}")] {
+            assert!(malformed(text).is_some_and(|fault| fault.starts_with(&format!("{shown:?} is not a variable"))), "{text}");
+        }
+        assert_eq!(malformed("{ {1} } {{ name }}"), None);
         let values = [("1".to_owned(), "{{name}}".to_owned()), ("name".to_owned(), "Ada".to_owned())].into();
         assert_eq!(fill("{{1}} {{name}} {{2}}", &values), "{{name}} Ada {{2}}");
     }

@@ -8,7 +8,7 @@ use nuncio_store::{NewEvent, Occurrence};
 use serde_json::{Map, Value};
 
 use super::Broadcasts;
-use super::content::fingerprint;
+use super::content::{fingerprint, keep_template};
 use super::links;
 use super::money::{self, Estimate};
 use super::view::BroadcastView;
@@ -48,11 +48,14 @@ impl Broadcasts<'_> {
             let mut tx = self.inner.store.begin().await?;
             let before = tx.find_broadcast(tenant, id).await?.ok_or_else(|| Error::not_found("broadcast"))?;
             let action = action(&before);
-            let path = apply(before.standing(&fingerprint(&before)), action)?;
+            let mut path = apply(before.standing(&fingerprint(&before)), action)?;
             let mut broadcast = before.clone();
+            edit(&mut broadcast, now)?;
+            if keep_template(&mut *tx, &mut broadcast, action).await? {
+                path.clear();
+            }
             broadcast.updated_at = now;
             broadcast.version += path.len().max(1) as i64;
-            edit(&mut broadcast, now)?;
             if let Some(status) = path.last() {
                 enter(&mut broadcast, *status, now);
             }
@@ -115,6 +118,9 @@ fn enter(broadcast: &mut Broadcast, status: Status, now: Timestamp) {
     if status == Status::Sending {
         broadcast.body.started_at.get_or_insert(now);
         broadcast.body.past_due = false;
+    }
+    if status == Status::Rejected {
+        broadcast.body.template = None;
     }
     if status.is_final() {
         broadcast.body.completed_at = Some(now);

@@ -1,6 +1,7 @@
 //! Validates a broadcast against its channel.
 
 use nuncio_domain::broadcast::Broadcast;
+use nuncio_domain::template::malformed;
 use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, limits};
 
 use super::content::{is_template, message};
@@ -32,6 +33,9 @@ pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
     }
     if is_template(broadcast) && broadcast.body.track_links {
         errors.push(FieldError::new("trackLinks", "must be false: a template keeps the links that its provider approved"));
+    }
+    for (field, text) in variables::texts(broadcast) {
+        errors.extend(malformed(text).map(|fault| FieldError::new(field, fault)));
     }
     errors.extend(variables::check(&broadcast.body.variables, "variables"));
     errors.extend(safety::check(broadcast));

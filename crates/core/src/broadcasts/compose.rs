@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use nuncio_domain::broadcast::{Body, Broadcast, Counts, Status};
-use nuncio_domain::id::Id as _;
-use nuncio_domain::{BroadcastContactId, Channel, Error, ErrorCode, Micros, Permission, Result};
+use nuncio_domain::{Channel, Error, ErrorCode, Micros, Permission, Result};
 use nuncio_store::{IdempotentOperation, NewBroadcastContact};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,9 +11,9 @@ use utoipa::ToSchema;
 use super::Broadcasts;
 use super::command::NewContact;
 use super::composer::command;
-use super::contacts;
 use super::money::Class;
 use super::view::BroadcastView;
+use super::{contacts, links};
 use crate::base::{Caller, UseCase, idempotency, parse_id};
 use crate::messages::{MessageView, Plan, SendOptions};
 
@@ -141,9 +140,8 @@ impl Broadcasts<'_> {
             found => Some(found?.variables),
         };
         let (recipient, _) = contacts::read(&broadcast, None, given).map_err(|reason| Error::field("to", reason))?;
-        // Tracked links name the recipient. Those of a test name none, and are the same in a repeated request.
-        let no_recipient = BroadcastContactId::from_uuid(broadcast.id.uuid());
-        let contact = NewBroadcastContact { id: no_recipient, recipient, variables: shown.unwrap_or_default() };
+        // Tracked links name the recipient. Those of a test are the same in a repeated request.
+        let contact = NewBroadcastContact { id: links::tester(broadcast.id), recipient, variables: shown.unwrap_or_default() };
         let composer = self.composer(&broadcast).await?.map_err(|failure| Error::new(ErrorCode::NotFound, failure.message))?;
         self.put_links(&broadcast).await?;
         let options = SendOptions { idempotency_key: key, ..options(&broadcast) };

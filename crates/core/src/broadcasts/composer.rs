@@ -32,7 +32,10 @@ impl Broadcasts<'_> {
             return Ok(Err(Failure::own(FailureCode::Undeliverable, "the sender of the broadcast was deleted")));
         };
         match self.template_of(broadcast).await {
-            Ok(template) => Ok(Ok(Composer { broadcast, config, sender, template })),
+            Ok(template) => {
+                let template = template.map(|template| content::reviewed(broadcast, template));
+                Ok(Ok(Composer { broadcast, config, sender, template }))
+            }
             Err(error) if error.code() == ErrorCode::NotFound => {
                 Ok(Err(Failure::own(FailureCode::ContentRejected, "the template of the broadcast was deleted")))
             }

@@ -1,6 +1,9 @@
-//! Content of a broadcast: as a message, and as a fingerprint for reviews.
+//! Content of a broadcast: as a message, and as what a review covers.
 
-use nuncio_domain::broadcast::{Broadcast, BroadcastType};
+use nuncio_domain::broadcast::{Broadcast, BroadcastAction, BroadcastType, ReviewedTemplate};
+use nuncio_domain::template::Template;
+use nuncio_domain::{Error, ErrorCode, Result, TemplateId};
+use nuncio_store::Tx;
 
 use crate::base::idempotency;
 use crate::messages::SendMessage;
@@ -26,4 +29,41 @@ pub(super) fn fingerprint(broadcast: &Broadcast) -> String {
     let body = &broadcast.body;
     let bytes = idempotency::fingerprint(&(&body.text, &body.content, &body.email_subject, &broadcast.html, &body.variables));
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Keeps the template as it is when a review is requested or passed. Returns whether the review must be repeated: the template changed
+/// meanwhile, so nobody knows which content was reviewed.
+pub(super) async fn keep_template(tx: &mut dyn Tx, broadcast: &mut Broadcast, action: BroadcastAction) -> Result<bool> {
+    use BroadcastAction as Action;
+    let covered = matches!(action, Action::Send | Action::RetryReview | Action::Escalate | Action::Pass { .. } | Action::Approve { .. });
+    if !covered || !is_template(broadcast) {
+        return Ok(false);
+    }
+    let id: Option<TemplateId> = broadcast.body.content.as_deref().and_then(|content| content.template_id.as_deref()?.parse().ok());
+    let template = match id {
+        Some(id) => tx.find_template(broadcast.tenant, id).await?.map(Template::in_use),
+        None => None,
+    };
+    let revision = template.as_ref().map(|template| template.content.revision);
+    let changed = broadcast.body.template.as_ref().map(|kept| kept.content.revision) != revision;
+    broadcast.body.template = template.map(|Template { status, content, .. }| Box::new(ReviewedTemplate { status, content }));
+    match action {
+        Action::Approve { .. } if changed => {
+            let message = "the template changed after the broadcast was escalated; refuse the broadcast, or ask its author for a new one";
+            Err(Error::new(ErrorCode::Conflict, message))
+        }
+        Action::Pass { .. } => Ok(changed),
+        _ => Ok(false),
+    }
+}
+
+/// Returns the template with the content that was reviewed.
+pub(super) fn reviewed(broadcast: &Broadcast, template: Template) -> Template {
+    match broadcast.body.template.as_deref() {
+        // As long as the content is the same, WhatsApp's newest decision about it counts.
+        Some(kept) if kept.content.revision != template.content.revision => {
+            Template { status: kept.status, content: kept.content.clone(), ..template }
+        }
+        _ => template,
+    }
 }

@@ -131,6 +131,7 @@ impl Broadcasts<'_> {
         let now = self.ids().clock.now();
         let canary = safety::canary(broadcast, now);
         if canary == Some((0, None)) {
+            // A change of the broadcast raises its fence: the next round comes with the next claim.
             self.start_wait(broadcast).await?;
             return Ok(Round::More);
         }

@@ -102,6 +102,11 @@ impl Target {
     }
 }
 
+/// Returns the recipient that the links of test messages name. Its clicks are not counted.
+pub(super) fn tester(broadcast: BroadcastId) -> BroadcastContactId {
+    BroadcastContactId::from_uuid(broadcast.uuid())
+}
+
 fn signature(core: &Core, named: &[u8]) -> [u8; PARTS[3]] {
     let full = mac(core.inner.sealer.derive(b"counted links").expose(), &[named]);
     let mut signature = [0; PARTS[3]];
@@ -117,7 +122,7 @@ impl Broadcasts<'_> {
         let Target { tenant, link, recipient } = Target::read(self, token).ok_or_else(unknown)?;
         let found = self.inner.store.read().await?.find_broadcast_link(tenant, link).await?;
         let (broadcast, url) = found.ok_or_else(unknown)?;
-        if opened {
+        if opened && recipient != short(tester(broadcast)) {
             let mut tx = self.inner.store.begin().await?;
             tx.count_broadcast_click(tenant, broadcast, link, recipient, self.ids().clock.now()).await?;
             tx.commit().await?;
@@ -137,18 +142,12 @@ impl Broadcasts<'_> {
     }
 }
 
-/// Replaces each link of a text for which `new` returns another one. A link ends at white space, a quote or an angle bracket; punctuation
-/// at its end is not part of it.
+/// Replaces each link of a text for which `new` returns another one.
 fn rewrite_text(text: &str, new: &mut impl FnMut(&str) -> Option<String>) -> String {
-    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '|' | '\\' | '^');
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(start) = find_link(rest) {
         let (before, from) = rest.split_at(start);
-        let whole = &from[..from.find(ends).unwrap_or(from.len())];
-        let mut url = whole.trim_end_matches(['.', ',', ';', ':', '!', '?', ']']);
-        if url.ends_with(')') && !url.contains('(') {
-            url = url.trim_end_matches(')');
-        }
+        let url = without_tail(&from[..from.find(ends_link).unwrap_or(from.len())]);
         out.push_str(before);
         out.push_str(&replaced(url, new));
         rest = &from[url.len().max(1)..];
@@ -157,13 +156,45 @@ fn rewrite_text(text: &str, new: &mut impl FnMut(&str) -> Option<String>) -> Str
     out
 }
 
-/// Replaces the targets of `href` attributes in HTML. Images and style sheets are not clicked, and stay unchanged.
+/// Returns whether a link ends before this character: white space, a quote, a symbol or emoji, or a letter or mark of Chinese, Japanese and
+/// Korean, which put no space after a link.
+fn ends_link(c: char) -> bool {
+    c.is_whitespace()
+        || matches!(c, '"' | '\'' | '<' | '>' | '`' | '|' | '\\' | '^' | '«' | '»' | '\u{60c}' | '\u{61b}' | '\u{61f}')
+        || matches!(c, '\u{1100}'..='\u{11ff}' | '\u{2010}'..='\u{2bff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7ff}')
+        || matches!(c, '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe4f}' | '\u{ff00}'..='\u{ffef}' | '\u{1f000}'..='\u{3ffff}')
+}
+
+/// Returns a link without the punctuation after it, and without the closing brackets that it does not open.
+fn without_tail(url: &str) -> &str {
+    let unopened = |open: char, close: char| url.matches(close).count().saturating_sub(url.matches(open).count());
+    let (mut round, mut square, mut curly) = (unopened('(', ')'), unopened('[', ']'), unopened('{', '}'));
+    url.trim_end_matches(|c: char| {
+        let left = match c {
+            ')' => &mut round,
+            ']' => &mut square,
+            '}' => &mut curly,
+            c => return matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '*' | '_' | '~'),
+        };
+        let trimmed = *left > 0;
+        *left -= usize::from(trimmed);
+        trimmed
+    })
+}
+
+/// Replaces the targets of `href` attributes in HTML, if they are clicked.
 fn rewrite_html(html: &str, new: &mut impl FnMut(&str) -> Option<String>) -> String {
-    let (mut out, mut rest) = (String::with_capacity(html.len()), html);
+    let (mut out, mut rest, mut clicked) = (String::with_capacity(html.len()), html, false);
     while let Some(start) = find(rest, "href=") {
         let (before, from) = rest.split_at(start + "href=".len());
         out.push_str(before);
         rest = from;
+        if let Some(tag) = before.rfind('<') {
+            clicked = is_clicked(&before[tag + 1..]);
+        }
+        if !clicked {
+            continue;
+        }
         let Some(quote) = from.chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
         let Some(end) = from[1..].find(quote) else { continue };
         let url = from[1..=end].replace("&amp;", "&");
@@ -176,6 +207,12 @@ fn rewrite_html(html: &str, new: &mut impl FnMut(&str) -> Option<String>) -> Str
     }
     out.push_str(rest);
     out
+}
+
+/// Returns whether the target of a tag, given from its name on, is clicked: not that of `<link>` or `<base>`, but of Outlook's buttons.
+fn is_clicked(tag: &str) -> bool {
+    let name = tag.split(|c: char| c.is_ascii_whitespace() || c == '/').next().unwrap_or_default();
+    ["a", "area", "v:rect", "v:roundrect"].iter().any(|clicked| name.eq_ignore_ascii_case(clicked))
 }
 
 fn replaced(url: &str, new: &mut impl FnMut(&str) -> Option<String>) -> String {
@@ -215,6 +252,16 @@ mod tests {
         text("https://a.example/{{name}} stays", &[], "https://a.example/{{name}} stays");
         text("https:// and é https://ü.example/ñ", &["https://ü.example/ñ"], "https:// and é L");
         text("no link", &[], "no link");
+        text(
+            "«https://a.example/x» “https://b.example/y” ‘https://c.example’…",
+            &["https://a.example/x", "https://b.example/y", "https://c.example"],
+            "«L» “L” ‘L’…",
+        );
+        text("*https://a.example/x* _(https://b.example/w_(x))_", &["https://a.example/x", "https://b.example/w_(x)"], "*L* _(L)_");
+        text("[https://a.example/x[1]]. {https://b.example}~", &["https://a.example/x[1]", "https://b.example"], "[L]. {L}~");
+        text("详情https://a.example/x请点击，https://b.example/y。", &["https://a.example/x", "https://b.example/y"], "详情L请点击，L。");
+        text("여기https://a.example/x에서 https://b.example/y🎉", &["https://a.example/x", "https://b.example/y"], "여기L에서 L🎉");
+        text("(https://a.example/{{name}})", &[], "(https://a.example/{{name}})");
     }
 
     #[test]
@@ -232,5 +279,12 @@ mod tests {
         html("<a href='mailto:x@y.example'>x</a>", &[], "<a href='mailto:x@y.example'>x</a>");
         html("<a href=https://a.example>x", &[], "<a href=https://a.example>x");
         html(r#"<a href="https://a.example"#, &[], r#"<a href="https://a.example"#);
+        let kept = r#"<base href="https://a.example/"><link rel="stylesheet" href="https://a.example/s.css">"#;
+        html(kept, &[], kept);
+        html(
+            r#"<AREA alt="5 > 3" href="https://a.example"><v:roundrect href="https://b.example"></a> href="https://c.example""#,
+            &["https://a.example", "https://b.example"],
+            r#"<AREA alt="5 > 3" href="L"><v:roundrect href="L"></a> href="https://c.example""#,
+        );
     }
 }

@@ -1,10 +1,13 @@
 //! Runs the automated review of broadcasts, and stores review policies and decisions.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, ReviewPolicy, ReviewResult};
+use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, ReviewPolicy, ReviewResult, Variables};
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{BroadcastId, Error, Result, TenantId, Timestamp};
+use nuncio_domain::template::Template;
+use nuncio_domain::{BroadcastId, Channel, Error, ErrorCode, Result, TenantId, Timestamp, plain};
+use nuncio_secrets::mac;
 use nuncio_store::DueBroadcast;
 use serde::Serialize;
 use tokio::sync::SemaphorePermit;
@@ -12,14 +15,21 @@ use tokio::sync::SemaphorePermit;
 use super::Broadcasts;
 use super::act::is_ahead;
 use super::contacts::merged;
-use super::content;
 use super::content::fingerprint;
 use super::run::{self, Slots};
+use super::{content, variables};
 use crate::base::Change;
 use crate::review::{self, Subject};
+use crate::templates::render;
 
-/// Recipients whose variable values are reviewed.
-const SAMPLE: u32 = 100;
+/// Maximum number of recipients whose values are reviewed, and bytes of content after which no further ones are.
+const SAMPLE: usize = 100;
+const SAMPLE_BYTES: usize = 4 << 20;
+/// Recipients per page that these are picked from, and maximum number of pages.
+const SCANNED: u32 = 1_000;
+const SCANNED_PAGES: usize = 100;
+/// Channels that together show all texts of a template.
+const BODIES: [Channel; 4] = [Channel::Whatsapp, Channel::Sms, Channel::Telegram, Channel::Instagram];
 /// Maximum number of blocked words or allowed domains of a policy, and of characters of one.
 const LISTED: usize = 1_000;
 const LISTED_LENGTH: usize = 100;
@@ -112,6 +122,9 @@ impl Broadcasts<'_> {
                 return Err(Error::field(field, format!("{word:?} must have 1 to {LISTED_LENGTH} characters")));
             }
         }
+        if let Some(word) = policy.blocked_words.iter().find(|word| !word.contains(char::is_alphanumeric)) {
+            return Err(Error::field("blockedWords", format!("{word:?} must have a letter or a digit")));
+        }
         let is_domain = |text: &str| text.contains('.') && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
         if let Some(domain) = policy.allowed_domains.iter().find(|domain| !is_domain(domain)) {
             return Err(Error::field("allowedDomains", format!("{domain:?} is not a domain such as acme.example")));
@@ -140,40 +153,82 @@ impl Broadcasts<'_> {
 
     async fn subject_of(&self, broadcast: &Broadcast) -> Result<Subject> {
         let config = self.tenant_config(broadcast.tenant).await?;
-        let body = &broadcast.body;
-        let mut texts: Vec<String> = [&body.text, &body.email_subject].into_iter().flatten().cloned().collect();
-        let mut links: Vec<String> = body.content.iter().filter_map(|c| c.media_url.clone()).collect();
-        // A deleted template has no text; its recipients fail one by one.
-        if let Ok(Some(template)) = self.template_of(broadcast).await {
-            let content = template.content;
-            texts.push(content.body);
-            texts.extend(
-                [content.sms_body, content.telegram_body, content.instagram_body, content.footer, content.header_content]
-                    .into_iter()
-                    .flatten(),
-            );
-            links.extend(content.buttons.iter().filter_map(|b| b.url.clone()));
-            texts.extend(content.buttons.into_iter().map(|b| b.text));
-            let mut tx = self.inner.store.read().await?;
-            for contact in tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, SAMPLE).await?.found {
-                let values = merged(broadcast, &contact.variables);
-                let values = [values.template_variables, values.template_button_variables, values.template_header_variables];
-                texts.extend(values.into_iter().flatten().flat_map(std::collections::BTreeMap::into_values));
+        let template = match self.template_of(broadcast).await {
+            // It was deleted; the recipients fail one by one.
+            Err(error) if error.code() == ErrorCode::NotFound => None,
+            found => found?,
+        };
+        let mut subject = Subject {
+            links: broadcast.body.content.iter().filter_map(|c| c.media_url.clone()).collect(),
+            sender: config.sender(broadcast.sender).map(|s| s.name.clone()).unwrap_or_default(),
+            ..Subject::default()
+        };
+        let mut values = vec![Variables::default()];
+        if template.is_some() || !variables::used(broadcast).is_empty() {
+            values.extend(self.sample(broadcast).await?);
+        }
+        for own in &values {
+            let (texts, html) = written(broadcast, template.as_ref(), own);
+            add_new(&mut subject.texts, texts);
+            add_new(&mut subject.html, html);
+            if subject.texts.iter().chain(&subject.html).map(String::len).sum::<usize>() > SAMPLE_BYTES {
+                break;
             }
         }
-        if !super::variables::used(broadcast).is_empty() {
+        Ok(subject)
+    }
+
+    /// Returns the values of recipients, equal ones once. If there are too many, a keyed hash picks some: always the same ones, but their
+    /// author cannot predict which.
+    async fn sample(&self, broadcast: &Broadcast) -> Result<Vec<Variables>> {
+        let key = self.inner.sealer.derive(b"reviewed recipients");
+        let (mut picked, mut after) = (BTreeMap::new(), None);
+        for _ in 0..SCANNED_PAGES {
             let mut tx = self.inner.store.read().await?;
-            for contact in tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, SAMPLE).await?.found {
-                let mut command = content::message(broadcast);
-                command.subject.clone_from(&body.email_subject);
-                super::variables::fill_in(broadcast, &contact.variables, &mut command)?;
-                texts.extend([command.text, command.subject].into_iter().flatten());
+            let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, SCANNED).await?;
+            drop(tx);
+            for contact in page.found {
+                let values = serde_json::to_vec(&contact.variables).map_err(Error::internal)?;
+                picked.insert(mac(key.expose(), &[values.as_slice()]), contact.variables);
+                if picked.len() > SAMPLE {
+                    picked.pop_last();
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
             }
         }
-        texts.sort_unstable();
-        texts.dedup();
-        let sender = config.sender(broadcast.sender).map(|s| s.name.clone()).unwrap_or_default();
-        Ok(Subject { texts, html: broadcast.html.clone(), links, sender })
+        Ok(picked.into_values().collect())
+    }
+}
+
+/// Returns the texts and the HTML that a recipient with these values gets on any channel. Where values are missing, the variables stay.
+fn written(broadcast: &Broadcast, template: Option<&Template>, own: &Variables) -> (Vec<String>, Option<String>) {
+    let mut command = content::message(broadcast);
+    command.subject.clone_from(&broadcast.body.email_subject);
+    command.html_body.clone_from(&broadcast.html);
+    variables::fill_in(broadcast, own, &mut command).ok();
+    let mut texts: Vec<String> = match template {
+        Some(template) => {
+            let values = render::values(Some(&merged(broadcast, own)));
+            BODIES.map(|channel| render::render(template, channel, &values)).into()
+        }
+        None => {
+            let message_type = broadcast.message_type.message_type();
+            vec![plain::text(message_type, command.text.as_deref(), command.content.as_deref()).into_owned()]
+        }
+    };
+    texts.extend(command.subject);
+    (texts, command.html_body)
+}
+
+/// Adds texts that are not known yet.
+fn add_new(known: &mut Vec<String>, texts: impl IntoIterator<Item = String>) {
+    for text in texts {
+        if !text.is_empty() && !known.contains(&text) {
+            known.push(text);
+        }
     }
 }
 

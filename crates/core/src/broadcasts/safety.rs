@@ -61,7 +61,7 @@ impl Broadcasts<'_> {
     /// Begins the wait of the canary.
     pub(super) async fn start_wait(&self, broadcast: &Broadcast) -> Result<()> {
         let started = self.change(broadcast.tenant, broadcast.id, BroadcastAction::StartWait, |broadcast, now| {
-            broadcast.body.canary_sent_at = Some(now);
+            broadcast.body.canary_sent_at.get_or_insert(now);
             Ok(())
         });
         ignore_lost_race(started.await.map(drop))

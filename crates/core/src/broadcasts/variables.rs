@@ -1,4 +1,4 @@
-//! Fills `{{variables}}` in the text, subject and HTML of broadcasts without a template.
+//! Fills `{{variables}}` in the text, subject and HTML of broadcasts. With a template, there is no text, and the others take its values.
 //!
 //! A recipient's value overrides the broadcast's. Missing values are detected before the broadcast is sent.
 
@@ -6,11 +6,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use nuncio_domain::broadcast::{Broadcast, Variables};
-use nuncio_domain::template::{fill, variables};
+use nuncio_domain::template::{Template, fill, variables};
 use nuncio_domain::{Error, FieldError, Result, limits};
+use nuncio_store::NewBroadcastContact;
 
-use super::{Broadcasts, content};
+use super::Broadcasts;
+use super::contacts::merged;
 use crate::messages::SendMessage;
+use crate::templates::render;
 
 type Values = BTreeMap<String, String>;
 
@@ -20,13 +23,20 @@ const SHOWN: usize = 20;
 /// Maximum number of values per recipient.
 const VALUES: usize = 50;
 
-/// Returns the variables of a broadcast's content, each once; none with a template.
+/// Returns the texts that can have variables, each with its field.
+pub(super) fn texts(broadcast: &Broadcast) -> impl Iterator<Item = (&'static str, &str)> {
+    let texts = [("text", &broadcast.body.text), ("emailSubject", &broadcast.body.email_subject), ("emailHtmlBody", &broadcast.html)];
+    texts.into_iter().filter_map(|(field, text)| Some((field, text.as_deref()?)))
+}
+
+/// Returns the variables of each text, with its field.
+fn by_field(broadcast: &Broadcast) -> Vec<(&'static str, &str)> {
+    texts(broadcast).flat_map(|(field, text)| variables(text).into_iter().map(move |name| (field, name))).collect()
+}
+
+/// Returns the variables of text, subject and HTML, each once.
 pub(super) fn used(broadcast: &Broadcast) -> Vec<&str> {
-    if content::is_template(broadcast) {
-        return Vec::new();
-    }
-    let texts = [&broadcast.body.text, &broadcast.body.email_subject, &broadcast.html];
-    let mut names: Vec<&str> = texts.into_iter().flatten().flat_map(|text| variables(text)).collect();
+    let mut names: Vec<&str> = by_field(broadcast).into_iter().map(|(_, name)| name).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -49,13 +59,20 @@ pub(super) fn check(values: &Values, path: &str) -> Vec<FieldError> {
     faults
 }
 
+/// Returns the values for recipients without their own.
+fn common(broadcast: &Broadcast) -> &Values {
+    let of_template = broadcast.body.content.as_deref().and_then(|content| content.template_variables.as_ref());
+    of_template.unwrap_or(&broadcast.body.variables)
+}
+
 /// Returns the values for a recipient.
 fn values<'a>(broadcast: &'a Broadcast, own: &'a Variables) -> Cow<'a, Values> {
+    let common = common(broadcast);
     match &own.template_variables {
-        None => Cow::Borrowed(&broadcast.body.variables),
-        Some(own) if broadcast.body.variables.is_empty() => Cow::Borrowed(own),
+        None => Cow::Borrowed(common),
+        Some(own) if common.is_empty() => Cow::Borrowed(own),
         Some(own) => {
-            let mut values = broadcast.body.variables.clone();
+            let mut values = common.clone();
             values.extend(own.clone());
             Cow::Owned(values)
         }
@@ -64,13 +81,13 @@ fn values<'a>(broadcast: &'a Broadcast, own: &'a Variables) -> Cow<'a, Values> {
 
 /// Fills the variables of a message to a recipient. Fails if a value is missing, so that no text is sent with a gap.
 pub(super) fn fill_in(broadcast: &Broadcast, own: &Variables, command: &mut SendMessage) -> Result<()> {
-    let used = used(broadcast);
+    let used = by_field(broadcast);
     if used.is_empty() {
         return Ok(());
     }
     let values = values(broadcast, own);
-    if let Some(name) = used.iter().find(|name| !values.contains_key(**name)) {
-        return Err(Error::field("text", format!("the recipient has no value for {{{{{name}}}}}")));
+    if let Some((field, name)) = used.into_iter().find(|(_, name)| !values.contains_key(*name)) {
+        return Err(Error::field(field, format!("the recipient has no value for {{{{{name}}}}}")));
     }
     for text in [&mut command.text, &mut command.subject].into_iter().flatten() {
         *text = fill(text, &values);
@@ -98,26 +115,41 @@ fn escape(text: &str) -> String {
     out
 }
 
+/// Returns the errors of variables in subject and HTML that the template does not have.
+fn unknown(broadcast: &Broadcast, template: &Template) -> Vec<FieldError> {
+    let known = &template.content.variables;
+    let unknown = by_field(broadcast).into_iter().filter(|(_, name)| !known.iter().any(|known| known == name));
+    unknown.map(|(field, name)| FieldError::new(field, format!("uses {{{{{name}}}}}, which the template does not have"))).collect()
+}
+
+/// Returns the errors of a recipient's values: those that the template has, or the `needed` ones that are missing.
+fn of_contact(broadcast: &Broadcast, template: Option<&Template>, needed: &[&str], contact: &NewBroadcastContact) -> Vec<FieldError> {
+    let path = format!("contacts[{}].", contact.recipient.identifier);
+    if let Some(template) = template {
+        return render::check(template, &render::values(Some(&merged(broadcast, &contact.variables))), &path);
+    }
+    let own = contact.variables.template_variables.as_ref();
+    let missing = needed.iter().filter(|name| own.is_none_or(|own| !own.contains_key(**name)));
+    missing
+        .map(|name| FieldError::new(format!("{path}templateVariables.{name}"), format!("is missing; the text uses {{{{{name}}}}}")))
+        .collect()
+}
+
 impl Broadcasts<'_> {
-    /// Fails if recipients lack a value, and lists the first twenty.
+    /// Fails if recipients lack a value, or have one that the template does not take, and lists the first twenty.
     pub(super) async fn require_values(&self, broadcast: &Broadcast) -> Result<()> {
-        let needed: Vec<&str> = used(broadcast).into_iter().filter(|name| !broadcast.body.variables.contains_key(*name)).collect();
-        if needed.is_empty() {
+        let template = self.template_of(broadcast).await?;
+        let needed: Vec<&str> = used(broadcast).into_iter().filter(|name| !common(broadcast).contains_key(*name)).collect();
+        if template.is_none() && needed.is_empty() {
             return Ok(());
         }
-        let (mut faults, mut after) = (Vec::new(), None);
+        let mut faults = template.as_ref().map_or_else(Vec::new, |template| unknown(broadcast, template));
+        let mut after = None;
         while faults.len() < SHOWN {
             let mut tx = self.inner.store.read().await?;
             let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
             drop(tx);
-            for contact in &page.found {
-                let own = contact.variables.template_variables.as_ref();
-                let missing = needed.iter().filter(|name| own.is_none_or(|own| !own.contains_key(**name)));
-                faults.extend(missing.map(|name| {
-                    let path = format!("contacts[{}].templateVariables.{name}", contact.recipient.identifier);
-                    FieldError::new(path, format!("is missing; the text uses {{{{{name}}}}}"))
-                }));
-            }
+            faults.extend(page.found.iter().flat_map(|contact| of_contact(broadcast, template.as_ref(), &needed, contact)));
             if page.next.is_none() {
                 break;
             }

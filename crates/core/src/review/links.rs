@@ -2,7 +2,9 @@
 
 use url::{Host, Url};
 
+use super::FLAGGED;
 use super::finding::{Category, Finding};
+use super::html::Page;
 
 /// Hosts of URL shorteners.
 const SHORTENERS: &[&str] = &[
@@ -189,26 +191,23 @@ impl Links<'_> {
         for word in pieces(text) {
             let Some(url) = link(word).filter(|url| !self.allows(url)) else { continue };
             if let Some(category) = judge(&url) {
-                findings.push(Finding(category, word.to_owned()));
+                add(findings, category, word, &url);
             } else if impersonates(text, &url) || extends_own_name(text, &url) {
-                findings.push(Finding(Category::Lure, word.to_owned()));
+                add(findings, Category::Lure, word, &url);
             }
         }
     }
 
     /// Finds deceptive links in HTML, including those whose words name another domain than their target.
-    pub(super) fn in_html(self, html: &str, findings: &mut Vec<Finding>) {
-        for part in html.split("<a ").skip(1) {
-            let Some((attributes, rest)) = part.split_once('>') else { continue };
-            let Some(href) = attribute(attributes, "href") else { continue };
+    pub(super) fn in_html(self, page: &Page, findings: &mut Vec<Finding>) {
+        for (href, words) in &page.links {
             let Some(target) = link(href).filter(|url| !self.allows(url)) else { continue };
             if let Some(category) = judge(&target) {
-                findings.push(Finding(category, href.to_owned()));
+                add(findings, category, href, &target);
             }
-            let words = visible_text(rest.split("</a").next().unwrap_or_default());
             let shown = link(words.trim()).as_ref().and_then(registered);
             if shown.is_some_and(|shown| registered(&target).is_some_and(|target| target != shown)) {
-                findings.push(Finding(Category::Phishing, href.to_owned()));
+                add(findings, Category::Phishing, href, &target);
             }
         }
     }
@@ -231,6 +230,16 @@ impl Links<'_> {
     fn allows(self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
         self.allowed.iter().any(|domain| host.strip_suffix(domain.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+    }
+}
+
+/// Adds a finding about a link. Each link counts once, and so does a cheap domain, however many of its pages are linked to.
+fn add(findings: &mut Vec<Finding>, category: Category, word: &str, url: &Url) {
+    let same_host = |other: &str| category == Category::CheapLink && link(other).is_some_and(|other| other.host() == url.host());
+    let mut known = findings.iter().filter(|Finding(of, _)| *of == category).map(|Finding(_, fragment)| fragment.as_str());
+    // More would neither count nor be shown.
+    if known.clone().count() < FLAGGED && !known.any(|other| other == word || same_host(other)) {
+        findings.push(Finding(category, word.to_owned()));
     }
 }
 
@@ -285,33 +294,6 @@ fn glued(word: &str) -> usize {
 
 fn is_cheap(host: &str) -> bool {
     host.rsplit('.').next().is_some_and(|tld| CHEAP.contains(&tld))
-}
-
-fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = attributes.split_once(name)?;
-    let rest = rest.trim_start().strip_prefix('=')?.trim_start();
-    match rest.chars().next()? {
-        quote @ ('"' | '\'') => rest[1..].split(quote).next(),
-        _ => rest.split_whitespace().next(),
-    }
-}
-
-/// Returns the text of HTML without its tags.
-pub(super) fn visible_text(html: &str) -> String {
-    let mut out = String::with_capacity(html.len());
-    let mut inside = false;
-    for c in html.chars() {
-        match c {
-            '<' => inside = true,
-            '>' if inside => {
-                inside = false;
-                out.push(' ');
-            }
-            c if !inside => out.push(c),
-            _ => {}
-        }
-    }
-    out
 }
 
 /// Parses a word as a link, with or without a scheme.

@@ -697,7 +697,8 @@ impl Plain {
 
     /// Returns the first whole word or phrase of a group, as written in the original.
     fn first<'a>(&self, original: &'a str, group: &[&str]) -> Option<&'a str> {
-        group.iter().find_map(|phrase| {
+        // A blocked word of signs alone is empty here, and would match everything.
+        group.iter().filter(|phrase| !phrase.is_empty()).find_map(|phrase| {
             self.text.match_indices(phrase).find_map(|(at, _)| {
                 let end = at + phrase.len();
                 let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());

@@ -5,6 +5,7 @@
 
 pub mod features;
 mod finding;
+mod html;
 mod links;
 mod lures;
 mod model;
@@ -16,13 +17,14 @@ use nuncio_domain::Timestamp;
 use nuncio_domain::broadcast::{ReviewPolicy, ReviewResult};
 
 use finding::{Category, Finding, words_for};
+use html::Page;
 use links::Links;
 pub use model::Model;
 pub use reviewer::Reviewer;
 pub(crate) use reviewer::note;
 
 /// Incremented by each change of rules or weights.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Categories with the weight of one finding.
 const CATEGORIES: &[(Category, &str, f64)] = &[
@@ -53,7 +55,7 @@ const HARMLESS: f32 = 1.5;
 /// Margin above which the words of a text are among the reasons for a rejection.
 const SUSPECT: f32 = -2.0;
 
-/// Maximum number of findings per category that count.
+/// Maximum number of findings per category that count, of the text with the most.
 const COUNTED: usize = 3;
 /// Maximum number of fragments shown, and of characters of one.
 const FLAGGED: usize = 20;
@@ -64,8 +66,8 @@ const FRAGMENT: usize = 200;
 pub struct Subject {
     /// All texts that recipients see.
     pub texts: Vec<String>,
-    /// HTML that recipients see.
-    pub html: Option<String>,
+    /// HTML that recipients see, once for each set of values.
+    pub html: Vec<String>,
     /// Links outside the texts.
     pub links: Vec<String>,
     /// Name by which recipients know the sender; `""` if none.
@@ -79,23 +81,29 @@ pub fn review(subject: &Subject, policy: &ReviewPolicy, now: Timestamp) -> Revie
 
 /// Reviews a broadcast's content with another model.
 pub fn review_with(model: &Model<'_>, subject: &Subject, policy: &ReviewPolicy, now: Timestamp) -> ReviewResult {
-    let mut texts = subject.texts.clone();
-    texts.extend(subject.html.as_deref().map(links::visible_text));
-    let mut findings = Vec::new();
     let links = Links { allowed: &policy.allowed_domains };
-    for text in &texts {
+    let in_text = |text: &str, mut findings: Vec<Finding>| {
         links.in_text(text, &mut findings);
         words::in_text(text, &mut findings);
         lures::in_text(text, &policy.blocked_words, &mut findings);
+        findings
+    };
+    let mut texts = subject.texts.clone();
+    // One list per text: many copies of a text are no worse than one.
+    let mut found: Vec<_> = texts.iter().map(|text| in_text(text, Vec::new())).collect();
+    for html in &subject.html {
+        let (page, mut findings) = (Page::of(html), Vec::new());
+        links.in_html(&page, &mut findings);
+        found.push(in_text(&page.text, findings));
+        texts.push(page.text);
     }
-    subject.links.iter().for_each(|link| links.in_text(link, &mut findings));
-    if let Some(html) = &subject.html {
-        links.in_html(html, &mut findings);
-    }
-    words::offers(&texts, &subject.sender, &mut findings);
+    let mut others = Vec::new();
+    subject.links.iter().for_each(|link| links.in_text(link, &mut others));
+    words::offers(&texts, &subject.sender, &mut others);
+    found.push(others);
     let judged = texts.iter().filter_map(|text| Some((text.as_str(), judge(model, links, text)?)));
     let worst = judged.max_by(|(_, a), (_, b)| a.margin.total_cmp(&b.margin));
-    result(&findings, worst, policy.threshold, now)
+    result(&found, worst, policy.threshold, now)
 }
 
 /// Returns the model's judgement, reduced for texts that identify their sender or leave nothing to act on.
@@ -110,13 +118,14 @@ fn judge(model: &Model<'_>, links: Links<'_>, text: &str) -> Option<model::Judge
     Some(judgement)
 }
 
-fn result(findings: &[Finding], worst: Option<(&str, model::Judgement)>, threshold: f64, now: Timestamp) -> ReviewResult {
+fn result(found: &[Vec<Finding>], worst: Option<(&str, model::Judgement)>, threshold: f64, now: Timestamp) -> ReviewResult {
     let (mut score, mut categories, mut parts) = (1.0, Vec::new(), Vec::new());
     if let Some((_, judgement)) = &worst {
         score -= MODEL / (1.0 + f64::from(-judgement.margin).exp());
     }
     for (category, name, weight) in CATEGORIES {
-        let count = findings.iter().filter(|Finding(c, _)| c == category).count();
+        let counts = found.iter().map(|findings| findings.iter().filter(|Finding(c, _)| c == category).count());
+        let count = counts.max().unwrap_or_default();
         if count == 0 {
             continue;
         }
@@ -137,7 +146,7 @@ fn result(findings: &[Finding], worst: Option<(&str, model::Judgement)>, thresho
         parts => format!("{verdict} with a score of {score} (needed: {threshold}). Found: {}.", parts.join("; ")),
     };
     let mut flagged: Vec<String> = Vec::new();
-    for Finding(_, fragment) in findings.iter().filter(|Finding(_, fragment)| !fragment.is_empty()) {
+    for Finding(_, fragment) in found.iter().flatten().filter(|Finding(_, fragment)| !fragment.is_empty()) {
         let fragment: String = fragment.chars().take(FRAGMENT).collect();
         if flagged.len() < FLAGGED && !flagged.contains(&fragment) {
             flagged.push(fragment);
@@ -176,6 +185,12 @@ mod tests {
             "Reminder from Dr. Lee: your appointment is tomorrow at 9:30. Reply YES to confirm.",
             "SUMMER SALE at Acme! 20% off everything until Sunday: https://acme.example/sale Reply STOP to opt out.",
             "Your invoice is ready. Please update your address in the app before Friday. Acme",
+            "If you smell gas, the emergency number is 0800 111 999.",
+            "We exterminate ants and cockroaches",
+            "La heroína de la película",
+            "We'll send your new debit card by post.",
+            "We give 5 % back on your credit card purchases",
+            "Don’t share your password with anyone.",
             "",
         ] {
             let result = of(text);
@@ -199,7 +214,16 @@ mod tests {
                 "Enter your credit card number to receive the parcel",
             ),
             ("Buy cocaine online, discreet delivery", "forbidden_goods", "Buy cocaine online, discreet delivery"),
+            ("Vendo heroína pura", "forbidden_goods", "Vendo heroína pura"),
             ("I will kill you", "hate_or_threat", "I will kill you"),
+            ("Gas the Jews!", "hate_or_threat", "Gas the Jews!"),
+            ("Exterminate all of the immigrants", "hate_or_threat", "Exterminate all of the immigrants"),
+            ("Please send your card number", "credential_request", "Please send your card number"),
+            (
+                "We'll send your new debit card, send the old credit card to us",
+                "credential_request",
+                "We'll send your new debit card, send the old credit card to us",
+            ),
         ] {
             let result = of(text);
             assert!(!passes(&result), "{text}: {result:?}");
@@ -250,13 +274,49 @@ mod tests {
     }
 
     #[test]
+    fn copies_of_a_text_and_pages_of_a_domain_count_once() {
+        let texts = ["Ada", "Bo", "Cy"].map(|name| format!("Acme: dear {name}, the minutes of our meeting are at https://bit.ly/3xYz12"));
+        let result = of_subject(&Subject { texts: texts.into(), ..Subject::default() });
+        assert!(passes(&result) && result.categories == ["shortened_link"], "{result:?}");
+        let pages = ["shop", "help", "news"].map(|page| format!(r#"<p><a href="https://acme.online/{page}">Our {page}</a></p>"#));
+        let result = of_subject(&Subject { html: vec![pages.concat()], ..Subject::default() });
+        assert!(passes(&result) && result.categories == ["suspicious_link"], "{result:?}");
+        let hidden = of("https://bit.ly/a https://bit.ly/b https://bit.ly/c");
+        assert!(!passes(&hidden), "{hidden:?}");
+    }
+
+    #[test]
+    fn a_blocked_word_of_signs_alone_matches_nothing() {
+        let policy = ReviewPolicy { blocked_words: ["🎰", "$$$", "casino"].map(str::to_owned).into(), ..ReviewPolicy::default() };
+        let score = |text: &str| {
+            let subject = Subject { texts: vec![text.to_owned()], ..Subject::default() };
+            review(&subject, &policy, Timestamp::from_millis(0)).score
+        };
+        assert!(score("Hello from Acme") > 0.9 && score("Our CASINO night") < 0.1);
+    }
+
+    #[test]
+    fn html_cannot_be_written_to_evade_the_review() {
+        for html in [
+            r#"<A HREF="http://185.220.101.4/bank">Read</A>"#,
+            "<a\nhref='http://185.220.101.4/bank'>Read</a>",
+            r#"<a data-href="https://acme.example" href=http://185.220.101.4/bank>Read</a>"#,
+            "<p>Please reply with your p&#97;ssword</p>",
+            "<p>Please reply with your pass<b></b>word</p>",
+        ] {
+            let result = of_subject(&Subject { html: vec![html.to_owned()], ..Subject::default() });
+            assert!(!passes(&result), "{html}: {result:?}");
+        }
+    }
+
+    #[test]
     fn a_link_in_html_must_lead_where_it_says() {
         let html = r#"<p>Your bank</p><a href="https://evil.example/x">https://mybank.example/login</a>"#;
-        let subject = Subject { html: Some(html.to_owned()), sender: "Acme".to_owned(), ..Subject::default() };
+        let subject = Subject { html: vec![html.to_owned()], sender: "Acme".to_owned(), ..Subject::default() };
         let result = of_subject(&subject);
         assert!(!passes(&result), "{result:?}");
         let good = r#"<a href="https://acme.example/x">Our <b>page</b></a>"#;
-        let subject = Subject { html: Some(good.to_owned()), sender: "Acme".to_owned(), ..Subject::default() };
+        let subject = Subject { html: vec![good.to_owned()], sender: "Acme".to_owned(), ..Subject::default() };
         assert!(passes(&of_subject(&subject)));
     }
 }

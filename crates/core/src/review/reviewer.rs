@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Subject;
+use super::html::Page;
 
 /// Maximum length of a response, in bytes.
 const ANSWER: u64 = 64 * 1024;
@@ -62,9 +63,12 @@ impl Reviewer {
     /// Adds the reviewer's verdict to that of the built-in review: the lower score counts, with the reasons of both. The error of a missing
     /// verdict repeats nothing of the broadcast.
     pub(crate) async fn review(&self, broadcast: &Broadcast, subject: &Subject, found: &mut ReviewResult) -> Result<(), String> {
+        // What other recipients see of the HTML is sent as text.
+        let others = subject.html.iter().skip(1).map(|html| Page::of(html).text);
+        let texts: Vec<String> = subject.texts.iter().cloned().chain(others).collect();
         let question = json!({
-            "broadcastId": broadcast.id, "channel": broadcast.channel, "sender": subject.sender, "texts": subject.texts,
-            "html": subject.html, "links": subject.links, "score": found.score, "categories": found.categories,
+            "broadcastId": broadcast.id, "channel": broadcast.channel, "sender": subject.sender, "texts": texts,
+            "html": subject.html.first(), "links": subject.links, "score": found.score, "categories": found.categories,
         });
         let limits = FetchLimits { max_bytes: ANSWER, timeout: self.timeout };
         let asked = self.client.request(Method::POST, &self.url, self.headers.clone(), question.to_string().into_bytes(), limits).await;

@@ -12,8 +12,6 @@ const SECRETS: &[&str] = &[
     "cvc",
     "security code",
     "card number",
-    "credit card",
-    "debit card",
     "bank account",
     "account number",
     "social security",
@@ -36,6 +34,10 @@ const SECRETS: &[&str] = &[
     "cuenta bancaria",
     "código de verificación",
 ];
+/// Things with a secret on them, which a sender can also hand out.
+const CARDS: &[&str] = &["credit card", "debit card"];
+/// Verbs by which it does: "we'll send your new debit card by post".
+const HANDED_OUT: &[&str] = &["we send", "we'll send", "we will send", "send you", "we give", "we'll give", "we will give", "give you"];
 /// Verbs that request a secret.
 const ASKING: &[&str] = &[
     "send",
@@ -97,7 +99,14 @@ const FORBIDDEN: &[&str] = &[
     "fentanyl",
     "buy weed",
     "cocaína",
-    "heroína",
+    "vendo heroína",
+    "vendemos heroína",
+    "compra heroína",
+    "comprar heroína",
+    "venta de heroína",
+    "heroína pura",
+    "gramo de heroína",
+    "gramos de heroína",
     "counterfeit money",
     "fake passport",
     "fake passports",
@@ -125,12 +134,35 @@ const HATE: &[&str] = &[
     "plant a bomb",
     "burn your house",
     "rape you",
-    "exterminate",
-    "gas the",
+    "exterminate you",
     "death to all",
     "subhuman",
     "te voy a matar",
     "vas a morir",
+];
+/// Verbs that are hate if people are their object, words before it, and such people: "exterminate all the immigrants", but not "ants".
+const DESTROY: &[&str] = &["exterminate", "gas"];
+const ARTICLES: &[&str] = &["all", "every", "of", "the", "these", "those"];
+const PEOPLE: &[&str] = &[
+    "africans",
+    "arabs",
+    "asians",
+    "blacks",
+    "christians",
+    "foreigners",
+    "gays",
+    "gypsies",
+    "homosexuals",
+    "immigrants",
+    "jew",
+    "jews",
+    "kikes",
+    "lesbians",
+    "mexicans",
+    "migrants",
+    "muslims",
+    "refugees",
+    "women",
 ];
 /// Words of spam.
 const SPAM: &[&str] = &[
@@ -188,6 +220,7 @@ fn padded(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(' ');
     for c in text.chars() {
+        let c = if c == '’' { '\'' } else { c };
         let keep = c.is_alphanumeric() || matches!(c, '\'' | '%' | '-');
         out.extend(if keep { c.to_lowercase().collect::<Vec<_>>() } else { vec![' '] });
     }
@@ -211,7 +244,7 @@ pub(super) fn in_text(text: &str, findings: &mut Vec<Finding>) {
         if FORBIDDEN.iter().any(|phrase| has(&padded, phrase)) {
             found(Category::Forbidden);
         }
-        if HATE.iter().any(|phrase| has(&padded, phrase)) {
+        if HATE.iter().any(|phrase| has(&padded, phrase)) || destroys(&padded) {
             found(Category::Hate);
         }
         for _ in SPAM.iter().filter(|phrase| has(&padded, phrase)) {
@@ -224,7 +257,20 @@ pub(super) fn in_text(text: &str, findings: &mut Vec<Finding>) {
 /// Returns whether a sentence requests a secret, without warning of it or leading to the sender's own app.
 fn asks(padded: &str) -> bool {
     let any = |words: &[&str]| words.iter().any(|word| has(padded, word));
-    any(SECRETS) && any(ASKING) && !any(NOT) && !any(OWN_APP)
+    let rest = HANDED_OUT.iter().fold(padded.to_owned(), |rest, phrase| rest.replace(&format!(" {phrase} "), " "));
+    let asks = any(SECRETS) && any(ASKING) || any(CARDS) && ASKING.iter().any(|verb| has(&rest, verb));
+    asks && !any(NOT) && !any(OWN_APP)
+}
+
+/// Returns whether a sentence calls for the destruction of people.
+fn destroys(padded: &str) -> bool {
+    let mut words = padded.split_whitespace();
+    while let Some(word) = words.next() {
+        if DESTROY.contains(&word) && words.clone().find(|word| !ARTICLES.contains(word)).is_some_and(|whom| PEOPLE.contains(&whom)) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Returns whether a text delivers a code: 4 to 8 digits within twelve words of a word for a code. Such texts mention passwords and cards

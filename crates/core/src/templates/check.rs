@@ -70,9 +70,8 @@ fn texts(command: &CreateTemplate, faults: &mut FieldErrors<'_>) {
         }
     }
     for (field, body) in bodies(command) {
-        if let Some(text) = malformed(body) {
-            let shown: String = text.chars().take(32).collect();
-            faults.push(field, format!("{shown:?} is not a variable; must be {{{{1}}}}, {{{{2}}}} … or {{{{name}}}}"));
+        if let Some(fault) = malformed(body) {
+            faults.push(field, fault);
         }
     }
 }

@@ -24,7 +24,7 @@ mod status;
 pub use action::{BroadcastAction, Standing, apply};
 pub use counts::Counts;
 pub use quiet_hours::{QuietHours, RecipientQuietHours, TimeOfDay, WrittenQuietHours};
-pub use review::{ReviewDecision, ReviewPolicy, ReviewResult};
+pub use review::{ReviewDecision, ReviewPolicy, ReviewResult, ReviewedTemplate};
 pub use safety::{Canary, HaltBase, HaltOn};
 pub use status::{BroadcastChannel, BroadcastType, ContactStatus, Halt, Status};
 
@@ -73,6 +73,9 @@ pub struct Body {
     /// Fingerprint of the content as of the newest review.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewed_content: Option<String>,
+    /// The template as it is reviewed, from the request for a review on. It is sent even if the template changes later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<Box<ReviewedTemplate>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
     /// When its first recipients were all enqueued, or failed. The wait of the canary begins then.

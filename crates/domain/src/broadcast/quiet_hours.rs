@@ -130,7 +130,7 @@ impl QuietHours {
 }
 
 /// When the quiet hours of one recipient begin, and how long they last. They repeat each day; changes of the clock after the first are
-/// ignored.
+/// ignored, and so are further quiet hours of the same day, which a country with several time zones can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RecipientQuietHours {
     #[serde(rename = "f")]

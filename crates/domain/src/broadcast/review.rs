@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::template;
 use crate::time::Timestamp;
 
 /// Result of a review.
@@ -34,6 +35,13 @@ pub struct ReviewDecision {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub decided_at: Timestamp,
+}
+
+/// The template of a broadcast as of its review.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ReviewedTemplate {
+    pub status: template::Status,
+    pub content: template::Content,
 }
 
 /// The operator's content rules for a project's broadcasts, in addition to those of every review.

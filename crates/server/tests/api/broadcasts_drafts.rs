@@ -62,6 +62,9 @@ async fn every_fault_of_a_broadcast_is_told() {
         ["messageType"]
     );
     assert_eq!(wrong(json!({"name": "x", "channel": "sms", "messageType": "image"})).await, ["content.mediaUrl"]);
+    let braces = json!({"name": "x", "channel": "email", "text": "{{año}}", "emailSubject": "{{first-name}}",
+        "emailHtmlBody": "<p>{{ .Subscriber.FirstName }}</p>"});
+    assert_eq!(wrong(braces).await, ["text", "emailSubject", "emailHtmlBody"]);
     assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "content": {"emoji": "x"}})).await, ["content.emoji"]);
     assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "messageType": "sticker"})).await, ["messageType"]);
     assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "scheduledAt": "2027-01-02T00:00:00Z"})).await, ["scheduledAt"]);
@@ -122,11 +125,15 @@ async fn recipients_are_added_counted_and_removed() {
     }
 }
 
+async fn template(app: &TestApp, body: &str) -> String {
+    let template = json!({"name": "hi", "language": "en", "body": body});
+    app.post("/v1/templates", template).await.expect(201).json()["id"].as_str().expect("an id").to_owned()
+}
+
 #[tokio::test]
 async fn templates_go_to_each_with_their_own_values() {
     let app = TestApp::start().await;
-    let template = json!({"name": "hi", "language": "en", "body": "Hello {{1}} of {{2}}, says Acme"});
-    let template = app.post("/v1/templates", template).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+    let template = template(&app, "Hello {{1}} of {{2}}, says Acme").await;
     let body = json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": template, "templateVariables": {"2": "Rome"}}});
     let id = draft(&app, body).await;
     let given = json!({"contacts": [
@@ -151,6 +158,55 @@ async fn templates_go_to_each_with_their_own_values() {
     let id = draft(&app, body).await;
     add(&app, &id, phones(1)).await;
     assert_eq!(act(&app, &id, "send").await.expect(400).json()["code"], "template_not_approved");
+}
+
+// holds: broadcasts.variables
+#[tokio::test]
+async fn subject_and_html_take_the_values_of_the_template() {
+    for app in TestApp::on_each().await {
+        let template = template(&app, "Hello {{1}}, says Acme").await;
+        let body = json!({"name": "x", "channel": "email", "messageType": "template", "emailSubject": "News for {{name}}",
+            "emailHtmlBody": "<p>Hello {{1}}, says Acme</p>", "content": {"templateId": template, "templateVariables": {"1": "you"}}});
+        let id = draft(&app, body).await;
+        let path = format!("/v1/broadcasts/{id}");
+        let ada = json!({"recipient": "ada@example.org", "templateVariables": {"1": "A & B"}});
+        app.post(&format!("{path}/contacts"), json!({"contacts": [ada, {"recipient": "bo@example.org"}]})).await.expect(201);
+        let refused = act(&app, &id, "send").await.expect(400).json();
+        assert_eq!(paths(&refused), ["emailSubject"], "{refused}");
+        app.request("PATCH", &path, Some(json!({"emailSubject": "News for {{1}}"}))).await.expect(200);
+        let shown = app.post(&format!("{path}/preview"), json!({"contact": ada})).await.expect(200).json();
+        assert_eq!((&shown["subject"], &shown["htmlBody"]), (&json!("News for A & B"), &json!("<p>Hello A &amp; B, says Acme</p>")));
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        let mut subjects = Vec::new();
+        for contact in contacts(&app, &id, "").await {
+            subjects.push(app.message(contact["messageId"].as_str().expect("a message")).await["subject"].clone());
+        }
+        subjects.sort_by_key(Value::to_string);
+        assert_eq!(subjects, ["News for A & B", "News for you"]);
+    }
+}
+
+// holds: broadcasts.variables
+#[tokio::test]
+async fn values_that_the_template_misses_are_told_before_it_is_sent() {
+    for app in TestApp::on_each().await {
+        let template = template(&app, "Hello {{1}} of {{2}}, says Acme").await;
+        let content = |values: Value| json!({"templateId": template, "templateVariables": values});
+        let all = content(json!({"1": "Ada", "2": "Rome"}));
+        let id = draft(&app, json!({"name": "x", "channel": "sms", "messageType": "template", "content": all})).await;
+        add(&app, &id, phones(30)).await;
+        let path = format!("/v1/broadcasts/{id}");
+        app.request("PATCH", &path, Some(json!({"content": content(json!({"1": "Ada"}))}))).await.expect(200);
+        let refused = act(&app, &id, "send").await.expect(400).json();
+        let missing = paths(&refused);
+        assert!(missing.len() == 20 && missing.iter().all(|path| path.ends_with("].templateVariables.2")), "{refused}");
+        assert_eq!(get(&app, &id).await["status"], "draft");
+        app.request("PATCH", &path, Some(json!({"content": all}))).await.expect(200);
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        assert_eq!(counts(&get(&app, &id).await), [30, 0, 0, 30, 0, 0]);
+    }
 }
 
 #[tokio::test]

@@ -133,6 +133,29 @@ async fn links_are_counted_for_each_recipient() {
 
 // holds: broadcasts.links
 #[tokio::test]
+async fn tests_of_a_draft_do_not_count() {
+    for app in TestApp::on_each().await {
+        let body = json!({"name": "x", "channel": "sms", "text": "Our offer: https://acme.example/spring", "trackLinks": true});
+        let id = draft(&app, body).await;
+        add(&app, &id, ["+34600111222".to_owned()]).await;
+        let tested = app.post(&format!("/v1/broadcasts/{id}/test"), json!({"to": "+34600111229"})).await.expect(202).json();
+        let path = path(tested["message"]["text"].as_str().expect("a text"));
+        app.raw("GET", &path, &[], Vec::new()).await.expect(302);
+        let links = async || app.get(&format!("/v1/broadcasts/{id}/statistics")).await.expect(200).json()["links"].clone();
+        let unopened = |url: &str| json!([{"url": url, "recipients": 0, "clicks": 0}]);
+        assert_eq!(links().await, unopened("https://acme.example/spring"));
+        let text = json!({"text": "Our offer: https://acme.example/summer"});
+        app.request("PATCH", &format!("/v1/broadcasts/{id}"), Some(text)).await.expect(200);
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        assert_eq!(links().await, unopened("https://acme.example/summer"));
+        let answer = app.raw("GET", &path, &[], Vec::new()).await.expect(302);
+        assert_eq!(answer.header("location"), "https://acme.example/spring", "the test message stays usable");
+    }
+}
+
+// holds: broadcasts.links
+#[tokio::test]
 async fn links_are_counted_only_if_that_was_asked() {
     let app = TestApp::start().await;
     let link = "https://acme.example/spring";

@@ -201,10 +201,14 @@ async fn results_are_exported_whole() {
         assert_eq!((items.len(), items.iter().filter(|item| item["status"] == "delivered").count()), (1_201, 1_200));
         app.get(&format!("/v1/broadcasts/{id}/results?format=xml")).await.expect(400);
         let auth = format!("Bearer {}", app.test_key);
-        for (accept, status) in [("text/csv", 200), ("application/x-ndjson", 200), ("application/json", 200), ("text/html", 406)] {
+        let csv = "text/csv; charset=utf-8";
+        for (accept, kind) in [("text/csv", csv), ("application/x-ndjson", "application/x-ndjson"), ("application/json", csv)] {
             let headers = [("authorization", auth.as_str()), ("accept", accept)];
-            app.send("GET", &format!("/v1/broadcasts/{id}/results"), &headers, None).await.expect(status);
+            let sent = app.send("GET", &format!("/v1/broadcasts/{id}/results"), &headers, None).await.expect(200);
+            assert_eq!(sent.header("content-type"), kind, "{accept}");
         }
+        let headers = [("authorization", auth.as_str()), ("accept", "text/html")];
+        app.send("GET", &format!("/v1/broadcasts/{id}/results"), &headers, None).await.expect(406);
     }
 }
 

@@ -152,8 +152,69 @@ async fn a_project_has_a_policy_of_its_own() {
         for (threshold, words, domains) in [(Some(1.1), None, None), (None, Some(" "), None), (None, None, Some("no domain"))] {
             assert!(set_policy(&app, threshold, words, domains).await.is_err());
         }
+        for word in ["🎰", "$$$"] {
+            let error = set_policy(&app, None, Some(word), None).await.expect_err("it would match everything");
+            assert!(error.code().status() == 400 && error.to_string().contains(word), "{error}");
+        }
         assert_eq!(app.node.core.broadcasts().review_policy(app.project.live).await.expect("a policy").threshold, 0.6, "the other world's");
     }
+}
+
+#[tokio::test]
+async fn what_each_recipient_sees_is_reviewed() {
+    for app in TestApp::on_each().await {
+        let one = |to: &str, values: Value| json!([{"recipient": to, "templateVariables": values}]);
+        let html = "<p>{{note}}</p><a href=\"{{page}}\">Read</a>";
+        let mail = json!({"name": "x", "channel": "email", "text": "Hello from Acme", "emailSubject": "News", "emailHtmlBody": html});
+        for (note, page, bad) in [
+            ("Good day", "https://acme.example", false),
+            ("Please reply with your password", "https://acme.example", true),
+            ("Good day", "http://185.220.101.4/bank", true),
+        ] {
+            let contacts = one("ada@example.org", json!({"note": note, "page": page}));
+            assert_eq!(is_rejected(&app, mail.clone(), contacts).await, bad, "{note} {page}");
+        }
+        let template = json!({"name": "hi", "language": "en", "body": "Acme: {{1}} name and {{2}} today."});
+        let template = app.post("/v1/templates", template).await.expect(201).json()["id"].clone();
+        let body = json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": template}});
+        for (second, bad) in [("address", false), ("your password", true)] {
+            let contacts = one("+34600111222", json!({"1": "please confirm your", "2": second}));
+            assert_eq!(is_rejected(&app, body.clone(), contacts).await, bad, "{second}");
+        }
+        for (filename, bad) in [("prices.pdf", false), ("Please reply with your password", true)] {
+            let content = json!({"mediaUrl": "https://acme.example/a.pdf", "filename": filename});
+            let body = json!({"name": "x", "channel": "sms", "messageType": "document", "text": "Hello from Acme", "content": content});
+            assert_eq!(is_rejected(&app, body, one("+34600111222", json!({}))).await, bad, "{filename}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_recipients_make_a_text_no_worse_and_hide_none() {
+    for app in TestApp::on_each().await {
+        let contact = |(to, name): (&str, &str)| json!({"recipient": to, "templateVariables": {"name": name}});
+        let minutes = "Acme: dear {{name}}, the minutes of our meeting are at https://bit.ly/3xYz12";
+        let people = [("+34600111222", "Ada"), ("+34600111223", "Bo"), ("+34600111224", "Cy")].map(contact);
+        assert!(!is_rejected(&app, json!({"name": "x", "channel": "sms", "text": minutes}), json!(people)).await);
+        let body = json!({"name": "x", "channel": "sms", "text": "Hello {{name}} from Acme", "variables": {"name": "friend"}});
+        let id = draft(&app, body).await;
+        add(&app, &id, phones(120)).await;
+        app.clock.advance(Duration::from_secs(1));
+        let last = json!([contact(("+34600111222", "there, please reply with your password"))]);
+        assert!(is_rejected_with(&app, &id, last).await, "it is found behind the others");
+    }
+}
+
+async fn is_rejected(app: &TestApp, body: Value, contacts: Value) -> bool {
+    let id = draft(app, body).await;
+    is_rejected_with(app, &id, contacts).await
+}
+
+async fn is_rejected_with(app: &TestApp, id: &str, contacts: Value) -> bool {
+    app.post(&format!("/v1/broadcasts/{id}/contacts"), json!({"contacts": contacts})).await.expect(201);
+    act(app, id, "send").await.expect(202);
+    app.drain().await;
+    status(app, id).await == "rejected"
 }
 
 // holds: broadcasts.review.reviewer

@@ -8,6 +8,8 @@ use nuncio_domain::id::Id as _;
 use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
+use crate::broadcasts::{act, add, contacts, draft, finish, phones, status};
+
 async fn make(app: &TestApp, body: Value) -> String {
     app.post("/v1/templates", body).await.expect(201).json()["id"].as_str().expect("an id").to_owned()
 }
@@ -311,5 +313,77 @@ async fn a_change_of_a_template_is_held_to_its_rules() {
         let pending = app.request("PATCH", &path, Some(json!({"footer": "x"}))).await.expect(400).json();
         assert_eq!(pending["details"]["allowedFrom"], json!(["draft", "rejected", "approved"]));
         app.request("PATCH", "/v1/templates/tpl_01hgw2bbg0e9tatjpp9vyrkcyk", Some(json!({}))).await.expect(404);
+    }
+}
+
+async fn reword(app: &TestApp, id: &str, body: &str) {
+    app.request("PATCH", &format!("/v1/templates/{id}"), Some(json!({"body": body}))).await.expect(200);
+}
+
+/// Creates a broadcast of a template with two recipients.
+async fn broadcast(app: &TestApp, template: &str, channel: &str) -> String {
+    let id = draft(app, json!({"name": "x", "channel": channel, "messageType": "template", "content": {"templateId": template}})).await;
+    add(app, &id, phones(2)).await;
+    id
+}
+
+/// Returns the texts of a broadcast's messages.
+async fn texts(app: &TestApp, id: &str) -> Vec<Value> {
+    let mut texts = Vec::new();
+    for contact in contacts(app, id, "").await {
+        texts.push(app.message(contact["messageId"].as_str().expect("a message")).await["text"].clone());
+    }
+    texts
+}
+
+// holds: templates.update, broadcasts.review
+#[tokio::test]
+async fn a_broadcast_sends_its_template_as_it_was_reviewed() {
+    for app in TestApp::on_each().await {
+        let id = make(&app, json!({"name": "greeting", "language": "en", "body": "Hello from Acme"})).await;
+        submit(&app, &id).await;
+        let mut sent = Vec::new();
+        for channel in ["whatsapp", "sms"] {
+            let broadcast = broadcast(&app, &id, channel).await;
+            let at = json!({"scheduledAt": "2026-01-01T01:00:00Z"});
+            app.post(&format!("/v1/broadcasts/{broadcast}/send"), at).await.expect(202);
+            sent.push(broadcast);
+        }
+        app.drain().await;
+        reword(&app, &id, "Buy cocaine now").await;
+        submit(&app, &id).await;
+        assert_eq!(app.get(&format!("/v1/templates/{id}")).await.json()["approvedVersion"], 2);
+        app.advance(Duration::from_secs(3_600)).await;
+        finish(&app).await;
+        for broadcast in sent {
+            assert_eq!(texts(&app, &broadcast).await, ["Hello from Acme"; 2]);
+        }
+    }
+}
+
+// holds: broadcasts.review, broadcasts.escalate
+#[tokio::test]
+async fn a_template_that_changes_during_its_review_is_reviewed_again() {
+    for app in TestApp::on_each().await {
+        let id = make(&app, json!({"name": "greeting", "language": "en", "body": "Buy cocaine now"})).await;
+        let first = broadcast(&app, &id, "sms").await;
+        act(&app, &first, "send").await.expect(202);
+        reword(&app, &id, "Hello from Acme").await;
+        app.drain().await;
+        assert_eq!(status(&app, &first).await, "pending_review");
+        app.advance(Duration::from_secs(6)).await;
+        finish(&app).await;
+        assert_eq!(texts(&app, &first).await, ["Hello from Acme"; 2]);
+        // A person cannot approve what changed after the request.
+        reword(&app, &id, "Buy cocaine now").await;
+        let second = broadcast(&app, &id, "sms").await;
+        act(&app, &second, "send").await.expect(202);
+        app.drain().await;
+        reword(&app, &id, "Hello again from Acme").await;
+        act(&app, &second, "escalate").await.expect(200);
+        reword(&app, &id, "Buy cocaine today").await;
+        let refused = app.node.core.broadcasts().decide_review(app.tenant(), &second, true, None).await;
+        assert_eq!(refused.map_err(|error| error.code()).err(), Some(nuncio_domain::ErrorCode::Conflict));
+        assert_eq!(status(&app, &second).await, "escalated");
     }
 }
