@@ -246,7 +246,7 @@ fn bearer(headers: &HeaderMap) -> &str {
 }
 
 /// Returns whether `Accept` (RFC 9110 §12.5.1) admits a media type: the most specific matching range decides.
-fn accepts(headers: &HeaderMap, media: &str) -> bool {
+pub(crate) fn accepts(headers: &HeaderMap, media: &str) -> bool {
     let kind = media.split('/').next().unwrap_or_default();
     let mut best = None;
     let mut any = false;

@@ -48,7 +48,7 @@ pub const NOT_AUDITED: &[&str] = &[
 
 const JSON: &[&str] = &["application/json"];
 
-/// Media types of operations that can respond with something else than JSON. They admit JSON, too: errors are JSON.
+/// Media types of operations that can respond with media types other than JSON. They admit JSON, too: errors are JSON.
 const MEDIA: &[(&str, &[&str])] = &[
     ("list_events", &["application/json", "text/event-stream"]),
     ("export_broadcast_results", &["text/csv", "application/x-ndjson", "application/json"]),

@@ -202,7 +202,7 @@ async fn send(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
         .map(|subject| if subject.starts_with("Re: ") { subject } else { format!("Re: {subject}") });
     let subject = subject.filter(|_| by == Channel::Email);
     let message = SendMessage { channel: Some(RequestedChannel::Only(by)), subject, ..SendMessage::text(&to, form.get("text")) };
-    let sender = still_there(app, who, &sender.to_string()).await?;
+    let sender = still_there(app, who, &sender.to_string(), Some(by)).await?;
     let options = SendOptions { sender, idempotency_key: key(&form.get("once")), ..SendOptions::default() };
     let sent = app.core.messages().send_by_hand(&who.caller, message, options).await;
     made(sent.map(|message| message.id), "message").map(drop)

@@ -45,7 +45,12 @@ impl Form {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
         let bytes = axum::body::to_bytes(body, most).await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
-        Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
+        let form = Self(form_urlencoded::parse(&bytes).into_owned().collect());
+        // What is written back into a page grows again.
+        if form.0.values().map(String::len).sum::<usize>() > most / 3 + OF_GUEST {
+            return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        }
+        Ok(form)
     }
 
     /// Returns a field, or `""`. Strips NUL, which PostgreSQL rejects. Browsers send line breaks as CRLF, which would count twice.

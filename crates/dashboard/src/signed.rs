@@ -185,16 +185,16 @@ impl Asked {
     /// Returns this page with another cursor.
     pub(crate) fn older(&self, path: &str, cursor: Option<String>) -> Option<String> {
         let cursor = cursor?;
-        Some(format!("{path}?{}", self.but("cursor").append_pair("cursor", &cursor).finish()))
+        Some(format!("{path}?{}", self.except("cursor").append_pair("cursor", &cursor).finish()))
     }
 
     /// Returns the first page of this list without a filter.
     pub(crate) fn without(&self, path: &str, filter: &str) -> String {
-        format!("{path}?{}", self.but(filter).finish())
+        format!("{path}?{}", self.except(filter).finish())
     }
 
-    /// Returns the query but for a field and the cursor.
-    fn but(&self, field: &str) -> form_urlencoded::Serializer<'static, String> {
+    /// Returns the query except a field and the cursor.
+    fn except(&self, field: &str) -> form_urlencoded::Serializer<'static, String> {
         let mut query = form_urlencoded::Serializer::new(String::new());
         let mut fields: Vec<_> = self.0.iter().filter(|(name, value)| *name != "cursor" && *name != field && !value.is_empty()).collect();
         fields.sort();

@@ -9,7 +9,7 @@ use nuncio_domain::message::{
     Attempt, AttemptStatus, Cost, Detail, Failure, FailureCode, HeldReason, Membership, Money, NodeId, OnUnknown, Quote, QuoteState, Route,
     State, Status, Wait,
 };
-use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, ConnectionId, Micros, Timestamp};
+use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, ConnectionId, Micros, Timestamp, limits};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 
@@ -452,6 +452,18 @@ fn an_acceptance_that_comes_late_stops_the_resend() {
         assert_eq!(life.receipt(0, ReceiptKind::Sent), Applied::Yes);
         assert!(matches!(life.state.wait, Wait::Receipt { .. }), "{:?}", life.state.wait);
     }
+}
+
+#[test]
+fn a_message_is_not_sent_again_and_again_while_its_outcome_stays_unknown() {
+    let mut life = Life::new(queued());
+    for n in 0..limits::UNKNOWN_ATTEMPTS {
+        assert!(matches!(life.state.wait, Wait::Attempt { .. }), "attempt {n}: {:?}", life.state.wait);
+        life.now = BIRTH.plus(HOUR * n as u32);
+        life.start();
+        life.settle(n, unknown());
+    }
+    assert!(matches!(life.state.wait, Wait::Held { reason: HeldReason::UnknownOutcome, .. }), "{:?}", life.state.wait);
 }
 
 #[test]

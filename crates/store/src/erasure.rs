@@ -29,8 +29,18 @@ pub trait ErasureRepo {
     /// Deletes the record of an erasure, and with it the identifier.
     async fn delete_erasure(&mut self, erasure: &Erasure) -> Result<()>;
 
-    /// Returns up to `limit` messages older than `before` to or from an erased address that are not erased yet, newest first.
-    async fn messages_to_erase(&mut self, erasure: &Erasure, before: Option<MessageId>, limit: u32) -> Result<Vec<MessageId>>;
+    /// Deletes the parts of texts that are not complete yet.
+    async fn erase_parts(&mut self, tenant: TenantId, author: &Recipient) -> Result<()>;
+
+    /// Returns up to `limit` messages older than `before` to or from an erased address that are not erased yet, newest first; or only
+    /// `unfinished` ones.
+    async fn messages_to_erase(
+        &mut self,
+        erasure: &Erasure,
+        unfinished: bool,
+        before: Option<MessageId>,
+        limit: u32,
+    ) -> Result<Vec<MessageId>>;
 
     /// Erases recipient, author and content of messages, the provider texts in their events, and the endpoint responses in their
     /// deliveries.

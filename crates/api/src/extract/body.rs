@@ -15,8 +15,8 @@ use crate::error::ApiError;
 use crate::state::App;
 use crate::wire::unread;
 
-/// A JSON body of at most `LIMIT` bytes, parsed into `T`, a type of the document. Reports all field errors at once. The parts of an
-/// `OUTLINE` are checked when they are parsed.
+/// A JSON body of at most `LIMIT` bytes, parsed into `T`, a type of the document. Reports all field errors at once. With
+/// `OUTLINE`, items are kept as raw JSON, and checked when the handler parses them.
 #[derive(Debug)]
 pub(crate) struct Body<T, const LIMIT: usize = { limits::BODY_BYTES }, const OUTLINE: bool = false> {
     pub(crate) value: T,

@@ -13,6 +13,7 @@ use nuncio_core::Caller;
 use nuncio_core::events::{EventFilter, EventView, ListEvents, Seen};
 
 use crate::extract::{Auth, LastEventId, Query};
+use crate::middleware::accepts;
 use crate::reply::{Reply, Result, page};
 use crate::routes::{Routes, routes};
 use crate::state::App;
@@ -36,7 +37,7 @@ page! {
 ///
 /// The event log, from which webhooks are served. As JSON: a page, newest first. With `Accept: text/event-stream`: server-sent events, in
 /// order, from now on, or after `Last-Event-ID`. Each has the event type as its name, the event as its data, and an id to resume from; of
-/// the query parameters, only `type` and `resourceId` apply. An id alone says that nothing up to there matched. A stream ends when the
+/// the query parameters, only `type` and `resourceId` apply. Without `Last-Event-ID` it begins with an id alone; later ones say that nothing up to there matched. A stream ends when the
 /// server stops or the key is revoked. An environment can have 50 open streams on a node; beyond that, the response is 429.
 #[utoipa::path(
     get, path = "/v1/events", tag = "Events", params(ListEvents, LastEventId),
@@ -55,19 +56,25 @@ pub(crate) async fn list_events(
         return Ok(Reply::ok(EventPage::from(app.core.events().list(&caller, &list).await?)).into_response());
     }
     let filter = EventFilter::read(&list)?;
-    let seen = match last {
-        Some(token) => app.core.events().seen(&caller, &token)?,
-        None => app.core.events().end(&caller).await?,
+    let log = app.core.events();
+    let (seen, start) = match last {
+        Some(token) => (log.seen(&caller, &token)?, None),
+        None => {
+            // A client that loses the connection before the first event resumes here.
+            let end = log.end(&caller).await?;
+            (end, Some(log.token(&caller, end)))
+        }
     };
     let place = app.streams.enter(caller.tenant)?;
-    let follow = Follow { app, caller, filter, seen, ready: VecDeque::new(), _permit: place };
+    let follow = Follow { app, caller, filter, seen, start, ready: VecDeque::new(), _permit: place };
     Ok(Sse::new(stream::unfold(follow, Follow::next)).keep_alive(KeepAlive::default()).into_response())
 }
 
-/// Returns whether `Accept` names the media type of server-sent events.
+/// Returns whether `Accept` names the media type of server-sent events, or excludes JSON.
 fn wants_stream(headers: &HeaderMap) -> bool {
     let ranges = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     ranges.filter_map(|range| range.split(';').next()).any(|name| name.trim().eq_ignore_ascii_case("text/event-stream"))
+        || !accepts(headers, "application/json")
 }
 
 struct Follow {
@@ -75,6 +82,7 @@ struct Follow {
     caller: Caller,
     filter: EventFilter,
     seen: Seen,
+    start: Option<String>,
     ready: VecDeque<(String, EventView)>,
     _permit: StreamPermit,
 }
@@ -82,6 +90,9 @@ struct Follow {
 impl Follow {
     /// Waits for the next event. Ends when the caller loses access or reading fails: clients reconnect.
     async fn next(mut self) -> Option<(std::result::Result<Event, axum::Error>, Self)> {
+        if let Some(id) = self.start.take() {
+            return Some((Ok(Event::default().id(id)), self));
+        }
         loop {
             if let Some((id, view)) = self.ready.pop_front() {
                 let event = Event::default().id(id).event(view.event_type.as_str()).json_data(&view);
@@ -91,7 +102,7 @@ impl Follow {
             if !log.may_follow(&self.caller).await {
                 return None;
             }
-            let permit = self.app.reads.acquire(self.caller.tenant).await.ok()?;
+            let Ok(permit) = self.app.reads.acquire(self.caller.tenant).await else { continue };
             let (events, seen) = log.after(&self.caller, &self.filter, self.seen, ROWS).await.ok()?;
             drop(permit);
             let idle = self.seen == seen;

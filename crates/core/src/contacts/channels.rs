@@ -24,7 +24,9 @@ impl Contacts<'_> {
         let mut errors = Vec::new();
         let Some(wanted) = read_channel(&command, "", now, &mut errors) else { return Err(Error::invalid(errors)) };
         let mut tx = self.inner.store.begin().await?;
-        let new_address = self.ids().at(now);
+        // One that it had before has messages.
+        let before = tx.removed_addresses(caller.tenant, id).await?.into_iter().find(|(_, recipient)| *recipient == wanted.recipient);
+        let new_address = before.map_or_else(|| self.ids().at(now), |(address, _)| address);
         let channel = wanted.entry.channel;
         // Another request can add the address until the contact is locked. Only the key needs the id before that.
         let known = tx.find_address(caller.tenant, &wanted.recipient).await?;

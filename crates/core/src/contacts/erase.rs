@@ -47,6 +47,7 @@ impl Contacts<'_> {
             if tx.find_address(tenant, &erasure.recipient).await?.is_some_and(|(_, owner)| owner != id) {
                 continue;
             }
+            tx.erase_parts(tenant, &erasure.recipient).await?;
             let mark = self.marked(tenant, &erasure.recipient);
             tx.rename_suppressions(tenant, &erasure.recipient, &mark.identifier).await?;
             erase_invitations(&mut *tx, tenant, &erasure.recipient, now).await?;
@@ -73,26 +74,23 @@ impl Contacts<'_> {
         let erasures = store.read().await?.list_erasures(before, ERASURES).await?;
         let mut failed = None;
         for erasure in erasures {
-            match erase_messages(store, ids, &erasure, &mut { SWEEP }).await {
-                Ok(true) => self.end_erasure(&erasure).await?,
-                Ok(false) => {}
-                // It must not hold up the others.
-                Err(error) => failed = Some(error),
+            // One that fails must not hold up the others.
+            if let Err(error) = finish(store, ids, &erasure).await {
+                failed = Some(error);
             }
         }
         failed.map_or(Ok(()), Err)
     }
+}
 
-    async fn end_erasure(&self, erasure: &Erasure) -> nuncio_store::Result<()> {
-        let mut tx = self.inner.store.begin().await?;
-        // An opt-out that was stored while its contact was erased.
-        if tx.find_address(erasure.tenant, &erasure.recipient).await?.is_none() {
-            let mark = self.marked(erasure.tenant, &erasure.recipient);
-            tx.rename_suppressions(erasure.tenant, &erasure.recipient, &mark.identifier).await?;
-        }
-        tx.delete_erasure(erasure).await?;
-        tx.commit().await
+async fn finish(store: &dyn Store, ids: &Ids, erasure: &Erasure) -> nuncio_store::Result<()> {
+    let mut steps = SWEEP;
+    if !erase_messages(store, ids, erasure, &mut steps).await? {
+        return Ok(());
     }
+    let mut tx = store.begin().await?;
+    tx.delete_erasure(erasure).await?;
+    tx.commit().await
 }
 
 /// Removes a client from their invitations. An open invitation stays usable, but starts over.
@@ -107,14 +105,18 @@ async fn erase_invitations(tx: &mut dyn Tx, tenant: TenantId, client: &Recipient
     Ok(())
 }
 
-/// Erases the messages of an address, newest first, in at most `steps` steps; returns whether it finished.
+/// Erases the messages of an address, unfinished ones first, in at most `steps` steps; returns whether it finished.
 async fn erase_messages(store: &dyn Store, ids: &Ids, erasure: &Erasure, steps: &mut usize) -> nuncio_store::Result<bool> {
     let tenant = erasure.tenant;
-    let mut before = None;
+    let (mut unfinished, mut before) = (true, None);
     loop {
-        let messages = store.read().await?.messages_to_erase(erasure, before, STEP).await?;
+        let messages = store.read().await?.messages_to_erase(erasure, unfinished, before, STEP).await?;
         if messages.is_empty() {
-            break;
+            if !unfinished {
+                break;
+            }
+            (unfinished, before) = (false, None);
+            continue;
         }
         before = messages.last().copied();
         let Some(left) = steps.checked_sub(1) else { return Ok(false) };

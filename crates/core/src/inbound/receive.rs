@@ -6,6 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_channel::{Inbound, Media, OptedOut, ProviderEvent};
+use nuncio_dispatch::Hint;
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
@@ -131,6 +132,7 @@ impl ProviderEvents<'_> {
             }
         }
         let written = tx.insert_inbound(&new).await?;
+        let mut answered = None;
         if written {
             if let Some(name) = inbound.profile_name.filter(|name| is_proven && !name.is_empty()) {
                 store_profile_name(&mut *tx, &new, name, now).await?;
@@ -141,9 +143,20 @@ impl ProviderEvents<'_> {
             {
                 reserve_price(&mut *tx, &mut message, sender, &prices, &new.country, now).await?;
                 tx.insert_reply(&message).await?;
+                answered = Some(message);
             }
         }
         tx.commit().await?;
+        if let Some(answer) = answered {
+            self.inner.dispatch.add_hint(Hint {
+                tenant: answer.tenant,
+                id: answer.id,
+                fence: answer.state.fence,
+                connection: answer.state.route.connection,
+                bulk: false,
+                bytes: 0,
+            });
+        }
         Ok(if written { Received::Written(new.message.id) } else { Received::Dropped })
     }
 
@@ -166,8 +179,8 @@ fn author(inbound: &Inbound, sender: &Sender) -> Option<Recipient> {
     on(&inbound.from).or_else(|| {
         let ours = [inbound.to.as_deref().unwrap_or_default(), &sender.phone_number].into_iter().filter(|ours| ours.starts_with('+'));
         let countries: Vec<String> = ours.map(address::country).chain(sender.allowed_countries.iter().cloned()).collect();
-        let number = address::typed_phone(&inbound.from, &countries).ok().filter(|_| inbound.channel == Channel::Sms)?;
-        on(&number)
+        let number = |country: &String| address::typed_phone(&inbound.from, &[country]).ok();
+        countries.iter().find_map(number).filter(|_| inbound.channel == Channel::Sms).and_then(|number| on(&number))
     })
 }
 

@@ -66,7 +66,11 @@ impl Invitations<'_> {
         let invitation = self.plan(caller.tenant, asked, now)?;
         // The key is kept while the invitation can be open, and for the usual time after that.
         let purge_after = now.plus(DAY * days).plus(limits::IDEMPOTENCY_RETENTION);
-        let mut tx = self.inner.store.begin().await?;
+        // A reserved number must not go to a sender meanwhile.
+        let mut tx = match invitation.number {
+            Some(_) => self.change_config(caller.tenant).await?,
+            None => self.inner.store.begin().await?,
+        };
         let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), invitation.id.uuid(), purge_after).await?;
         if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
@@ -80,6 +84,7 @@ impl Invitations<'_> {
         let view = self.view(caller.tenant, &invitation);
         Change::new("invitation", "create", invitation.id).to(&view).record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
+        self.forget_config(caller.tenant);
         Ok(view)
     }
 

@@ -210,8 +210,12 @@ impl Invitations<'_> {
         let phone_number = number.as_ref().map_or(own, |number| number.phone_number.clone());
         let sender = Sender { phone_number, ..Sender::new(self.ids().at(held.now), name, held.now) };
         let config = self.fresh_config(&mut held).await?;
-        if number.is_none() {
-            refuse_taken(&mut held, &sender.phone_number, "form").await?;
+        match &number {
+            None => refuse_taken(&mut held, &sender.phone_number, "form").await?,
+            Some(_) if config.senders.iter().any(|other| other.phone_number == sender.phone_number) => {
+                return Err(Error::field("form", "Another sender already has this number."));
+            }
+            Some(_) => {}
         }
         self.senders().write(&mut *held.tx, tenant, config.environment, &sender).await?;
         if let Some(number) = &mut number {

@@ -189,7 +189,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
         _ => Err(Error::field("do", "is not an action of a contact")),
     };
     match done {
-        Ok(()) => lead_to(&format!("{page}{}", if verb.ends_with("set") { "#details" } else { "" })),
+        Ok(()) => lead_to(&format!("{page}{}", if matches!(verb.as_str(), "set" | "unset") { "#details" } else { "" })),
         Err(error) if error.code().status() == 400 && matches!(verb.as_str(), "rename" | "add" | "set" | "unset") => {
             let said = Said { faults: edit::faults(&error), typed: form };
             self::page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await

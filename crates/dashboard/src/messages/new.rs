@@ -84,10 +84,12 @@ pub(crate) fn made_before(error: Error, name: &str) -> Result<String> {
     first.filter(|_| error.code() == ErrorCode::IdempotencyConflict).ok_or(error)
 }
 
-/// Returns the sender if it still exists; otherwise the default one sends.
-pub(crate) async fn still_there(app: &App, who: &SignedIn, sender: &str) -> Result<Option<String>> {
+/// Returns the sender if it can still send on the channel, if one is given; otherwise the default one sends.
+pub(crate) async fn still_there(app: &App, who: &SignedIn, sender: &str, by: Option<Channel>) -> Result<Option<String>> {
     let config = app.core.tenant_config(who.caller.tenant).await?;
-    Ok(sender.parse().ok().and_then(|id| config.sender(id)).map(|sender| sender.id.to_string()))
+    let sender = sender.parse().ok().and_then(|id| config.sender(id)).map(|sender| sender.id);
+    let sender = sender.filter(|id| by.is_none_or(|channel| config.connection(*id, channel).is_some()));
+    Ok(sender.map(|id| id.to_string()))
 }
 
 /// Previews or sends the message.
@@ -110,13 +112,14 @@ enum Outcome {
 }
 
 async fn check(app: &App, who: &SignedIn, typed: &Typed) -> Result<Outcome> {
-    let options = SendOptions { sender: still_there(app, who, &typed.sender).await?, ..SendOptions::default() };
+    let options =
+        SendOptions { sender: still_there(app, who, &typed.sender, Channel::parse(&typed.channel)).await?, ..SendOptions::default() };
     let plan = app.core.messages().plan(&who.caller, typed.command()?, options).await?;
     Ok(Outcome::Plan(Box::new(plan)))
 }
 
 async fn send(app: &App, who: &SignedIn, typed: &Typed) -> Result<Outcome> {
-    let sender = still_there(app, who, &typed.sender).await?;
+    let sender = still_there(app, who, &typed.sender, Channel::parse(&typed.channel)).await?;
     let options = SendOptions { sender, idempotency_key: key(&typed.key), ..SendOptions::default() };
     let sent = app.core.messages().send_by_hand(&who.caller, typed.command()?, options).await;
     Ok(Outcome::Sent(format!("/messages/{}", made(sent.map(|message| message.id), "message")?)))

@@ -41,8 +41,9 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup,
     let person = if inbound { message.from.clone().unwrap_or_default() } else { message.to.clone() };
     let title = if inbound { format!("From {person}") } else { format!("To {person}") };
     let heading = html! { @if inbound { "From " } @else { "To " } (words(&person)) };
+    let again = is_repeatable(app, who, &message).await?;
     let content = html! {
-        (head(Some(("/messages", "Messages")), heading, html! { (summary(&message)) }, acts(who, &message)))
+        (head(Some(("/messages", "Messages")), heading, html! { (summary(&message)) }, acts(who, &message, again)))
         @if message.held_reason.is_some() { (decision(who, &message)) }
         div class="aside" {
             section class="panel" {
@@ -93,15 +94,21 @@ fn summary(message: &MessageView) -> String {
     }
 }
 
-fn acts(who: &SignedIn, message: &MessageView) -> Markup {
+/// Returns whether the form of a new message can hold all of it.
+async fn is_repeatable(app: &App, who: &SignedIn, message: &MessageView) -> Result<bool> {
+    let is_text = message.direction == "outbound" && message.message_type == "text" && message.html_body.is_none();
+    let has_files =
+        message.channel == "email" && !app.core.messages().list_attachments(&who.caller, &message.id.to_string()).await?.is_empty();
+    Ok(is_text && !has_files && message.held_reason.is_none())
+}
+
+fn acts(who: &SignedIn, message: &MessageView, again: bool) -> Markup {
     let action = format!("/messages/{}", message.id);
-    // Other content would be lost when it is sent again.
-    let is_text = message.message_type == "text" && message.html_body.is_none();
     html! {
         @if matches!(message.status, "queued" | "scheduled") && may_change(who) {
             (ask_first("cancel", "Cancel", "Cancel this message?", "No provider has it yet. It will not be sent.", &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
         }
-        @if message.direction == "outbound" && is_text && message.held_reason.is_none() && may_change(who) { a class="btn" href={ "/messages/new?like=" (message.id) } { "Send again" } }
+        @if again && may_change(who) { a class="btn" href={ "/messages/new?like=" (message.id) } { "Send again" } }
         @if let Some(contact) = message.contact_id { a class="btn" href={ "/contacts/" (contact) } { "Contact" } }
     }
 }

@@ -168,7 +168,7 @@ fn webhook(who: &SignedIn, sender: &SenderView, said: &Said, deliveries: &[Deliv
                         button class="btn" name="do" value="webhook" { "Save" }
                     }
                 }
-                // A form of its own: it would lose an address that is not saved yet.
+                // A separate form: with this button, the other one would lose an address that is not saved yet.
                 @if !now.is_empty() {
                     form class="body" method="post" action=(own) {
                         (form_key(who))

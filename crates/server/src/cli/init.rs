@@ -95,7 +95,7 @@ fn settings() -> anyhow::Result<anyhow::Result<Config>> {
     set("server", "public_url", ask("Its public URL, such as https://messages.example.org", "")?);
     set("storage", "data", ask("Data folder", &default.storage.data.display().to_string())?);
     set("storage", "database", ask("PostgreSQL as postgres://user@host:5432/name, instead of the embedded database", "")?);
-    // The URL of the database can hold a password. The folder is synced, so it needs a name.
+    // The URL of the database can hold a password. `write_private` syncs the parent folder, which a bare name does not have.
     write_private(&Path::new(".").join(FILE), &toml::to_string_pretty(&file)?)?;
     let config = Config::load(Some(Path::new(FILE)), std::env::vars_os());
     if config.is_err() {

@@ -175,7 +175,10 @@ fn in_runtime(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Resul
 }
 
 fn log(config: &Config, level: &str) {
-    let builder = tracing_subscriber::fmt().with_env_filter(level).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    // The SIP library logs whole messages at this level: who calls whom, and answers to challenges.
+    let is_info = level.split(',').any(|part| part.eq_ignore_ascii_case("info")) && !level.contains("rsipstack");
+    let filter = if is_info { format!("{level},rsipstack=warn") } else { level.to_owned() };
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     if config.log.format == "json" { builder.json().init() } else { builder.init() }
 }
 

@@ -248,7 +248,12 @@ fn path() -> anyhow::Result<PathBuf> {
 fn load() -> anyhow::Result<Profiles> {
     let Ok(path) = path() else { return Ok(Profiles::default()) };
     match std::fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {}", path.display(), toml_problem(&error, &text))),
+        Ok(text) => {
+            let table: toml::Value =
+                toml::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {}", path.display(), toml_problem(&error, &text)))?;
+            // Without the parser's words, which show values.
+            table.try_into().map_err(|_| anyhow::anyhow!("{}: is not what `nuncio login` writes", path.display()))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Profiles::default()),
         Err(error) => Err(error).with_context(|| path.display().to_string()),
     }

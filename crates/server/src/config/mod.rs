@@ -53,7 +53,7 @@ pub struct ServerConfig {
     /// Public URL of this installation, such as `https://messages.example.org`; links sent to clients begin with it. Empty for `http://` and
     /// the address that it listens on.
     pub public_url: String,
-    /// Seconds to wait at shutdown for requests and attempts in flight.
+    /// Seconds to wait at shutdown for attempts in flight. Requests and inbound email get half of it.
     pub shutdown_seconds: u64,
     /// Maximum number of client connections; beyond it, only `/healthz`, `/readyz` and `/metrics` are served.
     pub max_connections: usize,

@@ -166,6 +166,19 @@ async fn a_stream_moves_on_where_nothing_matches() {
 
 // holds: events.stream
 #[tokio::test]
+async fn a_stream_that_breaks_before_its_first_event_is_resumed() {
+    for app in TestApp::on_each().await {
+        let mut stream = Frames::open(&app, &app.test_key, None).await;
+        let start = stream.frame().await.expect("where it begins");
+        drop(stream);
+        send(&app).await;
+        let mut resumed = Frames::open(&app, &app.test_key, Some(&start.id)).await;
+        assert_eq!(resumed.next().await.expect("an event").event, "message.queued");
+    }
+}
+
+// holds: events.stream
+#[tokio::test]
 async fn a_revoked_key_ends_its_stream() {
     for app in TestApp::on_each().await {
         let [here, elsewhere] = [app.key(Environment::Test, &["messages:read"]).await, app.key(Environment::Test, &[]).await];

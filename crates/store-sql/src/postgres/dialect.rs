@@ -64,6 +64,7 @@ pub(super) fn contacts_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>
     let mut query = QueryBuilder::new("SELECT a.id, a.contact_id FROM unnest(");
     query.push_bind(addresses.into_iter().collect::<Vec<_>>());
     query.push(") AS u (id) CROSS JOIN LATERAL (SELECT id, contact_id FROM addresses WHERE tenant_id = ").push_bind(tenant);
+    query.push(" AND id = u.id UNION ALL SELECT id, contact_id FROM removed_addresses WHERE tenant_id = ").push_bind(tenant);
     query.push(" AND id = u.id OFFSET 0) AS a");
     query
 }

@@ -166,6 +166,8 @@ impl AddressRepo for SqlTx {
     }
 
     async fn insert_address(&mut self, tenant: TenantId, address: &Address) -> Result<bool> {
+        // It is back.
+        self.run(sql!("DELETE FROM removed_addresses WHERE tenant_id = $1 AND id = $2", [tenant.0, address.id.uuid()])).await?;
         self.changes(sql!(
             r"
                 INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
@@ -189,7 +191,9 @@ impl AddressRepo for SqlTx {
                 INSERT INTO removed_addresses (tenant_id, id, kind, identifier, contact_id)
                 SELECT tenant_id, id, kind, identifier, contact_id
                 FROM addresses
-                WHERE tenant_id = $1 AND id = $2",
+                WHERE tenant_id = $1
+                  AND id = $2
+                  AND EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = addresses.tenant_id AND m.address_id = addresses.id)",
             [tenant.0, id.uuid()]
         ))
         .await?;

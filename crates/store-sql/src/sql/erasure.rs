@@ -27,16 +27,18 @@ fn begin(text: &'static str, tenant: TenantId, column: &'static str, ids: &[Mess
 #[async_trait]
 impl ErasureRepo for SqlTx {
     async fn insert_erasure(&mut self, erasure: &Erasure, now: Timestamp) -> Result<()> {
-        self.run(sql!(
+        self.write(sql!(
             r"
                 INSERT INTO erasures (tenant_id, address_id, kind, identifier, erased_at)
                 VALUES ($1, $2, $3, $4, $5)
                 ON CONFLICT (tenant_id, address_id) DO NOTHING",
             [erasure.tenant.0, erasure.address.uuid(), erasure.recipient.kind.number(), &erasure.recipient.identifier, now.millis()]
         ))
-        .await?;
-        self.write(sql!("DELETE FROM reassemblies WHERE tenant_id = $1 AND sender = $2", [erasure.tenant.0, &erasure.recipient.identifier]))
-            .await
+        .await
+    }
+
+    async fn erase_parts(&mut self, tenant: TenantId, author: &Recipient) -> Result<()> {
+        self.write(sql!("DELETE FROM reassemblies WHERE tenant_id = $1 AND sender = $2", [tenant.0, &author.identifier])).await
     }
 
     async fn list_erasures(&mut self, before: Timestamp, limit: u32) -> Result<Vec<Erasure>> {
@@ -64,9 +66,17 @@ impl ErasureRepo for SqlTx {
         self.write(sql!("DELETE FROM erasures WHERE tenant_id = $1 AND address_id = $2", [erasure.tenant.0, erasure.address.uuid()])).await
     }
 
-    async fn messages_to_erase(&mut self, erasure: &Erasure, before: Option<MessageId>, limit: u32) -> Result<Vec<MessageId>> {
+    async fn messages_to_erase(
+        &mut self,
+        erasure: &Erasure,
+        unfinished: bool,
+        before: Option<MessageId>,
+        limit: u32,
+    ) -> Result<Vec<MessageId>> {
         let before = before.map_or(Uuid::max(), |id| id.uuid());
-        let rows: Vec<(Uuid,)> = self
+        // The unfinished ones can be few among many.
+        self.limit_time(false).await?;
+        let rows: Result<Vec<(Uuid,)>> = self
             .all(sql!(
                 r"
                 SELECT id
@@ -75,12 +85,21 @@ impl ErasureRepo for SqlTx {
                   AND address_id = $2
                   AND id < $3
                   AND (direction = 1 AND recipient <> '' OR direction = 2 AND sent_from <> '')
+                  AND (
+                      $4 = 0
+                      OR EXISTS (
+                          SELECT 1
+                          FROM states s
+                          WHERE s.tenant_id = messages.tenant_id AND s.id = messages.id AND s.wait <> 0
+                      )
+                  )
                 ORDER BY id DESC
-                LIMIT $4",
-                [erasure.tenant.0, erasure.address.uuid(), before, i64::from(limit)]
+                LIMIT $5",
+                [erasure.tenant.0, erasure.address.uuid(), before, i64::from(unfinished), i64::from(limit)]
             ))
-            .await?;
-        Ok(rows.into_iter().map(|(id,)| MessageId::from_uuid(id)).collect())
+            .await;
+        self.limit_time(true).await?;
+        Ok(rows?.into_iter().map(|(id,)| MessageId::from_uuid(id)).collect())
     }
 
     async fn erase_messages(&mut self, tenant: TenantId, ids: &[MessageId]) -> Result<()> {

@@ -63,6 +63,7 @@ pub(crate) async fn what_is_erased_leaves_no_trace_but_the_books(h: &Harness) {
     let erasure = Erasure { tenant, address: failed.address, recipient: phone(1) };
     tx.insert_erasure(&erasure, h.tick()).await.unwrap();
     tx.insert_erasure(&erasure, h.tick()).await.unwrap();
+    tx.erase_parts(tenant, &phone(1)).await.unwrap();
     let contact = h.id::<nuncio_domain::ContactId>();
     let data = Map::from_iter([("contact".to_owned(), json!({"id": contact, "displayName": SECRET}))]);
     let occurrences = vec![Occurrence { kind: EventType::ContactMerged, sender: None, data }];
@@ -75,14 +76,16 @@ pub(crate) async fn what_is_erased_leaves_no_trace_but_the_books(h: &Harness) {
     let mut tx = h.read().await;
     assert_eq!(tx.list_erasures(h.tick(), 10).await.unwrap(), std::slice::from_ref(&erasure));
     assert!(tx.list_erasures(crate::harness::START, 10).await.unwrap().is_empty());
-    let found = tx.messages_to_erase(&erasure, None, 10).await.unwrap();
+    let unfinished = tx.messages_to_erase(&erasure, true, None, 10).await.unwrap();
+    assert_eq!(unfinished, [waiting.id.max(large.id), waiting.id.min(large.id)]);
+    let found = tx.messages_to_erase(&erasure, false, None, 10).await.unwrap();
     let mut all = [waiting.id, large.id, failed.id, wrote.message.id];
     all.sort_unstable_by(|a, b| b.cmp(a));
     assert_eq!(found, all, "what was sent and what came, newest first");
-    assert_eq!(tx.messages_to_erase(&erasure, None, 2).await.unwrap(), found[..2]);
-    assert_eq!(tx.messages_to_erase(&erasure, Some(found[1]), 10).await.unwrap(), found[2..]);
+    assert_eq!(tx.messages_to_erase(&erasure, false, None, 2).await.unwrap(), found[..2]);
+    assert_eq!(tx.messages_to_erase(&erasure, false, Some(found[1]), 10).await.unwrap(), found[2..]);
     let elsewhere = Erasure { tenant: h.other.tenant, ..erasure.clone() };
-    assert!(tx.messages_to_erase(&elsewhere, None, 10).await.unwrap().is_empty());
+    assert!(tx.messages_to_erase(&elsewhere, false, None, 10).await.unwrap().is_empty());
     drop(tx);
     let receipt = || {
         let raw =
@@ -104,7 +107,7 @@ pub(crate) async fn what_is_erased_leaves_no_trace_but_the_books(h: &Harness) {
     tx.delete_erasure(&elsewhere).await.unwrap();
     assert_eq!(tx.list_erasures(h.tick(), 10).await.unwrap().len(), 1);
     tx.delete_erasure(&erasure).await.unwrap();
-    assert!(tx.messages_to_erase(&erasure, None, 10).await.unwrap().is_empty());
+    assert!(tx.messages_to_erase(&erasure, false, None, 10).await.unwrap().is_empty());
     tx.commit().await.unwrap();
 
     assert_eq!(holders(h, SECRET).await, [""; 0]);

@@ -163,6 +163,7 @@ pub(crate) async fn an_address_goes_with_its_entries(h: &Harness) {
     let (contact, ids) = written(h, None, &[phone(1), email("a@example.org")]).await;
     let delta = MetricDelta { failures: 1, ..MetricDelta::default() };
     h.store.add_metrics(ids.iter().map(|id| (tenant, *id, Channel::Sms, delta)).collect()).await.unwrap();
+    h.accept(h.item(&phone(1))).await;
     let mut tx = h.begin().await;
     for id in &ids {
         tx.put_channel_entry(tenant, *id, &ChannelEntry::new(Channel::Sms, h.tick())).await.unwrap();

@@ -41,6 +41,14 @@ pub(crate) async fn a_quota_counts_what_is_stored_and_refuses_the_rest(h: &Harne
     h.accept(h.item(&phone(1))).await;
     let first = h.accept(large(h, &phone(1))).await;
     assert_eq!(h.read().await.find_storage(h.world.tenant).await.unwrap(), None, "off until it is set");
+    // What came is no larger in its row than what is sent.
+    let mut mail = inbound(h, &phone(4), "q");
+    let html = "<p>y</p>".repeat(50_000);
+    mail.message.request_mut().html_body = Some(html.clone());
+    assert!(in_tx!(h, |tx| tx.insert_inbound(&mail).await.unwrap()));
+    assert_eq!(h.lookup(mail.message.id).await.request.html_body, Some(html));
+    let longest = h.number("SELECT MAX(LENGTH(request)) FROM messages WHERE direction = 2").await;
+    assert!(longest < 10_000, "{longest}");
     let before = counted(h).await;
     limit(h, Some(before + 2_000_000)).await;
     assert_eq!(check(h).await, before);
@@ -66,7 +74,7 @@ pub(crate) async fn a_quota_counts_what_is_stored_and_refuses_the_rest(h: &Harne
     // Erasing frees space.
     let mut tx = h.begin().await;
     let erasure = Erasure { tenant: h.world.tenant, address: first.address, recipient: phone(1) };
-    let ids = tx.messages_to_erase(&erasure, None, 10).await.unwrap();
+    let ids = tx.messages_to_erase(&erasure, false, None, 10).await.unwrap();
     assert_eq!(ids.len(), 3);
     tx.commit().await.unwrap();
     h.step(first.id, Step::Erase).await;

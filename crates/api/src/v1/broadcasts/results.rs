@@ -1,6 +1,7 @@
 //! `GET /v1/broadcasts/{id}/results`.
 
 use axum::body::Body;
+use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use futures::{TryStreamExt as _, stream};
@@ -10,14 +11,14 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::{Call, Path, Query};
+use crate::middleware::accepts;
 use crate::reply::Result;
 
 /// Format of results.
-#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ResultsFormat {
     /// Comma-separated values with a header row.
-    #[default]
     Csv,
     /// One JSON object per line, each like an item of *List the recipients of a broadcast*.
     Ndjson,
@@ -28,9 +29,9 @@ pub(crate) enum ResultsFormat {
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ResultsQuery {
-    /// The format. Default: `csv`.
+    /// The format. By default what `Accept` asks for, otherwise `csv`.
     #[param(inline)]
-    format: ResultsFormat,
+    format: Option<ResultsFormat>,
 }
 
 /// Export the results of a broadcast
@@ -44,14 +45,16 @@ pub(crate) async fn export_broadcast_results(
     Call(core, caller): Call,
     Path(id): Path<String>,
     Query(asked): Query<ResultsQuery>,
+    headers: HeaderMap,
 ) -> Result<Response> {
     let results = core.broadcasts().results(&caller, &id).await?;
-    let (kind, extension, head) = match asked.format {
+    let lines = !accepts(&headers, "text/csv") && accepts(&headers, "application/x-ndjson");
+    let format = asked.format.unwrap_or(if lines { ResultsFormat::Ndjson } else { ResultsFormat::Csv });
+    let (kind, extension, head) = match format {
         ResultsFormat::Csv => ("text/csv; charset=utf-8", "csv", CSV_HEAD),
         ResultsFormat::Ndjson => ("application/x-ndjson", "ndjson", ""),
     };
     let file = format!("attachment; filename=\"{id}.{extension}\"");
-    let format = asked.format;
     let pages =
         stream::try_unfold(
             results,
