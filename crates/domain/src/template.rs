@@ -308,10 +308,10 @@ fn is_name(name: &str) -> bool {
 
 /// Returns the distinct variables of a text in order.
 pub fn variables(text: &str) -> Vec<&str> {
-    let mut names = Vec::new();
+    let (mut names, mut known) = (Vec::new(), std::collections::HashSet::new());
     for piece in pieces(text) {
         if let Piece::Variable(name) = piece
-            && !names.contains(&name)
+            && known.insert(name)
         {
             names.push(name);
         }

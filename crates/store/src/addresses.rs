@@ -91,8 +91,7 @@ pub trait AddressRepo {
     /// Stores an address, which may be one that was taken from its contact; `false` if the identifier has one.
     async fn insert_address(&mut self, tenant: TenantId, address: &Address) -> Result<bool>;
 
-    /// Takes an address from its contact, with its channel entries; `false` if there is none. If it has messages, they are still of that
-    /// contact.
+    /// Takes an address from its contact, with its channel entries; `false` if there is none. Its messages are still of that contact.
     async fn remove_address(&mut self, tenant: TenantId, id: AddressId) -> Result<bool>;
 
     /// Returns the addresses that were taken from a contact, oldest first.

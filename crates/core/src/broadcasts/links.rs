@@ -147,8 +147,14 @@ fn rewrite_text(text: &str, new: &mut impl FnMut(&str) -> Option<String>) -> Str
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(start) = find_link(rest) {
         let (before, from) = rest.split_at(start);
-        let url = without_tail(&from[..from.find(ends_link).unwrap_or(from.len())]);
+        let end = from.find(ends_link).unwrap_or(from.len());
         out.push_str(before);
+        if let Some(whole) = with_letters(from, end) {
+            out.push_str(whole);
+            rest = &from[whole.len()..];
+            continue;
+        }
+        let url = without_tail(&from[..end], before);
         out.push_str(&replaced(url, new));
         rest = &from[url.len().max(1)..];
     }
@@ -165,8 +171,19 @@ fn ends_link(c: char) -> bool {
         || matches!(c, '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe4f}' | '\u{ff00}'..='\u{ffef}' | '\u{1f000}'..='\u{3ffff}')
 }
 
-/// Returns a link without the punctuation after it, and without the closing brackets that it does not open.
-fn without_tail(url: &str) -> &str {
+/// Returns a link of `text` as a whole if letters that would end it at `end` seem to belong to it: `https://例え.jp/x`. It is not counted.
+fn with_letters(text: &str, end: usize) -> Option<&str> {
+    let is_letter =
+        |c: char| matches!(c, '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{2fff}' | '\u{3040}'..='\u{9fff}' | '\u{ac00}'..='\u{d7ff}');
+    let (link, rest) = text.split_at(end);
+    let more = &rest[..rest.find(|c| ends_link(c) && !is_letter(c)).unwrap_or(rest.len())];
+    let belongs = link.ends_with(['/', '=', '-', '.']) || more.contains(['/', '.']) || more.contains("{{");
+    (rest.starts_with(is_letter) && belongs).then(|| &text[..end + more.len()])
+}
+
+/// Returns a link without the punctuation after it, without the closing brackets that it does not open, and without the marks of bold or
+/// italic text: `_` if it also stands right `before` the link.
+fn without_tail<'a>(url: &'a str, before: &str) -> &'a str {
     let unopened = |open: char, close: char| url.matches(close).count().saturating_sub(url.matches(open).count());
     let (mut round, mut square, mut curly) = (unopened('(', ')'), unopened('[', ']'), unopened('{', '}'));
     url.trim_end_matches(|c: char| {
@@ -174,7 +191,9 @@ fn without_tail(url: &str) -> &str {
             ')' => &mut round,
             ']' => &mut square,
             '}' => &mut curly,
-            c => return matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '*' | '_' | '~'),
+            // Tokens end with it, too.
+            '_' => return before.chars().rev().take_while(char::is_ascii_punctuation).any(|mark| mark == '_'),
+            c => return matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '*' | '~'),
         };
         let trimmed = *left > 0;
         *left -= usize::from(trimmed);
@@ -260,6 +279,8 @@ mod tests {
         text("*https://a.example/x* _(https://b.example/w_(x))_", &["https://a.example/x", "https://b.example/w_(x)"], "*L* _(L)_");
         text("[https://a.example/x[1]]. {https://b.example}~", &["https://a.example/x[1]", "https://b.example"], "[L]. {L}~");
         text("详情https://a.example/x请点击，https://b.example/y。", &["https://a.example/x", "https://b.example/y"], "详情L请点击，L。");
+        text("https://youtu.be/dQw4w9WgXc_ now", &["https://youtu.be/dQw4w9WgXc_"], "L now");
+        text("https://ja.wikipedia.org/wiki/東京 https://www.例え.jp/x", &[], "https://ja.wikipedia.org/wiki/東京 https://www.例え.jp/x");
         text("여기https://a.example/x에서 https://b.example/y🎉", &["https://a.example/x", "https://b.example/y"], "여기L에서 L🎉");
         text("(https://a.example/{{name}})", &[], "(https://a.example/{{name}})");
     }

@@ -169,10 +169,11 @@ impl Broadcasts<'_> {
         }
         for own in &values {
             let (texts, html) = written(broadcast, template.as_ref(), own);
-            add_new(&mut subject.texts, texts);
-            add_new(&mut subject.html, html);
-            if subject.texts.iter().chain(&subject.html).map(String::len).sum::<usize>() > SAMPLE_BYTES {
-                break;
+            // Each has its own limit: neither can be padded to hide the other.
+            for (known, new) in [(&mut subject.texts, texts), (&mut subject.html, html.into_iter().collect())] {
+                if known.iter().map(String::len).sum::<usize>() < SAMPLE_BYTES {
+                    add_new(known, new);
+                }
             }
         }
         Ok(subject)

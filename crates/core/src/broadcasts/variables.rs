@@ -129,7 +129,7 @@ fn of_contact(broadcast: &Broadcast, template: Option<&Template>, needed: &[&str
         return render::check(template, &render::values(Some(&merged(broadcast, &contact.variables))), &path);
     }
     let own = contact.variables.template_variables.as_ref();
-    let missing = needed.iter().filter(|name| own.is_none_or(|own| !own.contains_key(**name)));
+    let missing = needed.iter().filter(|name| own.is_none_or(|own| !own.contains_key(**name))).take(SHOWN);
     missing
         .map(|name| FieldError::new(format!("{path}templateVariables.{name}"), format!("is missing; the text uses {{{{{name}}}}}")))
         .collect()
@@ -149,7 +149,8 @@ impl Broadcasts<'_> {
             let mut tx = self.inner.store.read().await?;
             let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
             drop(tx);
-            faults.extend(page.found.iter().flat_map(|contact| of_contact(broadcast, template.as_ref(), &needed, contact)));
+            let of_page = page.found.iter().flat_map(|contact| of_contact(broadcast, template.as_ref(), &needed, contact));
+            faults.extend(of_page.take(SHOWN));
             if page.next.is_none() {
                 break;
             }

@@ -72,9 +72,16 @@ impl Page {
     fn markup<'a>(&mut self, html: &'a str) -> &'a str {
         // Some mail programs show what is in conditional comments.
         if html.starts_with("<!--") && !html.starts_with("<!--[") {
-            return html[2..].split_once("-->").map_or("", |(_, after)| after);
+            let comment = &html[2..];
+            let ends = ["-->", "--!>"].into_iter().filter_map(|end| Some(comment.find(end)? + end.len()));
+            return ends.min().map_or("", |end| &comment[end..]);
         }
-        if !html[1..].starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')) {
+        // These are comments, too, up to the first `>` (HTML standard, "bogus comment state").
+        let closes = html.strip_prefix("</").is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphabetic()));
+        if closes || html.starts_with("<!") || html.starts_with("<?") {
+            return html.split_once('>').map_or("", |(_, after)| after);
+        }
+        if !html[1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') {
             self.push("<");
             return &html[1..];
         }
@@ -190,7 +197,8 @@ mod tests {
         for (html, text) in [
             ("Send your p&#97;ssword, p&#x61ssword or pass<b class='x>y'></b>word", "Send your password, password or password"),
             ("contrase&ntilde;a &amp; &quot;cl&aacutev&#0101;&QUOT &#; &unknown; 1 < 2", "contraseña & \"cláve&QUOT &#; &unknown; 1 < 2"),
-            ("pass<!-- <b>no</b> -->word<!--> and <!--[if mso]>more<![endif]-->", "password and  more "),
+            ("pass<!-- <b>no</b> -->word<!--> and <!--[if mso]>more<![endif]-->", "password and more"),
+            ("a<!x y=\">b<?x y='>c</ y='>d<!-- --!>e<!--[x y=\"-->f", "abcdef"),
             ("<style>p > a { }</style>x<SCRIPT>'<a href=\"/\">'</SCRIPT>y<title><style></title>z", "  x  y <style> z"),
             ("a<br/>b</p>é<", "a b é<"),
             ("a<p title='unfinished", "a "),

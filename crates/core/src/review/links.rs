@@ -255,7 +255,7 @@ fn letters(text: &str) -> String {
 
 /// Returns whether a text begins with a well-known name and links elsewhere: "DHL: ... https://fees.example".
 fn impersonates(text: &str, url: &Url) -> bool {
-    let Some((opening, _)) = text.split_once(':') else { return false };
+    let Some((opening, _)) = text.split_once(':').filter(|(opening, _)| opening.len() <= OPENING) else { return false };
     let name = letters(opening);
     let label = registered_label(url).unwrap_or_default();
     let host = url.host_str().unwrap_or_default();

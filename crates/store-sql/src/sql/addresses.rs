@@ -191,9 +191,7 @@ impl AddressRepo for SqlTx {
                 INSERT INTO removed_addresses (tenant_id, id, kind, identifier, contact_id)
                 SELECT tenant_id, id, kind, identifier, contact_id
                 FROM addresses
-                WHERE tenant_id = $1
-                  AND id = $2
-                  AND EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = addresses.tenant_id AND m.address_id = addresses.id)",
+                WHERE tenant_id = $1 AND id = $2",
             [tenant.0, id.uuid()]
         ))
         .await?;
