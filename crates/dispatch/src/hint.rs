@@ -1,5 +1,6 @@
 //! Names a message that waits for its next attempt.
 
+use nuncio_domain::message::Message;
 use nuncio_domain::{ConnectionId, MessageId, TenantId};
 
 /// A message waiting for its next attempt.
@@ -14,4 +15,18 @@ pub struct Hint {
     pub bulk: bool,
     /// Bytes of the request that its attempt must load from the spool; 0 if the row holds it all.
     pub bytes: usize,
+}
+
+impl Hint {
+    /// Names a message that waits for an attempt.
+    pub fn of(message: &Message) -> Self {
+        Self {
+            tenant: message.tenant,
+            id: message.id,
+            fence: message.state.fence,
+            connection: message.state.route.connection,
+            bulk: message.state.detail.broadcast.is_some(),
+            bytes: message.request.spooled_bytes(),
+        }
+    }
 }

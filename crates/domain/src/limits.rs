@@ -99,7 +99,7 @@ pub const IDEMPOTENCY_KEY: usize = 255;
 /// How long an idempotency key is kept after its resource is final.
 pub const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(7 * 86_400);
 
-/// Attempts whose outcome may be unknown before a message is held, whatever it says: each can be another copy.
+/// Number of attempts with an unknown outcome after which a message is held, even with `onUnknown: resend`: each can be another copy.
 pub const UNKNOWN_ATTEMPTS: usize = 5;
 
 /// Shortest `validitySeconds`.

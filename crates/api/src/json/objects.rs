@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, IntoDeserializer as _, MapAccess, SeqAccess, Visitor};
 
-/// Deserialises from a self-describing format; types with named fields accept only objects, at any depth. If the flag is set, members that
-/// are no fields of such a type are skipped.
+/// Deserialises from a self-describing format; types with named fields accept only objects, at any depth. With the flag set, members
+/// that these types do not have are skipped.
 #[derive(Debug)]
 pub(super) struct Objects<T>(pub(super) T, pub(super) bool);
 

@@ -22,7 +22,7 @@ pub(crate) struct Refusal {
     /// Delay requested by the trunk.
     pub(crate) retry_after: Option<Duration>,
     /// Whether it requests a login of an unsupported kind.
-    pub(crate) is_alien: bool,
+    pub(crate) is_unsupported: bool,
 }
 
 /// The cause of a header `Reason: Q.850;cause=17;text="User busy"`.
@@ -76,7 +76,7 @@ const fn by_status(status: u16) -> Class {
 
 /// The outcome on a call that the trunk did not put through. 401, 407 and, if `login_refused`, 403 concern the login.
 pub(crate) fn refused(refusal: &Refusal, login_refused: bool) -> Outcome {
-    let Refusal { status, cause, retry_after, is_alien } = refusal;
+    let Refusal { status, cause, retry_after, is_unsupported } = refusal;
     let failure = |code, text: String| {
         let provider_code = cause.map_or_else(|| status.to_string(), |cause| format!("{status} Q.850 {cause}"));
         Failure { code, provider_code: Some(provider_code), message: text }
@@ -88,7 +88,7 @@ pub(crate) fn refused(refusal: &Refusal, login_refused: bool) -> Outcome {
     };
     let never = |code, text: String| Outcome::Rejected { failure: failure(code, text) };
     if matches!(status, 401 | 407) || (*status == 403 && login_refused) {
-        let text = if *is_alien {
+        let text = if *is_unsupported {
             "the trunk requests a login of an unsupported kind: have it accept digest with MD5, or this server's address allowed"
         } else {
             "the trunk refuses the login: correct username and password, or have this server's address allowed"
@@ -198,7 +198,7 @@ mod tests {
             (503, None, Some(7), ("all later", "rate_limited", Some(7), "503")),
             (504, None, None, ("later", "undeliverable", None, "504")),
         ] {
-            let refusal = Refusal { status, cause, retry_after: wait.map(Duration::from_secs), is_alien: false };
+            let refusal = Refusal { status, cause, retry_after: wait.map(Duration::from_secs), is_unsupported: false };
             let (kind, code, after, provider) = wanted;
             assert_eq!(short(&refused(&refusal, false)), (kind, code, after, Some(provider)), "{refusal:?}");
         }

@@ -500,6 +500,6 @@ fn refusal(response: &Response) -> Refusal {
         status: response.status_code.code(),
         cause: reasons.filter_map(|h| map::cause(h.value())).next(),
         retry_after: response.header_value("Retry-After").and_then(|value| map::retry_after(&value)),
-        is_alien: matches!(response.status_code, StatusCode::Other(401 | 407, _)),
+        is_unsupported: matches!(response.status_code, StatusCode::Other(401 | 407, _)),
     }
 }

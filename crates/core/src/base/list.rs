@@ -64,9 +64,9 @@ pub(crate) fn part(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>)
 }
 
 /// Parses entries of metadata to look for, at most as many as metadata can have.
-pub(crate) fn metadata(asked: &BTreeMap<String, String>, errors: &mut Vec<FieldError>) -> BTreeMap<String, String> {
+pub(crate) fn metadata(asked: &BTreeMap<String, String>, path: &str, errors: &mut Vec<FieldError>) -> BTreeMap<String, String> {
     if asked.len() > limits::METADATA_KEYS {
-        errors.push(FieldError::new("query.metadata", format!("has {} entries; must have at most {}", asked.len(), limits::METADATA_KEYS)));
+        errors.push(FieldError::new(path, format!("has {} entries; must have at most {}", asked.len(), limits::METADATA_KEYS)));
     }
     asked.clone()
 }

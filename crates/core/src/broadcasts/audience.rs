@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use super::command::NewContact;
 use super::contacts::RefusedContact;
 use super::{Broadcasts, contacts};
-use crate::base::{Caller, Change, UseCase, parse_id};
+use crate::base::{Caller, Change, UseCase, list, parse_id};
 use crate::contacts::{CHANNELS, Person, people};
 
 /// Contacts per read and per transaction.
@@ -150,10 +150,7 @@ impl SelectContacts {
                     .push(FieldError::new(format!("countries[{at}]"), format!("{code:?} is not a country; write two letters, such as ES")));
             }
         }
-        if self.metadata.len() > limits::METADATA_KEYS {
-            let message = format!("has {} entries; must have at most {}", self.metadata.len(), limits::METADATA_KEYS);
-            faults.push(FieldError::new("metadata", message));
-        }
+        list::metadata(&self.metadata, "metadata", &mut faults);
         for (path, names) in [("metadata", self.metadata.keys()), ("variables", self.variables.keys())] {
             let longest = names.map(|name| name.chars().count()).max().unwrap_or_default();
             if longest > limits::STRING {

@@ -120,7 +120,7 @@ fn enter(broadcast: &mut Broadcast, status: Status, now: Timestamp) {
         broadcast.body.past_due = false;
     }
     if status == Status::Rejected {
-        broadcast.body.template = None;
+        broadcast.body.reviewed_template = None;
     }
     if status.is_final() {
         broadcast.body.completed_at = Some(now);

@@ -31,8 +31,8 @@ pub(super) fn fingerprint(broadcast: &Broadcast) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Keeps the template as it is when a review is requested or passed. Returns whether the review must be repeated: the template changed
-/// meanwhile, so nobody knows which content was reviewed.
+/// Keeps the template as it is when a review is requested or passed. Returns whether the review must be repeated, because the template
+/// changed meanwhile: either content may be the one that was reviewed.
 pub(super) async fn keep_template(tx: &mut dyn Tx, broadcast: &mut Broadcast, action: BroadcastAction) -> Result<bool> {
     use BroadcastAction as Action;
     let covered = matches!(action, Action::Send | Action::RetryReview | Action::Escalate | Action::Pass { .. } | Action::Approve { .. });
@@ -45,8 +45,8 @@ pub(super) async fn keep_template(tx: &mut dyn Tx, broadcast: &mut Broadcast, ac
         None => None,
     };
     let revision = template.as_ref().map(|template| template.content.revision);
-    let changed = broadcast.body.template.as_ref().map(|kept| kept.content.revision) != revision;
-    broadcast.body.template = template.map(|Template { status, content, .. }| Box::new(ReviewedTemplate { status, content }));
+    let changed = broadcast.body.reviewed_template.as_ref().map(|kept| kept.content.revision) != revision;
+    broadcast.body.reviewed_template = template.map(|Template { status, content, .. }| Box::new(ReviewedTemplate { status, content }));
     match action {
         Action::Approve { .. } if changed => {
             let message = "the template changed after the broadcast was escalated; refuse the broadcast, or ask its author for a new one";
@@ -59,7 +59,7 @@ pub(super) async fn keep_template(tx: &mut dyn Tx, broadcast: &mut Broadcast, ac
 
 /// Returns the template with the content that was reviewed.
 pub(super) fn reviewed(broadcast: &Broadcast, template: Template) -> Template {
-    match broadcast.body.template.as_deref() {
+    match broadcast.body.reviewed_template.as_deref() {
         // As long as the content is the same, WhatsApp's newest decision about it counts.
         Some(kept) if kept.content.revision != template.content.revision => {
             Template { status: kept.status, content: kept.content.clone(), ..template }

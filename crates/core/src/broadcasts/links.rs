@@ -162,23 +162,26 @@ fn rewrite_text(text: &str, new: &mut impl FnMut(&str) -> Option<String>) -> Str
     out
 }
 
-/// Returns whether a link ends before this character: white space, a quote, a symbol or emoji, or a letter or mark of Chinese, Japanese and
-/// Korean, which put no space after a link.
+/// Returns whether this is a letter of Chinese, Japanese or Korean, which put no space after a link.
+const fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{2fff}' | '\u{3040}'..='\u{9fff}' | '\u{ac00}'..='\u{d7ff}')
+}
+
+/// Returns whether a link ends before this character: white space, a quote, a symbol or emoji, or an unspaced letter.
 fn ends_link(c: char) -> bool {
     c.is_whitespace()
+        || is_unspaced(c)
         || matches!(c, '"' | '\'' | '<' | '>' | '`' | '|' | '\\' | '^' | '«' | '»' | '\u{60c}' | '\u{61b}' | '\u{61f}')
-        || matches!(c, '\u{1100}'..='\u{11ff}' | '\u{2010}'..='\u{2bff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7ff}')
+        || matches!(c, '\u{2010}'..='\u{2bff}' | '\u{3000}'..='\u{303f}')
         || matches!(c, '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe4f}' | '\u{ff00}'..='\u{ffef}' | '\u{1f000}'..='\u{3ffff}')
 }
 
 /// Returns a link of `text` as a whole if letters that would end it at `end` seem to belong to it: `https://例え.jp/x`. It is not counted.
 fn with_letters(text: &str, end: usize) -> Option<&str> {
-    let is_letter =
-        |c: char| matches!(c, '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{2fff}' | '\u{3040}'..='\u{9fff}' | '\u{ac00}'..='\u{d7ff}');
     let (link, rest) = text.split_at(end);
-    let more = &rest[..rest.find(|c| ends_link(c) && !is_letter(c)).unwrap_or(rest.len())];
+    let more = &rest[..rest.find(|c| ends_link(c) && !is_unspaced(c)).unwrap_or(rest.len())];
     let belongs = link.ends_with(['/', '=', '-', '.']) || more.contains(['/', '.']) || more.contains("{{");
-    (rest.starts_with(is_letter) && belongs).then(|| &text[..end + more.len()])
+    (rest.starts_with(is_unspaced) && belongs).then(|| &text[..end + more.len()])
 }
 
 /// Returns a link without the punctuation after it, without the closing brackets that it does not open, and without the marks of bold or

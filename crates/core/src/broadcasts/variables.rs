@@ -1,4 +1,5 @@
-//! Fills `{{variables}}` in the text, subject and HTML of broadcasts. With a template, there is no text, and the others take its values.
+//! Fills `{{variables}}` in the text, subject and HTML of broadcasts. A broadcast with a
+//! template has no text of its own; its subject and HTML take the template's values.
 //!
 //! A recipient's value overrides the broadcast's. Missing values are detected before the broadcast is sent.
 

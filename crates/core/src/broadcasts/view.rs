@@ -8,8 +8,8 @@ use nuncio_domain::broadcast::{
     Variables,
 };
 use nuncio_domain::id::Id as _;
-use nuncio_domain::message::{Content, FailureCode, HeldReason};
-use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, MessageId, Micros, SenderId, Timestamp, limits};
+use nuncio_domain::message::{Content, FailureCode, HeldReason, beginning};
+use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, MessageId, Micros, SenderId, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -112,7 +112,7 @@ impl From<&Broadcast> for BroadcastView {
             channel: broadcast.channel.as_str(),
             message_type: broadcast.message_type.as_str(),
             total_contacts: broadcast.total,
-            text: body.text.as_deref().map(beginning),
+            text: body.text.as_deref().map(|text| beginning(text).into_owned()),
             content: body.content.clone(),
             sender_id: broadcast.sender,
             email_subject: body.email_subject.clone(),
@@ -151,12 +151,6 @@ impl BroadcastView {
     pub(super) fn whole(broadcast: &Broadcast) -> Self {
         Self { text: broadcast.body.text.clone(), email_html_body: broadcast.html.clone(), ..Self::from(broadcast) }
     }
-}
-
-/// Returns what lists show of a text, as of a message.
-fn beginning(text: &str) -> String {
-    let end = text.floor_char_boundary(limits::SPOOLED_TEXT_SHOWN_BYTES);
-    if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
 }
 
 /// Progress of a broadcast.

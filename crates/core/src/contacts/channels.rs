@@ -24,7 +24,7 @@ impl Contacts<'_> {
         let mut errors = Vec::new();
         let Some(wanted) = read_channel(&command, "", now, &mut errors) else { return Err(Error::invalid(errors)) };
         let mut tx = self.inner.store.begin().await?;
-        // One that it had before has messages.
+        // An identifier that the contact had before gets its old address back, and with it its messages.
         let before = tx.removed_addresses(caller.tenant, id).await?.into_iter().find(|(_, recipient)| *recipient == wanted.recipient);
         let new_address = before.map_or_else(|| self.ids().at(now), |(address, _)| address);
         let channel = wanted.entry.channel;

@@ -35,7 +35,7 @@ impl Contacts<'_> {
             }
         }
         let name = list::part(asked.name.as_deref(), "query.name", &mut errors).map(|name| contact::name_key(&name));
-        let filter = ContactFilter { id: None, name, metadata: list::metadata(&asked.metadata, &mut errors) };
+        let filter = ContactFilter { id: None, name, metadata: list::metadata(&asked.metadata, "query.metadata", &mut errors) };
         let listing = self.listing(caller.tenant, &format!("contacts?{identifiers:?}{filter:?}"), &range, errors)?;
         let mut tx = self.inner.store.read().await?;
         let Some(id) = owner(&mut *tx, caller.tenant, &identifiers).await? else { return Ok((Vec::new(), None)) };

@@ -148,14 +148,7 @@ impl ProviderEvents<'_> {
         }
         tx.commit().await?;
         if let Some(answer) = answered {
-            self.inner.dispatch.add_hint(Hint {
-                tenant: answer.tenant,
-                id: answer.id,
-                fence: answer.state.fence,
-                connection: answer.state.route.connection,
-                bulk: false,
-                bytes: 0,
-            });
+            self.inner.dispatch.add_hint(Hint::of(&answer));
         }
         Ok(if written { Received::Written(new.message.id) } else { Received::Dropped })
     }
@@ -172,8 +165,8 @@ impl ProviderEvents<'_> {
     }
 }
 
-/// Returns who wrote; `None` if nobody can be answered under that name. Some SMS gateways give a number as it is dialled in the country of
-/// the one that was written to.
+/// Returns the author; `None` if it is not an address that can be answered. Some SMS gateways name the author by a national number, of the
+/// country of the number that was written to.
 fn author(inbound: &Inbound, sender: &Sender) -> Option<Recipient> {
     let on = |text: &str| Recipient::on(&Parsed::parse(text).ok()?, inbound.channel).ok();
     on(&inbound.from).or_else(|| {

@@ -120,6 +120,7 @@ impl Invitations<'_> {
         invitation.client_email = Some(read.email);
         invitation.progress.details = true;
         let Some(phone) = read.phone else { return held.save().await.map(drop) };
+        // So that they learn it now; [`Self::finish`] checks it for good.
         refuse_taken(&mut held, &phone, "phone").await?;
         let invitation = &mut held.invitation;
         if invitation.client_phone.as_ref() != Some(&phone) {

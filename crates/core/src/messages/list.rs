@@ -163,7 +163,7 @@ fn read_filter(asked: &ListMessages, errors: &mut Vec<FieldError>) -> MessageFil
         contact: list::id(asked.contact_id.as_deref(), "query.contactId", "contact", errors),
         broadcast: list::id(asked.broadcast_id.as_deref(), "query.broadcastId", "broadcast", errors),
         idempotency_key: asked.idempotency_key.clone(),
-        metadata: list::metadata(&asked.metadata, errors),
+        metadata: list::metadata(&asked.metadata, "query.metadata", errors),
         text: list::part(asked.text.as_deref(), "query.text", errors),
     }
 }

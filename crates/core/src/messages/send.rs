@@ -71,8 +71,12 @@ impl Messages<'_> {
         let command = with_key(command, options.idempotency_key.as_deref())?;
         for _ in 0..REPLANS {
             let now = self.inner.dispatch.accepting().ok_or_else(|| Error::unavailable("this node cannot accept messages now"))?;
-            let plan = self.plan_within_limit(caller, command.clone(), &options, operation, now).await;
-            let PlanWithInputs { config, planned, .. } = match plan {
+            let plan = async {
+                let plan = self.plan_with_inputs(caller, command.clone(), &options, operation, now, true).await?;
+                self.check_daily_limit(&plan.config, &plan.planned.accept).await?;
+                Ok(plan)
+            };
+            let PlanWithInputs { config, planned, .. } = match plan.await {
                 Ok(plan) => plan,
                 Err(refusal) => return Err(self.conflict(caller, command, &options, operation, now).await?.unwrap_or(refusal)),
             };
@@ -119,20 +123,6 @@ impl Messages<'_> {
         let mut tx = self.inner.store.begin().await?;
         let repeat = idempotency::claim(&mut *tx, tenant, guard.as_ref(), id.uuid(), now).await?;
         Ok(repeat.map(|repeat| idempotency::conflict(caller, rights::MESSAGE, &view, repeat.same_request)))
-    }
-
-    /// Plans a message that the daily limit of its sender allows.
-    async fn plan_within_limit(
-        &self,
-        caller: &Caller,
-        command: SendMessage,
-        options: &SendOptions,
-        operation: IdempotentOperation,
-        now: Timestamp,
-    ) -> Result<PlanWithInputs> {
-        let plan = self.plan_with_inputs(caller, command, options, operation, now, true).await?;
-        self.check_daily_limit(&plan.config, &plan.planned.accept).await?;
-        Ok(plan)
     }
 
     pub(super) async fn plan_with_inputs(
@@ -263,14 +253,7 @@ impl Messages<'_> {
         match (message.state.wait, permit) {
             // If the commit took long, another node may have taken the message over and started the next attempt.
             (Wait::Owned { node }, Some(permit)) if node == permit.node() => permit.start(Box::new(message.clone())),
-            (Wait::Attempt { .. }, _) if !is_scheduled => self.inner.dispatch.add_hint(Hint {
-                tenant: message.tenant,
-                id: message.id,
-                fence: message.state.fence,
-                connection: message.state.route.connection,
-                bulk: message.state.detail.broadcast.is_some(),
-                bytes: message.request.spooled_bytes(),
-            }),
+            (Wait::Attempt { .. }, _) if !is_scheduled => self.inner.dispatch.add_hint(Hint::of(message)),
             _ => {}
         }
     }

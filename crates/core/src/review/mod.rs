@@ -89,7 +89,7 @@ pub fn review_with(model: &Model<'_>, subject: &Subject, policy: &ReviewPolicy, 
         findings
     };
     let mut texts = subject.texts.clone();
-    // One list per text: many copies of a text are no worse than one.
+    // Findings are counted per text: a hundred filled copies are no worse than the text itself.
     let mut found: Vec<_> = texts.iter().map(|text| in_text(text, Vec::new())).collect();
     for html in &subject.html {
         let (page, mut findings) = (Page::of(html), Vec::new());

@@ -8,8 +8,7 @@ use nuncio_core::contacts::{AddChannel, ContactChannelIn, ContactView, CreateCon
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, Result};
 
-use super::metadata::Said;
-use super::people;
+use super::{Said, people};
 use crate::App;
 use crate::components::{Faults, Field, ask_first, channels, select};
 use crate::form::{Form, recipient};

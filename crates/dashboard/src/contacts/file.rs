@@ -11,8 +11,7 @@ use nuncio_core::contacts::file::{ContactFile, HEAD, ImportedPeople, ROWS};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 
-use super::metadata::Said;
-use super::people;
+use super::{Said, people};
 use crate::App;
 use crate::broadcasts::{broken, short};
 use crate::components::{Faults, Field, figure};

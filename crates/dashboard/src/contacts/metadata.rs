@@ -6,17 +6,11 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 use serde_json::Value;
 
+use super::Said;
 use crate::App;
-use crate::components::{Faults, Field, json_text, may_change, value, words};
+use crate::components::{Field, json_text, may_change, value, words};
 use crate::form::Form;
 use crate::shell::form_key;
-
-/// Input of the last change of a contact, and what is wrong with it.
-#[derive(Debug, Default)]
-pub(super) struct Said {
-    pub(super) faults: Faults,
-    pub(super) typed: Form,
-}
 
 /// Renders the entries and the id. Each entry has its own form, so that nobody overwrites an entry that they did not change.
 pub(super) fn panel(who: &SignedIn, contact: &ContactView, said: &Said) -> Markup {

@@ -16,16 +16,22 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use crate::App;
-use crate::components::{channel, empty, figure, head, icon, may_change, pager, time, words};
-use crate::form::recipient;
+use crate::components::{Faults, channel, empty, figure, head, icon, may_change, pager, time, words};
+use crate::form::{Form, recipient};
 use crate::signed::{Asked, Signed, show_or_refuse};
 use crate::upload::invalid_rows;
-use metadata::Said;
 
 pub(crate) use edit::create;
 pub(crate) use file::{export, import};
 pub(crate) use merge::{compare, merge};
 pub(crate) use show::{act, show};
+
+/// Input of the last change, and what is wrong with it.
+#[derive(Debug, Default)]
+struct Said {
+    faults: Faults,
+    typed: Form,
+}
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     show_or_refuse(StatusCode::OK, &who, "/contacts", "Contacts", people(&app, &who, &asked, &Said::default(), None).await, "/contacts")

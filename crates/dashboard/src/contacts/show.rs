@@ -10,8 +10,7 @@ use nuncio_core::messages::{ListContactMessages, MessageView};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, Result};
 
-use super::metadata::{self, Said};
-use super::{edit, name};
+use super::{Said, edit, metadata, name};
 use crate::App;
 use crate::components::{ask_first, channel, counted, empty, figure, head, icon, may_change, message_state, state, time, words};
 use crate::shell::{form_key, framed};

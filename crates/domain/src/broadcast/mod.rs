@@ -75,7 +75,7 @@ pub struct Body {
     pub reviewed_content: Option<String>,
     /// The template as it is reviewed, from the request for a review on. It is sent even if the template changes later.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub template: Option<Box<ReviewedTemplate>>,
+    pub reviewed_template: Option<Box<ReviewedTemplate>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
     /// When its first recipients were all enqueued, or failed. The wait of the canary begins then.

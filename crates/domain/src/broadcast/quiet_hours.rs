@@ -133,8 +133,10 @@ impl QuietHours {
 /// ignored, and so are further quiet hours of the same day, which a country with several time zones can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RecipientQuietHours {
+    /// When they begin for the first time.
     #[serde(rename = "f")]
     pub from: Timestamp,
+    /// How long they last, in seconds; 0 for never.
     #[serde(rename = "s")]
     pub seconds: u32,
 }

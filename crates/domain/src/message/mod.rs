@@ -21,7 +21,7 @@ pub use content::{Button, Card, Content, CtaHeaderType, Row, Section};
 pub use detail::Detail;
 pub use membership::Membership;
 pub use money::{Cost, Money, Quote, QuoteState};
-pub use request::{Attachment, AttachmentSource, Considered, Request, Routing};
+pub use request::{Attachment, AttachmentSource, Considered, Request, Routing, beginning};
 pub use route::Route;
 pub use state::{NodeId, State, Wait};
 pub use status::{Direction, HeldReason, OnUnknown, Status};

@@ -1,5 +1,7 @@
 //! The caller's request: content, options, attachments and routing.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -101,6 +103,12 @@ pub struct Request {
 /// Marks the end of a truncated text.
 const CUT: char = '…';
 
+/// Returns what lists show of a text: its beginning, if it is very long.
+pub fn beginning(text: &str) -> Cow<'_, str> {
+    let end = text.floor_char_boundary(limits::SPOOLED_TEXT_SHOWN_BYTES);
+    if end < text.len() { Cow::Owned(format!("{}{CUT}", &text[..end])) } else { Cow::Borrowed(text) }
+}
+
 impl Request {
     /// Returns a request with this text and nothing else.
     pub fn text(requested_channel: RequestedChannel, text: String) -> Self {
@@ -147,10 +155,8 @@ impl Request {
 
     /// Truncates a very long text to what lists show.
     pub fn truncate_text(&mut self) {
-        if let Some(text) = self.text.as_mut().filter(|text| text.len() > limits::SPOOLED_TEXT_SHOWN_BYTES) {
-            text.truncate(text.floor_char_boundary(limits::SPOOLED_TEXT_SHOWN_BYTES));
-            text.push(CUT);
-            text.shrink_to_fit();
+        if let Some(Cow::Owned(beginning)) = self.text.as_deref().map(beginning) {
+            self.text = Some(beginning);
         }
     }
 

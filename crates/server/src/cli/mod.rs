@@ -175,11 +175,18 @@ fn in_runtime(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Resul
 }
 
 fn log(config: &Config, level: &str) {
-    // The SIP library logs whole messages at this level: who calls whom, and answers to challenges.
-    let is_info = level.split(',').any(|part| part.eq_ignore_ascii_case("info")) && !level.contains("rsipstack");
-    let filter = if is_info { format!("{level},rsipstack=warn") } else { level.to_owned() };
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(without_sip_messages(level))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     if config.log.format == "json" { builder.json().init() } else { builder.init() }
+}
+
+/// Adds to a log filter what keeps SIP messages out of the log at `info`, where their library writes them whole: who calls whom, and answers
+/// to challenges.
+fn without_sip_messages(filter: &str) -> String {
+    let is_info = filter.split(',').any(|part| part.eq_ignore_ascii_case("info")) && !filter.contains("rsipstack");
+    if is_info { format!("{filter},rsipstack=warn") } else { filter.to_owned() }
 }
 
 fn config_command(action: &ConfigAction) -> anyhow::Result<ExitCode> {
@@ -261,6 +268,15 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
+
+    #[test]
+    fn sip_messages_are_logged_only_if_asked_for() {
+        for (filter, added) in
+            [("info", true), ("warn,INFO", true), ("debug", false), ("nuncio=debug", false), ("info,rsipstack=info", false)]
+        {
+            assert_eq!(without_sip_messages(filter).ends_with(",rsipstack=warn"), added, "{filter}");
+        }
+    }
 
     /// Some names are older than the rule for them, and some texts come from providers.
     #[test]

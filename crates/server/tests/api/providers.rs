@@ -236,6 +236,14 @@ async fn a_receipt_that_comes_before_the_answer_waits_for_it() {
     }
 }
 
+/// Meta sends many receipts in one call, of up to 3 MB.
+#[tokio::test]
+async fn a_call_of_a_provider_can_be_larger_than_a_request() {
+    let rig = rig(Backend::Sqlite).await;
+    rig.tell(json!({"ref": "p0a", "more": "x".repeat(3 * 1024 * 1024)})).await.expect(200);
+    rig.tell(json!({"ref": "p0a", "more": "x".repeat(5 * 1024 * 1024)})).await.expect(413);
+}
+
 /// The account is shared with another system, whose receipts come here too.
 #[tokio::test]
 async fn foreign_receipts_do_not_delay_ours() {

@@ -266,6 +266,6 @@ async fn a_stop_from_a_national_number_counts() {
         assert!(!reaches(&app, NUMBER, "sms").await);
         write(&app, Channel::Sms, "ACME", "STOP", None).await;
         let page = app.get("/v1/messages?direction=inbound").await.expect(200).json();
-        assert_eq!(page["items"].as_array().map(Vec::len), Some(1), "nobody can answer a name: {page}");
+        assert_eq!(page["items"].as_array().map(Vec::len), Some(1), "a name cannot be answered: {page}");
     }
 }

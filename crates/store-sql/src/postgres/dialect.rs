@@ -60,11 +60,10 @@ pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: impl Into
 
 /// The contacts behind addresses of a tenant, each with its address. Every address is looked up by its key: a server that has no statistics
 /// yet would read all addresses of the tenant instead.
-pub(super) fn contacts_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>) -> QueryBuilder<Db> {
+pub(super) fn contacts_of(table: &'static str, tenant: i64, addresses: impl IntoIterator<Item = Uuid>) -> QueryBuilder<Db> {
     let mut query = QueryBuilder::new("SELECT a.id, a.contact_id FROM unnest(");
     query.push_bind(addresses.into_iter().collect::<Vec<_>>());
-    query.push(") AS u (id) CROSS JOIN LATERAL (SELECT id, contact_id FROM addresses WHERE tenant_id = ").push_bind(tenant);
-    query.push(" AND id = u.id UNION ALL SELECT id, contact_id FROM removed_addresses WHERE tenant_id = ").push_bind(tenant);
+    query.push(") AS u (id) CROSS JOIN LATERAL (SELECT id, contact_id FROM ").push(table).push(" WHERE tenant_id = ").push_bind(tenant);
     query.push(" AND id = u.id OFFSET 0) AS a");
     query
 }

@@ -166,7 +166,6 @@ impl AddressRepo for SqlTx {
     }
 
     async fn insert_address(&mut self, tenant: TenantId, address: &Address) -> Result<bool> {
-        // It is back.
         self.run(sql!("DELETE FROM removed_addresses WHERE tenant_id = $1 AND id = $2", [tenant.0, address.id.uuid()])).await?;
         self.changes(sql!(
             r"

@@ -74,8 +74,10 @@ impl ErasureRepo for SqlTx {
         limit: u32,
     ) -> Result<Vec<MessageId>> {
         let before = before.map_or(Uuid::max(), |id| id.uuid());
-        // The unfinished ones can be few among many.
-        self.limit_time(false).await?;
+        // They can be few among many.
+        if unfinished {
+            self.limit_time(false).await?;
+        }
         let rows: Result<Vec<(Uuid,)>> = self
             .all(sql!(
                 r"
@@ -98,7 +100,9 @@ impl ErasureRepo for SqlTx {
                 [erasure.tenant.0, erasure.address.uuid(), before, i64::from(unfinished), i64::from(limit)]
             ))
             .await;
-        self.limit_time(true).await?;
+        if unfinished {
+            self.limit_time(true).await?;
+        }
         Ok(rows?.into_iter().map(|(id,)| MessageId::from_uuid(id)).collect())
     }
 

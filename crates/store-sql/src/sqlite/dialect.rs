@@ -63,12 +63,9 @@ pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: impl Into
 }
 
 /// The contacts behind addresses of a tenant, each with its address.
-pub(super) fn contacts_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>) -> QueryBuilder<Db> {
-    let addresses: Vec<_> = addresses.into_iter().collect();
-    let mut query = QueryBuilder::new("SELECT id, contact_id FROM addresses WHERE tenant_id = ");
-    query.push_bind(tenant);
-    push_in(&mut query, "id", addresses.iter().copied());
-    query.push(" UNION ALL SELECT id, contact_id FROM removed_addresses WHERE tenant_id = ").push_bind(tenant);
+pub(super) fn contacts_of(table: &'static str, tenant: i64, addresses: impl IntoIterator<Item = Uuid>) -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::new("SELECT id, contact_id FROM ");
+    query.push(table).push(" WHERE tenant_id = ").push_bind(tenant);
     push_in(&mut query, "id", addresses);
     query
 }

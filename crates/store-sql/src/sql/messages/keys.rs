@@ -1,5 +1,6 @@
 //! Idempotency keys.
 
+use nuncio_domain::broadcast::Status;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{MessageId, TenantId, Timestamp, limits};
 use nuncio_store::{IdempotentOperation, Result};
@@ -7,6 +8,9 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::super::{Db, SqlTx};
+
+/// Tenant, operation and key; what the message waits for, or the status of the broadcast; when that changed.
+type DueKey = (i64, i16, String, Option<i16>, Option<i16>, Option<i64>);
 
 pub(super) async fn find_message(tx: &mut SqlTx, tenant: TenantId, operation: IdempotentOperation, key: &str) -> Result<Option<MessageId>> {
     let row: Option<(Uuid,)> = tx
@@ -23,12 +27,10 @@ pub(super) async fn find_message(tx: &mut SqlTx, tenant: TenantId, operation: Id
 
 pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<u64> {
     let (now, retention) = (now.millis(), limits::IDEMPOTENCY_RETENTION.as_millis() as i64);
-    // The numbers are the final statuses of a broadcast.
-    let due: Vec<(i64, i16, String, Option<i64>)> = tx
+    let due: Vec<DueKey> = tx
         .all(sql!(
             r"
-            SELECT k.tenant_id, k.operation, k.key,
-                CASE WHEN s.wait <> 0 OR b.status NOT IN (6, 10, 11, 12) THEN $1 ELSE COALESCE(s.updated_at, b.updated_at) END
+            SELECT k.tenant_id, k.operation, k.key, s.wait, b.status, COALESCE(s.updated_at, b.updated_at)
             FROM idempotency_keys k
             LEFT JOIN states s ON s.tenant_id = k.tenant_id AND s.id = k.resource_id
             LEFT JOIN broadcasts b ON b.tenant_id = k.tenant_id AND b.id = k.resource_id
@@ -40,9 +42,12 @@ pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<
         .await?;
     // Keys of messages and broadcasts that are unfinished, or ended lately, are looked at again when their time may be over. That is always
     // after `now`, or the caller would never be done.
-    let again = |since: Option<i64>| since.map(|since| since + retention).filter(|again| *again > now);
-    let mut keys: Vec<(i64, i16, Option<i64>, String)> =
-        due.into_iter().map(|(tenant, operation, key, since)| (tenant, operation, again(since), key)).collect();
+    let again = |(tenant, operation, key, wait, status, changed_at): DueKey| {
+        let is_final = wait.is_none_or(|wait| wait == 0) && status.and_then(Status::from_number).is_none_or(Status::is_final);
+        let since = if is_final { changed_at } else { Some(now) };
+        (tenant, operation, since.map(|since| since + retention).filter(|again| *again > now), key)
+    };
+    let mut keys: Vec<(i64, i16, Option<i64>, String)> = due.into_iter().map(again).collect();
     keys.sort_unstable();
     for keys in
         keys.chunk_by(|(tenant, operation, again, _), (other, another, later, _)| (tenant, operation, again) == (other, another, later))
