@@ -42,10 +42,6 @@ impl LogRow {
         text.push(']');
         compress(&text)
     }
-
-    fn is_empty(&self) -> bool {
-        self.entries.iter().all(Option::is_none)
-    }
 }
 
 /// Reference to an entry: its batch, and its number there.
@@ -75,16 +71,19 @@ impl LogBatch {
         EntryRef { batch: row.batch, number: (row.entries.len() - 1) as u16 }
     }
 
-    /// Takes back an entry whose change was not written.
+    /// Takes back an entry whose change was not written. A row left empty goes: it has the name of a change that another node made and
+    /// perhaps logged under that name.
     pub(crate) fn withdraw(&mut self, tenant: i64, entry: EntryRef) {
-        if let Some(row) = self.0.get_mut(&tenant) {
-            row.entries[usize::from(entry.number)] = None;
+        let Some(row) = self.0.get_mut(&tenant) else { return };
+        row.entries[usize::from(entry.number)] = None;
+        if row.entries.iter().all(Option::is_none) {
+            self.0.remove(&tenant);
         }
     }
 
     /// The rows to write, by tenant.
     pub(crate) fn into_rows(self) -> Vec<LogRow> {
-        self.0.into_values().filter(|row| !row.is_empty()).collect()
+        self.0.into_values().collect()
     }
 }
 
@@ -165,4 +164,23 @@ pub(crate) fn forget(entries: &[u8], kind: ResourceKind, resource: Uuid) -> Resu
     };
     let entries = stored.into_iter().map(|stored| stored.map_or(Ok("null".to_owned()), entry)).collect::<Result<Vec<_>>>()?;
     Ok(compress(&format!("[{}]", entries.join(","))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_not_named_after_a_change_that_another_node_made() {
+        let (mut batch, mut other) = (LogBatch::default(), LogBatch::default());
+        let message = |sequence| (ResourceKind::Message, Uuid::from_u128(7), sequence);
+        let theirs = other.push(1, message(3), 0, "[]");
+
+        let lost = batch.push(1, message(3), 0, "[]");
+        batch.withdraw(1, lost);
+        let again = batch.push(1, message(4), 0, "[]");
+
+        assert_ne!(again.batch, theirs.batch);
+        assert_eq!(batch.into_rows().iter().map(|row| (row.batch, row.entries.len())).collect::<Vec<_>>(), [(again.batch, 1)]);
+    }
 }
