@@ -26,7 +26,7 @@ impl Shared {
         // Reserved before the request is loaded.
         slot.memory = self.memory.for_request(hint.bytes).await;
         if slot.memory.is_some() && (self.is_stopping() || !self.health.is_fit(self.ids.clock.monotonic())) {
-            return slot.unused();
+            return;
         }
         let step = Step::Start { node: self.node(), fence: hint.fence, suppressed: false };
         let transition = Transition::new(hint.tenant, hint.id, step, self.ids.clock.now());
@@ -35,10 +35,7 @@ impl Shared {
                 self.logs.grown(hint.tenant);
                 self.run_attempt(slot, message).await
             }
-            Ok(ended) => {
-                self.count_step(hint.tenant, &ended);
-                slot.unused();
-            }
+            Ok(ended) => self.count_step(hint.tenant, &ended),
             Err(error) => {
                 // Either nothing was started, or the outcome of the commit is unknown and recovery finds it.
                 tracing::warn!(message.id = %hint.id, %error, "failed to start attempt; the scanner will retry it");
@@ -48,7 +45,8 @@ impl Shared {
 
     /// Calls the provider and records the result. Releases the slot once the result waits for the store: the start of the next attempt is
     /// written after it, so a crash leaves no more attempts without a result than if the slot were held until then.
-    pub(crate) async fn run_attempt(self: &Arc<Self>, slot: Slot, mut message: Box<Message>) {
+    pub(crate) async fn run_attempt(self: &Arc<Self>, mut slot: Slot, mut message: Box<Message>) {
+        slot.used = true;
         let attempt = message.state.detail.attempts.len().saturating_sub(1);
         let bytes = message.request.spooled_bytes();
         let outcome = self.call(&slot, &mut message, attempt).await;
@@ -157,13 +155,14 @@ impl Shared {
         Ok(named)
     }
 
-    /// Records a fact, retrying until the node stops: what happened must not be lost while the process lives.
+    /// Records a fact, retrying while the process lives: what happened must not be lost. A node that stops waits for it as long as its patience
+    /// lasts.
     pub(crate) async fn record(&self, transition: Transition) -> Option<Transitioned> {
         let mut pause = Duration::from_millis(50);
         loop {
             match self.store.transition(transition.clone()).await {
                 Ok(transitioned) => return Some(transitioned),
-                Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) if !self.is_stopping() => {}
+                Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) => {}
                 Err(error) => {
                     tracing::error!(message.id = %transition.id, %error, "failed to store the result of an attempt; recovery will count it as unknown");
                     return None;

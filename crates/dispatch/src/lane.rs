@@ -108,6 +108,8 @@ pub(crate) struct Slot {
     pub(crate) memory: Option<Held>,
     /// Whether the other messages wait for its result.
     probe: bool,
+    /// Whether an attempt ran in it. If not, dropping it returns its token.
+    pub(crate) used: bool,
     /// The accept that uses it, until that ends.
     pub(crate) accepting: Option<Accepting>,
 }
@@ -122,35 +124,44 @@ impl LaneState {
         }
     }
 
-    /// Refills the tokens at this rate per second.
-    fn fill(&mut self, throttle: Throttle, rate: f64, now: Duration) {
+    /// Refills the tokens.
+    fn fill(&mut self, share: NodeShare, now: Duration) {
         let elapsed = now.saturating_sub(self.filled_at).as_secs_f64();
-        self.tokens = (self.tokens + elapsed * rate).min(f64::from(throttle.burst));
+        self.add_tokens(elapsed * share.rate, share);
         self.filled_at = now;
+    }
+
+    fn add_tokens(&mut self, tokens: f64, share: NodeShare) {
+        self.tokens = (self.tokens + tokens).min(share.burst);
     }
 }
 
-/// Returns this node's equal share of a throttle, per second.
-fn node_share(throttle: Throttle, shared: &Shared) -> f64 {
-    throttle.messages_per_second / shared.live_nodes() as f64
+/// A node's equal share of a throttle.
+#[derive(Clone, Copy, Debug)]
+struct NodeShare {
+    /// Attempts per second.
+    rate: f64,
+    /// Attempts that can start at once after a rest; at least one, without which a node would never send.
+    burst: f64,
 }
 
-impl Slot {
-    /// Releases the slot without an attempt, and returns its token.
-    pub(crate) fn unused(self) {
-        let state = &mut self.lane.state.lock();
-        if let Some(throttle) = self.lane.throttle {
-            state.tokens = (state.tokens + 1.0).min(f64::from(throttle.burst));
-        }
+impl NodeShare {
+    fn of(throttle: Throttle, shared: &Shared) -> Self {
+        let nodes = shared.live_nodes() as f64;
+        Self { rate: throttle.messages_per_second / nodes, burst: (f64::from(throttle.burst) / nodes).max(1.0) }
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        let unused = self.lane.node_share().filter(|_| !self.used);
         {
             let mut state = self.lane.state.lock();
             state.probing &= !self.probe;
             state.large_slots -= usize::from(self.large);
+            if let Some(share) = unused {
+                state.add_tokens(1.0, share);
+            }
         }
         self.memory = None;
         self.permit = None;
@@ -179,7 +190,7 @@ impl Lane {
             throttle: connection.throttle,
             // Starts full: a whole burst can be sent at once.
             state: Mutex::new(LaneState {
-                tokens: connection.throttle.map_or(0.0, |t| f64::from(t.burst)),
+                tokens: connection.throttle.map_or(0.0, |throttle| NodeShare::of(throttle, shared).burst),
                 share: window as f64,
                 ..LaneState::default()
             }),
@@ -218,9 +229,13 @@ impl Lane {
     }
 
     fn most_bulk(&self) -> usize {
-        let Some((throttle, shared)) = self.throttle.zip(self.shared.upgrade()) else { return BULK };
-        let soon = node_share(throttle, &shared) * BULK_SECONDS;
-        (soon.ceil() as usize).clamp(BULK_LEAST, BULK)
+        let Some(share) = self.node_share() else { return BULK };
+        ((share.rate * BULK_SECONDS).ceil() as usize).clamp(BULK_LEAST, BULK)
+    }
+
+    /// Returns this node's share of the throttle; `None` without a throttle, or if the node is gone.
+    fn node_share(&self) -> Option<NodeShare> {
+        Some(NodeShare::of(self.throttle?, &*self.shared.upgrade()?))
     }
 
     /// Returns how the provider reports delivery.
@@ -251,21 +266,21 @@ impl Lane {
         }
         state.probing |= probe;
         state.large_slots += usize::from(large);
-        Some(Slot { lane: Arc::clone(self), permit: Some(permit), large, memory: None, probe, accepting: None })
+        Some(Slot { lane: Arc::clone(self), permit: Some(permit), large, memory: None, probe, used: false, accepting: None })
     }
 
     /// Returns whether the throttle permits an attempt now. If not, sets a timer.
     fn take_token(self: &Arc<Self>, state: &mut LaneState, now: Duration) -> bool {
         let Some(throttle) = self.throttle else { return true };
         let Some(shared) = self.shared.upgrade() else { return false };
-        let rate = node_share(throttle, &shared);
-        state.fill(throttle, rate, now);
+        let share = NodeShare::of(throttle, &shared);
+        state.fill(share, now);
         if state.tokens >= 1.0 {
             state.tokens -= 1.0;
             return true;
         }
         if !std::mem::replace(&mut state.has_timer, true) {
-            let (lane, pause) = (Arc::downgrade(self), Duration::from_secs_f64((1.0 - state.tokens) / rate).max(MIN_PAUSE));
+            let (lane, pause) = (Arc::downgrade(self), Duration::from_secs_f64((1.0 - state.tokens) / share.rate).max(MIN_PAUSE));
             shared.runtime.spawn(async move {
                 tokio::time::sleep(pause).await;
                 if let Some(lane) = lane.upgrade() {
@@ -350,7 +365,7 @@ impl Lane {
     fn is_throttled(&self, state: &mut LaneState, now: Duration) -> bool {
         let Some(throttle) = self.throttle else { return false };
         let Some(shared) = self.shared.upgrade() else { return true };
-        state.fill(throttle, node_share(throttle, &shared), now);
+        state.fill(NodeShare::of(throttle, &shared), now);
         state.tokens < 1.0
     }
 

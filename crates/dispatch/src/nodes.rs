@@ -22,6 +22,8 @@ const BEAT_TIME: Duration = Duration::from_secs(10);
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 /// A node whose heartbeat others saw unchanged for this long is dead.
 const DEAD: Duration = Duration::from_secs(10);
+/// A pause between heartbeats of this node from which on the silence of others says nothing: the database may have been away from all.
+const GAP: Duration = Duration::from_secs(3);
 /// Interval of clock comparisons, and the maximum difference.
 const COMPARE: Duration = Duration::from_secs(10);
 const MAX_CLOCK_OFFSET: Duration = Duration::from_secs(60);
@@ -48,7 +50,10 @@ pub(crate) struct Health(Mutex<Pulse>);
 
 #[derive(Debug, Default)]
 struct Pulse {
+    /// When the last stored heartbeat began, on the monotonic clock, like all times here.
     beat_at: Option<Duration>,
+    /// Since when heartbeats have been stored without a gap.
+    steady_since: Duration,
     compared_at: Option<Duration>,
     clock_off: bool,
 }
@@ -66,17 +71,38 @@ impl Health {
         let pulse = self.0.lock();
         !pulse.clock_off && pulse.beat_at.is_some_and(|at| now.saturating_sub(at) < MAX_SILENCE)
     }
+
+    /// Notes a heartbeat that began at `began` and is stored at `now`.
+    fn beaten(&self, began: Duration, now: Duration) {
+        let mut pulse = self.0.lock();
+        if pulse.beat_at.is_none_or(|last| now.saturating_sub(last) >= GAP) {
+            pulse.steady_since = now;
+        }
+        pulse.beat_at = Some(began);
+    }
+
+    /// Returns since when this node has stored its heartbeats without a gap; `now` during one.
+    fn steady_since(&self, now: Duration) -> Duration {
+        let pulse = self.0.lock();
+        let is_steady = pulse.beat_at.is_some_and(|at| now.saturating_sub(at) < GAP);
+        if is_steady { pulse.steady_since } else { now }
+    }
 }
 
 impl Shared {
     /// Registers this node. With SQLite, recovers all earlier nodes.
     pub(crate) async fn enter(self: &Arc<Self>) -> Result<()> {
-        let now = self.ids.clock.now();
         let mut tx = self.store.read().await?;
         let nodes = tx.list_nodes().await?;
-        // This node's clock may still be hours ahead of the others', as before the first response of a time server.
-        let today = if self.config.compare_clocks { tx.database_time().await? } else { now };
+        let theirs = if self.config.compare_clocks { Some(tx.database_time().await?) } else { None };
         drop(tx);
+        // Before the first heartbeat, which would make a node with a wrong clock fit.
+        if let Some(theirs) = theirs {
+            self.judge_clock(theirs);
+        }
+        let now = self.ids.clock.now();
+        // This node's clock may still be hours ahead of the others', as before the first response of a time server.
+        let today = theirs.unwrap_or(now);
         let last_used = nodes.iter().map(|n| n.beat_at).max();
         // Before the first heartbeat: if this start fails half-way, the next one must still see how old the database is.
         if last_used.is_some_and(|at| today.since(at) > STALE) {
@@ -102,7 +128,8 @@ impl Shared {
         tx.insert_node(id, now).await?;
         tx.commit().await?;
         self.node.store(id.0, Ordering::Release);
-        self.health.0.lock().beat_at = Some(self.ids.clock.monotonic());
+        let now = self.ids.clock.monotonic();
+        self.health.beaten(now, now);
         Ok(())
     }
 
@@ -149,10 +176,15 @@ impl Shared {
         if !alive {
             // Other nodes declared this one dead and recovered its messages. Results are still recorded; new attempts need a new id.
             tracing::error!("node was declared dead, perhaps after a long pause; registering again");
+            // The pause may have put the clock wrong.
+            self.health.0.lock().compared_at = None;
+            self.compare_clocks(now).await?;
             return self.register(self.ids.clock.now()).await;
         }
-        self.health.0.lock().beat_at = Some(now);
-        self.compare_clocks(now).await
+        // First: the heartbeat makes a node fit whose clock was right when it was last compared.
+        self.compare_clocks(now).await?;
+        self.health.beaten(now, self.ids.clock.monotonic());
+        Ok(())
     }
 
     async fn compare_clocks(&self, now: Duration) -> Result<()> {
@@ -161,22 +193,29 @@ impl Shared {
             return Ok(());
         }
         let theirs = self.store.read().await?.database_time().await?;
+        self.judge_clock(theirs);
+        Ok(())
+    }
+
+    /// Compares this node's clock with the database's, read just now.
+    fn judge_clock(&self, theirs: Timestamp) {
         let ours = self.ids.clock.now();
         let off = theirs.since(ours).max(ours.since(theirs)) > MAX_CLOCK_OFFSET;
         if off {
             tracing::error!(ours = %ours, theirs = %theirs, "clock differs from the database's by more than a minute; rejecting messages until it is corrected");
         }
         let mut pulse = self.health.0.lock();
-        (pulse.compared_at, pulse.clock_off) = (Some(now), off);
-        Ok(())
+        (pulse.compared_at, pulse.clock_off) = (Some(self.ids.clock.monotonic()), off);
     }
 
-    /// Declares silent nodes dead and recovers their messages; returns whether there were any.
+    /// Declares silent nodes dead and recovers their messages; returns whether there were any. Silence counts only while this node stores its
+    /// own heartbeats: after an outage of the database, live nodes have been as silent as dead ones.
     pub(crate) async fn recover_dead(self: &Arc<Self>) -> Result<bool> {
         if self.config.sole {
             return Ok(false);
         }
         let now = self.ids.clock.monotonic();
+        let steady_since = self.health.steady_since(now);
         let nodes = self.store.read().await?.list_nodes().await?;
         // A peer that is left here would keep its shards. Another node may have recovered it and deleted its row; or it is this node, which
         // registered again while an earlier round ran.
@@ -191,7 +230,9 @@ impl Shared {
                 }
                 sighting.since
             };
-            if node.dead || now.saturating_sub(silent_since) >= DEAD {
+            let is_dead = node.dead || now.saturating_sub(silent_since.max(steady_since)) >= DEAD;
+            // By a wrong clock, recovered messages could be past their validity.
+            if is_dead && self.is_fit() {
                 self.recover_node(node).await?;
                 any = true;
             }
@@ -221,6 +262,9 @@ impl Shared {
     /// Recovers messages that this node owns but is not processing, and messages of unknown owners: a node that was paused may have started
     /// attempts after others deleted its row.
     pub(crate) async fn recover_forgotten(&self) -> Result<()> {
+        if !self.is_fit() {
+            return Ok(());
+        }
         let me = self.node();
         let mut tx = self.store.read().await?;
         let owned = tx.messages_owned_by(me, PAGE + self.in_flight.attempts() as u32).await?;

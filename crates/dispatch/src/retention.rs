@@ -1,4 +1,5 @@
-//! Deletes expired and obsolete data in small steps with pauses, so that other transactions wait only briefly.
+//! Deletes expired and obsolete data in small steps with pauses, so that other transactions wait only briefly. Only while the node is fit:
+//! by a wrong clock, everything would be old.
 
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ impl Shared {
     }
 
     async fn purge_keys(&self, now: Timestamp) -> Result<()> {
-        while !self.is_stopping() {
+        while self.is_fit() {
             let began = self.ids.clock.monotonic();
             let mut tx = self.store.begin().await?;
             let looked_at = tx.purge_idempotency_keys(now, PURGE).await?;
@@ -61,7 +62,7 @@ impl Shared {
     async fn purge_chunks(&self, now: Timestamp) -> Result<()> {
         let until = now.minus(ORPHAN_AGE);
         let mut since = self.purged.lock().unwrap_or_else(|| until.minus(ORPHAN_SPAN));
-        while since < until && !self.is_stopping() {
+        while since < until && self.is_fit() {
             let before = until.min(since.plus(ORPHAN_STEP));
             let mut tx = self.store.begin().await?;
             let gone = tx.purge_orphaned_spool(since, before, PURGE).await?;
@@ -76,7 +77,7 @@ impl Shared {
 
     /// Deletes expired data of this node's tenants. A failure of one kind of one tenant does not skip the others; returns the first.
     pub(crate) async fn forget_old(&self) -> Result<()> {
-        let Some(kept) = self.config.retention else { return Ok(()) };
+        let Some(kept) = self.config.retention.filter(|_| self.is_fit()) else { return Ok(()) };
         let now = self.ids.clock.now();
         let before = now.minus(kept);
         let shards = self.shards();
@@ -106,7 +107,7 @@ impl Shared {
     async fn delete_expired(&self, kind: Kind, tenant: TenantId, before: Timestamp) -> Result<()> {
         let full = u64::from(ROWS);
         let (mut message, mut place) = (None, None);
-        while !self.is_stopping() {
+        while self.is_fit() {
             let began = self.ids.clock.monotonic();
             let mut tx = self.store.begin().await?;
             let goes_on = match kind {

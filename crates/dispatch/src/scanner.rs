@@ -30,9 +30,9 @@ pub(crate) struct Processed {
 }
 
 impl Shared {
-    /// Returns due messages, except those that cannot be processed now.
+    /// Returns due messages, except those that cannot be processed now; none unless this node is fit: by a wrong clock, messages would expire.
     pub(crate) async fn find_due(&self) -> Result<Vec<DueMessage>> {
-        if self.is_stopping() {
+        if !self.is_fit() {
             return Ok(Vec::new());
         }
         let (mut skip, left) = (self.resting(self.ids.clock.monotonic()), self.left_alone());

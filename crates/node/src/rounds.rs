@@ -90,16 +90,16 @@ impl Shared {
     }
 
     /// Matches early receipts to their messages, completes segmented texts, renews phone numbers and expires invitations. Each row is
-    /// processed by one node. Also stores when API keys were used.
+    /// processed by one node, whose clock is right: by a wrong one, renewals would be charged early. Also stores when API keys were used.
     async fn each_second(&self) -> Result<bool> {
-        let strays = self.core.inbound().match_strays().await;
-        let parts = self.core.inbound().store_late_messages().await;
         if let Err(error) = self.core.keys().store_uses().await {
             tracing::warn!(%error, "failed to store when API keys were used");
         }
-        if self.dispatch.is_stopping() {
-            return Ok(strays? | parts?);
+        if self.dispatch.accepting().is_none() {
+            return Ok(false);
         }
+        let strays = self.core.inbound().match_strays().await;
+        let parts = self.core.inbound().store_late_messages().await;
         let renewed = self.core.numbers().renew_due().await;
         let expired = self.core.invitations().expire_due().await;
         let [renewed, expired] = [("phone numbers", renewed), ("invitations", expired)].map(|(what, outcome)| {

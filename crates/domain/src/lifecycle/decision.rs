@@ -30,7 +30,7 @@ impl State {
             return Applied::Lost;
         }
         match self.wait {
-            Wait::Receipt { .. } if self.detail.fallback.is_some() && self.detail.fallback_after_seconds.is_some() => {
+            Wait::Receipt { .. } if self.can_fall_back(now) && self.detail.fallback_after_seconds.is_some() => {
                 self.fence += 1;
                 self.fall_back(now);
             }

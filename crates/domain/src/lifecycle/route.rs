@@ -16,11 +16,18 @@ impl State {
     }
 
     pub(super) fn next_route_or_fail(&mut self, now: Timestamp, changes: &mut Vec<Change>) {
-        if self.detail.fallback.is_some() {
+        if self.can_fall_back(now) {
             return self.fall_back(now);
         }
         let failure = self.detail.attempts.last().and_then(|a| a.error.clone());
         self.fail(failure.unwrap_or_else(unknown_outcome), now, changes);
+    }
+
+    /// Returns whether there is a route left, and time for it: an expired message keeps the reason why its last attempt failed. The price
+    /// of what was final is settled, so nothing more may be sent for it.
+    pub(super) fn can_fall_back(&self, now: Timestamp) -> bool {
+        let is_settled = self.wait == Wait::Nothing && self.detail.money.is_some();
+        self.detail.fallback.is_some() && now < self.expires_at && !is_settled
     }
 
     pub(super) fn fall_back(&mut self, now: Timestamp) {

@@ -350,11 +350,11 @@ async fn whether_a_database_with_a_clock_is_stale_is_told_by_that_clock() {
         let mut options = Options::default();
         options.dispatch.compare_clocks = true;
         let mut app = TestApp::with(backend, options).await;
-        let id = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": "2026-01-02T00:00:00Z"})).await;
-        // The database has the machine's clock. That of the node, which only moves on demand, is two hours ahead of it.
-        let real = app.store().read().await.expect("a reader").database_time().await.expect("a time");
-        let own = nuncio_domain::Clock::now(&*app.clock);
-        app.clock.advance(real.plus(Duration::from_secs(7_200)).since(own));
+        let real = crate::clocks::set_right(&app).await;
+        let in_a_day = real.plus(Duration::from_secs(86_400)).to_string();
+        let id = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": in_a_day})).await;
+        // The node's clock is now two hours ahead of the database's.
+        app.clock.advance(Duration::from_secs(7_200));
         for (unused_minutes, reason) in [(1, Value::Null), (90, json!("stale_database"))] {
             app.sql(&format!("UPDATE nodes SET beat_at = {}", real.millis() - unused_minutes * 60_000)).await;
             app.crash().await;
@@ -567,6 +567,56 @@ async fn the_shards_of_a_dead_node_go_to_all_others_whoever_recovers_it() {
         }
         assert!(!app.node.dispatch.is_alive(dead.dispatch.node()) && app.node.dispatch.is_alive(other.dispatch.node()));
         assert_eq!(owners(&[&app.node, &other]), all);
+    }
+}
+
+/// While it is away, no node can beat or look: at the first look afterwards, live nodes have been as silent as dead ones.
+#[tokio::test]
+async fn after_an_outage_of_the_database_live_nodes_have_time_to_show_it() {
+    for backend in Backend::all() {
+        let mut options = Options::default();
+        options.dispatch.sole = false;
+        let app = TestApp::with(backend, options).await;
+        let other = app.another_node().await;
+        other.start().await.expect("it enters");
+        app.node.tick().await.expect("a round");
+        let id = other.dispatch.node();
+        app.clock.advance(Duration::from_secs(30));
+        for _ in 0..4 {
+            app.node.tick().await.expect("a round");
+            assert!(app.node.dispatch.is_alive(id));
+            app.clock.advance(Duration::from_secs(2));
+        }
+        other.tick().await.expect("a round");
+        assert_eq!(other.dispatch.node(), id, "nobody declared it dead");
+        for _ in 0..6 {
+            app.clock.advance(Duration::from_secs(2));
+            app.node.tick().await.expect("a round");
+        }
+        assert!(!app.node.dispatch.is_alive(id), "it is silent while the database is there");
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_stored_at_once_is_stored_while_the_node_stops() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([Answer::Unfit]);
+        let app = provider.app(backend).await;
+        provider.close();
+        let id = app.send_message(text()).await;
+        provider.called(1).await;
+        app.faults.steps_left.store(0, Ordering::Release);
+        let outage = async {
+            provider.open();
+            // The result is written as soon as the provider has answered.
+            while !provider.answers.lock().expect("no panic").is_empty() {
+                tokio::task::yield_now().await;
+            }
+            app.faults.steps_left.store(u32::MAX, Ordering::Release);
+        };
+        tokio::join!(app.node.stop(Duration::from_secs(60)), outage);
+        let message = app.message(&id).await;
+        assert_eq!((message["status"].as_str(), message["attempts"][0]["status"].as_str()), (Some("failed"), Some("failed")), "{message}");
     }
 }
 

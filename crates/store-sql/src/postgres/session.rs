@@ -27,6 +27,11 @@ pub const SETTINGS: &str = "-c synchronous_commit=on -c lock_timeout=1s -c state
      -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c plan_cache_mode=force_generic_plan \
      -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off";
 
+/// Which advisory locks are those of sessions.
+const TAKE_LOCK: &str =
+    "SELECT number, pg_advisory_lock(1853191529, number) FROM (SELECT (random() * 2147483647)::int4 AS number) AS chosen";
+const AWAIT_LOCK: &str = "SELECT pg_advisory_xact_lock(1853191529, $1)";
+
 /// Parameters of a statement.
 pub(super) type Params<'a> = [&'a (dyn ToSql + Sync)];
 
@@ -130,6 +135,16 @@ impl<S> Session<S> {
         params: &Params<'_>,
     ) -> std::result::Result<u64, tokio_postgres::Error> {
         if wanted { self.client.execute(statement, params).await } else { Ok(0) }
+    }
+
+    /// Takes a lock that the server holds as long as its side of this session lasts; returns the lock's number.
+    pub(super) async fn take_lock(&self) -> Result<i32> {
+        Ok(self.client.query_one(TAKE_LOCK, &[]).await.map_err(failed)?.get(0))
+    }
+
+    /// Waits until the server has ended the session with this lock, and with it the session's transaction.
+    pub(super) async fn wait_for_end(&self, lock: i32) -> Result<()> {
+        self.client.execute(AWAIT_LOCK, &[&lock]).await.map(drop).map_err(failed)
     }
 
     pub(super) async fn run(&self, sql: &str) -> std::result::Result<(), tokio_postgres::Error> {

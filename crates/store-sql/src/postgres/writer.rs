@@ -49,8 +49,15 @@ impl Writer {
     pub(super) fn start(url: &str) -> Self {
         let (closing, closed) = watch::channel(false);
         let shared = Arc::new(Shared::default());
-        let connection =
-            Connection { url: url.into(), session: None, closing: closed, cache: Cache::default(), direct_writes: DirectWrites::default() };
+        let connection = Connection {
+            url: url.into(),
+            session: None,
+            lock: 0,
+            unended: None,
+            closing: closed,
+            cache: Cache::default(),
+            direct_writes: DirectWrites::default(),
+        };
         let task = tokio::spawn(connection.run(Arc::clone(&shared)));
         Self { shared, task: Mutex::new(Some(task)), closing }
     }
@@ -178,6 +185,10 @@ impl ReadBack for Transition {
 struct Connection {
     url: Box<str>,
     session: Option<Session>,
+    /// The lock of the newest session.
+    lock: i32,
+    /// That of a session whose commit got no response, until it ended: the commit can still be under way.
+    unended: Option<i32>,
     closing: watch::Receiver<bool>,
     cache: Cache,
     direct_writes: DirectWrites,
@@ -256,8 +267,10 @@ impl Connection {
         // A write that is cut short may have sent its commit. It leaves nothing behind here: the cache learns of a batch after its commit,
         // and the session, whose state is unknown, is not kept.
         let outcome = tokio::time::timeout(ANSWER, writing).await.unwrap_or_else(|_| Err(BatchError::LostCommit(UNANSWERED.into())));
-        if !matches!(outcome, Err(BatchError::LostCommit(_) | BatchError::Refused(StoreError::Unavailable(_)))) {
-            self.session = Some(session);
+        match outcome {
+            Err(BatchError::LostCommit(_)) => self.unended = Some(self.lock),
+            Err(BatchError::Refused(StoreError::Unavailable(_))) => {}
+            _ => self.session = Some(session),
         }
         outcome
     }
@@ -266,7 +279,11 @@ impl Connection {
     async fn session(&mut self) -> Result<Session> {
         match self.session.take().filter(|session| !session.is_closed()) {
             Some(session) => Ok(session),
-            None => answered(message_batch::open(&self.url)).await,
+            None => {
+                let session = answered(message_batch::open(&self.url)).await?;
+                self.lock = answered(session.take_lock()).await?;
+                Ok(session)
+            }
         }
     }
 
@@ -300,6 +317,10 @@ impl Connection {
 
     async fn read_one<I: ReadBack>(&mut self, op: &Op<I, I::Answer>) -> Result<Option<I::Answer>> {
         let session = self.session().await?;
+        if let Some(lock) = self.unended {
+            answered(session.wait_for_end(lock)).await?;
+            self.unended = None;
+        }
         let written = answered(I::read_back(&session, op)).await?;
         self.session = Some(session);
         Ok(written)

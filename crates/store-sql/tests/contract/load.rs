@@ -145,6 +145,8 @@ pub(crate) async fn an_idle_transaction_that_the_server_ended_is_unavailable(h: 
 enum Cut {
     /// It arrives, but the response is lost.
     Answer,
+    /// It arrives, and the connection breaks before it is done.
+    Early,
     /// It is lost.
     Request,
     /// Nothing happens to it, but nothing that its transaction asks is answered before.
@@ -201,6 +203,9 @@ async fn pump(mut client: TcpStream, mut server: TcpStream, cut: Cut, countdown:
                     return;
                 }
                 server.write_all(bytes).await.unwrap();
+                if last && cut == Cut::Early {
+                    return;
+                }
                 if last {
                     // The response shows that the commit succeeded; it is not forwarded.
                     server.readable().await.unwrap();
@@ -264,6 +269,24 @@ pub(crate) async fn a_commit_without_an_answer_is_read_back(h: &Harness) {
         steps(h, &proxy).await;
         proxy.store.close().await;
     }
+}
+
+/// A standby or a slow disk can hold a commit up. Nothing tells that it was written until it is, so its end is waited for.
+pub(crate) async fn a_commit_that_goes_on_without_its_connection_is_waited_for(h: &Harness) {
+    h.sql("CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1); RETURN NULL; END'").await;
+    for table in ["messages", "states"] {
+        let trigger = format!("CREATE CONSTRAINT TRIGGER wait AFTER INSERT OR UPDATE ON {table} DEFERRABLE INITIALLY DEFERRED");
+        h.sql(&format!("{trigger} FOR EACH ROW EXECUTE FUNCTION wait()")).await;
+    }
+    let proxy = Proxy::start(h, Cut::Early).await;
+    proxy.arm(0);
+    let (message, _) = new(proxy.store.accept(with_key(h.item(&phone(1)), "mine", 1)).await);
+    assert!(proxy.broke(), "the commit was to go on alone");
+    proxy.arm(0);
+    let (applied, state) = found(proxy.store.transition(h.transition(message.id, start(NODE, 0))).await);
+    assert!(proxy.broke(), "the commit was to go on alone");
+    assert_eq!((applied, state.wait), (Applied::Yes, Wait::Owned { node: NODE }));
+    proxy.store.close().await;
 }
 
 pub(crate) async fn new_messages_take_one_round_trip(h: &Harness) {

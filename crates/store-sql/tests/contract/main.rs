@@ -301,6 +301,7 @@ cases! {
             a_lane_survives_the_end_of_its_session,
             an_idle_transaction_that_the_server_ended_is_unavailable,
             a_commit_without_an_answer_is_read_back,
+            a_commit_that_goes_on_without_its_connection_is_waited_for,
             new_messages_take_one_round_trip,
         }
         schema {

@@ -70,15 +70,20 @@ pub(crate) async fn an_id_that_another_node_was_given_again_is_the_newer_message
     }
     let (tenant, connection) = (h.world.tenant, h.world.connection);
     let another = h.another().await;
-    let taken = || settle_by(Receipts::ByReference, 0, 1, Outcome::Accepted { refs: vec!["90".to_owned()], cost: None });
-    let (older, newer) = (h.sending(1).await, h.sending(2).await);
-    h.step(older.id, taken()).await;
-    another.transition(h.transition(newer.id, taken())).await.unwrap();
-    assert_eq!(tell(h, tenant, raw(h, connection, "90")).await, Some(Status::Delivered));
-    let mut read = h.read().await;
-    assert_eq!(read.list_receipts(tenant, older.id).await.unwrap(), []);
-    assert_eq!(read.list_receipts(tenant, newer.id).await.unwrap().len(), 1);
-    drop(read);
+    let taken = |id: &str| settle_by(Receipts::ByReference, 0, 1, Outcome::Accepted { refs: vec![id.to_owned()], cost: None });
+    for (id, is_delivered) in [("90", false), ("91", true)] {
+        let (older, newer) = (h.sending(1).await, h.sending(2).await);
+        h.step(older.id, taken(id)).await;
+        if is_delivered {
+            assert_eq!(tell(h, tenant, raw(h, connection, id)).await, Some(Status::Delivered));
+        }
+        another.transition(h.transition(newer.id, taken(id))).await.unwrap();
+        assert_eq!(tell(h, tenant, raw(h, connection, id)).await, Some(Status::Delivered));
+        assert_eq!(h.lookup(newer.id).await.state.status, Status::Delivered, "{id}");
+        let mut read = h.read().await;
+        assert_eq!(read.list_receipts(tenant, older.id).await.unwrap().len(), usize::from(is_delivered));
+        assert_eq!(read.list_receipts(tenant, newer.id).await.unwrap().len(), 1);
+    }
     another.close().await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use nuncio_domain::lifecycle::Step;
+use nuncio_domain::lifecycle::{Applied, Step};
 use nuncio_store::{RawReceipt, Result, StoreError, Transitioned};
 use uuid::Uuid;
 
@@ -36,6 +36,7 @@ pub(super) async fn apply(
         starts::check(session, &mut transitions, &starting, items).await?;
     }
     let mut answers = items.iter().map(|item| transitions.apply(item)).collect::<Result<Vec<_>>>()?;
+    forget_doubtful_references(cache, items, &answers)?;
     let doubtful = transitions.doubtful(items, &answers);
     apply_again(session, &mut transitions, &doubtful, items, &mut answers).await?;
     let mut states = update(session, &mut transitions, writes, items, None).await?;
@@ -106,6 +107,15 @@ fn forget_stale_references(cache: &Cache, items: &[ResolvedTransition<'_>], stal
         }
     }
     if is_named { Err(StoreError::Busy("another node changed what a receipt names".to_owned())) } else { Ok(()) }
+}
+
+/// Fails if a receipt came too late for the message that the cache says it names: another node may have given the reference to a newer one.
+fn forget_doubtful_references(cache: &Cache, items: &[ResolvedTransition<'_>], answers: &[Transitioned]) -> Result<()> {
+    let lost = items.iter().zip(answers).filter(|(_, answer)| matches!(answer, Transitioned::Found { applied: Applied::Lost, .. }));
+    let named = lost.filter_map(|(item, _)| Some((item.tenant.0, by_reference(item)?)));
+    let cached: Vec<_> = named.filter(|(tenant, receipt)| cache.reference(*tenant, receipt).is_some()).collect();
+    cached.iter().for_each(|(tenant, receipt)| cache.remove_reference(*tenant, receipt));
+    if cached.is_empty() { Ok(()) } else { Err(StoreError::Busy("another node may have changed what a receipt names".to_owned())) }
 }
 
 /// Reads and locks messages that the cache had wrong, and applies their steps again.
