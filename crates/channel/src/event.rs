@@ -51,6 +51,8 @@ pub enum ProviderEvent {
         tenant: TenantId,
         /// The message that bounced.
         message: MessageId,
+        /// The recipient that does not exist, where the provider names it: behind an alias, it is not that of the message.
+        recipient: Option<String>,
     },
     /// A recipient opted out at the provider, for example by blocking the account.
     OptedOut(OptedOut),
@@ -99,10 +101,10 @@ impl Origin {
         ReceiptTarget::Reference { tenant, connection, reference }
     }
 
-    /// Returns the event that `from` (in canonical form) opted out of this connection.
+    /// Returns the event that `from` (in canonical form) opted out of this connection, at a time that the provider does not tell.
     pub const fn opted_out(self, from: String) -> ProviderEvent {
         let Self { tenant, connection, channel } = self;
-        ProviderEvent::OptedOut(OptedOut { tenant, connection, channel, from })
+        ProviderEvent::OptedOut(OptedOut { tenant, connection, channel, from, at: None })
     }
 }
 
@@ -136,6 +138,8 @@ pub struct OptedOut {
     pub channel: Channel,
     /// The recipient, in canonical form.
     pub from: String,
+    /// Time as reported by the provider.
+    pub at: Option<Timestamp>,
 }
 
 /// An inbound message.

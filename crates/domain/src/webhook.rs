@@ -17,10 +17,8 @@ pub struct Webhook {
     pub events: Vec<EventType>,
     /// Whether events are posted.
     pub active: bool,
-    /// Sealed signing secrets: `{"current": "whsec_…", "previous": "whsec_…"}`.
+    /// Sealed signing secrets: `{"current": "whsec_…", "previous": [["whsec_…", end in Unix milliseconds], …]}`.
     pub sealed: Redacted<Vec<u8>>,
-    /// Until when the previous secret also signs.
-    pub previous_until: Option<Timestamp>,
     /// Start of the current run of failures.
     pub failing_since: Option<Timestamp>,
     /// Why it was disabled automatically.

@@ -74,8 +74,9 @@ impl MailHandler for InboundMailHandler {
         if let Some(place) = self.read_token(address) {
             return Ok(Some(place));
         }
-        let found = self.mailbox(address).await?;
-        Ok(found.map(|(tenant, connection)| MailDestination::Sender(tenant, connection)))
+        let Some(address) = mailbox_address(address) else { return Ok(None) };
+        let found = self.mailbox(&address).await?;
+        Ok(found.map(|(tenant, connection)| MailDestination::Sender(tenant, connection, address)))
     }
 
     async fn take(&self, place: &MailDestination, mail: &Mail) -> Result<(), NotNow> {
@@ -85,7 +86,7 @@ impl MailHandler for InboundMailHandler {
             }
             (MailDestination::Bounces(tenant, message, attempt), Mail::Returned(raw)) => {
                 let failure = Failure::own(FailureCode::Undeliverable, "the email bounced without a report");
-                let delivery = Delivery { fate: DsnAction::Failed { failure, hard: false }, raw: raw.clone() };
+                let delivery = Delivery { fate: DsnAction::Failed { failure, hard: false }, recipient: None, raw: raw.clone() };
                 self.delivered((*tenant, *message, *attempt), &[delivery]).await
             }
             (MailDestination::Bounces(tenant, message, _), Mail::Complaint(_)) => {
@@ -94,7 +95,9 @@ impl MailHandler for InboundMailHandler {
             (MailDestination::Feedback(tenant, connection), Mail::Complaint(complaint)) => {
                 self.complained(*tenant, *connection, complaint).await
             }
-            (MailDestination::Sender(tenant, connection), Mail::InboundEmail(letter)) => self.wrote(*tenant, *connection, letter).await,
+            (MailDestination::Sender(tenant, connection, address), Mail::InboundEmail(letter)) => {
+                self.wrote((*tenant, *connection), address, letter).await
+            }
             _ => {
                 tracing::debug!(?place, "automatic email dropped");
                 Ok(())
@@ -116,8 +119,7 @@ impl InboundMailHandler {
     }
 
     async fn mailbox(&self, address: &str) -> Result<Option<(TenantId, ConnectionId)>, NotNow> {
-        let Some(address) = mailbox_address(address) else { return Ok(None) };
-        self.core.senders().find_mailbox(&address).await.map_err(|error| not_now(&error))
+        self.core.senders().find_mailbox(address).await.map_err(|error| not_now(&error))
     }
 
     async fn record(&self, event: ProviderEvent) -> Result<(), NotNow> {
@@ -129,7 +131,7 @@ impl InboundMailHandler {
         let connection =
             self.core.senders().connection_of_attempt(tenant, message, Some(attempt)).await.map_err(|error| not_now(&error))?;
         let Some(connection) = connection else { return Ok(()) };
-        for Delivery { fate, raw } in told {
+        for Delivery { fate, recipient, raw } in told {
             let (kind, hard) = match fate {
                 DsnAction::Delivered => (ReceiptKind::Delivered, false),
                 DsnAction::Delayed => (ReceiptKind::Sent, false),
@@ -139,7 +141,7 @@ impl InboundMailHandler {
             let at = self.core.ids().clock.now();
             self.record(ProviderEvent::Receipt { target, kind, at, raw: Some(raw.clone()) }).await?;
             if hard {
-                self.record(ProviderEvent::Bounced { tenant, message }).await?;
+                self.record(ProviderEvent::Bounced { tenant, message, recipient: recipient.clone() }).await?;
             }
         }
         Ok(())
@@ -163,15 +165,17 @@ impl InboundMailHandler {
         self.record(ProviderEvent::Complaint { tenant, message }).await
     }
 
-    async fn wrote(&self, tenant: TenantId, connection: ConnectionId, letter: &InboundEmail) -> Result<(), NotNow> {
-        if self.mailbox(&letter.from).await? == Some((tenant, connection)) {
+    async fn wrote(&self, place: (TenantId, ConnectionId), to: &str, letter: &InboundEmail) -> Result<(), NotNow> {
+        let author = mailbox_address(&letter.from);
+        if author.is_some_and(|author| author == to) {
             return Ok(()); // a copy of our own email, or an attempt to make us talk to ourselves
         }
         let now = self.core.ids().clock.now();
         let id = letter.message_id.clone().unwrap_or_else(|| fingerprint(letter));
-        let place = (tenant, connection, Channel::Email);
+        let place = (place.0, place.1, Channel::Email);
         let inbound = Inbound::text(place, id, letter.from.clone(), letter.text.clone(), letter.at.unwrap_or(now));
         self.record(ProviderEvent::Inbound(Inbound {
+            to: Some(to.to_owned()),
             profile_name: letter.name.clone(),
             subject: letter.subject.clone(),
             html_body: letter.html.clone(),

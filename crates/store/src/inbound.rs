@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use nuncio_domain::message::Message;
-use nuncio_domain::{AddressId, ContactId, Recipient};
+use nuncio_domain::{AddressId, ContactId, Recipient, Timestamp};
 
 use crate::error::Result;
 
@@ -21,6 +21,8 @@ pub struct NewInbound {
     /// Id of the contact, if the author is unknown.
     pub new_contact: ContactId,
     pub provider_message_id: String,
+    /// When it was written: by the provider's clock, if that is trusted, and never after `message`.
+    pub written_at: Timestamp,
     /// Whether the author is proven. If not, the message does not count for their channel and opens no conversation.
     pub is_proven: bool,
 }

@@ -25,11 +25,11 @@ pub trait SuppressionRepo {
     /// Lists suppressions of any of these recipients (all, if empty), newest first.
     async fn list_suppressions(&mut self, tenant: TenantId, of: &[Recipient], page: PageRequest) -> Result<Page<Suppression>>;
 
-    /// Stores a suppression; `false` if the recipient already has one for the sender.
-    async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool>;
+    /// Stores a suppression of this time; `false` if the recipient already has one for the sender.
+    async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, at: Timestamp) -> Result<bool>;
 
-    /// Removes an opt-out, but no other suppression; `false` if there is none.
-    async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId) -> Result<bool>;
+    /// Removes an opt-out of no later time than `at`, but no other suppression; `false` if there is none.
+    async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId, at: Timestamp) -> Result<bool>;
 
     /// Returns whether sending to the recipient is suppressed for `sender`.
     async fn is_suppressed(&mut self, tenant: TenantId, kind: AddressKind, identifier: &str, sender: SenderId) -> Result<bool>;

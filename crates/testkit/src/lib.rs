@@ -203,7 +203,6 @@ impl TestApp {
             events: events.to_vec(),
             active: true,
             sealed: Redacted::new(sealed),
-            previous_until: None,
             failing_since: None,
             disabled_reason: None,
             updated_at: self.ids.clock.now(),

@@ -89,7 +89,8 @@ impl Adapter for Sim {
             Behaviour::Undeliverable if request.channel.is_app() => rejected(undeliverable()),
             Behaviour::Undeliverable if !is_fallback(request) => {
                 if by_mail {
-                    self.events.push(ProviderEvent::Bounced { tenant: self.tenant, message: request.message.id }, Duration::ZERO);
+                    self.events
+                        .push(ProviderEvent::Bounced { tenant: self.tenant, message: request.message.id, recipient: None }, Duration::ZERO);
                 }
                 self.accept(request, ReceiptKind::Failed(undeliverable()), Duration::ZERO)
             }

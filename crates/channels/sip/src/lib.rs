@@ -265,7 +265,7 @@ impl SipAdapter {
 
     async fn report_opted_out(&self, request: &SendRequest<'_>) {
         let from = request.message.to.clone();
-        let opted = OptedOut { tenant: self.tenant, connection: self.connection, channel: Channel::Voice, from };
+        let opted = OptedOut { tenant: self.tenant, connection: self.connection, channel: Channel::Voice, from, at: None };
         self.tell(ProviderEvent::OptedOut(opted)).await;
     }
 }

@@ -51,7 +51,7 @@ pub(crate) static FIELDS: &[Field] = &[
     Field::optional(
         "list_unsubscribe",
         FieldKind::OneOf(&["broadcasts", "always", "never"]),
-        "which mails offer one-click unsubscribing in their headers: those of broadcasts (the default), all, or none; needs server.public_url with https",
+        "which mails offer one-click unsubscribing in their headers: those of `broadcasts` (the default), `always` or `never`; needs server.public_url with https",
     ),
     Field::optional("dkim_domain", FieldKind::Text, "domain that signs; with dkim_selector and dkim_key every mail is signed"),
     Field::optional("dkim_selector", FieldKind::Text, "selector of the key in DNS: the public key is at SELECTOR._domainkey.DOMAIN"),

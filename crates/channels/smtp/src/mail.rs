@@ -112,12 +112,14 @@ fn letter(message: &Message<'_>) -> Option<InboundEmail> {
         return None;
     }
     let from = message.from()?.first()?;
-    let html = message.html_part(0).filter(|part| part.is_text_html()).map(|part| parts::text(message, part));
-    let text = message.text_part(0).and_then(|part| match part.body {
+    // Pictures can stand between parts of the text.
+    let html: Vec<String> = message.html_bodies().filter(|part| part.is_text_html()).map(|part| parts::text(message, part)).collect();
+    let text = message.text_bodies().filter_map(|part| match part.body {
         PartType::Text(_) => Some(parts::text(message, part)),
         PartType::Html(_) => Some(html_to_text(&parts::text(message, part))),
-        _ => None, // a picture
+        _ => None,
     });
+    let text: Vec<String> = text.map(|text| text.replace("\r\n", "\n").trim_end().to_owned()).collect();
     let media = message.attachments().take(ATTACHMENTS).map(|part| media(message, part));
     Some(InboundEmail {
         from: from.address()?.trim().to_owned(),
@@ -126,8 +128,8 @@ fn letter(message: &Message<'_>) -> Option<InboundEmail> {
         message_id: message.message_id().map(|id| clean(id, ID)),
         replies_to: answered(message),
         subject: message.subject().map(|subject| clean(subject, 998)).filter(|subject| !subject.is_empty()),
-        text: clean(text.unwrap_or_default().replace("\r\n", "\n").trim_end(), TEXT),
-        html: html.map(|html| clean(&html, HTML)),
+        text: clean(text.join("\n").trim_end(), TEXT),
+        html: (!html.is_empty()).then(|| clean(&html.join("\n"), HTML)),
         media: media.collect(),
         at: message.date().map(|date| Timestamp::from_millis(date.to_timestamp().saturating_mul(1_000))),
     })

@@ -52,6 +52,22 @@ fn letters_of_other_kinds() {
 }
 
 #[test]
+fn pictures_between_parts_of_a_text_end_neither_it_nor_its_html() {
+    let part = |kind: &str, content: &str| format!("--b\nContent-Type: {kind}\nContent-Disposition: inline\n\n{content}\n");
+    let letter =
+        |parts: &[String]| letter_of(&format!("From: a@b.example\nContent-Type: multipart/mixed; boundary=b\n\n{}--b--\n", parts.concat()));
+    let (picture, one, two) = (part("image/png", "x"), part("text/plain", "One"), part("text/plain", "Two"));
+    for (parts, text) in [(vec![one.clone(), picture.clone(), two], "One\nTwo"), (vec![picture.clone(), one.clone()], "One")] {
+        let letter = letter(&parts);
+        assert_eq!((letter.text.as_str(), letter.html, letter.media.len()), (text, None, 1));
+    }
+    let html = letter(&[part("text/html", "<p>One</p>"), picture, part("text/html", "<p>Two</p>"), one]);
+    let found = html.html.unwrap_or_default();
+    assert!(found.contains("One") && found.contains("Two"), "{found}");
+    assert_eq!((html.text.matches("One").count(), html.text.matches("Two").count()), (2, 1), "{}", html.text);
+}
+
+#[test]
 fn machines_are_no_people() {
     for head in [
         "Auto-Submitted: auto-generated",

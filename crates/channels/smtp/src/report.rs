@@ -18,6 +18,8 @@ const ENTRIES: usize = 20;
 pub struct Delivery {
     /// Action reported for the email.
     pub fate: DsnAction,
+    /// The recipient of the entry: another one than the email's if that is an alias.
+    pub recipient: Option<String>,
     /// The entry as received.
     pub raw: String,
 }
@@ -102,7 +104,7 @@ fn get<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
 fn delivery(fields: &Fields, raw: &str) -> Option<Delivery> {
     // The word can be followed by comments.
     let action = get(fields, "action")?.split([' ', '(', ';']).next()?.to_ascii_lowercase();
-    let status = get(fields, "status").and_then(status);
+    let recipient = get(fields, "final-recipient").and_then(|field| field.split_once(';')).map(|(_, address)| bare(address));
     let fate = match action.as_str() {
         "delivered" | "relayed" | "expanded" => DsnAction::Delivered,
         "delayed" => DsnAction::Delayed,
@@ -110,6 +112,7 @@ fn delivery(fields: &Fields, raw: &str) -> Option<Delivery> {
             let said = get(fields, "diagnostic-code").unwrap_or_default();
             // "smtp; 550 5.1.1 No such user"
             let said = said.split_once(';').map_or(said, |(_, text)| text).trim();
+            let status = precise_status(get(fields, "status").and_then(status), said);
             let (code, hard) = meaning(status);
             let message = if said.is_empty() { "the mail came back".to_owned() } else { clean(said, TEXT) };
             let provider_code = status.map(|[a, b, c]| format!("{a}.{b}.{c}"));
@@ -117,7 +120,16 @@ fn delivery(fields: &Fields, raw: &str) -> Option<Delivery> {
         }
         _ => return None,
     };
-    Some(Delivery { fate, raw: raw.to_owned() })
+    Some(Delivery { fate, recipient, raw: raw.to_owned() })
+}
+
+/// Takes the status of the mail server's reply, "550 5.1.1 No such user", if the report's own has no detail: Exim only writes 5.0.0.
+fn precise_status(reported: Option<[u16; 3]>, reply: &str) -> Option<[u16; 3]> {
+    if !matches!(reported, None | Some([_, 0, 0])) {
+        return reported;
+    }
+    let replied = reply.split_at_checked(3).filter(|(code, _)| code.parse::<u16>().is_ok());
+    replied.and_then(|(_, text)| status(text.strip_prefix([' ', '-'])?)).or(reported)
 }
 
 /// Parses a status such as 5.1.1 (RFC 3463), which can be followed by a comment.

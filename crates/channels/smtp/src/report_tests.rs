@@ -27,13 +27,14 @@ fn fates(entries: &str) -> Vec<DsnAction> {
 fn a_bounce_as_postfix_writes_it() {
     let mail = include_bytes!("../tests/mails/postfix_bounce.eml");
     let Some(Mail::Report(deliveries)) = Mail::read("", mail) else { panic!("no report") };
-    let [Delivery { fate, raw }] = deliveries.as_slice() else { panic!("{deliveries:?}") };
+    let [Delivery { fate, recipient, raw }] = deliveries.as_slice() else { panic!("{deliveries:?}") };
     let failure = Failure {
         code: FailureCode::InvalidRecipient,
         provider_code: Some("5.1.1".to_owned()),
         message: "550 5.1.1 No such user".to_owned(),
     };
     assert_eq!(*fate, DsnAction::Failed { failure, hard: true });
+    assert_eq!(recipient.as_deref(), Some("nouser@example.net"));
     assert!(raw.starts_with("Final-Recipient: rfc822; nouser@example.net\n") && raw.ends_with("No such user"), "{raw}");
 }
 
@@ -58,6 +59,22 @@ fn what_statuses_mean() {
         let [DsnAction::Failed { failure, hard: found }] = told.as_slice() else { panic!("{told:?}") };
         assert_eq!((failure.code, *found), (code, hard), "{status}");
         assert!(!failure.message.is_empty());
+    }
+}
+
+#[test]
+fn the_reply_of_the_mail_server_makes_a_status_without_detail_precise() {
+    for (status, reply, code, hard) in [
+        ("5.0.0", "smtp; 550 5.1.1 <a@b.example>: User unknown", "5.1.1", true),
+        ("5.0.0", "smtp; 550-5.1.1 The account does not exist", "5.1.1", true),
+        ("nonsense", "smtp; 550 5.2.1 Disabled", "5.2.1", true),
+        ("5.0.0", "smtp; 550 No such user", "5.0.0", false),
+        ("5.0.0", "smtp; 5\u{e9}0 5.1.1", "5.0.0", false),
+        ("5.2.2", "smtp; 550 5.1.1 Mailbox full", "5.2.2", false),
+    ] {
+        let told = fates(&format!("Final-Recipient: rfc822; a@b.example\nAction: failed\nStatus: {status}\nDiagnostic-Code: {reply}\n"));
+        let [DsnAction::Failed { failure, hard: found }] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!((failure.provider_code.as_deref(), *found), (Some(code), hard), "{status} {reply}");
     }
 }
 

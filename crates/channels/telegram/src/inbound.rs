@@ -1,6 +1,6 @@
 //! Maps updates to events. Pure.
 
-use nuncio_channel::{Inbound, Media, Origin, ProviderEvent};
+use nuncio_channel::{Inbound, Media, OptedOut, Origin, ProviderEvent};
 use nuncio_domain::message::{Button, Card, Content};
 use nuncio_domain::{MessageType, Timestamp};
 
@@ -33,7 +33,9 @@ impl Bot {
             Update { message_reaction: Some(reaction), update_id, .. } => self.reaction(&reaction, update_id),
             Update { my_chat_member: Some(member), .. } if member.new_chat_member.status == "kicked" => {
                 // The bot was blocked, or removed from a group.
-                return Received { event: Some(self.origin.opted_out(member.chat.id.to_string())), pressed };
+                let Origin { tenant, connection, channel } = self.origin;
+                let (from, at) = (member.chat.id.to_string(), Some(seconds(member.date)));
+                return Received { event: Some(ProviderEvent::OptedOut(OptedOut { tenant, connection, channel, from, at })), pressed };
             }
             _ => None,
         };
@@ -47,7 +49,7 @@ impl Bot {
 
     fn message(&self, mut message: Message) -> Option<Inbound> {
         let (message_type, content, media) = said(&mut message)?;
-        let text = message.text.or(message.caption).unwrap_or_default();
+        let text = without_bot_name(message.text.or(message.caption).unwrap_or_default());
         let chat = message.chat;
         let mut inbound = self.inbound(chat.id, reference(chat.id, message.message_id), text, seconds(message.date));
         let of_ours = |m: &Message| m.from.as_ref().is_some_and(|from| from.id == self.id);
@@ -108,6 +110,15 @@ fn user_name(user: &User) -> Option<String> {
 fn full_name(first: Option<&str>, last: Option<&str>) -> Option<String> {
     let parts: Vec<_> = [first, last].into_iter().flatten().filter(|part| !part.is_empty()).collect();
     (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+/// Removes the bot's name from a command. Clients complete commands in groups: `/stop@AcmeBot`.
+fn without_bot_name(mut text: String) -> String {
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    if let Some(at) = text[..end].find('@').filter(|_| text.starts_with('/')) {
+        text.replace_range(at..end, "");
+    }
+    text
 }
 
 /// Returns the type of a message and its content beyond text; `None` for service messages and unsupported types.

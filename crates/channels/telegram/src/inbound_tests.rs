@@ -108,6 +108,15 @@ fn an_answer_names_our_message() {
 }
 
 #[test]
+fn a_command_is_read_without_the_name_of_the_bot() {
+    for (text, read) in
+        [("/stop@AcmeBot", "/stop"), ("/start@AcmeBot a@b", "/start a@b"), ("/stop", "/stop"), ("a@b", "a@b"), ("/ a@b", "/ a@b")]
+    {
+        assert_eq!(inbound(message(json!({"text": text}))).text, read);
+    }
+}
+
+#[test]
 fn a_group_is_its_own_sender() {
     let chat = json!({"id": -1_001_234_567_890_i64, "type": "supergroup", "title": "Team"});
     let inbound = inbound(message(json!({"text": "Hi", "chat": chat})));
@@ -175,7 +184,7 @@ fn what_tells_nothing() {
     let edited = json!({"update_id": 1, "edited_message": {"message_id": 42, "date": 1, "chat": {"id": 5}, "text": "changed"}});
     let joined = message(json!({"new_chat_members": [{"id": 6, "is_bot": false, "first_name": "Bea"}]}));
     let dice = message(json!({"dice": {"emoji": "🎲", "value": 3}}));
-    let unblocked = json!({"update_id": 1, "my_chat_member": {"chat": {"id": 5}, "new_chat_member": {"status": "member"}}});
+    let unblocked = json!({"update_id": 1, "my_chat_member": {"chat": {"id": 5}, "date": 1, "new_chat_member": {"status": "member"}}});
     for update in [edited, joined, dice, unblocked, json!({"update_id": 1}), json!({"update_id": 1, "next_years_kind": {}})] {
         assert_eq!(received(update.clone()), Received::default(), "{update}");
     }
@@ -183,7 +192,8 @@ fn what_tells_nothing() {
 
 #[test]
 fn who_blocks_the_bot_opts_out() {
-    let blocked = json!({"update_id": 1, "my_chat_member": {"chat": {"id": 5}, "date": 1, "new_chat_member": {"status": "kicked"}}});
+    let blocked = json!({"update_id": 1, "my_chat_member": {"chat": {"id": 5}, "date": 7, "new_chat_member": {"status": "kicked"}}});
     let Some(ProviderEvent::OptedOut(opted)) = received(blocked).event else { panic!("no opt-out") };
-    assert_eq!((opted.channel, opted.from.as_str()), (nuncio_domain::Channel::Telegram, "5"));
+    let at = Some(Timestamp::from_millis(7_000));
+    assert_eq!((opted.channel, opted.from.as_str(), opted.at), (nuncio_domain::Channel::Telegram, "5", at));
 }

@@ -63,9 +63,8 @@ fn classify(code: u16, description: &str, moved_to: Option<i64>) -> Disposition 
         404 if says(&["method"]) => Disposition::Reject(ProviderRejected),
         401 | 404 => Disposition::BAD_CREDENTIALS,
         429 => Disposition::RATE_LIMITED,
-        500 => Disposition::Defer(Scope::Message, Undeliverable),
-        // A proxy got no response from the Bot API, which may have acted on the request.
-        502 | 504 => Disposition::Unknown,
+        // A server that restarts answers 500 to what it is sending ("Internal Server Error: restart"); with 502 and 504, a proxy got no response.
+        500 | 502 | 504 => Disposition::Unknown,
         501..=599 => Disposition::Defer(Scope::Connection, Undeliverable),
         403 if says(&["deactivated", "to bots", "to the bot"]) => Disposition::Reject(InvalidRecipient),
         403 if says(&["blocked", "kicked", "not a member"]) => Disposition::Reject(BlockedByRecipient),
@@ -158,7 +157,7 @@ mod tests {
             (400, "Bad Request: BUTTON_DATA_INVALID", "rejected", ContentRejected),
             (413, "Request Entity Too Large", "rejected", ContentRejected),
             (429, "Too Many Requests: retry after 3", "connection", RateLimited),
-            (500, "Internal Server Error", "message", Undeliverable),
+            (500, "Internal Server Error: restart", "unknown", FailureCode::UnknownOutcome),
             (502, "Bad Gateway", "unknown", FailureCode::UnknownOutcome),
             (503, "Service Unavailable", "connection", Undeliverable),
             (504, "Gateway Timeout", "unknown", FailureCode::UnknownOutcome),

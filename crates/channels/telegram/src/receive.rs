@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use crate::Telegram;
 use crate::api::ApiCall;
+use crate::inbound::Received;
 use crate::map::{RequestError, explain};
 use crate::wire::{UPDATES, Update, WebhookInfo};
 
@@ -127,15 +128,19 @@ impl Telegram {
         Ok(())
     }
 
-    /// Stores the event of an update. An unreadable update is skipped: it would be sent again and again.
-    async fn take(&self, update: Value) -> Result<(), Unrecorded> {
-        let received = match serde_json::from_value::<Update>(update) {
-            Ok(update) => self.bot.read(update, self.ids.clock.now()),
-            Err(_) => {
-                tracing::warn!(connection = %self.bot.origin.connection, "failed to read an update of Telegram; skipped it");
-                return Ok(());
-            }
+    /// Reads an update. An unreadable one is skipped: it would be sent again and again.
+    fn read(&self, update: Value, now: Timestamp) -> Received {
+        // The error's own text would quote the message.
+        let Ok(update) = serde_json::from_value::<Update>(update) else {
+            tracing::warn!(connection = %self.bot.origin.connection, "failed to read an update of Telegram; skipped it");
+            return Received::default();
         };
+        self.bot.read(update, now)
+    }
+
+    /// Stores the event of an update.
+    async fn take(&self, update: Value) -> Result<(), Unrecorded> {
+        let received = self.read(update, self.ids.clock.now());
         if let Some(event) = received.event {
             self.events.record(event).await?;
         }
@@ -168,10 +173,9 @@ impl Telegram {
         if !is_secret(given.as_bytes(), &self.config.webhook_secret) {
             return Err(CallError::Unproved(format!("the header {SECRET} is missing or wrong")));
         }
-        // The error's own text would quote the message.
-        let update: Update = serde_json::from_slice(call.body)
+        let update: Value = serde_json::from_slice(call.body)
             .map_err(|e| CallError::Malformed(format!("not an update of the Bot API (line {}, column {})", e.line(), e.column())))?;
-        let received = self.bot.read(update, call.now);
+        let received = self.read(update, call.now);
         let reply = received.pressed.map(|id| answer_pressed(&id)).unwrap_or_default();
         Ok(ParsedCallback { events: received.event.into_iter().collect(), reply })
     }

@@ -54,6 +54,8 @@ pub(crate) struct Update {
 #[derive(Deserialize, Debug)]
 pub(crate) struct Membership {
     pub(crate) chat: Chat,
+    /// Unix time in seconds.
+    pub(crate) date: i64,
     pub(crate) new_chat_member: Member,
 }
 

@@ -50,9 +50,11 @@ impl ProviderEvents<'_> {
                 Box::pin(self.templates().decided(tenant, template, &decision)).await?;
             }
             ProviderEvent::Complaint { tenant, message } => {
-                Box::pin(self.suppress(tenant, message, SuppressionReason::Complaint)).await?;
+                Box::pin(self.suppress(tenant, message, SuppressionReason::Complaint, None)).await?;
             }
-            ProviderEvent::Bounced { tenant, message } => Box::pin(self.suppress(tenant, message, SuppressionReason::Bounce)).await?,
+            ProviderEvent::Bounced { tenant, message, recipient } => {
+                Box::pin(self.suppress(tenant, message, SuppressionReason::Bounce, recipient)).await?;
+            }
         }
         self.inner.dispatch.log_signals().grown(tenant);
         Ok(())
@@ -88,6 +90,8 @@ impl ProviderEvents<'_> {
             tracing::warn!(connection = %inbound.connection, "failed to parse the author of an inbound message; dropped the message");
             return Ok(Received::Dropped);
         };
+        // The time of an email is what its author claims.
+        let written_at = if inbound.channel == Channel::Email { now } else { inbound.at.min(now) };
         let new_address: AddressId = ids.next();
         let message = Message {
             tenant: inbound.tenant,
@@ -120,6 +124,7 @@ impl ProviderEvents<'_> {
             new_address,
             new_contact: ContactId::from_uuid(new_address.uuid()),
             provider_message_id: inbound.provider_message_id,
+            written_at,
             is_proven,
         };
         let prices = if wished.is_some() { self.stored_price_book(&config).await? } else { Arc::default() };
@@ -216,14 +221,33 @@ async fn replies_to_ours(store: &dyn Store, inbound: &Inbound, from: &Recipient)
     }))
 }
 
+/// How the lines begin that mail programs of phones write below an email, in lower case.
+const MOBILE_SIGNATURES: &[&str] = &[
+    "sent from my ",
+    "sent from outlook",
+    "sent from yahoo",
+    "get outlook for ",
+    "enviado desde mi ",
+    "enviado do meu ",
+    "envoyé de mon ",
+    "envoyé depuis ",
+    "von meinem ",
+    "gesendet von ",
+    "gesendet mit ",
+    "inviato da ",
+    "inviato dal ",
+    "verstuurd vanaf ",
+    "verzonden vanaf ",
+];
+
 /// Returns what the author wrote: without the quoted email and the signature; for an empty body, the subject.
 fn own_words(inbound: &Inbound) -> &str {
     if inbound.channel != Channel::Email {
         return &inbound.text;
     }
     let ends = |line: &str| {
-        let line = line.trim();
-        line.starts_with('>') || line == "--" || line.starts_with("-----") || line.starts_with("_____")
+        let line = line.trim().to_lowercase();
+        line == "--" || [">", "-----", "_____"].iter().chain(MOBILE_SIGNATURES).any(|begin| line.starts_with(begin))
     };
     let own = inbound.text.split_inclusive('\n').take_while(|line| !ends(line)).map(str::len).sum();
     let mut words = inbound.text[..own].trim();
@@ -261,14 +285,15 @@ async fn grant(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, wish: Wish, now: Ti
                 reason: SuppressionReason::OptOut,
                 source: format!("inbound {}", new.message.id),
             };
-            let fresh = tx.insert_suppression(tenant, &suppression, now).await?;
+            let fresh = tx.insert_suppression(tenant, &suppression, new.written_at).await?;
             if fresh {
                 suppressions::publish_opt_out(tx, tenant, &suppression, now).await?;
             }
             Ok(fresh)
         }
         Wish::Start => {
-            let lifted = tx.delete_opt_out(tenant, from, sender).await?;
+            // A START that arrives after a newer STOP lifts nothing. Providers count in seconds.
+            let lifted = tx.delete_opt_out(tenant, from, sender, new.written_at.plus(Duration::from_millis(999))).await?;
             Ok(lifted && !tx.is_suppressed(tenant, from.kind, &from.identifier, sender).await?)
         }
         Wish::Help => {
@@ -289,7 +314,8 @@ async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text:
     request.subject = (channel == Channel::Email).then(|| "Your request".to_owned());
     request.routing.reason = format!("the answer to {}", inbound.id);
     let message = Message {
-        id: ids.at(now),
+        // Listed after what it answers.
+        id: ids.at(now.plus(Duration::from_millis(1))),
         direction: Direction::Outbound,
         to: new.from.identifier.clone(),
         from,
@@ -391,16 +417,20 @@ impl ProviderEvents<'_> {
             source: format!("reported by {}", connection.kind),
         };
         let mut tx = self.inner.store.begin().await?;
-        if tx.insert_suppression(tenant, &suppression, now).await? {
+        if tx.insert_suppression(tenant, &suppression, opted.at.unwrap_or(now).min(now)).await? {
             suppressions::publish_opt_out(&mut *tx, tenant, &suppression, now).await?;
         }
         tx.commit().await
     }
 
-    /// Suppresses a recipient for the whole tenant, permanently, because of a complaint or a bounce.
-    async fn suppress(&self, tenant: TenantId, id: MessageId, reason: SuppressionReason) -> Result<()> {
+    /// Suppresses a message's recipient for the whole tenant, permanently, because of a complaint or a bounce. An alias is not suppressed
+    /// because one of those behind it failed, whom the provider then names.
+    async fn suppress(&self, tenant: TenantId, id: MessageId, reason: SuppressionReason, failed: Option<String>) -> Result<()> {
         let (store, now) = (&*self.inner.store, self.ids().clock.now());
         let Some(message) = store.read().await?.lookup_messages(tenant, &[id]).await?.pop() else { return Ok(()) };
+        if failed.is_some_and(|failed| !failed.eq_ignore_ascii_case(&message.to)) {
+            return Ok(());
+        }
         let Some(recipient) = Parsed::parse(&message.to).ok().and_then(|p| Recipient::on(&p, message.state.route.channel).ok()) else {
             return Ok(());
         };
@@ -440,6 +470,9 @@ mod tests {
             "STOP\n> Buy",
             "\nSTOP\n-- \nAda",
             "STOP\n-----Original Message-----\nBuy",
+            "STOP\n\nSent from my iPhone\n\n> Buy\n",
+            "STOP\n\nGet Outlook for iOS<https://aka.ms/o0ukef>\n________________________________\nFrom: Acme\n",
+            "STOP\n\nVon meinem iPhone gesendet\n\n> Am 21.11.2026 schrieb Acme:\n",
         ] {
             assert_eq!(read(Channel::Email, text, "Re: Buy"), "STOP", "{text}");
         }

@@ -5,19 +5,25 @@ use std::time::Duration;
 use nuncio_channel::{Inbound, ProviderEvent};
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{Channel, ContactId};
+use nuncio_domain::{Channel, ContactId, Timestamp};
 use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
 /// Sends an inbound message to the default sender of the test environment.
 pub(crate) async fn write(app: &TestApp, channel: Channel, from: &str, text: &str, name: Option<&str>) {
+    write_late(app, channel, (from, text, name), Duration::ZERO).await;
+}
+
+/// The same for a message that the provider brings so late.
+pub(crate) async fn write_late(app: &TestApp, channel: Channel, (from, text, name): (&str, &str, Option<&str>), late: Duration) {
     app.clock.advance(Duration::from_millis(1));
     let world = app.node.core.tenant_config(app.tenant()).await.expect("the test world");
     let sender = world.default_sender().expect("a default sender").id;
     let connection = world.connection(sender, channel).expect("a connection").id;
     let (now, id) = (app.node.core.ids().clock.now(), app.node.core.ids().next::<nuncio_domain::MessageId>());
     let place = (app.tenant(), connection, channel);
-    let mut inbound = Inbound::text(place, id.to_string(), from.to_owned(), text.to_owned(), now);
+    let at = Timestamp::from_millis(now.millis() - late.as_millis() as i64);
+    let mut inbound = Inbound::text(place, id.to_string(), from.to_owned(), text.to_owned(), at);
     inbound.profile_name = name.map(str::to_owned);
     app.node.events().push(ProviderEvent::Inbound(inbound), Duration::ZERO);
     app.drain().await;

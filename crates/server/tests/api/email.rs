@@ -216,7 +216,11 @@ fn report(kind: &str, content: &str, head: &str) -> String {
 }
 
 fn delivery(action: &str, status: &str) -> String {
-    let entry = format!("Reporting-MTA: dns; mx.example\n\nFinal-Recipient: rfc822; x@y.example\nAction: {action}\nStatus: {status}\n");
+    delivery_to("RECIPIENT", action, status)
+}
+
+fn delivery_to(recipient: &str, action: &str, status: &str) -> String {
+    let entry = format!("Reporting-MTA: dns; mx.example\n\nFinal-Recipient: rfc822; {recipient}\nAction: {action}\nStatus: {status}\n");
     report("delivery-status", &entry, "Subject: s")
 }
 
@@ -233,6 +237,7 @@ async fn reports_of_delivery_correct_what_is_known() {
             (delivery("delivered", "2.0.0"), ("delivered", None), false),
             (delivery("relayed", "2.0.0"), ("delivered", None), false),
             (delivery("failed", "5.1.1"), ("failed", Some("invalid_recipient")), true),
+            (delivery_to("behind@an.alias.example", "failed", "5.1.1"), ("failed", Some("invalid_recipient")), false),
             (delivery("failed", "5.2.2"), ("failed", Some("undeliverable")), false),
             (delivery("failed", "5.7.1"), ("failed", Some("content_rejected")), false),
             ("From: mailer@mx.example\nSubject: failure notice\n\nIt came back.\n".to_owned(), ("failed", Some("undeliverable")), false),
@@ -242,6 +247,7 @@ async fn reports_of_delivery_correct_what_is_known() {
         .enumerate()
         {
             let to = format!("ada{number}@example.net");
+            let mail = mail.replace("RECIPIENT", &to);
             let id = house.send(&to).await;
             assert_eq!(status(&house.message(&id).await), ("sent", None));
             // A mail server without a response sends the email again.
@@ -254,7 +260,7 @@ async fn reports_of_delivery_correct_what_is_known() {
             assert_eq!(suppressions.iter().filter(|s| **s == format!("{to} bounce")).count(), usize::from(suppressed), "{suppressions:?}");
             if mail.contains("Action: ") {
                 let reports = house.reports(&id).await;
-                assert!(reports[0].starts_with("Final-Recipient: rfc822; x@y.example"), "{reports:?}");
+                assert!(reports[0].starts_with("Final-Recipient: rfc822; "), "{reports:?}");
             }
         }
         house.room.close().await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_domain::{AddressKind, Channel, Clock as _, Recipient};
+use nuncio_domain::{AddressKind, Channel, Clock as _, Recipient, Timestamp};
 use nuncio_store::{CountryMetrics, MetricDelta};
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
@@ -163,9 +163,15 @@ async fn the_live_window_opens_with_an_inbound_message() {
     let world = app.node.core.tenant_config(app.project.live).await.expect("a world");
     let connection = world.connections.iter().find(|c| c.channel == Channel::Whatsapp).expect("a connection").id;
     let place = (app.project.live, connection, Channel::Whatsapp);
-    let inbound = nuncio_channel::Inbound::text(place, "in-1".into(), recipient.identifier.clone(), "hello".into(), app.clock.now());
-    app.node.events().push(nuncio_channel::ProviderEvent::Inbound(inbound), Duration::ZERO);
-    app.drain().await;
+    let brought = async |id: &str, at: Timestamp| {
+        let inbound = nuncio_channel::Inbound::text(place, id.into(), recipient.identifier.clone(), "hello".into(), at);
+        app.node.events().push(nuncio_channel::ProviderEvent::Inbound(inbound), Duration::ZERO);
+        app.drain().await;
+    };
+    let written = Timestamp::from_millis(app.clock.now().millis() - 2 * 86_400_000);
+    brought("in-0", written).await;
+    assert_eq!(send("whatsapp").await.expect(400).json()["code"], "whatsapp_window_closed", "it was written two days before");
+    brought("in-1", app.clock.now()).await;
     let open = send("whatsapp").await.expect(200).json();
     assert_eq!((&open["plan"]["window"]["open"], &open["plan"]["window"]["expiresAt"]), (&json!(true), &json!("2026-01-02T00:00:00.000Z")));
     assert_eq!(send("auto").await.expect(200).json()["plan"]["channel"], "whatsapp");

@@ -8,7 +8,7 @@ use nuncio_domain::{Channel, ContactId};
 use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
-use crate::contacts::write;
+use crate::contacts::{write, write_late};
 
 const NUMBER: &str = "+34600111222";
 
@@ -176,6 +176,18 @@ async fn start_lifts_an_opt_out_and_nothing_else() {
     assert_eq!((left.len(), text(&left[0]["reason"])), (1, "complaint"));
     assert_eq!(sent_to(&app, NUMBER).await.len(), 1, "no promise of messages that will not come");
     assert!(!reaches(&app, NUMBER, "sms").await);
+}
+
+#[tokio::test]
+async fn a_start_that_comes_late_lifts_no_newer_stop() {
+    for app in TestApp::on_each().await {
+        app.advance(Duration::from_secs(600)).await;
+        write_late(&app, Channel::Telegram, ("5", "STOP", None), Duration::from_secs(60)).await;
+        write_late(&app, Channel::Telegram, ("5", "START", None), Duration::from_secs(300)).await;
+        assert_eq!(suppressions(&app).await.len(), 1, "the STOP was written after it");
+        write_late(&app, Channel::Telegram, ("5", "START", None), Duration::from_secs(30)).await;
+        assert_eq!(suppressions(&app).await, [] as [Value; 0]);
+    }
 }
 
 // holds: suppressions.stop

@@ -295,7 +295,6 @@ CREATE TABLE webhooks (
     events          TEXT COLLATE "C" NOT NULL,
     active          SMALLINT NOT NULL,
     sealed          BYTEA NOT NULL,
-    previous_until  BIGINT,
     failing_since   BIGINT,
     disabled_reason TEXT COLLATE "C",
     updated_at      BIGINT NOT NULL,

@@ -289,7 +289,6 @@ CREATE TABLE webhooks (
     events          TEXT NOT NULL,
     active          INTEGER NOT NULL,
     sealed          BLOB NOT NULL,
-    previous_until  INTEGER,
     failing_since   INTEGER,
     disabled_reason TEXT,
     updated_at      INTEGER NOT NULL,

@@ -30,7 +30,7 @@ impl InboundRepo for SqlTx {
         }
         let at = id.created_at();
         let (address, contact) = self.ensure_address(inbound, at).await?;
-        let conversation = inbound.is_proven && self.mark_inbound(tenant, address, contact, route.channel, at).await?;
+        let conversation = inbound.is_proven && self.mark_inbound(tenant, address, contact, route.channel, inbound.written_at).await?;
         let mut encoded = EncodedMessage::received(inbound.message.clone(), conversation)?;
         encoded.fixed.address_id = address.uuid();
         // Whoever lists messages reads their rows whole, and an email can be large.

@@ -56,7 +56,7 @@ impl SuppressionRepo for SqlTx {
         Ok(Page { items: page.items.into_iter().map(SuppressionRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 
-    async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool> {
+    async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, at: Timestamp) -> Result<bool> {
         self.changes(sql!(
             r"
                 INSERT INTO suppressions (tenant_id, id, kind, identifier, sender_id, reason, source,
@@ -71,13 +71,13 @@ impl SuppressionRepo for SqlTx {
                 suppression.sender.map_or(Uuid::nil(), |s| s.uuid()),
                 suppression.reason.number(),
                 &suppression.source,
-                now.millis()
+                at.millis()
             ]
         ))
         .await
     }
 
-    async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId) -> Result<bool> {
+    async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId, at: Timestamp) -> Result<bool> {
         let changed = self
             .run(sql!(
                 r"
@@ -86,8 +86,9 @@ impl SuppressionRepo for SqlTx {
                   AND kind = $2
                   AND identifier = $3
                   AND sender_id = $4
-                  AND reason = $5",
-                [tenant.0, recipient.kind.number(), &recipient.identifier, sender.uuid(), SuppressionReason::OptOut.number()]
+                  AND reason = $5
+                  AND created_at <= $6",
+                [tenant.0, recipient.kind.number(), &recipient.identifier, sender.uuid(), SuppressionReason::OptOut.number(), at.millis()]
             ))
             .await?;
         Ok(changed > 0)

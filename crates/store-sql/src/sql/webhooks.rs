@@ -18,7 +18,6 @@ from_row! {
         events: String,
         active: i16,
         sealed: Vec<u8>,
-        previous_until: Option<i64>,
         failing_since: Option<i64>,
         disabled_reason: Option<String>,
         updated_at: i64,
@@ -33,7 +32,6 @@ impl WebhookRow {
             events: serde_json::from_str(&self.events).map_err(|e| corrupt("webhooks", e))?,
             active: self.active != 0,
             sealed: Redacted::new(self.sealed),
-            previous_until: self.previous_until.map(Timestamp::from_millis),
             failing_since: self.failing_since.map(Timestamp::from_millis),
             disabled_reason: self.disabled_reason,
             updated_at: Timestamp::from_millis(self.updated_at),
@@ -49,8 +47,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             r"
-                SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason,
-                    updated_at
+                SELECT sender_id, url, events, active, sealed, failing_since, disabled_reason, updated_at
                 FROM webhooks
                 WHERE tenant_id = ",
             $rest
@@ -67,15 +64,14 @@ impl WebhookRepo for SqlTx {
     async fn put_webhook(&mut self, tenant: TenantId, webhook: &Webhook) -> Result<()> {
         self.write(sql!(
             r"
-                INSERT INTO webhooks (tenant_id, sender_id, url, events, active, sealed, previous_until,
-                    failing_since, disabled_reason, updated_at)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+                INSERT INTO webhooks (tenant_id, sender_id, url, events, active, sealed, failing_since,
+                    disabled_reason, updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
                 ON CONFLICT (tenant_id, sender_id) DO UPDATE SET
                     url = excluded.url,
                     events = excluded.events,
                     active = excluded.active,
                     sealed = excluded.sealed,
-                    previous_until = excluded.previous_until,
                     failing_since = excluded.failing_since,
                     disabled_reason = excluded.disabled_reason,
                     updated_at = excluded.updated_at",
@@ -86,7 +82,6 @@ impl WebhookRepo for SqlTx {
                 json(&webhook.events)?,
                 i16::from(webhook.active),
                 webhook.sealed.expose(),
-                webhook.previous_until.map(Timestamp::millis),
                 webhook.failing_since.map(Timestamp::millis),
                 &webhook.disabled_reason,
                 webhook.updated_at.millis()

@@ -126,7 +126,9 @@ pub(super) fn push_shards(query: &mut QueryBuilder<Db>, _shards: &[i16]) {
 /// That an entry of the object `member` of `column` is `value`, as a text or as another scalar.
 pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, value: &str) -> Condition {
     let path = format!("$.{member}.{}", serde_json::Value::from(key));
-    let (text, value) = (serde_json::Value::from(value).to_string(), value.to_owned());
+    let text = serde_json::Value::from(value).to_string();
+    // Neither an object nor a list is a scalar, nor a text in its quotes.
+    let value = if value.starts_with(['"', '{', '[']) { text.clone() } else { value.to_owned() };
     Box::new(move |query| {
         query.push("(").push(column).push(" -> ").push_bind(path.clone()).push(") IN (");
         query.push_bind(text.clone()).push(", ").push_bind(value.clone()).push(")");

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Outcome;
 use nuncio_domain::message::{Direction, FailureCode, Status, Wait};
-use nuncio_domain::{AddressId, AddressKind, Channel, Recipient};
+use nuncio_domain::{AddressId, AddressKind, Channel, Recipient, Timestamp};
 use nuncio_store::{MetricDelta, NewInbound, Suppression, SuppressionReason};
 
 use crate::harness::{Harness, NODE, START, in_tx};
@@ -39,6 +39,7 @@ pub(crate) fn inbound(h: &Harness, from: &Recipient, provider: &str) -> NewInbou
     message.direction = Direction::Inbound;
     (message.state.status, message.state.wait) = (Status::Received, Wait::Nothing);
     NewInbound {
+        written_at: message.id.created_at(),
         message,
         from: from.clone(),
         country: "ES".to_owned(),
@@ -75,7 +76,7 @@ pub(crate) async fn an_inbound_message_is_received_once(h: &Harness) {
 
     // A late message does not clear the mark, and a reply finds the same address.
     let mut late = inbound(h, &phone(1), "late");
-    late.message.id = h.id_at(START);
+    late.written_at = START;
     assert!(receive(h, &late).await);
     let metrics = h.read().await.channel_metrics(h.world.tenant, stored.address).await.unwrap();
     assert_eq!(metrics[0].last_inbound_at, Some(newest));
@@ -86,7 +87,7 @@ pub(crate) async fn an_inbound_message_is_received_once(h: &Harness) {
 pub(crate) async fn a_conversation_begins_with_the_first_word_and_after_silence(h: &Harness) {
     let opens = async |from: &Recipient, channel, at, provider: &str| {
         let mut message = inbound(h, from, provider);
-        message.message.id = h.id_at(at);
+        message.written_at = at;
         message.message.state.route.channel = channel;
         assert!(receive(h, &message).await);
         let change = h.events(message.message.id).await[0].changes[0].clone();
@@ -186,11 +187,13 @@ pub(crate) async fn suppressions_hold_until_lifted(h: &Harness) {
     assert!(!h.read().await.is_suppressed(h.other.tenant, AddressKind::Phone, &phone(1).identifier, sender).await.unwrap());
 
     let mut tx = h.begin().await;
-    assert!(!tx.delete_opt_out(tenant, &phone(2), other).await.unwrap());
-    assert!(!tx.delete_opt_out(h.other.tenant, &phone(2), sender).await.unwrap());
+    assert!(!tx.delete_opt_out(tenant, &phone(2), other, START).await.unwrap());
+    assert!(!tx.delete_opt_out(h.other.tenant, &phone(2), sender, START).await.unwrap());
+    let before = Timestamp::from_millis(START.millis() - 1);
     for number in [1, 2] {
-        assert!(tx.delete_opt_out(tenant, &phone(number), sender).await.unwrap());
-        assert!(!tx.delete_opt_out(tenant, &phone(number), sender).await.unwrap());
+        assert!(!tx.delete_opt_out(tenant, &phone(number), sender, before).await.unwrap(), "it was given later");
+        assert!(tx.delete_opt_out(tenant, &phone(number), sender, START).await.unwrap());
+        assert!(!tx.delete_opt_out(tenant, &phone(number), sender, START).await.unwrap());
     }
     tx.commit().await.unwrap();
     assert!(suppressed(AddressKind::Phone, 1, sender).await, "the bounce stays");

@@ -9,11 +9,12 @@ use nuncio_domain::lifecycle::{ReceiptKind, Step};
 use nuncio_domain::message::{Direction, HeldReason, Message, Status, Wait};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Channel, MessageId, Timestamp, limits};
-use nuncio_store::{ContactFilter, DueMessage, MessageFilter, NewInbound};
+use nuncio_store::{ContactFilter, DueMessage, MessageFilter};
 use serde_json::{Map, Value, json};
 
+use crate::contacts::inbound;
 use crate::harness::{Backend, Harness, NODE, World, in_tx};
-use crate::make::{mark, phone, receipt, settle, start, taken, with_key};
+use crate::make::{phone, receipt, settle, start, taken, with_key};
 
 async fn list_in(h: &Harness, world: &World, filter: &MessageFilter) -> Vec<MessageId> {
     let page = PageRequest::newest(100);
@@ -26,22 +27,6 @@ async fn list(h: &Harness, filter: MessageFilter) -> Vec<MessageId> {
     list_in(h, &h.world, &filter).await
 }
 
-fn inbound(h: &Harness, from: u32, provider: &str) -> NewInbound {
-    let mut message = h.item(&phone(from)).message;
-    message.direction = Direction::Inbound;
-    (message.state.status, message.state.wait) = (Status::Received, Wait::Nothing);
-    NewInbound {
-        message,
-        from: phone(from),
-        country: "ES".to_owned(),
-        mark: mark(&phone(from)),
-        new_address: h.id(),
-        new_contact: h.id(),
-        provider_message_id: provider.to_owned(),
-        is_proven: true,
-    }
-}
-
 pub(crate) async fn every_filter_filters(h: &Harness) {
     let mut voice = with_key(h.item(&phone(2)), "the key", 1);
     voice.message.state.route.channel = Channel::Voice;
@@ -49,7 +34,7 @@ pub(crate) async fn every_filter_filters(h: &Harness) {
     let voice = h.accept(voice).await.id;
     let sending = h.sending(1).await.id;
     let sent = h.sent(2).await.id;
-    let incoming = inbound(h, 1, "in-1");
+    let incoming = inbound(h, &phone(1), "in-1");
     let mut tx = h.begin().await;
     assert!(tx.insert_inbound(&incoming).await.unwrap());
     tx.commit().await.unwrap();
@@ -298,7 +283,7 @@ pub(crate) async fn a_conversation_is_walked_whole(h: &Harness) {
             1 => expected.push(h.accept(h.item(&phone(2))).await.id),
             2 => drop(h.accept(h.item(&phone(3))).await),
             _ => {
-                let incoming = inbound(h, 1 + n % 2, &format!("in-{n}"));
+                let incoming = inbound(h, &phone(1 + n % 2), &format!("in-{n}"));
                 let mut tx = h.begin().await;
                 assert!(tx.insert_inbound(&incoming).await.unwrap());
                 tx.commit().await.unwrap();

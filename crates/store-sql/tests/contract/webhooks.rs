@@ -19,7 +19,6 @@ pub(crate) async fn a_webhook_comes_back_as_it_was(h: &Harness) {
         events: vec![EventType::MessageSent, EventType::ContactMerged],
         active: true,
         sealed: Redacted::new(vec![1, 2]),
-        previous_until: None,
         failing_since: None,
         disabled_reason: None,
         updated_at: START,
@@ -33,14 +32,8 @@ pub(crate) async fn a_webhook_comes_back_as_it_was(h: &Harness) {
     assert_eq!(tx.webhooks_of_senders(tenant, &[h.world.sender, h.id()]).await.unwrap(), std::slice::from_ref(&own));
     assert_eq!(tx.webhooks_of_senders(tenant, &[]).await.unwrap(), []);
     assert_eq!(tx.webhooks_of_senders(h.other.tenant, &[h.world.sender]).await.unwrap(), []);
-    let changed = Webhook {
-        events: Vec::new(),
-        active: false,
-        previous_until: Some(START),
-        failing_since: Some(START),
-        disabled_reason: Some("gone".to_owned()),
-        ..own
-    };
+    let changed =
+        Webhook { events: Vec::new(), active: false, failing_since: Some(START), disabled_reason: Some("gone".to_owned()), ..own };
     tx.put_webhook(tenant, &changed).await.unwrap();
     tx.commit().await.unwrap();
     let mut tx = h.store.begin().await.unwrap();
@@ -107,7 +100,6 @@ pub(crate) async fn deliveries_wait_for_earlier_ones_of_their_resource(h: &Harne
         events: Vec::new(),
         active: true,
         sealed: Redacted::new(Vec::new()),
-        previous_until: None,
         failing_since: None,
         disabled_reason: None,
         updated_at: START,

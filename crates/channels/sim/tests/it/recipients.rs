@@ -84,10 +84,11 @@ impl World {
                 assert_eq!((*whose, *which), (tenant, message));
                 "complaint".to_owned()
             }
-            ProviderEvent::Bounced { tenant: whose, message: which } => {
+            ProviderEvent::Bounced { tenant: whose, message: which, recipient: None } => {
                 assert_eq!((*whose, *which), (tenant, message));
                 "bounced".to_owned()
             }
+            ProviderEvent::Bounced { .. } => panic!("the sandbox has no aliases"),
             ProviderEvent::OptedOut(_) => panic!("recipients opt out by their words"),
             ProviderEvent::Part(_) => panic!("the sandbox sends whole messages"),
             ProviderEvent::TemplateDecided { .. } => panic!("a message decides about no template"),

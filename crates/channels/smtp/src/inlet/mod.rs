@@ -27,8 +27,8 @@ pub enum MailDestination {
     Bounces(TenantId, MessageId, usize),
     /// Receives complaints about a connection's emails.
     Feedback(TenantId, ConnectionId),
-    /// The inbound address of a connection.
-    Sender(TenantId, ConnectionId),
+    /// The inbound address of a connection, in canonical form.
+    Sender(TenantId, ConnectionId, String),
 }
 
 /// A temporary failure; the email must be sent again later.

@@ -35,8 +35,8 @@ impl MailHandler for Book {
     async fn find(&self, address: &str) -> Result<Option<MailDestination>, NotNow> {
         let connection = message::message().state.route.connection;
         match address {
-            "ada@example.org" => Ok(Some(MailDestination::Sender(TenantId(1), connection))),
-            "bob@example.org" => Ok(Some(MailDestination::Sender(TenantId(2), connection))),
+            "ada@example.org" => Ok(Some(MailDestination::Sender(TenantId(1), connection, address.to_owned()))),
+            "bob@example.org" => Ok(Some(MailDestination::Sender(TenantId(2), connection, address.to_owned()))),
             "busy@example.org" => Err(NotNow),
             _ => Ok(None),
         }

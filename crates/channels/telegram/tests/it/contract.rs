@@ -35,7 +35,7 @@ fn act(mode: Mode, seen: &Seen) -> Act {
         (Mode::Accepts, _) => Act::sent(1),
         (Mode::RejectsPermanently, _) => Act::error(400, "Bad Request: chat not found", json!({})),
         (Mode::Throttles, _) => Act::error(429, "Too Many Requests: retry after 7", json!({"retry_after": 7})),
-        (Mode::FailsTemporarily, _) => Act::error(500, "Internal Server Error", json!({})),
+        (Mode::FailsTemporarily, _) => Act::error(503, "Service Unavailable", json!({})),
         (Mode::LosesAnswer, _) => Act::HangUp,
         (Mode::Garbage, _) => Act::text(200, "<html>"),
         (Mode::AnswersNever | Mode::Unreachable, _) => unreachable!("nothing can be read in this mode"),

@@ -163,7 +163,7 @@ async fn heavy_refusals_and_lost_answers() {
         ("400", "rejected", FailureCode::InvalidRecipient),
         ("403", "rejected", FailureCode::BlockedByRecipient),
         ("429", "deferred", FailureCode::RateLimited),
-        ("500", "deferred", FailureCode::Undeliverable),
+        ("500", "unknown", FailureCode::UnknownOutcome),
         ("504", "unknown", FailureCode::UnknownOutcome),
     ] {
         let outcome = adapter.send(&request(&message(to, MessageType::Text, Content::default()))).await;

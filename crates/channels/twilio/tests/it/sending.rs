@@ -134,7 +134,7 @@ async fn who_told_the_provider_to_stop_is_told_of() {
     let outcome = adapter.send(&request(&TWILIO.message(MessageType::Text, Some("x"), json!({})))).await;
     let Outcome::Rejected { failure } = outcome else { panic!("{outcome:?}") };
     assert_eq!((failure.code, failure.provider_code.as_deref()), (FailureCode::RecipientSuppressed, Some("21610")));
-    let opted = OptedOut { tenant: account.tenant, connection: account.id, channel: Channel::Sms, from: "+34600111333".into() };
+    let opted = OptedOut { tenant: account.tenant, connection: account.id, channel: Channel::Sms, from: "+34600111333".into(), at: None };
     assert_eq!(sink.events(), [ProviderEvent::OptedOut(opted)]);
 }
 
