@@ -245,10 +245,15 @@ fn bearer(headers: &HeaderMap) -> &str {
     }
 }
 
-/// Returns whether `Accept` (RFC 9110 §12.5.1) admits a media type: the most specific matching range decides.
+/// Returns whether `Accept` admits a media type.
 pub(crate) fn accepts(headers: &HeaderMap, media: &str) -> bool {
+    weight(headers, media).1 > 0.0
+}
+
+/// Returns how specific the range of `Accept` (RFC 9110 §12.5.1) is that decides about a media type (2 if it names it), and its weight.
+pub(crate) fn weight(headers: &HeaderMap, media: &str) -> (u8, f32) {
     let kind = media.split('/').next().unwrap_or_default();
-    let mut best = None;
+    let mut best: Option<(u8, f32)> = None;
     let mut any = false;
     for range in headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')) {
         let mut parts = range.split(';').map(str::trim);
@@ -264,9 +269,10 @@ pub(crate) fn accepts(headers: &HeaderMap, media: &str) -> bool {
             _ => continue,
         };
         let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q="))).and_then(|q| q.parse::<f32>().ok());
-        best = best.max(Some((specific, weight.is_none_or(|q| q > 0.0))));
+        let found = (specific, weight.unwrap_or(1.0));
+        best = best.filter(|best| *best >= found).or(Some(found));
     }
-    !any || best.is_some_and(|(_, accepted)| accepted)
+    best.unwrap_or(if any { (0, 0.0) } else { (0, 1.0) })
 }
 
 fn no_query(request: &Request) -> Result<(), ApiError> {

@@ -173,6 +173,12 @@ impl Error {
         Self::invalid(vec![FieldError::new(path, message)])
     }
 
+    /// Returns whether all its field errors are about `path`, and there are any.
+    pub fn is_about(&self, path: &str) -> bool {
+        let errors = self.0.details.get("errors").and_then(Value::as_array);
+        errors.is_some_and(|errors| !errors.is_empty() && errors.iter().all(|error| error["path"] == path))
+    }
+
     /// Makes a `404 not_found`.
     pub fn not_found(what: &str) -> Self {
         Self::new(ErrorCode::NotFound, format!("{what} not found"))

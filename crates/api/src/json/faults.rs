@@ -1,7 +1,7 @@
 //! Converts schema violations to field errors.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::paths::Location;
 use jsonschema::{ValidationError, Validator};
 use nuncio_domain::{FieldError, limits};
 use serde_json::Value;
@@ -13,26 +13,27 @@ const SHOWN: usize = 64;
 pub(super) const LONG: usize = 32 * 1024;
 
 /// Field errors of a body.
-#[derive(Debug, Default)]
-pub(super) struct Found {
+#[derive(Debug)]
+pub(super) struct Found<'a> {
     /// All except unknown fields.
     faults: Vec<FieldError>,
     unknown: Vec<FieldError>,
     /// Whether unknown fields are ignored.
     lenient: bool,
+    body: &'a Value,
 }
 
-impl Found {
+impl<'a> Found<'a> {
     /// Validates `value` against `schema`, from which `validator` was compiled.
-    pub(super) fn faults(validator: &Validator, schema: &Value, value: &Value, lenient: bool) -> Vec<FieldError> {
-        let mut found = Self { lenient, ..Self::default() };
-        for error in validator.iter_errors(value) {
+    pub(super) fn faults(validator: &Validator, schema: &Value, body: &'a Value, lenient: bool) -> Vec<FieldError> {
+        let mut found = Self { faults: Vec::new(), unknown: Vec::new(), lenient, body };
+        for error in validator.iter_errors(body) {
             match error.kind() {
                 // Reported for the members of an object without fields.
                 ValidationErrorKind::FalseSchema => {
-                    let object = value.pointer(error.instance_path().as_str()).and_then(Value::as_object);
+                    let object = body.pointer(error.instance_path().as_str()).and_then(Value::as_object);
                     let members: Vec<_> = object.into_iter().flatten().map(|(name, _)| name.clone()).collect();
-                    found.unknown(schema, &error, &path(error.instance_path()), &members);
+                    found.unknown(schema, &error, &path(found.body, error.instance_path()), &members);
                 }
                 _ => found.add(schema, &error),
             }
@@ -45,7 +46,7 @@ impl Found {
     }
 
     fn add(&mut self, schema: &Value, error: &ValidationError<'_>) {
-        let at = path(error.instance_path());
+        let at = path(self.body, error.instance_path());
         match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected } => self.unknown(schema, error, &at, unexpected),
             ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
@@ -83,7 +84,7 @@ impl Found {
                 types.extend(type_names(kind));
             }
         }
-        let at = path(error.instance_path());
+        let at = path(self.body, error.instance_path());
         let message = format!("is {}; must be {}", value(error.instance(), &at), types.join(" or "));
         self.faults.push(FieldError::new(or_body(&at), message));
     }
@@ -98,10 +99,14 @@ pub(crate) fn shown(text: &str) -> String {
 }
 
 /// Returns the path of a value in the notation of field errors: `content.buttons[2].title`.
-pub(super) fn path(location: &Location) -> String {
-    location.segments().fold(String::new(), |path, segment| match segment {
-        LocationSegment::Property(name) => member(&path, &name),
-        LocationSegment::Index(index) => format!("{path}[{index}]"),
+fn path(body: &Value, location: &Location) -> String {
+    let mut place = Some(body);
+    location.segments().fold(String::new(), |path, segment| {
+        let segment = segment.to_string();
+        // A member can have a number for a name.
+        let is_index = place.is_some_and(Value::is_array);
+        place = place.and_then(|value| if is_index { value.get(segment.parse::<usize>().ok()?) } else { value.get(&segment) });
+        if is_index { format!("{path}[{segment}]") } else { member(&path, &segment) }
     })
 }
 

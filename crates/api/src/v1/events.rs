@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::http::header::ACCEPT;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream;
@@ -13,7 +12,7 @@ use nuncio_core::Caller;
 use nuncio_core::events::{EventFilter, EventView, ListEvents, Seen};
 
 use crate::extract::{Auth, LastEventId, Query};
-use crate::middleware::accepts;
+use crate::middleware::weight;
 use crate::reply::{Reply, Result, page};
 use crate::routes::{Routes, routes};
 use crate::state::App;
@@ -70,11 +69,10 @@ pub(crate) async fn list_events(
     Ok(Sse::new(stream::unfold(follow, Follow::next)).keep_alive(KeepAlive::default()).into_response())
 }
 
-/// Returns whether `Accept` names the media type of server-sent events, or excludes JSON.
+/// Returns whether `Accept` names the media type of server-sent events and does not prefer JSON, or excludes JSON.
 fn wants_stream(headers: &HeaderMap) -> bool {
-    let ranges = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    ranges.filter_map(|range| range.split(';').next()).any(|name| name.trim().eq_ignore_ascii_case("text/event-stream"))
-        || !accepts(headers, "application/json")
+    let ((named, stream), (_, json)) = (weight(headers, "text/event-stream"), weight(headers, "application/json"));
+    stream > 0.0 && (json == 0.0 || (named == 2 && stream >= json))
 }
 
 struct Follow {

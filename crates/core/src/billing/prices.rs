@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use nuncio_domain::message::Cost;
 use nuncio_domain::price::{ANYWHERE, Price, Unit};
-use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, Timestamp};
+use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, Timestamp, address};
 use serde_json::json;
 
 use super::Billing;
@@ -79,9 +79,9 @@ fn price([channel, country, unit, provider, fee, from]: [&str; 6]) -> Result<Pri
     if known_channel.is_none() {
         faults.push(format!("channel {channel:?} is not one of {}", names(Channel::ALL)));
     }
-    let is_country = country == ANYWHERE || (country.len() == 2 && country.bytes().all(|b| b.is_ascii_uppercase()));
-    if !is_country {
-        faults.push(format!("country {country:?} is neither two capital letters (ISO 3166) nor *"));
+    if country != ANYWHERE && !address::is_country(country) {
+        let meant = if country == "UK" { "; write GB" } else { "" };
+        faults.push(format!("country {country:?} is neither a country code (ISO 3166, two capital letters) nor *{meant}"));
     }
     let known_unit = Unit::parse(unit);
     match (known_unit, known_channel) {

@@ -11,7 +11,7 @@ use super::Broadcasts;
 use super::content::{fingerprint, keep_template};
 use super::links;
 use super::money::{self, Estimate};
-use super::view::BroadcastView;
+use super::view::{BroadcastView, through};
 use crate::base::Change;
 
 /// Maximum number of tries after lost races.
@@ -78,7 +78,8 @@ impl Broadcasts<'_> {
                 broadcast.counts = tx.find_broadcast(tenant, id).await?.map_or(before.counts, |fresh| fresh.counts);
                 rest = Broadcast { counts: broadcast.counts, ..before.clone() }.unspent();
             }
-            if !path.is_empty() {
+            // A broadcast that is scheduled anew keeps its status.
+            if path.iter().any(|status| *status != before.status) {
                 tx.insert_event(tenant, &event(&broadcast, before.version, before.status, &path), now).await?;
             }
             if let Some(estimate) = estimate {
@@ -114,6 +115,9 @@ const fn verb(operation: BroadcastAction) -> &'static str {
 
 /// Sets the fields that follow from a new status.
 fn enter(broadcast: &mut Broadcast, status: Status, now: Timestamp) {
+    if (broadcast.status, status) == (Status::Paused, Status::Sending) {
+        broadcast.body.resumed = Some((now, through(broadcast)));
+    }
     broadcast.status = status;
     if status == Status::Sending {
         broadcast.body.started_at.get_or_insert(now);

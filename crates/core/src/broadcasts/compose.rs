@@ -153,6 +153,10 @@ impl Broadcasts<'_> {
         caller.require(UseCase::CloneBroadcast)?;
         let guard = self.guard(caller.tenant, IdempotentOperation::CloneBroadcast, idempotency::key(None, key.as_deref())?, &(id, &asked));
         let original = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        if self.tenant_config(caller.tenant).await?.sender(original.sender).is_none() {
+            let message = "the sender of the broadcast was deleted; create a broadcast with another senderId";
+            return Err(Error::new(ErrorCode::NotFound, message));
+        }
         let now = self.ids().clock.now();
         let Body { name, text, content, email_subject, variables, canary, halt_on, quiet_hours, track_links, metadata, .. } = original.body;
         let name = asked.name.unwrap_or(name);

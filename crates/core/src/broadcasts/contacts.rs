@@ -58,13 +58,15 @@ impl Broadcasts<'_> {
         let broadcast = self.find(caller.tenant, id).await?;
         let now = self.ids().clock.now();
         let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-        let conflict =
-            |repeat: Repeat| idempotency::conflict(caller, rights::BROADCAST, &BroadcastView::whole(&broadcast), repeat.same_request);
         if let Err(error) = apply(broadcast.standing(""), BroadcastAction::Prepare) {
             // A repeat must be detected first: it is reported even if the action is impossible now.
             let mut tx = self.inner.store.begin().await?;
             let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await?;
-            return Err(repeat.map_or(error, conflict));
+            drop(tx);
+            return Err(match repeat {
+                Some(repeat) => self.repeated(caller, repeat).await,
+                None => error,
+            });
         }
         let count = command.contacts.len();
         if !(1..=limits::BROADCAST_CONTACTS).contains(&count) {
@@ -90,7 +92,8 @@ impl Broadcasts<'_> {
         new.sort_unstable_by_key(|contact| contact.id);
         let mut tx = self.inner.store.begin().await?;
         if let Some(repeat) = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await? {
-            return Err(conflict(repeat));
+            drop(tx);
+            return Err(self.repeated(caller, repeat).await);
         }
         let Some(added) = tx.insert_broadcast_contacts(caller.tenant, id, &new).await? else {
             drop(tx);
@@ -102,6 +105,14 @@ impl Broadcasts<'_> {
         outcome.duplicates += new.len() as u64 - added;
         outcome.invalid = outcome.errors.len() as u64;
         Ok(outcome)
+    }
+
+    /// Returns the 409 with the broadcast that the key was used for.
+    async fn repeated(&self, caller: &Caller, repeat: Repeat) -> Error {
+        match self.find(caller.tenant, BroadcastId::from_uuid(repeat.original)).await {
+            Ok(original) => idempotency::conflict(caller, rights::BROADCAST, &BroadcastView::whole(&original), repeat.same_request),
+            Err(error) => error,
+        }
     }
 
     /// Returns a page of recipients.

@@ -320,6 +320,8 @@ fn failure(error: &Error) -> Failure {
     let code = match error.code() {
         ErrorCode::WhatsappWindowClosed | ErrorCode::WindowClosed => FailureCode::WindowClosed,
         ErrorCode::SenderNotConfigured => FailureCode::Undeliverable,
+        // A country that the sender may not write to, or no recipient of the channel.
+        _ if error.is_about("to") => FailureCode::InvalidRecipient,
         _ => FailureCode::ContentRejected,
     };
     Failure::own(code, error.message())

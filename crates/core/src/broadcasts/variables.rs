@@ -55,6 +55,9 @@ pub(super) fn check(values: &Values, path: &str) -> Vec<FieldError> {
             let name: String = name.chars().take(64).collect();
             let message = format!("has {length} characters; must have 1 to {}", limits::TEMPLATE_VALUE);
             faults.push(FieldError::new(format!("{path}.{name}"), message));
+        } else if name.contains('\0') || value.contains('\0') {
+            let name: String = name.replace('\0', "\u{2400}").chars().take(64).collect();
+            faults.push(FieldError::new(format!("{path}.{name}"), "must not contain U+0000"));
         }
     }
     faults

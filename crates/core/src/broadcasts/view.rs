@@ -195,7 +195,7 @@ pub struct BroadcastProgress {
 impl BroadcastProgress {
     pub(super) fn new(broadcast: &Broadcast, now: Timestamp) -> Self {
         let counts = &broadcast.counts;
-        let through = counts.sent + counts.delivered + counts.failed + broadcast.skipped();
+        let through = through(broadcast);
         let percent = match broadcast.status {
             Status::Completed | Status::Failed | Status::Cancelled => 100,
             _ if broadcast.total == 0 => 0,
@@ -221,18 +221,40 @@ impl BroadcastProgress {
     }
 }
 
+/// Returns how many recipients are through.
+pub(super) fn through(broadcast: &Broadcast) -> i64 {
+    broadcast.counts.sent + broadcast.counts.delivered + broadcast.counts.failed + broadcast.skipped()
+}
+
+/// Returns since when it sends without a pause, and how many recipients were through then. `None` while it does not, or waits for the
+/// result of its canary.
+fn sending_since(broadcast: &Broadcast, now: Timestamp) -> Option<(Timestamp, i64)> {
+    let body = &broadcast.body;
+    let started = body.started_at.filter(|_| broadcast.status == Status::Sending)?;
+    let tested = body.canary.map(|canary| {
+        let first = (broadcast.total * i64::from(canary.percent) + 99) / 100;
+        body.canary_sent_at.map(|at| (at.plus(Duration::from_secs(canary.wait_seconds.into())), first))
+    });
+    let tested = match tested {
+        Some(Some((end, _))) if end > now => return None,
+        Some(tested) => tested,
+        None => None,
+    };
+    [Some((started, 0)), tested, body.resumed].into_iter().flatten().max_by_key(|(at, _)| *at)
+}
+
 /// Rounded to one decimal.
 fn rate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<f64> {
-    let started = broadcast.body.started_at.filter(|_| broadcast.status == Status::Sending)?;
-    let seconds = now.since(started).as_secs_f64();
-    (seconds > 0.0).then(|| (through as f64 / seconds * 10.0).round() / 10.0)
+    let (since, before) = sending_since(broadcast, now)?;
+    let seconds = now.since(since).as_secs_f64();
+    (seconds > 0.0).then(|| ((through - before).max(0) as f64 / seconds * 10.0).round() / 10.0)
 }
 
 /// Assumes that the remaining recipients take as long on average as those before.
 fn estimate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<Timestamp> {
-    let started = broadcast.body.started_at.filter(|_| broadcast.status == Status::Sending && through > 0)?;
+    let (since, before) = sending_since(broadcast, now).filter(|(_, before)| through > *before)?;
     let left = (broadcast.total - through).max(0) as u128;
-    let millis = now.since(started).as_millis() * left / through as u128;
+    let millis = now.since(since).as_millis() * left / (through - before) as u128;
     Some(now.plus(Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))))
 }
 

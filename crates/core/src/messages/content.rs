@@ -3,6 +3,7 @@
 use nuncio_domain::message::{Content, CtaHeaderType};
 use nuncio_domain::{FieldError, MessageType, limits};
 
+use super::validate::is_blank;
 use crate::base::FieldErrors;
 
 /// Fields of a type: required ones, then optional ones. `a|b` means exactly one of them.
@@ -123,9 +124,22 @@ fn buttons(content: &Content, faults: &mut FieldErrors<'_>) {
     for (n, button) in buttons.iter().enumerate().take(limits::BUTTONS) {
         faults.length(&format!("content.buttons[{n}].id"), Some(&button.id), 1, limits::BUTTON_ID);
         faults.length(&format!("content.buttons[{n}].title"), Some(&button.title), 1, limits::BUTTON_TITLE);
-        if buttons[..n].iter().any(|b| b.id == button.id) {
-            faults.push(&format!("content.buttons[{n}].id"), format!("is {:?} again; ids must be unique", button.id));
-        }
+        let before = &buttons[..n];
+        unique(faults, &format!("content.buttons[{n}].id"), &button.id, before.iter().map(|b| &b.id));
+        unique(faults, &format!("content.buttons[{n}].title"), &button.title, before.iter().map(|b| &b.title));
+        visible(faults, &format!("content.buttons[{n}].title"), &button.title);
+    }
+}
+
+fn unique<'a>(faults: &mut FieldErrors<'_>, path: &str, value: &String, mut before: impl Iterator<Item = &'a String>) {
+    if before.any(|other| other == value) {
+        faults.push(path, format!("is {value:?} again; must be unique"));
+    }
+}
+
+fn visible(faults: &mut FieldErrors<'_>, path: &str, title: &str) {
+    if !title.is_empty() && is_blank(title) {
+        faults.push(path, "has only whitespace; must have visible text");
     }
 }
 
@@ -136,6 +150,7 @@ fn list(content: &Content, faults: &mut FieldErrors<'_>) {
     if rows > limits::LIST_ROWS {
         faults.push("content.sections", format!("has {rows} rows in all; must have at most {}", limits::LIST_ROWS));
     }
+    let mut ids = Vec::new();
     for (n, section) in sections.iter().enumerate().take(limits::LIST_SECTIONS) {
         let least = usize::from(sections.len() > 1);
         faults.length(&format!("content.sections[{n}].title"), Some(&section.title), least, limits::ROW_TITLE);
@@ -143,7 +158,10 @@ fn list(content: &Content, faults: &mut FieldErrors<'_>) {
         for (m, row) in section.rows.iter().enumerate().take(limits::LIST_ROWS) {
             let path = format!("content.sections[{n}].rows[{m}]");
             faults.length(&format!("{path}.id"), Some(&row.id), 1, limits::BUTTON_ID);
+            unique(faults, &format!("{path}.id"), &row.id, ids.iter().copied());
+            ids.push(&row.id);
             faults.length(&format!("{path}.title"), Some(&row.title), 1, limits::ROW_TITLE);
+            visible(faults, &format!("{path}.title"), &row.title);
             faults.length(&format!("{path}.description"), row.description.as_deref(), 0, limits::ROW_DESCRIPTION);
         }
     }

@@ -14,8 +14,8 @@ use nuncio_domain::price::Quantity;
 use nuncio_domain::sms::{self, Measure};
 use nuncio_domain::template::{self, Template};
 use nuncio_domain::{
-    AddressId, Channel, ContactId, Country, Environment, Error, ErrorCode, FieldError, Ids, MessageId, MessageType, Recipient,
-    RequestedChannel, Result, Timestamp, plain,
+    AddressId, Channel, ContactId, Country, Environment, Error, FieldError, Ids, MessageId, MessageType, Recipient, RequestedChannel,
+    Result, Timestamp, plain,
 };
 use nuncio_store::{Accept, Idempotency, IdempotentOperation};
 
@@ -23,7 +23,7 @@ use super::command::{AttachmentIn, SendMessage};
 use super::routing::{Asked, Choice, RoutingInputs};
 use super::{routing, validate};
 use crate::base::IdentifierHasher;
-use crate::base::{FieldErrors, check_metadata, idempotency};
+use crate::base::{FieldErrors, idempotency};
 use crate::templates::render;
 
 /// Time for which this node reserves a queued message, before any node can start it.
@@ -289,12 +289,11 @@ impl Planner<'_> {
 }
 
 impl Destination {
-    /// Returns the recipient of a request, or the faults of `to` and of the fields that need no channel.
-    pub(super) fn read(command: &SendMessage) -> Result<Self> {
-        match Parsed::parse(&command.to) {
-            Ok(parsed) => Self::of(parsed, command.channel.unwrap_or_default()),
-            Err(e) => Err(with_metadata_faults(Error::field("to", e.to_string()), command)),
-        }
+    /// Returns the recipient of a request, or the faults of `to` and of the other fields, as far as they do not depend on it.
+    pub(super) fn read(command: &SendMessage, now: Timestamp, lenient: bool) -> Result<Self> {
+        let read = Parsed::parse(&command.to).map_err(|error| Error::field("to", error.to_string()));
+        let read = read.and_then(|parsed| Self::of(parsed, command.channel.unwrap_or_default()));
+        read.map_err(|error| with_other_faults(error, command, now, lenient))
     }
 
     /// Fails if `channel` cannot reach the recipient: a contradiction in the request is the caller's error, whatever the sender's connections.
@@ -354,14 +353,14 @@ pub(crate) fn require_open_window(planned: &Planned, known: &RoutingInputs) -> R
 
 /// Returns whether the sandbox simulates a closed window for this recipient. It is open for all others.
 pub(crate) fn sandbox_window_closed(number: &str) -> bool {
-    number.ends_with("5550009") || number == "900000009"
+    let is_test_number = number.len() == 12 && number.starts_with("+1") && number.ends_with("5550009");
+    is_test_number || number == "900000009"
 }
 
-/// An unreadable recipient prevents further checks, except those that need no channel.
-fn with_metadata_faults(error: Error, command: &SendMessage) -> Error {
-    let mut errors = Vec::new();
-    check_metadata(command.metadata.as_ref(), &mut errors);
-    if errors.is_empty() || error.code() != ErrorCode::InvalidRequest {
+/// Without a recipient that fits the channel, only what does not depend on the channel can be checked.
+fn with_other_faults(error: Error, command: &SendMessage, now: Timestamp, lenient: bool) -> Error {
+    let mut errors = validate::check_without_channel(&mut command.clone(), now, lenient);
+    if errors.is_empty() || !error.is_about("to") {
         return error;
     }
     errors.insert(0, FieldError::new("to", error.message().trim_start_matches("to: ")));

@@ -187,7 +187,7 @@ fn auto<'a>(config: &'a TenantConfig, asked: &Asked<'_>, known: &RoutingInputs) 
         }
     }
     if candidates.is_empty() {
-        return nothing_fits(config, asked.sender, order, &refused);
+        return nothing_fits(config, asked, &refused);
     }
     let (chosen, reason) = pick(&candidates, asked);
     Ok(Choice { connection: chosen.connection, routing: Routing { reason: format!("auto: {reason}"), considered, warnings: Vec::new() } })
@@ -234,6 +234,9 @@ pub(crate) fn misfit(channel: Channel, asked: &Asked<'_>) -> Option<FieldError> 
         Channel::Whatsapp if asked.message_type == MessageType::Text => long(asked.text, limits::CHAT_TEXT),
         // WhatsApp has the template and measures it itself.
         Channel::Whatsapp if asked.message_type == MessageType::Template => None,
+        Channel::Whatsapp if asked.message_type == MessageType::Audio && !asked.text.is_empty() => {
+            Some(FieldError::new("text", "is not shown by WhatsApp beside audio; send it as a message of its own"))
+        }
         Channel::Whatsapp => long(asked.text, limits::CAPTION),
         _ => None,
     }
@@ -286,14 +289,20 @@ fn pick<'c, 'a>(candidates: &'c [Candidate<'a>], asked: &Asked<'_>) -> (&'c Cand
 }
 
 /// Fails with the reason of the preferred channel if the content does not fit any.
-fn nothing_fits<'a>(config: &'a TenantConfig, sender: &Sender, order: &[Channel], refused: &[(Channel, Refusal)]) -> Result<Choice<'a>> {
+fn nothing_fits<'a>(config: &'a TenantConfig, asked: &Asked<'_>, refused: &[(Channel, Refusal)]) -> Result<Choice<'a>> {
+    let sender = asked.sender;
     let closed = refused.iter().any(|(_, refusal)| matches!(refusal, Refusal::Window));
     let unfit = refused.iter().find(|(_, refusal)| matches!(refusal, Refusal::Content(fault) if !closed || fault.path == "text"));
     match unfit {
         Some((channel, _)) => only(config, sender, *channel, "no channel can carry the content"),
         None if closed => Err(window_closed(Channel::Whatsapp)),
         None if refused.iter().any(|(_, refusal)| matches!(refusal, Refusal::Unapproved)) => Err(not_approved()),
-        None => Err(not_configured(sender, order)),
+        None => {
+            let missing = refused
+                .iter()
+                .filter(|(channel, refusal)| matches!(refusal, Refusal::NotConnected) && carries(*channel, asked.message_type));
+            Err(not_configured(sender, &missing.map(|(channel, _)| *channel).collect::<Vec<_>>()))
+        }
     }
 }
 

@@ -136,7 +136,7 @@ impl Messages<'_> {
     ) -> Result<PlanWithInputs> {
         let config = self.tenant_config(caller.tenant).await?;
         let sender = sender(&config, options.sender.as_deref())?;
-        let destination = Destination::read(&command)?;
+        let destination = Destination::read(&command, now, options.lenient)?;
         let known = self.known(&config, sender, &command, &destination, now).await?;
         let template = self.template_of(caller.tenant, &command).await?;
         let planner = Planner {

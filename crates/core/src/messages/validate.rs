@@ -20,6 +20,14 @@ pub(crate) fn check(command: &mut SendMessage, channel: Channel, now: Timestamp,
     errors
 }
 
+/// Collects the errors that `command` has on every channel.
+pub(crate) fn check_without_channel(command: &mut SendMessage, now: Timestamp, lenient: bool) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    content::check(command.message_type.unwrap_or_default(), &mut command.content, lenient, &mut errors);
+    options(command, now, &mut errors);
+    errors
+}
+
 fn only_for_email(command: &mut SendMessage, channel: Channel, lenient: bool, errors: &mut Vec<FieldError>) {
     if channel == Channel::Email {
         return;
@@ -64,7 +72,7 @@ fn text(command: &mut SendMessage, channel: Channel, message_type: MessageType, 
 }
 
 /// Returns whether a text is invisible: spaces, line breaks, and characters without width or ink.
-fn is_blank(text: &str) -> bool {
+pub(super) fn is_blank(text: &str) -> bool {
     let no_ink = |c| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{2800}' | '\u{3164}' | '\u{feff}');
     text.chars().all(|c| c.is_whitespace() || c.is_control() || no_ink(c))
 }
@@ -165,6 +173,19 @@ fn attachment(faults: &mut FieldErrors<'_>, path: &str, attachment: &AttachmentI
 }
 
 fn common(command: &SendMessage, channel: Channel, now: Timestamp, errors: &mut Vec<FieldError>) {
+    options(command, now, errors);
+    let mut faults = FieldErrors { errors };
+    if let Some(tag) = &command.voice_language {
+        if channel != Channel::Voice {
+            faults.push("voiceLanguage", format!("is for voice only; the channel is {channel}"));
+        } else if oxilangtag::LanguageTag::parse(tag.as_str()).is_err() {
+            faults.push("voiceLanguage", format!("{tag:?} is not a language tag such as es-ES"));
+        }
+    }
+}
+
+/// Checks the fields that mean the same on every channel.
+fn options(command: &SendMessage, now: Timestamp, errors: &mut Vec<FieldError>) {
     check_metadata(command.metadata.as_ref(), errors);
     let mut faults = FieldErrors { errors };
     if let Some(validity) = command.validity_seconds
@@ -182,12 +203,5 @@ fn common(command: &SendMessage, channel: Channel, now: Timestamp, errors: &mut 
         && at > now.plus(limits::SCHEDULE_AHEAD)
     {
         faults.push("scheduledAt", format!("{at} is more than 30 days ahead"));
-    }
-    if let Some(tag) = &command.voice_language {
-        if channel != Channel::Voice {
-            faults.push("voiceLanguage", format!("is for voice only; the channel is {channel}"));
-        } else if oxilangtag::LanguageTag::parse(tag.as_str()).is_err() {
-            faults.push("voiceLanguage", format!("{tag:?} is not a language tag such as es-ES"));
-        }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use nuncio_domain::broadcast::Status;
 use nuncio_domain::config::Sender;
-use nuncio_domain::{Error, ErrorCode, Result, SenderId, TenantId};
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::{Error, ErrorCode, Result, SenderId, TenantId, limits};
 use nuncio_store::Tx;
 
 use super::Senders;
@@ -32,6 +34,7 @@ impl Senders<'_> {
         let sender = find(&mut *tx, tenant, id).await?;
         removable(&sender)?;
         not_busy(tx.has_queued_messages(tenant, id, Some(since)).await?)?;
+        no_broadcasts(&mut *tx, tenant, id).await?;
         let view = self.one_view(&mut *tx, tenant, sender, None).await?;
         Change::new("sender", "delete", id).from(&view).record(&mut *tx, tenant).await?;
         self.removed(&mut *tx, tenant, id).await?;
@@ -60,6 +63,22 @@ fn removable(sender: &Sender) -> Result<()> {
         return Err(Error::new(ErrorCode::InvalidRequest, message).with("reason", "default_sender".into()));
     }
     Ok(())
+}
+
+/// Statuses of broadcasts that can still send.
+const UNSENT: &[Status] = &[Status::PendingReview, Status::Approved, Status::Escalated, Status::Scheduled, Status::Sending, Status::Paused];
+
+async fn no_broadcasts(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId) -> Result<()> {
+    let mut page = PageRequest::newest(limits::PAGE_MAX);
+    loop {
+        let found = tx.list_broadcasts(tenant, UNSENT, page).await?;
+        if let Some(broadcast) = found.items.iter().find(|broadcast| broadcast.sender == sender) {
+            let message = format!("the sender's broadcast {} is {}; wait for it, or cancel it", broadcast.id, broadcast.status);
+            return Err(Error::new(ErrorCode::InvalidRequest, message).with("reason", "queued_messages".into()));
+        }
+        let Some(next) = found.next else { return Ok(()) };
+        page = PageRequest::older(limits::PAGE_MAX, Some(next));
+    }
 }
 
 fn not_busy(busy: bool) -> Result<()> {

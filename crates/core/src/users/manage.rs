@@ -59,6 +59,8 @@ impl Users<'_> {
         let owner = Membership { project: oldest.id, role: Role::Owner };
         join(&mut *tx, &user, true, owner, self.ids().clock.now()).await?;
         tx.update_project(&Project { name: project.to_owned(), ..oldest.clone() }).await?;
+        let renamed = Change::new("project", "update", oldest.id).from(&json!({"name": oldest.name})).to(&json!({"name": project}));
+        renamed.by(&user.email).record_of(&mut *tx, &oldest).await?;
         Change::new("person", "create", &user.email).to(&shown(Role::Owner)).by(&user.email).record_of(&mut *tx, &oldest).await?;
         self.commit_project(&oldest, tx).await?;
         self.open_session(&user).await

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::Webhooks;
-use super::{sign, update_log_reader};
+use super::{previous, sign, update_log_reader};
 use crate::base::{Caller, Change, Core, UseCase, parse_id};
 
 /// The webhook of an environment, for events without a sender.
@@ -96,7 +96,7 @@ impl Webhooks<'_> {
     /// Returns the active webhooks whose signing secret cannot be decrypted, by their senders.
     pub async fn without_secret(&self, tenant: TenantId) -> Result<Vec<Option<SenderId>>> {
         let webhooks = self.inner.store.read().await?.list_webhooks(tenant).await?;
-        let broken = webhooks.into_iter().filter(|webhook| webhook.active && self.current_secret(tenant, webhook).is_none());
+        let broken = webhooks.into_iter().filter(|webhook| webhook.active && self.secrets(tenant, webhook).is_none());
         Ok(broken.map(|webhook| webhook.sender).collect())
     }
 
@@ -175,10 +175,9 @@ impl Webhooks<'_> {
         }
         let none = || Error::new(ErrorCode::InvalidRequest, "there is no webhook; set its URL first");
         let mut webhook = tx.find_webhook(tenant, sender).await?.ok_or_else(none)?;
-        let previous = if expire == ExpireOld::InADay { self.current_secret(tenant, &webhook) } else { None };
+        let previous = if expire == ExpireOld::InADay { self.still_valid(tenant, &webhook, now) } else { Vec::new() };
         let secrets = Secrets { current: self.new_secret(), previous };
         webhook.sealed = secrets.seal(self, tenant, sender)?;
-        webhook.previous_until = secrets.previous.as_ref().map(|_| now.plus(limits::SECRET_OVERLAP));
         webhook.updated_at = now;
         tx.put_webhook(tenant, &webhook).await?;
         let of = sender.map_or_else(|| "webhook".to_owned(), |sender| sender.to_string());
@@ -201,7 +200,7 @@ impl Webhooks<'_> {
         let (mut webhook, secret) = match before {
             Some(webhook) => (webhook, None),
             None => {
-                let secrets = Secrets { current: self.new_secret(), previous: None };
+                let secrets = Secrets { current: self.new_secret(), previous: Vec::new() };
                 (self.build(sender, secrets.seal(self, tenant, sender)?, now), Some(Redacted::new(secrets.current)))
             }
         };
@@ -229,7 +228,6 @@ impl Webhooks<'_> {
             events: Webhook::DEFAULT_EVENTS.to_vec(),
             active: true,
             sealed,
-            previous_until: None,
             failing_since: None,
             disabled_reason: None,
             updated_at: now,
@@ -237,10 +235,17 @@ impl Webhooks<'_> {
     }
 
     /// Returns the current signing secret; `None` if it cannot be decrypted, which a rotation fixes.
-    fn current_secret(&self, tenant: TenantId, webhook: &Webhook) -> Option<String> {
+    /// Returns the secrets that still sign after the current one is replaced. A receiver may have any of them.
+    fn still_valid(&self, tenant: TenantId, webhook: &Webhook, now: Timestamp) -> Vec<(String, Timestamp)> {
+        let secrets = self.secrets(tenant, webhook).unwrap_or_default();
+        let current = secrets.get("current").and_then(Value::as_str).map(|secret| (secret.to_owned(), now.plus(limits::SECRET_OVERLAP)));
+        current.into_iter().chain(previous(&secrets, now)).take(SECRETS).collect()
+    }
+
+    /// Decrypts the secrets of a webhook.
+    fn secrets(&self, tenant: TenantId, webhook: &Webhook) -> Option<Map<String, Value>> {
         let opened = self.inner.sealer.open(Row::Webhook(tenant, webhook.sender), webhook.sealed.expose());
-        let secrets = opened.inspect_err(|error| tracing::error!(%error, "failed to decrypt webhook secrets")).ok()?;
-        secrets.get("current").and_then(Value::as_str).map(str::to_owned)
+        opened.inspect_err(|error| tracing::error!(%error, "failed to decrypt webhook secrets")).ok()
     }
 
     fn new_secret(&self) -> String {
@@ -279,17 +284,21 @@ fn unique(events: Vec<EventType>) -> Vec<EventType> {
 }
 
 /// The signing secrets of one webhook.
+/// Most secrets that sign besides the current one.
+const SECRETS: usize = 4;
+
 struct Secrets {
     current: String,
-    previous: Option<String>,
+    /// Newest first, each with its end.
+    previous: Vec<(String, Timestamp)>,
 }
 
 impl Secrets {
     fn seal(&self, core: &Core, tenant: TenantId, sender: Option<SenderId>) -> Result<Redacted<Vec<u8>>> {
         let mut map = Map::new();
         map.insert("current".to_owned(), self.current.as_str().into());
-        if let Some(previous) = &self.previous {
-            map.insert("previous".to_owned(), previous.as_str().into());
+        if !self.previous.is_empty() {
+            map.insert("previous".to_owned(), json!(self.previous));
         }
         let sealed = core.inner.sealer.seal(Row::Webhook(tenant, sender), &map, &*core.ids().entropy).map_err(Error::internal)?;
         Ok(Redacted::new(sealed))

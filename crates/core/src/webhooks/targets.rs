@@ -5,6 +5,7 @@ use nuncio_domain::event::EventType;
 use nuncio_domain::{Redacted, SenderId, TenantId, Timestamp};
 use nuncio_secrets::{Row, Sealer};
 use nuncio_store::{Result, Tx};
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use crate::webhooks::events::Event;
@@ -44,8 +45,7 @@ impl Targets {
         for webhook in tx.list_webhooks(config.tenant).await?.into_iter().filter(|w| w.active) {
             let opened = sealer.open(Row::Webhook(config.tenant, webhook.sender), webhook.sealed.expose());
             let opened = opened.inspect_err(|error| tracing::error!(%error, tenant = config.tenant.0, "failed to decrypt webhook secrets"));
-            let previous_too = webhook.previous_until.is_some_and(|until| until > now);
-            let secrets = opened.map(|secrets| signing(&secrets, previous_too)).unwrap_or_default();
+            let secrets = opened.map(|secrets| signing(&secrets, now)).unwrap_or_default();
             let (sender, url, events) = (webhook.sender, webhook.url, webhook.events);
             all.push(Target { sender, url, events, secrets, failing_since: webhook.failing_since, updated_at: webhook.updated_at });
         }
@@ -72,9 +72,15 @@ impl Targets {
     }
 }
 
-fn signing(secrets: &Map<String, Value>, previous_too: bool) -> Vec<Redacted<String>> {
-    let names: &[&str] = if previous_too { &["current", "previous"] } else { &["current"] };
-    names.iter().filter_map(|name| secrets.get(*name)?.as_str()).map(|s| Redacted::new(s.to_owned())).collect()
+/// Returns the previous secrets of a webhook that still sign, newest first, each with its end.
+pub(crate) fn previous(secrets: &Map<String, Value>, now: Timestamp) -> Vec<(String, Timestamp)> {
+    let previous = secrets.get("previous").and_then(|previous| Vec::<(String, Timestamp)>::deserialize(previous).ok());
+    previous.unwrap_or_default().into_iter().filter(|(_, until)| *until > now).collect()
+}
+
+fn signing(secrets: &Map<String, Value>, now: Timestamp) -> Vec<Redacted<String>> {
+    let current = secrets.get("current").and_then(Value::as_str).map(str::to_owned);
+    current.into_iter().chain(previous(secrets, now).into_iter().map(|(secret, _)| secret)).map(Redacted::new).collect()
 }
 
 /// Starts reading the environment's log if a webhook is active, otherwise stops. Must be called in each transaction that changes webhooks.

@@ -77,17 +77,16 @@ fn look_up(text: &str) -> LookedUp {
     };
     let region = PHONE_NUMBER_UTIL.get_region_for_number(&number);
     let facts = PhoneFacts {
-        country: region.map_or_else(String::new, |region| region.as_region_str().to_string()),
+        country: region.map_or_else(String::new, |region| region_code(region.as_region_str().as_ref())),
         assigned: PHONE_NUMBER_UTIL.is_valid_number(&number),
     };
-    // Longer numbers may belong to a newer plan; shorter ones lack an area code or were truncated.
     let length = PHONE_NUMBER_UTIL.is_possible_number_with_reason(&number);
-    let wrong = if PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164) != text {
-        Some("is not in E.164 form")
-    } else if matches!(length, Err(ValidationError::TooShort) | Ok(NumberLengthType::IsPossibleLocalOnly)) {
-        Some("is too short for a number of its country")
-    } else {
-        None
+    let wrong = match length {
+        _ if PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164) != text => Some("is not in E.164 form"),
+        Err(ValidationError::TooShort) | Ok(NumberLengthType::IsPossibleLocalOnly) => Some("is too short for a number of its country"),
+        Err(ValidationError::TooLong) => Some("is too long for a number of its country"),
+        Err(ValidationError::InvalidLength) => Some("has a length that no number of its country has"),
+        _ => None,
     };
     LookedUp { wrong, facts }
 }
@@ -189,7 +188,12 @@ pub fn country(e164: &str) -> String {
     }
     let Ok(number) = PHONE_NUMBER_UTIL.parse(e164, None) else { return String::new() };
     let main = PHONE_NUMBER_UTIL.get_region_for_country_code(number.country_code);
-    main.map_or_else(String::new, |region| region.as_region_str().to_string())
+    main.map_or_else(String::new, |region| region_code(region.as_region_str().as_ref()))
+}
+
+/// Returns a country's code; empty for what no country has, such as satellite phones (`001`).
+fn region_code(region: &str) -> String {
+    if region.len() == 2 { region.to_owned() } else { String::new() }
 }
 
 /// Returns whether a country (ISO 3166-1 alpha-2) has a numbering plan.

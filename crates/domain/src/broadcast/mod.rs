@@ -54,6 +54,9 @@ pub struct Body {
     /// When sending started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
+    /// When it was resumed last, and how many recipients were through then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<(Timestamp, i64)>,
     /// When it became final.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,

@@ -18,12 +18,25 @@ async fn of_a_list_that_is_too_long_only_what_would_fit_is_looked_at() {
         (
             "buttons",
             json!({"buttons": many(json!({"id": "a", "title": "t"}))}),
-            &["content.buttons", "content.buttons[1].id", "content.buttons[2].id"][..],
+            &["content.buttons", "content.buttons[1].id", "content.buttons[1].title", "content.buttons[2].id", "content.buttons[2].title"]
+                [..],
         ),
         (
             "list",
             json!({"listButton": "b", "sections": [{"title": "t", "rows": many(json!({"id": "a", "title": "t"}))}]}),
-            &["content.sections", "content.sections[0].rows"],
+            &[
+                "content.sections",
+                "content.sections[0].rows",
+                "content.sections[0].rows[1].id",
+                "content.sections[0].rows[2].id",
+                "content.sections[0].rows[3].id",
+                "content.sections[0].rows[4].id",
+                "content.sections[0].rows[5].id",
+                "content.sections[0].rows[6].id",
+                "content.sections[0].rows[7].id",
+                "content.sections[0].rows[8].id",
+                "content.sections[0].rows[9].id",
+            ],
         ),
         ("contact", json!({"contacts": many(json!({"name": "n", "phones": ["+34600111222"]}))}), &["content.contacts"]),
         ("contact", json!({"contacts": [{"name": "n", "phones": many(json!("1"))}]}), &["content.contacts[0].phones"]),

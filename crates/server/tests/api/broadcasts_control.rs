@@ -39,6 +39,31 @@ async fn a_scheduled_broadcast_waits_and_can_be_moved() {
 }
 
 #[tokio::test]
+async fn a_sender_stays_while_a_broadcast_needs_it() {
+    for app in TestApp::on_each().await {
+        let sender = app.post("/v1/senders", json!({"name": "Shop"})).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+        let body = json!({"name": "b", "channel": "sms", "text": "x", "senderId": sender});
+        let made = app.post("/v1/broadcasts", body).await.expect(201).json();
+        let id = made["broadcast"]["id"].as_str().expect("an id").to_owned();
+        add(&app, &id, phones(1)).await;
+        app.post(&format!("/v1/broadcasts/{id}/send"), json!({"scheduledAt": "2026-01-01T01:00:00Z"})).await.expect(202);
+        app.drain().await;
+        assert_eq!(status(&app, &id).await, "scheduled");
+        let path = format!("/v1/senders/{sender}");
+        let refused = app.request("DELETE", &path, None).await.expect(400).json();
+        let names_it = refused["message"].as_str().is_some_and(|message| message.contains(&id));
+        assert!(names_it && refused["details"]["reason"] == "queued_messages", "{refused}");
+        let before = told(&app, &id).await.len();
+        let schedule = format!("/v1/broadcasts/{id}/schedule");
+        app.request("PATCH", &schedule, Some(json!({"scheduledAt": "2026-01-01T02:00:00Z"}))).await.expect(200);
+        assert_eq!(told(&app, &id).await.len(), before, "its status is the same");
+        act(&app, &id, "cancel").await.expect(200);
+        app.request("DELETE", &path, None).await.expect(204);
+        app.post(&format!("/v1/broadcasts/{id}/clone"), json!({})).await.expect(404);
+    }
+}
+
+#[tokio::test]
 async fn what_is_found_long_after_its_time_waits_for_a_person() {
     let mut app = TestApp::start().await;
     let id = text(&app).await;

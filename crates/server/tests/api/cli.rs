@@ -114,6 +114,35 @@ async fn the_server_of_this_folder_is_found_on_any_port() {
     serving.kill().await.expect("it ends");
 }
 
+#[tokio::test]
+async fn quickstart_replaces_revoked_keys_and_outlives_its_message() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    let quickstart = ["quickstart", "--exit", "--listen", "127.0.0.1:0"];
+    let keys = |ran: &Ran| {
+        let after = |start: &str| ran.out.split_once(start).and_then(|(_, rest)| rest.lines().next()).expect("a key").to_owned();
+        (after("live key  "), after("test key  "))
+    };
+    let first = keys(&terminal.type_in(&quickstart).await.expect(0));
+    assert_eq!(keys(&terminal.type_in(&quickstart).await.expect(0)), first, "they are kept");
+    let live = terminal.type_in(&["keys", "list", "--env", "live", "--json"]).await.expect(0).json();
+    terminal.type_in(&["keys", "revoke", live[0]["id"].as_str().expect("an id")]).await.expect(0);
+    let second = keys(&terminal.type_in(&quickstart).await.expect(0));
+    assert!(second.0 != first.0 && second.1 == first.1, "only the revoked one is replaced");
+
+    terminal.type_in(&["storage", "limit", "1", "--env", "test"]).await.expect(0);
+    let refused = terminal.type_in(&quickstart).await.expect(1);
+    assert!(refused.err.contains("the first message was not delivered: ") && refused.err.contains("507"), "{refused:?}");
+    let mut serving = terminal.command(&quickstart[..1]).args(&quickstart[2..]).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut lines = BufReader::new(serving.stderr.take().expect("a pipe")).lines();
+    while lines.next_line().await.expect("a line").expect("it goes on") != "The server continues to run." {}
+    let mut audit = terminal.command(&["audit", "list", "--env", "live"]);
+    let audit = audit.env_remove("NUNCIO_SERVER").output().await.expect("it ends");
+    let audit = String::from_utf8_lossy(&audit.stdout);
+    assert!(audit.lines().filter(|line| line.contains("api_key") && line.contains("command line")).count() >= 2, "{audit}");
+    serving.kill().await.expect("it ends");
+}
+
 // holds: cli.login
 #[tokio::test]
 async fn keys_are_kept_for_their_owner_alone() {
@@ -201,8 +230,11 @@ async fn a_message_under_way_has_an_exit_code_of_its_own() {
     let app = TestApp::start().await;
     let terminal = Terminal::beside(&app).await;
     terminal.login(&app.test_key).await;
-    let scheduled = terminal.type_in(&["send", "+34600111222", "later", "--at", "2026-01-20T00:00:00Z", "--wait", "1"]).await;
-    assert!(scheduled.code == 4 && scheduled.out.contains("still "), "{scheduled:?}");
+    let scheduled = terminal.type_in(&["send", "+34600111222", "later", "--at", "2026-01-20T00:00:00Z"]).await.expect(0);
+    assert!(scheduled.out.contains("  will be sent at 2026-01-20T00:00:00.000Z; `nuncio messages follow msg_"), "{scheduled:?}");
+    // Needs two attempts; no clock leads to the second one.
+    let queued = terminal.type_in(&["send", "+12125550003", "now", "--wait", "1"]).await.expect(4);
+    assert!(queued.out.contains("still "), "{queued:?}");
     // The sandbox reports nothing more about this recipient.
     let send = async |wait: &str| terminal.type_in(&["send", "+12125550005", "hi", "--idempotency-key", "k-5", "--wait", wait]).await;
     send("0").await.expect(0);
@@ -341,6 +373,18 @@ async fn a_broadcast_goes_from_a_file_to_its_results() {
     assert!(results.out.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{results:?}");
     let listed = terminal.type_in(&["broadcasts", "list"]).await.expect(0);
     assert!(listed.out.contains("completed"), "{listed:?}");
+
+    let text = "URGENT: your bank account is locked. Verify your password now at http://bit.ly/3xYz or lose access!!!";
+    let create = ["broadcasts", "create", "--name", "bank", "--channel", "sms", "--text", text, "--json"];
+    let bad = terminal.type_in(&create).await.expect(0).json();
+    let id = bad["id"].as_str().expect("an id");
+    terminal.type_in(&["broadcasts", "import", id, "people.csv", "--countries", "ES"]).await.expect(0);
+    terminal.type_in(&["broadcasts", "send", id]).await.expect(0);
+    app.drain().await;
+    let rejected = terminal.type_in(&["broadcasts", "follow", id]).await.expect(1);
+    for said in ["\nreview: ", "\nflagged: \"", &format!("`nuncio broadcasts escalate {id}`")] {
+        assert!(rejected.out.contains(said), "{said}: {rejected:?}");
+    }
 }
 
 // holds: cli.resources

@@ -1,5 +1,8 @@
 //! Commands on an installation and on a remote node, and what both have in common.
 
+use std::time::Duration;
+
+use nuncio::admin;
 use nuncio_domain::Environment;
 use nuncio_testkit::{Backend, Database, Receiver, TestApp};
 use serde_json::{Value, json};
@@ -24,7 +27,8 @@ async fn senders_connections_and_keys_are_managed_on_a_node_elsewhere() {
 
     let made = run(&terminal, "keys create --name shop --env test --permissions messages:send").await.expect(0);
     let key = made.out.lines().next().expect("a key").to_owned();
-    assert!(key.starts_with("svc_test_") && made.out.contains("is not shown again"), "{made:?}");
+    assert!(key.starts_with("svc_test_") && made.out.lines().count() == 1, "the key alone, for scripts: {made:?}");
+    assert!(made.err.starts_with("The key is not shown again. Its ID is key_"), "{made:?}");
     let listed = run(&terminal, "keys list --env test --json").await.expect(0).json();
     assert!(listed[0]["name"] == "shop" && listed[0]["environment"] == "test", "{listed}");
     run(&terminal, &format!("keys revoke {}", listed[0]["id"].as_str().expect("an id"))).await.expect(0);
@@ -103,6 +107,111 @@ async fn only_commands_that_add_something_begin_an_installation() {
     run(&terminal, "db migrate").await.expect(0);
 }
 
+#[tokio::test]
+async fn the_folder_of_a_postgresql_node_gets_no_second_installation() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    run(&terminal, "keys create --name first --env test").await.expect(0);
+    let database = terminal.home.path().join("nuncio-data/nuncio.db");
+    std::fs::write(&database, "this is no database, and long enough to be looked at ".repeat(100)).expect("overwritten");
+    let damaged = run(&terminal, "keys list").await.expect(1);
+    assert!(damaged.err.contains("nuncio.db is damaged; restore a backup") && !damaged.err.contains("encryption keys"), "{damaged:?}");
+    for file in std::fs::read_dir(terminal.home.path().join("nuncio-data")).expect("a folder") {
+        let file = file.expect("a file");
+        if file.file_name().to_string_lossy().starts_with("nuncio.db") {
+            std::fs::remove_file(file.path()).expect("removed");
+        }
+    }
+    for line in ["keys create --name second --env test", "doctor", "db migrate"] {
+        let refused = run(&terminal, line).await.expect(1);
+        assert!(refused.err.contains("nuncio-data belongs to a PostgreSQL installation"), "{line}: {refused:?}");
+        assert!(refused.err.contains("storage.database in nuncio.toml"), "{line}: {refused:?}");
+    }
+    assert!(!database.exists(), "nothing was begun");
+    run(&terminal, "quickstart --exit --listen 127.0.0.1:0").await.expect(0);
+    let refused = run(&terminal, "keys list --database mysql://a:hush@127.0.0.1/x").await.expect(1);
+    assert!(refused.err.contains("storage.database: must begin with postgres://") && !refused.err.contains("hush"), "{refused:?}");
+    let refused = run(&terminal, "db copy --to mysql://a:hush@127.0.0.1/x").await.expect(1);
+    assert!(refused.err.contains("--to: must begin with postgres://") && !refused.err.contains("hush"), "{refused:?}");
+    let refused = run(&terminal, "config check --listen nowhere").await.expect(1);
+    assert!(refused.err.contains("server.listen: \"nowhere\""), "{refused:?}");
+}
+
+// holds: cli.places
+#[tokio::test]
+async fn a_name_decides_only_if_it_is_the_only_one() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    let [first, second] = ["one", "two"].map(|name| format!("projects create {name} --json"));
+    let (first, second) = (id(&run(&terminal, &first).await.expect(0)), id(&run(&terminal, &second).await.expect(0)));
+    let keys = async |project: &str| run(&terminal, &format!("keys list --json --project {project}")).await;
+    run(&terminal, &format!("keys create --name mine --env test --project {second}")).await.expect(0);
+    run(&terminal, &format!("projects rename {second} --project one")).await.expect(0);
+    assert_eq!(keys(&second).await.expect(0).json()[0]["name"], "mine", "a name does not hide an ID");
+    run(&terminal, &format!("projects rename two --project {first}")).await.expect(0);
+    let refused = keys("two").await.expect(1);
+    assert!(refused.err.contains(&format!("2 have the name \"two\": {first}, {second}; use the ID of one")), "{refused:?}");
+    let refused = keys("three").await.expect(1);
+    assert!(refused.err.contains("project: there is no \"three\"; `nuncio projects list`"), "{refused:?}");
+
+    terminal.login(&app.key(Environment::Live, &["*"]).await).await;
+    for place in ["", " --data nuncio-data"] {
+        let elsewhere = if place.is_empty() { " --profile default" } else { place };
+        let make = format!("senders create --name Desk --env live --json{elsewhere}");
+        let (one, two) = (id(&run(&terminal, &make).await.expect(0)), id(&run(&terminal, &make).await.expect(0)));
+        let test = async |sender: &str| {
+            run(&terminal, &format!("connections test --env live --channel email --sender {sender}{elsewhere}")).await.expect(1)
+        };
+        let refused = test("Desk").await;
+        assert!(refused.err.contains("sender: 2 have the name \"Desk\"") && refused.err.contains("use the ID of one"), "{refused:?}");
+        run(&terminal, &format!("senders update {two} --name {one}{elsewhere}")).await.expect(0);
+        for (sender, said) in [(one.as_str(), "connection"), ("Nobody", "there is no")] {
+            let tested = test(sender).await;
+            assert!(tested.err.contains(said) && !tested.err.contains("have the name"), "{tested:?}");
+        }
+    }
+}
+
+// holds: cli.resources
+#[tokio::test]
+async fn hints_name_the_place_that_was_given() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    run(&terminal, "projects create acme").await.expect(0);
+    let set = "connections set --channel email --kind sim --env test --project acme";
+    let set_up = run(&terminal, set).await.expect(0);
+    assert!(set_up.out.contains("`nuncio connections test --channel email --project acme --env test`"), "{set_up:?}");
+    let sender = run(&terminal, "senders list --env test --project acme --json").await.expect(0).json()[0]["id"].clone();
+    let sender = sender.as_str().expect("an id");
+    let set_up = run(&terminal, &format!("{set} --sender {sender}")).await.expect(0);
+    assert!(set_up.out.contains(&format!(" --env test --sender {sender}`")), "{set_up:?}");
+    let reported = run(&terminal, "doctor").await.expect(0).out;
+    for said in ["project default has no live connection", "`nuncio connections set`", "`nuncio connections set --project acme`"] {
+        assert!(reported.contains(said), "{said}: {reported}");
+    }
+    for wrong in ["NaN", "inf", "1.1", "much"] {
+        let refused = run(&terminal, &format!("reviews policy --threshold {wrong}")).await.expect(2);
+        assert!(refused.err.contains("must be a number from 0 to 1"), "{refused:?}");
+    }
+    assert!(run(&terminal, "reviews policy --threshold 0.7 --env test").await.expect(0).out.contains("threshold 0.7"));
+}
+
+// holds: cli.resources
+#[tokio::test]
+async fn held_messages_are_listed_with_their_recipients() {
+    let app = TestApp::start().await;
+    let soon = app.node.core.ids().clock.now().plus(Duration::from_secs(60)).to_string();
+    let held = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": soon})).await;
+    app.clock.advance(Duration::from_secs(2 * 3_600));
+    app.drain().await;
+    let listed = admin::run(&app.node.core, admin::Request { project: None, command: admin::Command::HeldList }).await.expect("a list");
+    let table = listed.table.expect("a table");
+    assert_eq!(table.head, ["MESSAGE", "ENV", "RECIPIENT", "CREATED (UTC)", "REASON"]);
+    assert_eq!(table.rows[0][..3], [held, "test".to_owned(), "+34600111222".to_owned()]);
+    assert_eq!((&listed.json[0]["to"], &listed.json[0]["environment"]), (&json!("+34600111222"), &json!("test")));
+    assert_eq!(listed.notice, None, "these are all");
+}
+
 // holds: cli.resources
 #[tokio::test]
 async fn the_limits_of_a_sender_are_set_and_lifted() {
@@ -149,6 +258,7 @@ async fn secrets_whose_key_is_gone_are_reported_and_can_be_set_again() {
     let gone = "its secrets cannot be decrypted: sealed with a key that is missing from the key file";
     let reported = run(&terminal, "doctor").await.expect(0);
     assert!(reported.out.contains(gone), "{reported:?}");
+    assert!(reported.out.contains("or set them again with `nuncio connections set`"), "{reported:?}");
     let tested = run(&terminal, "connections test --channel email").await.expect(1);
     assert!(tested.out.contains(gone), "{tested:?}");
     run(&terminal, set).await.expect(1);

@@ -24,6 +24,12 @@ async fn each_fault_is_named() {
         (json!({"text": "x"}), vec!["to"]),
         (json!({"to": "34600111222", "text": "x"}), vec!["to"]),
         (json!({"to": "+1", "text": "x"}), vec!["to"]),
+        (json!({"to": "+34600111222333", "text": "x"}), vec!["to"]),
+        (
+            json!({"to": "nobody", "text": "x", "scheduledAt": "2030-01-01T00:00:00Z", "metadata": {"a": "x".repeat(17_000)}}),
+            vec!["metadata", "scheduledAt", "to"],
+        ),
+        (json!({"to": "nobody", "messageType": "location", "content": {"latitude": 91, "longitude": 0}}), vec!["content.latitude", "to"]),
         (json!({"to": "+34600111222", "text": "x", "channel": "email"}), vec!["to"]),
         (json!({"to": "a@example.org", "text": "x", "subject": "s", "channel": "sms"}), vec!["to"]),
         (json!({"to": "a@example.org", "text": "x"}), vec!["subject"]),
@@ -41,6 +47,14 @@ async fn each_fault_is_named() {
         (json!({"to": "+34600111222", "messageType": "image"}), vec!["content.mediaUrl"]),
         (json!({"to": "+34600111222", "messageType": "image", "content": {"mediaUrl": "ftp://x"}}), vec!["content.mediaUrl"]),
         (
+            json!({"to": "+34600111222", "messageType": "image", "content": {"mediaUrl": "https://x.example/a\nb"}}),
+            vec!["content.mediaUrl"],
+        ),
+        (
+            json!({"to": "+34600111222", "messageType": "image", "content": {"mediaUrl": "https://:p@x.example/a"}}),
+            vec!["content.mediaUrl"],
+        ),
+        (
             json!({"to": "+34600111222", "messageType": "image", "content": {"mediaUrl": "https://x.example/a.png", "emoji": "x"}}),
             vec!["content.emoji"],
         ),
@@ -48,6 +62,15 @@ async fn each_fault_is_named() {
         (
             json!({"to": "+34600111222", "text": "x", "messageType": "buttons", "content": {"buttons": [button("a", "a"), button("a", "b"), button("c", &"c".repeat(21)), button("d", "d")]}}),
             vec!["content.buttons", "content.buttons[1].id", "content.buttons[2].title"],
+        ),
+        (
+            json!({"to": "+34600111222", "text": "x", "messageType": "buttons", "content": {"buttons": [button("a", "a"), button("b", "a"), button("c", " ")]}}),
+            vec!["content.buttons[1].title", "content.buttons[2].title"],
+        ),
+        (
+            json!({"to": "+34600111222", "text": "x", "messageType": "list", "content": {"listButton": "x", "sections": [
+                {"title": "s", "rows": [button("a", "a"), button("a", "b")]}, {"title": "t", "rows": [button("a", "c")]}]}}),
+            vec!["content.sections[0].rows[1].id", "content.sections[1].rows[0].id"],
         ),
         (json!({"to": "+34600111222", "messageType": "sticker", "channel": "sms", "content": {"mediaId": "1"}}), vec!["messageType"]),
         (json!({"to": "+34600111222", "text": "x", "metadata": {"a": {"b": {"c": {"d": {"e": {}}}}}}}), vec!["metadata"]),

@@ -118,6 +118,22 @@ async fn after_a_rotation_two_secrets_sign_for_a_day() {
 
 // holds: senders.secret
 #[tokio::test]
+async fn a_second_rotation_ends_no_secret_before_its_day_is_over() {
+    for app in TestApp::on_each().await {
+        let first = secret(&put(&app, json!({"url": "https://example.com/a"})).await.expect(201).json());
+        let rotate = async || secret(&app.request("POST", "/v1/webhook/secret", None).await.expect(200).json());
+        let second = rotate().await;
+        app.advance(Duration::from_secs(3_600)).await;
+        let third = rotate().await;
+        assert_eq!(signing(&app).await, [third.clone(), second.clone(), first]);
+        app.advance(Duration::from_secs(23 * 3_600)).await;
+        assert_eq!(signing(&app).await, [third.clone(), second]);
+        app.advance(Duration::from_secs(3_600)).await;
+        assert_eq!(signing(&app).await, [third]);
+    }
+}
+
+#[tokio::test]
 async fn a_senders_secret_rotates_too() {
     let app = TestApp::start().await;
     let made = app.post("/v1/senders", json!({"name": "x"})).await.expect(201).json();

@@ -8,7 +8,8 @@ use crate::reply::{NoContent, Result};
 /// Delete a sender
 ///
 /// Its connections, webhook and profile are deleted too; its messages stay readable. For the default sender, and one with messages still
-/// to be sent, the response is 400; `details.reason` is `default_sender` or `queued_messages`.
+/// to be sent, the response is 400; `details.reason` is `default_sender` or `queued_messages`, also for a
+/// broadcast that can still send.
 #[utoipa::path(
     delete, path = "/v1/senders/{id}", tag = "Senders",
     params(("id" = SenderId, Path, description = "The sender.")),
