@@ -99,7 +99,7 @@ fn people_pages() -> axum::Router<App> {
         .route("/messages/{id}", get(messages::show::show).post(messages::show::act))
         .route("/contacts", get(contacts::list).post(contacts::import))
         .route("/contacts.csv", get(contacts::export))
-        .route("/contacts/new", post(contacts::create))
+        .route("/contacts/new", get(contacts::new).post(contacts::create))
         .route("/contacts/{id}", get(contacts::show).post(contacts::act))
         .route("/contacts/{id}/merge", get(contacts::compare).post(contacts::merge))
         .route("/conversations", get(conversations::list))

@@ -169,7 +169,7 @@ fn form_to_begin(project: &str, email: &str, faults: &Faults) -> Markup {
         div { h1 { "Become the owner" } p class="soft" { "This link works once. You will own this server." } }
         (faults.summary())
         form class="stack" method="post" {
-            (field("name", "Project", "The purpose of your messages. You can rename it.", "text", project, "organization").show(faults))
+            (field("name", "Project", "What your messages are for, such as the name of your shop. You can rename it later.", "text", project, "organization").show(faults))
             (field("email", "Your email address", "", "email", email, "username").show(faults))
             (field("password", "Password", "At least 12 characters. A few words that you can remember are best.", "password", "", "new-password").show(faults))
             button class="btn go wide" { "Begin" }

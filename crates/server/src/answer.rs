@@ -15,6 +15,9 @@ pub struct CommandOutput {
     pub text: String,
     /// A list, for people.
     pub table: Option<Table>,
+    /// A remark for people, which a program that reads the text must not get; on standard error.
+    #[serde(default)]
+    pub notice: Option<String>,
     /// Whether the command found what it was asked about to be wrong.
     #[serde(default)]
     pub bad: bool,
@@ -22,7 +25,7 @@ pub struct CommandOutput {
 
 impl CommandOutput {
     pub(crate) fn new(json: Value, text: impl Into<String>) -> Self {
-        Self { json, text: text.into(), table: None, bad: false }
+        Self { json, text: text.into(), table: None, notice: None, bad: false }
     }
 
     /// A list; `none` is said when it is empty.

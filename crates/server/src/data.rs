@@ -1,13 +1,16 @@
 //! Opens the data folder: its lock, key file and database.
 
+use std::error::Error as _;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use nuncio_core::{Core, Sealer};
 use nuncio_domain::{Entropy, Redacted};
+use nuncio_store::Store;
 use nuncio_store_sql::Target;
 
 use crate::config::StorageConfig;
@@ -16,6 +19,8 @@ use crate::config::StorageConfig;
 pub(crate) const DATABASE: &str = "nuncio.db";
 /// Where the server of this folder listens, while it runs.
 pub(crate) const ADDRESS: &str = "address";
+/// The encryption keys, unless the settings have them.
+const KEYS: &str = "encryption.keys";
 
 /// The data folder, created if missing, readable by its owner only.
 #[derive(Debug)]
@@ -79,6 +84,15 @@ impl DataDir {
         }
     }
 
+    /// Opens the database and brings its schema up to date.
+    ///
+    /// # Errors
+    ///
+    /// Says what to do about an error, where that is known.
+    pub(crate) async fn open_store(&self, storage: &StorageConfig) -> anyhow::Result<Arc<dyn Store>> {
+        nuncio_store_sql::open(&self.target(storage)).await.map_err(|error| advised(error.into()))
+    }
+
     /// Returns the encryption keys: from the settings, or from the key file, which is created first if missing.
     pub(crate) fn sealer(&self, storage: &StorageConfig, entropy: &dyn Entropy) -> anyhow::Result<Sealer> {
         if !storage.encryption_keys.is_empty() {
@@ -98,8 +112,13 @@ impl DataDir {
 
     /// Fails unless the database was set up with these keys.
     pub(crate) async fn check_keys(&self, storage: &StorageConfig, core: &Core) -> anyhow::Result<()> {
+        let Err(error) = core.projects().check_keys().await else { return Ok(()) };
+        // Keys that differ have no further cause; a database that fails has one.
+        if error.source().is_some() {
+            return Err(advised(error.into()));
+        }
         let source = if storage.encryption_keys.is_empty() { self.key_file().display().to_string() } else { "the setting".to_owned() };
-        core.projects().check_keys().await.with_context(|| {
+        Err(error).with_context(|| {
             format!(
                 "every node and every command on a database needs the same encryption keys. Use those of a working node: its file \
                  encryption.keys in the data folder, or storage.encryption_keys. Here they come from {source}; never remove the \
@@ -109,13 +128,68 @@ impl DataDir {
     }
 
     pub(crate) fn key_file(&self) -> PathBuf {
-        self.path.join("encryption.keys")
+        self.path.join(KEYS)
     }
 }
 
 /// Whether the folder holds an embedded database.
-pub(crate) fn has_database(folder: &Path) -> bool {
-    folder.join(DATABASE).exists()
+///
+/// # Errors
+///
+/// Says that the folder belongs to another user.
+pub(crate) fn has_database(folder: &Path) -> anyhow::Result<bool> {
+    has_file(folder, DATABASE)
+}
+
+/// Whether the folder holds encryption keys. Without an embedded database, they are those of a PostgreSQL installation, or of a first start
+/// that was cut off.
+///
+/// # Errors
+///
+/// Says that the folder belongs to another user.
+pub(crate) fn has_keys(folder: &Path) -> anyhow::Result<bool> {
+    has_file(folder, KEYS)
+}
+
+fn has_file(folder: &Path, name: &str) -> anyhow::Result<bool> {
+    folder.join(name).try_exists().map_err(|error| unreadable(folder, error))
+}
+
+fn unreadable(folder: &Path, error: std::io::Error) -> anyhow::Error {
+    let folder = folder.display();
+    match error.kind() {
+        ErrorKind::PermissionDenied => {
+            anyhow!("{folder} belongs to another user: run the command as that one, such as `sudo -u nuncio nuncio …`")
+        }
+        _ => anyhow!("{folder}: {error}"),
+    }
+}
+
+/// An error of a database with what to do about it, where that is known.
+pub(crate) fn advised(error: anyhow::Error) -> anyhow::Error {
+    match advice(&format!("{error:#}")) {
+        Some(advice) => anyhow!("{advice}: {}", error.root_cause()),
+        None => error,
+    }
+}
+
+/// What to do about an error of a database. It is known by its text: the code does not come this far.
+fn advice(error: &str) -> Option<&'static str> {
+    let has = |parts: &[&str]| parts.iter().any(|part| error.contains(part));
+    let lacks = |what: &str| error.contains(what) && error.contains("\" does not exist");
+    if has(&["database disk image is malformed", "file is not a database"]) {
+        return Some("nuncio.db is damaged; restore a backup (guide: Backup and restore)");
+    }
+    if has(&["permission denied for ", "must be owner of "]) {
+        return Some("the PostgreSQL user must own the database, as after ALTER DATABASE nuncio OWNER TO nuncio (guide: PostgreSQL)");
+    }
+    if lacks("database \"") {
+        return Some("PostgreSQL has no such database; create it, as by CREATE DATABASE nuncio OWNER nuncio (guide: PostgreSQL)");
+    }
+    if lacks("role \"") || has(&["authentication failed for user", "no pg_hba.conf entry", "is not permitted to log in"]) {
+        return Some("PostgreSQL refuses the user or the password (guide: PostgreSQL)");
+    }
+    None
 }
 
 /// Removes the permissions of group and others from a file or folder, if it exists.
@@ -159,6 +233,30 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         metadata(path).expect("it is there").permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn known_errors_of_a_database_say_what_to_do() {
+        for (error, said) in [
+            ("(code: 11) database disk image is malformed", "nuncio.db is damaged"),
+            ("(code: 26) file is not a database", "nuncio.db is damaged"),
+            ("permission denied for schema public", "must own the database"),
+            ("database \"nuncio\" does not exist", "no such database"),
+            ("role \"nuncio\" does not exist", "refuses the user"),
+            ("password authentication failed for user \"nuncio\"", "refuses the user"),
+        ] {
+            let shown = format!("{:#}", advised(anyhow!("error returned from database: {error}")));
+            assert!(shown.contains(said) && shown.ends_with(error), "{shown}");
+        }
+        assert_eq!(advised(anyhow!("disk full")).to_string(), "disk full");
+    }
+
+    #[test]
+    fn a_folder_of_another_user_is_not_an_absent_one() {
+        let denied = unreadable(Path::new("nuncio-data"), ErrorKind::PermissionDenied.into());
+        assert!(denied.to_string().starts_with("nuncio-data belongs to another user: run the command as that one"), "{denied}");
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(!has_database(&folder.path().join("absent")).expect("it can be read"));
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Diagnoses problems, and resolves held messages.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use nuncio_core::Core;
+use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Resolution;
-use nuncio_domain::message::Wait;
+use nuncio_domain::message::{Message, Wait};
 use nuncio_domain::{Environment, Error, MessageId, Result, TenantId};
 use nuncio_store::DueMessage;
 use serde_json::json;
 
+use crate::admin::project_option;
 use crate::answer::CommandOutput;
 use crate::table::Table;
 
@@ -27,19 +29,21 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
         let or_more = if held == PAGE as usize { " or more" } else { "" };
         findings.push(format!("{held}{or_more} messages are held; see `nuncio held list`, decide with `nuncio held resolve`"));
     }
-    for project in core.projects().list().await? {
+    let projects = core.projects().list().await?;
+    for project in &projects {
+        let option = project_option(&projects, project);
         for environment in [Environment::Live, Environment::Test] {
             let world = core.tenant_config(project.tenant(environment)).await?;
             if world.default_sender().is_none() {
                 findings.push(format!(
-                    "project {} has no default {env} sender; create one with `nuncio senders create --env {env} --name NAME --default`",
+                    "project {} has no default {env} sender; create one with `nuncio senders create --env {env} --name NAME --default{option}`",
                     project.name,
                     env = environment.as_str()
                 ));
             }
             if environment == Environment::Live && world.connections.is_empty() {
                 findings.push(format!(
-                    "project {} has no live connection: live messages cannot be sent; set one with `nuncio connections set`",
+                    "project {} has no live connection: live messages cannot be sent; set one with `nuncio connections set{option}`",
                     project.name
                 ));
             }
@@ -63,7 +67,11 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
                 ));
             }
             for connection in world.connections.iter().filter(|c| c.kind != "sim") {
-                if let Err(why) = core.senders().check_connection(world.tenant, connection).await? {
+                if let Err(mut why) = core.senders().check_connection(world.tenant, connection).await? {
+                    if why.starts_with("its secrets cannot be decrypted") {
+                        let again = format!("or set them again with `nuncio connections set{option}`");
+                        why.push_str(&format!("; add the missing key and restart, {again}"));
+                    }
                     findings.push(format!("connection {} ({} by {}): {why}", connection.id, connection.channel, connection.kind));
                 }
             }
@@ -79,11 +87,28 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
 
 /// Lists the [`PAGE`] oldest held messages.
 pub(crate) async fn held(core: &Core) -> Result<CommandOutput> {
-    let held = held_messages(core).await?;
-    let reason = |m: &DueMessage| if let Some(Wait::Held { reason, .. }) = m.wait { reason.as_str() } else { "" };
-    let json = held.iter().map(|m| json!({"id": m.id, "heldReason": reason(m)})).collect();
-    let table = Table::new(&["MESSAGE", "REASON"]).with(held.iter().map(|m| vec![m.id.to_string(), reason(m).to_owned()]));
-    Ok(CommandOutput::list(json, table, "no message is held"))
+    let (held, projects) = (held_messages(core).await?, core.projects().list().await?);
+    let mut messages: HashMap<(TenantId, MessageId), Message> = HashMap::new();
+    for tenant in held.iter().map(|m| m.tenant).collect::<HashSet<_>>() {
+        let ids: Vec<_> = held.iter().filter(|m| m.tenant == tenant).map(|m| m.id).collect();
+        let found = core.store().read().await?.lookup_messages(tenant, &ids).await?;
+        messages.extend(found.into_iter().map(|message| ((tenant, message.id), message)));
+    }
+    let (mut json, mut rows) = (Vec::new(), Vec::new());
+    for DueMessage { tenant, id, wait, .. } in &held {
+        let reason = if let Some(Wait::Held { reason, .. }) = wait { reason.as_str() } else { "" };
+        let is_live = projects.iter().any(|project| project.live == *tenant);
+        let environment = if is_live { Environment::Live } else { Environment::Test }.as_str();
+        let to = messages.get(&(*tenant, *id)).map_or("", |message| message.to.as_str());
+        let at = id.created_at().to_string();
+        json.push(json!({"id": id, "environment": environment, "to": to, "createdAt": at, "heldReason": reason}));
+        let second = at.get(..19).unwrap_or_default().replace('T', " ");
+        rows.push(vec![id.to_string(), environment.to_owned(), to.to_owned(), second, reason.to_owned()]);
+    }
+    let table = Table::new(&["MESSAGE", "ENV", "RECIPIENT", "CREATED (UTC)", "REASON"]).with(rows);
+    let mut answer = CommandOutput::list(json.into(), table, "no message is held");
+    answer.notice = (held.len() == PAGE as usize).then(|| "1,000 shown, there are more".to_owned());
+    Ok(answer)
 }
 
 async fn held_messages(core: &Core) -> Result<Vec<DueMessage>> {

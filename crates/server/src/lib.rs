@@ -11,6 +11,7 @@ pub mod http;
 mod inventory;
 pub mod mail_listener;
 mod money;
+mod named;
 mod option_values;
 mod people;
 mod quickstart;

@@ -4,23 +4,26 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use nuncio_domain::{Environment, Permissions};
+use nuncio_core::Act;
+use nuncio_domain::{Environment, ErrorCode, Permissions, line};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::admin;
 use crate::client::life::{self, Outcome};
 use crate::client::profile::{QUICKSTART, SERVER, listens_at};
 use crate::client::{World, say};
-use crate::config::Config;
+use crate::config::{Config, reachable};
 use crate::data::{ADDRESS, write_private};
 use crate::serve::{Server, asked_to_end};
 
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The name of the keys that it creates.
+const QUICKSTART_KEY: &str = "quickstart";
 
 /// Keys created by the first quickstart. Stored in the data folder, readable by its owner only, so that later runs can show them.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Keys {
     live: String,
     test: String,
@@ -30,17 +33,24 @@ struct Keys {
 pub(crate) async fn run(mut config: Config, exit: bool) -> anyhow::Result<()> {
     config.net.allow_loopback = true; // so that the first webhook or attachment can be on this machine
     let server = Server::start(&config).await?;
-    let outcome = show(&server).await;
-    if outcome.is_ok() && !exit {
+    let shown = show(&server).await;
+    if let Ok(sent) = &shown
+        && !exit
+    {
+        if let Err(why) = sent {
+            eprintln!("\nnuncio: {}\nThe server continues to run.", line::escaped(&format!("{why:#}")));
+        }
         asked_to_end().await?;
     }
     server.stop().await?;
-    outcome
+    let sent = shown?;
+    if exit { sent } else { Ok(()) }
 }
 
-async fn show(server: &Server) -> anyhow::Result<()> {
+/// Shows keys and links, and sends the first message. The inner error says why it was not delivered.
+async fn show(server: &Server) -> anyhow::Result<anyhow::Result<()>> {
     let keys = keys(server).await?;
-    let base = format!("http://{}", server.address);
+    let base = format!("http://{}", reachable(server.address));
     say(format_args!("nuncio is running at {base} (API documentation: {base}/docs)\n"));
     say(format_args!("  live key  {}\n  test key  {}\n", keys.live, keys.test));
     if let Some(link) = crate::people::first_link(&server.node.core).await? {
@@ -49,9 +59,8 @@ async fn show(server: &Server) -> anyhow::Result<()> {
     say(format_args!("The first message, in the sandbox:\n"));
     let world = World::new(base.parse()?, keys.test.clone())?;
     let body = json!({"to": "+34600111222", "text": "Hello from nuncio"});
-    let sent = world.call(Method::POST, "/v1/messages", Some(&body)).await?;
-    if life::watch(&world, &sent["message"], PATIENCE, false).await? != Outcome::Sent {
-        bail!("the sandbox message was not delivered within {} seconds", PATIENCE.as_secs());
+    if let Err(why) = first_message(&world, &body).await {
+        return Ok(Err(why.context("the first message was not delivered")));
     }
     let found = server.data.file("quickstart.json") == Path::new(QUICKSTART);
     let (place, key) = if found { (", from this folder", String::new()) } else { ("", format!("NUNCIO_API_KEY={} ", keys.test)) };
@@ -67,26 +76,43 @@ async fn show(server: &Server) -> anyhow::Result<()> {
         "  curl {base}/v1/messages -H 'Authorization: Bearer {}' \\\n    -H 'Content-Type: application/json' \\\n    -d '{body}'\n",
         keys.test
     ));
-    Ok(())
+    Ok(Ok(()))
 }
 
+/// Sends a message and follows it until it is delivered.
+async fn first_message(world: &World, body: &Value) -> anyhow::Result<()> {
+    let sent = world.call(Method::POST, "/v1/messages", Some(body)).await?;
+    let message = &sent["message"];
+    if life::watch(world, message, PATIENCE, false).await? == Outcome::Sent {
+        return Ok(());
+    }
+    let seen = world.get(&format!("/v1/messages/{}", message["id"].as_str().unwrap_or_default()), &[]).await?["message"].take();
+    let text = |name: &str| seen[name].as_str().unwrap_or_default();
+    match text("errorCode") {
+        "" => bail!("its status after {} seconds is {}", PATIENCE.as_secs(), text("status")),
+        code => bail!("its status is {}: {code}: {}", text("status"), text("errorMessage")),
+    }
+}
+
+/// Returns the stored keys, each replaced by a new one unless it is still valid.
 async fn keys(server: &Server) -> anyhow::Result<Keys> {
-    let path = server.data.file("quickstart.json");
-    if let Ok(text) = std::fs::read_to_string(&path) {
-        let keys: Keys = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
-        if server.node.core.keys().authenticate(&keys.test).await.is_ok() {
-            return Ok(keys);
+    let (path, core) = (server.data.file("quickstart.json"), &server.node.core);
+    let mut keys = match std::fs::read_to_string(&path) {
+        Ok(text) => serde_json::from_str(&text).with_context(|| path.display().to_string())?,
+        Err(_) => Keys::default(),
+    };
+    let project = admin::project(core, None).await?;
+    for (env, key) in [(Environment::Live, &mut keys.live), (Environment::Test, &mut keys.test)] {
+        match core.keys().authenticate(key).await {
+            Ok(_) => continue,
+            Err(error) if error.code() == ErrorCode::Unauthorized => {}
+            Err(error) => return Err(error.into()),
         }
+        let api_keys = core.keys();
+        let create = api_keys.create(project.tenant(env), env, QUICKSTART_KEY, Permissions::ALL, None);
+        let new = Act::command_line(core.ids().clone()).run(create).await?;
+        new.secret.expose().clone_into(key);
     }
-    let project = admin::project(&server.node.core, None).await?;
-    let mut made = Vec::new();
-    for env in [Environment::Live, Environment::Test] {
-        made.push(
-            server.node.core.keys().create(project.tenant(env), env, "quickstart", Permissions::ALL, None).await?.secret.expose().clone(),
-        );
-    }
-    let [live, test] = <[String; 2]>::try_from(made).map_err(|_| anyhow::anyhow!("two keys were created"))?;
-    let keys = Keys { live, test };
     write_private(&path, &serde_json::to_string_pretty(&keys)?)?;
     Ok(keys)
 }

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::config::Config;
+use crate::config::{Config, reachable};
 use crate::data::{ADDRESS, DataDir, Lock, write_private};
 use crate::mail_listener::MailListener;
 
@@ -39,6 +39,7 @@ impl Server {
     pub(crate) async fn start(config: &Config) -> anyhow::Result<Self> {
         let ids = system::ids();
         let metrics = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().context("metrics")?;
+        register_counters();
         let data = DataDir::open(&config.storage.data)?;
         let embedded = config.storage.database.is_empty();
         let lock = if embedded { Some(lock(&data)?) } else { None };
@@ -47,7 +48,7 @@ impl Server {
             .await
             .with_context(|| format!("cannot listen on {}; choose another address with --listen", config.server.listen))?;
         let address = listener.local_addr()?;
-        let store = nuncio_store_sql::open(&data.target(&config.storage)).await?;
+        let store = data.open_store(&config.storage).await?;
         let node = wiring::node(config, store, sealer, ids, &address.to_string())?;
         data.check_keys(&config.storage, &node.core).await?;
         admin::project(&node.core, None).await?;
@@ -107,6 +108,14 @@ impl Server {
     }
 }
 
+/// Shows the counters that alerts watch from the start: the growth of one that appears with its first event cannot be seen.
+fn register_counters() {
+    metrics::counter!("nuncio_attempts_unknown_total").increment(0);
+    for limit in ["total", "address"] {
+        metrics::counter!("nuncio_http_connections_refused_total", "limit" => limit).increment(0);
+    }
+}
+
 fn serve_admin(node: &Node, data: &DataDir) -> JoinHandle<()> {
     let (core, path) = (node.core.clone(), data.socket());
     tokio::spawn(async move {
@@ -127,7 +136,7 @@ fn lock(data: &DataDir) -> anyhow::Result<Lock> {
 pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let server = Server::start(config).await?;
     tracing::info!(address = %server.address, "listening");
-    eprintln!("nuncio listens on http://{}", server.address);
+    eprintln!("nuncio listens on http://{}", reachable(server.address));
     if let Some(link) = people::first_link(&server.node.core).await? {
         eprintln!("this server has no owner yet; open this link to set one up: {link}");
     }

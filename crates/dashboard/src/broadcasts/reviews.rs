@@ -26,13 +26,13 @@ pub(crate) async fn reviews(State(app): State<App>, Signed(who): Signed) -> Resp
 }
 
 fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
-    let title = match waiting.len() {
-        0 => "Nothing to decide".to_owned(),
+    let number = match waiting.len() {
+        0 => String::new(),
         1 => "1 broadcast to decide".to_owned(),
         number => format!("{number} broadcasts to decide"),
     };
     html! {
-        (head(None, html! { (title) }, html! { "The automated review rejected them, and their authors request a human review." }, html! {}))
+        (head(None, html! { "Reviews" }, html! { "Broadcasts that the review rejected and whose authors ask for a person" }, html! { span class="faint" { (number) } }))
         @if waiting.is_empty() { section class="panel" { (empty("check", "Nothing to decide", "Rejected broadcasts whose authors request a human review appear here.", html! {})) } }
         div class="stack" {
             @for broadcast in waiting {

@@ -48,7 +48,7 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
     let statistics = if begun && inline { Some(broadcasts.statistics(&who.caller, id).await?) } else { None };
     let changes = may_change(who);
     let draft = if broadcast.status == "draft" && changes { Some(draft::panels(app, who, &broadcast, said, inline).await?) } else { None };
-    let line = html! { (broadcast_state(broadcast.status)) @if let Some(at) = broadcast.started_at { " since " (time(at)) } " · " (channel(broadcast.channel)) };
+    let line = html! { (broadcast_state(broadcast.status)) (when(&broadcast)) " · " (channel(broadcast.channel)) };
     let content = html! {
         (head(Some(("/broadcasts", "Broadcasts")), words(&broadcast.name), line, acts(app, who, &broadcast)))
         @if draft.is_none() { (said.faults.summary()) }
@@ -64,6 +64,15 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
     };
     let moves = matches!(broadcast.status, "sending" | "pending_review" | "scheduled");
     Ok((broadcast.name.clone(), content, moves.then_some(Live::Whole)))
+}
+
+/// Since when it is being sent, or when it ended.
+fn when(broadcast: &BroadcastView) -> Markup {
+    let (word, at) = match (broadcast.status, broadcast.completed_at) {
+        ("sending", _) => (" since ", broadcast.started_at),
+        (_, at) => (" at ", at),
+    };
+    html! { @if let Some(at) = at { (word) (time(at)) } }
 }
 
 fn notice(title: &str, words: &str) -> Markup {

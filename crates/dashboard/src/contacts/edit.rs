@@ -20,7 +20,7 @@ const CHANNELS: [(&str, &str); 7] = channels(("", "By its form: SMS or email"));
 /// Renders the form for a new contact.
 pub(super) fn new_form(who: &SignedIn, said: &Said) -> Markup {
     html! {
-        section class="panel" {
+        section class="panel" id="new" {
             header { h2 { "One person" } }
             form class="body" method="post" action="/contacts/new" {
                 (form_key(who))
@@ -30,6 +30,11 @@ pub(super) fn new_form(who: &SignedIn, said: &Said) -> Markup {
             }
         }
     }
+}
+
+/// Leads to the form. Browsers ask for this path after a form with errors, such as from the address bar.
+pub(crate) async fn new(_: Signed) -> Response {
+    lead_to("/contacts#new")
 }
 
 /// Renders the forms that change a contact: its name, and its addresses.

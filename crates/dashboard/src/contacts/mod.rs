@@ -21,7 +21,7 @@ use crate::form::{Form, recipient};
 use crate::signed::{Asked, Signed, show_or_refuse};
 use crate::upload::invalid_rows;
 
-pub(crate) use edit::create;
+pub(crate) use edit::{create, new};
 pub(crate) use file::{export, import};
 pub(crate) use merge::{compare, merge};
 pub(crate) use show::{act, show};

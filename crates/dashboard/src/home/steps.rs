@@ -5,8 +5,9 @@ use nuncio_core::Caller;
 use nuncio_core::messages::ListMessages;
 use nuncio_core::senders::SenderView;
 use nuncio_core::users::SignedIn;
+use nuncio_domain::config::ApiKey;
 use nuncio_domain::health::HealthState;
-use nuncio_domain::{Environment, Result};
+use nuncio_domain::{Environment, Result, Timestamp};
 
 use crate::App;
 use crate::components::{state, value};
@@ -47,9 +48,14 @@ pub(super) async fn look(app: &App, who: &SignedIn, senders: &[SenderView], send
     }
     let (mut keyed, now) = (false, app.core.ids().clock.now());
     for environment in [Environment::Live, Environment::Test] {
-        keyed = keyed || app.core.keys().list(who.project.tenant(environment)).await?.iter().any(|key| key.is_valid(now));
+        keyed = keyed || app.core.keys().list(who.project.tenant(environment)).await?.iter().any(|key| is_used(key, now));
     }
     Ok(Some(Steps { sent, keyed, hooked, connected }))
+}
+
+/// Whether a program has used the key: not one that `nuncio quickstart` made, which it uses itself.
+fn is_used(key: &ApiKey, now: Timestamp) -> bool {
+    key.is_valid(now) && key.last_used_at.is_some() && key.name != "quickstart"
 }
 
 /// Whether a sender has a connection that works.

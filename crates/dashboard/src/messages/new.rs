@@ -127,7 +127,7 @@ async fn send(app: &App, who: &SignedIn, typed: &Typed) -> Result<Outcome> {
 
 fn page(status: StatusCode, who: &SignedIn, typed: &Typed, faults: &Faults, plan: Option<&Plan>) -> Response {
     let test = who.session.environment == Environment::Test;
-    let line = if test { "The sandbox delivers to every number, and charges nothing." } else { "This sends a real message." };
+    let line = if test { "Nothing leaves this server; costs are play money." } else { "This sends a real message." };
     let chosen = if typed.channel.is_empty() { "auto" } else { &typed.channel };
     let content = html! {
         (head(Some(("/messages", "Messages")), html! { "New message" }, html! { (line) }, html! {}))

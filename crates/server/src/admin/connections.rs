@@ -1,10 +1,10 @@
 //! `nuncio connections`.
 
 use nuncio_core::{Core, PutConnection};
-use nuncio_domain::{Channel, Error, Result, TenantId};
+use nuncio_domain::{Channel, Environment, Error, Result, TenantId};
 use serde_json::json;
 
-use super::{NewThrottle, senders};
+use super::{NewThrottle, project_option, senders};
 use crate::answer::CommandOutput;
 use crate::client::lists::CONNECTIONS;
 
@@ -24,15 +24,22 @@ pub(super) async fn set(
     throttle: NewThrottle,
 ) -> Result<CommandOutput> {
     let world = core.tenant_config(tenant).await?;
-    let (sender, channel) = (senders::find(&world, sender)?, read_channel(channel)?);
+    let (of_sender, sender, channel) = (sender.is_some(), senders::find(&world, sender)?, read_channel(channel)?);
     put.throttle = match throttle {
         NewThrottle::Keep => world.connection(sender.id, channel).and_then(|connection| connection.throttle),
         NewThrottle::None => None,
         NewThrottle::Set(throttle) => Some(throttle),
     };
     let (connection, _) = core.senders().put_connection(tenant, sender.id, channel, put, true).await?;
+    let mut options = project_option(&core.projects().list().await?, &world.project);
+    if world.environment == Environment::Test {
+        options.push_str(" --env test");
+    }
+    if of_sender {
+        options.push_str(&format!(" --sender {}", sender.id));
+    }
     let text = format!(
-        "connected {} for {channel} of sender {} ({}); test it with `nuncio connections test --channel {channel}`",
+        "connected {} for {channel} of sender {} ({}); test it with `nuncio connections test --channel {channel}{options}`",
         connection.kind, sender.name, sender.id
     );
     let shown = core.senders().all_connections(tenant).await?.into_iter().find(|each| each.id == connection.id);

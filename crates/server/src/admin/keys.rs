@@ -23,14 +23,14 @@ pub(super) async fn create(
     let new = core.keys().create(project.tenant(env), env, name, permissions, expires_at).await?;
     let mut key = serde_json::to_value(KeyView::new(new.key, Some(new.secret))).map_err(Error::internal)?;
     key["environment"] = env.as_str().into();
-    let text = created(&key);
-    Ok(CommandOutput::new(key, text))
+    let (text, notice) = created(&key);
+    Ok(CommandOutput { notice: Some(notice), ..CommandOutput::new(key, text) })
 }
 
-/// What is said of a new key.
-pub(crate) fn created(key: &Value) -> String {
+/// A new key, and what is said of it.
+pub(crate) fn created(key: &Value) -> (String, String) {
     let text = |name: &str| key[name].as_str().unwrap_or_default();
-    format!("{}\n\nThe key is not shown again. Its ID is {}.", text("key"), text("id"))
+    (text("key").to_owned(), format!("The key is not shown again. Its ID is {}.", text("id")))
 }
 
 /// Lists the keys of an environment, newest first.

@@ -16,12 +16,13 @@ use nuncio_core::{Act, Core, PutConnection};
 use nuncio_domain::broadcast::ReviewPolicy;
 use nuncio_domain::config::{Project, Throttle};
 use nuncio_domain::lifecycle::Resolution;
-use nuncio_domain::{Environment, Error, Redacted, Result, Timestamp};
+use nuncio_domain::{Environment, Error, ErrorCode, ProjectId, Redacted, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 pub use crate::answer::CommandOutput;
 use crate::answer::merged;
+use crate::named::{Named, named};
 use crate::table::Table;
 use crate::{money, people};
 pub use socket::{ask, listen};
@@ -29,7 +30,7 @@ pub use socket::{ask, listen};
 /// One command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
-    /// Identifier or name of the project; the oldest when absent.
+    /// ID or name of the project; the oldest when absent.
     pub project: Option<String>,
     /// What to do.
     pub command: Command,
@@ -275,12 +276,30 @@ async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
 pub async fn project(core: &Core, wanted: Option<&str>) -> Result<Project> {
     let projects = core.projects().list().await?;
     match wanted {
-        Some(text) => projects.into_iter().find(|p| p.name == text || p.id.to_string() == text).ok_or_else(|| Error::not_found("project")),
+        Some(text) => match named(projects, text, text.parse::<ProjectId>().is_ok(), |p| (p.id.to_string(), p.name.clone())) {
+            Named::One(project) => Ok(project),
+            Named::None => {
+                Err(Error::new(ErrorCode::NotFound, format!("project: there is no {text:?}; `nuncio projects list` shows all projects")))
+            }
+            Named::Several(which) => Err(Error::field("project", which)),
+        },
         None => match projects.into_iter().next() {
             Some(project) => Ok(project),
             None => core.projects().create("default", None).await,
         },
     }
+}
+
+/// The option that names a project in a command; empty for the oldest, which needs none.
+pub(crate) fn project_option(projects: &[Project], project: &Project) -> String {
+    if projects.first().is_none_or(|oldest| oldest.id == project.id) {
+        return String::new();
+    }
+    let is_plain = project.name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && project.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        && projects.iter().filter(|other| other.name == project.name).count() == 1
+        && project.name.parse::<ProjectId>().is_err();
+    if is_plain { format!(" --project {}", project.name) } else { format!(" --project {}", project.id) }
 }
 
 async fn projects_list(core: &Core) -> Result<CommandOutput> {

@@ -3,11 +3,12 @@
 use nuncio_core::Core;
 use nuncio_core::senders::{CreateSender, SenderView, UpdateSender};
 use nuncio_domain::config::{Project, Sender, TenantConfig};
-use nuncio_domain::{Environment, Error, Result, SenderId, TenantId};
+use nuncio_domain::{Environment, Error, ErrorCode, Result, SenderId, TenantId};
 use serde_json::{Value, json};
 
 use crate::answer::CommandOutput;
 use crate::client::lists::SENDERS;
+use crate::named::{Named, named};
 
 /// Lists the senders of an environment.
 pub(super) async fn list(core: &Core, tenant: TenantId) -> Result<CommandOutput> {
@@ -54,9 +55,14 @@ fn sender_id(text: &str) -> Result<SenderId> {
 
 /// The sender with this ID or name; the default sender when none is given.
 pub(super) fn find<'a>(world: &'a TenantConfig, wanted: Option<&str>) -> Result<&'a Sender> {
-    let found = match wanted {
-        None => world.default_sender(),
-        Some(text) => world.senders.iter().find(|s| s.name == text || s.id.to_string() == text),
-    };
-    found.ok_or_else(|| Error::not_found("sender"))
+    let Some(text) = wanted else { return world.default_sender().ok_or_else(|| Error::not_found("sender")) };
+    match named(&world.senders, text, text.parse::<SenderId>().is_ok(), |sender| (sender.id.to_string(), sender.name.clone())) {
+        Named::One(sender) => Ok(sender),
+        Named::None => {
+            let env = world.environment.as_str();
+            let message = format!("sender: there is no {text:?} in the {env} environment; `nuncio senders list` shows all senders");
+            Err(Error::new(ErrorCode::NotFound, message))
+        }
+        Named::Several(which) => Err(Error::field("sender", which)),
+    }
 }

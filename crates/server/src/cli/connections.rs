@@ -170,7 +170,7 @@ fn throttle(text: &str) -> Result<NewThrottle, String> {
     }
     let (rate, burst) = text.split_once('/').map_or((text, None), |(rate, burst)| (rate, Some(burst)));
     let wrong = || "must be messages per second such as 50, with a burst such as 50/100, or none".to_owned();
-    let messages_per_second: f64 = rate.parse().map_err(|_| wrong())?;
+    let messages_per_second: f64 = rate.parse().ok().filter(|rate: &f64| rate.is_finite()).ok_or_else(wrong)?;
     let burst = match burst {
         Some(burst) => burst.parse().map_err(|_| wrong())?,
         None => messages_per_second.ceil().max(1.0) as u32,

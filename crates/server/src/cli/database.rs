@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::check_installed;
 use crate::answer::CommandOutput;
-use crate::config::Config;
-use crate::data::{DATABASE, DataDir};
+use crate::config::{Config, is_postgres_url};
+use crate::data::{DATABASE, DataDir, advised};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DbAction {
@@ -28,7 +28,7 @@ pub(super) enum DbAction {
 
 /// Brings the schema up to date.
 pub(super) async fn migrate(config: &Config) -> anyhow::Result<CommandOutput> {
-    check_installed(config)?;
+    check_installed(config, false)?;
     let data = DataDir::open(&config.storage.data)?;
     let _lock = match (config.storage.database.is_empty(), data.lock()?) {
         (true, None) => {
@@ -36,7 +36,7 @@ pub(super) async fn migrate(config: &Config) -> anyhow::Result<CommandOutput> {
         }
         (_, lock) => lock,
     };
-    nuncio_store_sql::open(&data.target(&config.storage)).await?.close().await;
+    data.open_store(&config.storage).await?.close().await;
     Ok(CommandOutput::new(json!({"migrated": true}), "the schema is up to date"))
 }
 
@@ -54,12 +54,15 @@ pub(super) async fn copy(config: &Config, to: &str) -> anyhow::Result<CommandOut
     if !config.storage.database.is_empty() {
         bail!("storage.database: is set, so this installation does not use the embedded database; run this before you set it");
     }
-    check_installed(config)?;
+    if !is_postgres_url(to) {
+        bail!("--to: must begin with postgres:// or postgresql://");
+    }
+    check_installed(config, false)?;
     let data = DataDir::open(&config.storage.data)?;
     let file = data.file(DATABASE);
     let Some(_lock) = data.lock()? else { bail!("a server uses this data folder; stop it first, so that nothing changes during the copy") };
     // The newest schema, and what the last run left in the write-ahead log.
-    nuncio_store_sql::open(&data.target(&config.storage)).await?.close().await;
+    data.open_store(&config.storage).await?.close().await;
     let bar = ProgressBar::no_length().with_style(ProgressStyle::with_template("{bar:40} {percent}% {human_pos}/{human_len} rows {msg}")?);
     let shown = bar.clone();
     let copied = nuncio_store_sql::copy(&file, to, move |progress| {
@@ -69,7 +72,7 @@ pub(super) async fn copy(config: &Config, to: &str) -> anyhow::Result<CommandOut
     })
     .await;
     bar.finish_and_clear();
-    let copied = copied.context("nothing was copied")?;
+    let copied = copied.map_err(|error| advised(error.into())).context("nothing was copied")?;
     let text = format!(
         "copied {} rows of {} tables. Set storage.database, keep {} (every node needs it), and start the server",
         copied.rows,

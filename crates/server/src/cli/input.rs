@@ -30,12 +30,16 @@ pub(super) struct Installation {
 
 impl Installation {
     pub(super) fn load(&self) -> anyhow::Result<Config> {
-        let mut config = Config::load(self.config.as_deref(), std::env::vars_os())?;
+        self.load_listening(None)
+    }
+
+    /// The settings; those of the command line are checked like the others.
+    fn load_listening(&self, listen: Option<&str>) -> anyhow::Result<Config> {
+        let given = [("server.listen", listen), ("storage.database", self.database.as_deref())];
+        let given: Vec<_> = given.into_iter().filter_map(|(path, value)| Some((path, value?))).collect();
+        let mut config = Config::load_with(self.config.as_deref(), std::env::vars_os(), &given)?;
         if let Some(data) = &self.data {
             config.storage.data.clone_from(data);
-        }
-        if let Some(database) = &self.database {
-            config.storage.database.clone_from(database);
         }
         Ok(config)
     }
@@ -53,11 +57,7 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) fn load(&self) -> anyhow::Result<Config> {
-        let mut config = self.at.load()?;
-        if let Some(listen) = &self.listen {
-            config.server.listen.clone_from(listen);
-        }
-        Ok(config)
+        self.at.load_listening(self.listen.as_deref())
     }
 }
 
@@ -134,7 +134,7 @@ impl Place {
 /// Whether there is an installation where the settings say.
 fn is_installed(at: &Installation) -> anyhow::Result<bool> {
     let storage = at.load()?.storage;
-    Ok(Path::new("nuncio.toml").exists() || has_database(&storage.data) || !storage.database.is_empty())
+    Ok(Path::new("nuncio.toml").exists() || !storage.database.is_empty() || has_database(&storage.data)?)
 }
 
 /// The environment that a command changes where none is given.

@@ -13,7 +13,7 @@ use crate::client::{say, say_json};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysAction {
-    /// Create a key. It is shown once.
+    /// Create a key. It is printed once, alone on standard output.
     #[command(after_help = "Example: nuncio keys create --name shop --env live --permissions messages:send,messages:read")]
     Create {
         /// What the key is for.
@@ -66,7 +66,13 @@ impl KeysAction {
                 let asked = json!({"name": name, "permissions": permissions, "expiresAt": expires});
                 let mut key = world.call(Method::POST, "/v1/keys", Some(&asked)).await?;
                 key["environment"] = world.environment.as_str().into();
-                if json { say_json(&key) } else { say(created(&key)) }
+                if json {
+                    say_json(&key);
+                    return Ok(());
+                }
+                let (text, notice) = created(&key);
+                say(text);
+                eprintln!("{notice}");
             }
             Self::List { env } => {
                 let worlds = Remote::new(access, env, json).worlds()?;

@@ -40,7 +40,7 @@ use crate::answer::CommandOutput;
 use crate::client::life::Outcome;
 use crate::client::{CallError, say};
 use crate::config::Config;
-use crate::data::{DataDir, has_database};
+use crate::data::{DataDir, has_database, has_keys};
 use crate::option_values as values;
 use crate::table::terminal_width;
 use crate::wiring;
@@ -207,9 +207,16 @@ async fn installed(config: &Config, action: InstalledAction) -> anyhow::Result<E
         InstalledAction::Db(On { action: DbAction::Migrate, .. }) => database::migrate(config).await?,
         InstalledAction::Db(On { action: DbAction::Distribute, .. }) => database::distribute(config).await?,
         InstalledAction::Db(On { action: DbAction::Copy { to }, .. }) => database::copy(config, &to).await?,
-        action => perform(config, Request { project, command: action.into_command()? }).await?,
+        action => {
+            let command = action.into_command()?;
+            check_installed(config, command.begins())?;
+            perform(config, Request { project, command }).await?
+        }
     };
     say(shown(&answer, json));
+    if let Some(notice) = answer.notice.filter(|_| !json) {
+        eprintln!("{}", line::escaped(&notice));
+    }
     Ok(if answer.bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -233,20 +240,27 @@ fn redacted(config: &Config) -> Config {
     config
 }
 
-/// Fails where an embedded database is missing, before anything is created.
-fn check_installed(config: &Config) -> anyhow::Result<()> {
-    if config.storage.database.is_empty() && !has_database(&config.storage.data) {
-        let folder = config.storage.data.display();
-        bail!("there is no installation in {folder}; set its folder with --data, or begin one with `nuncio init`, `quickstart` or `serve`");
+/// Fails where the database is missing, before anything is created; a command that `begins` may create an embedded one.
+fn check_installed(config: &Config, begins: bool) -> anyhow::Result<()> {
+    let folder = &config.storage.data;
+    if !config.storage.database.is_empty() || has_database(folder)? {
+        return Ok(());
+    }
+    let shown = folder.display();
+    if has_keys(folder)? {
+        bail!(
+            "{shown} belongs to a PostgreSQL installation: it has encryption.keys, but no nuncio.db; give --database, \
+             NUNCIO__STORAGE__DATABASE, or storage.database in nuncio.toml"
+        );
+    }
+    if !begins {
+        bail!("there is no installation in {shown}; set its folder with --data, or begin one with `nuncio init`, `quickstart` or `serve`");
     }
     Ok(())
 }
 
 /// Runs a command on the installation: through its server if one holds the data folder, else by itself.
 async fn perform(config: &Config, request: Request) -> anyhow::Result<CommandOutput> {
-    if !request.command.begins() {
-        check_installed(config)?;
-    }
     let embedded = config.storage.database.is_empty();
     let data = DataDir::open(&config.storage.data)?;
     let _lock = match (embedded, data.lock()?) {
@@ -255,7 +269,7 @@ async fn perform(config: &Config, request: Request) -> anyhow::Result<CommandOut
     };
     let ids = serve::ids();
     let sealer = data.sealer(&config.storage, &*ids.entropy)?;
-    let store = nuncio_store_sql::open(&data.target(&config.storage)).await.context("the database cannot be opened")?;
+    let store = data.open_store(&config.storage).await.context("the database cannot be opened")?;
     let node = wiring::node(config, store, sealer, ids, &config.server.listen)?;
     data.check_keys(&config.storage, &node.core).await?;
     let answer = admin::run(&node.core, request).await.map_err(|e| anyhow::anyhow!(admin::explain(&e)));

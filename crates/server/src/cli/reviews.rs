@@ -32,7 +32,7 @@ pub(super) enum ReviewsAction {
         #[arg(long, value_parser = environment())]
         env: Option<Environment>,
         /// The score from which a broadcast passes, 0 to 1 [default: 0.6].
-        #[arg(long)]
+        #[arg(long, value_parser = score)]
         threshold: Option<f64>,
         /// Words and phrases that no broadcast may contain, separated by commas. Replaces the list; "" empties it.
         #[arg(long, value_name = "WORDS")]
@@ -64,6 +64,12 @@ impl From<ReviewsAction> for Command {
             ReviewsAction::Export { env } => Self::ReviewsExport { env },
         }
     }
+}
+
+/// A score, 0 to 1. A number that is not finite would get lost on its way to the server.
+fn score(text: &str) -> Result<f64, String> {
+    let score = text.parse().ok().filter(|score| (0.0..=1.0).contains(score));
+    score.ok_or_else(|| "must be a number from 0 to 1, such as 0.6".to_owned())
 }
 
 fn comma_separated(text: &str) -> Vec<String> {

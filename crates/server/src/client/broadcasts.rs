@@ -6,10 +6,11 @@ use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use nuncio_domain::line;
 use reqwest::Method;
+use serde_json::Value;
 
 use super::import::{ImportFile, summary};
 use super::life::Outcome;
-use super::lists::print;
+use super::lists::{print, unwrapped};
 use super::{World, say, say_json};
 
 /// Between two requests for the progress of a broadcast.
@@ -57,10 +58,31 @@ pub(crate) async fn follow(world: &World, id: &str, json: bool) -> anyhow::Resul
         if let Some(outcome) = ended {
             bar.finish_and_clear();
             print(&progress, json);
+            if status.starts_with("rejected") && !json {
+                let broadcast = unwrapped(world.get(&format!("/v1/broadcasts/{id}"), &[]).await?);
+                say(line::escaped(&refusal(id, &broadcast)));
+            }
             return Ok(outcome);
         }
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// Why the review rejected a broadcast, and what to do next.
+fn refusal(id: &str, broadcast: &Value) -> String {
+    let review = &broadcast["reviewResult"];
+    let mut out = format!("review: {}", review["reasoning"].as_str().unwrap_or("no reason was given"));
+    for flagged in review["flaggedContent"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        out.push_str(&format!("\nflagged: {flagged:?}"));
+    }
+    out.push_str(&match broadcast["status"].as_str() {
+        Some("rejected") => format!(
+            "\nNext: change it with `nuncio broadcasts update {id}` and `nuncio broadcasts retry-review {id}`, or ask for a person with \
+             `nuncio broadcasts escalate {id}`"
+        ),
+        _ => format!("\nThis is final; `nuncio broadcasts clone {id}` makes a draft with its content, without its recipients"),
+    });
+    out
 }
 
 /// Prints the result of every recipient as it arrives.

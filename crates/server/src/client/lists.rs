@@ -1,7 +1,7 @@
 //! Lists and single resources of the API, in tables and lines.
 
-use anyhow::Context as _;
-use nuncio_domain::line;
+use anyhow::{Context as _, bail};
+use nuncio_domain::{SenderId, line};
 use reqwest::Method;
 use serde_json::{Map, Value};
 
@@ -12,6 +12,7 @@ pub(crate) use super::tables::{
 };
 use super::{CallError, World, patiently, say, say_json};
 use crate::answer::CommandOutput;
+use crate::named::{Named, named};
 use crate::table::{Table, terminal_width};
 
 /// The longest page of the API.
@@ -78,16 +79,18 @@ pub(crate) async fn all(world: &World, path: &str, query: &[(&str, &str)]) -> Re
 
 /// A sender by its ID or name; the default sender when none is given.
 pub(crate) async fn sender(world: &World, wanted: Option<&str>) -> anyhow::Result<Value> {
-    let mut senders = all(world, "/v1/senders", &[]).await?.into_iter();
-    let found = match wanted {
-        Some(text) => senders.find(|sender| sender["id"] == text || sender["name"] == text),
-        None => senders.find(|sender| sender["isDefault"] == true),
-    };
+    let senders = all(world, "/v1/senders", &[]).await?;
     let environment = world.environment.as_str();
-    found.with_context(|| match wanted {
-        Some(text) => format!("there is no sender {text:?} in the {environment} environment; see `nuncio senders list`"),
-        None => format!("the {environment} environment has no default sender; set one with --sender"),
-    })
+    let Some(text) = wanted else {
+        let default = senders.into_iter().find(|sender| sender["isDefault"] == true);
+        return default.with_context(|| format!("the {environment} environment has no default sender; set one with --sender"));
+    };
+    let of = |sender: &Value| (shown(&sender["id"], Text), shown(&sender["name"], Text));
+    match named(senders, text, text.parse::<SenderId>().is_ok(), of) {
+        Named::One(sender) => Ok(sender),
+        Named::None => bail!("there is no sender {text:?} in the {environment} environment; see `nuncio senders list`"),
+        Named::Several(which) => bail!("sender: {which}"),
+    }
 }
 
 impl Listed {

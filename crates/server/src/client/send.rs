@@ -57,7 +57,7 @@ pub(crate) struct NewMessage {
     /// Show the route and the cost, and send nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Seconds to wait for the final status; 0 does not wait.
+    /// Seconds to wait for the final status; 0 does not wait, and neither does a message that is sent later.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) wait: u64,
 }
@@ -131,13 +131,18 @@ pub(crate) async fn send(world: &World, message: &NewMessage, json: bool) -> any
         }
         Err(error) => return Err(error.into()),
     };
-    if message.wait > 0 {
+    let later = sent["status"] == "scheduled";
+    if message.wait > 0 && !later {
         return life::watch(world, &sent, Duration::from_secs(message.wait), json).await;
     }
     if json {
         say_json(&sent)
     } else {
         say(line::escaped(&life::headline(&sent)))
+    }
+    if later && !json {
+        let (at, id) = (sent["scheduledAt"].as_str().unwrap_or_default(), sent["id"].as_str().unwrap_or_default());
+        say(line::escaped(&format!("  will be sent at {at}; `nuncio messages follow {id}` follows it then")));
     }
     Ok(Outcome::Sent)
 }

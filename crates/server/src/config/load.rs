@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use nuncio_core::Sealer;
 use serde_json::Value;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -19,6 +20,15 @@ pub struct Problems(pub Vec<String>);
 impl Config {
     /// Reads `file` (or `nuncio.toml` in the working folder, if there is one) and the environment.
     pub fn load(file: Option<&Path>, environment: impl Iterator<Item = (OsString, OsString)>) -> Result<Self, Problems> {
+        Self::load_with(file, environment, &[])
+    }
+
+    /// The same, with options of the command line: path of the setting, such as `server.listen`, and value.
+    pub fn load_with(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (OsString, OsString)>,
+        options: &[(&str, &str)],
+    ) -> Result<Self, Problems> {
         let one = |text: String| Problems(vec![text]);
         let mut merged = match file {
             Some(path) => read_file(path).map_err(one)?,
@@ -34,12 +44,18 @@ impl Config {
                 None => problems.push(format!("{name}: is not UTF-8")),
             }
         }
+        for (path, value) in options {
+            set(&mut merged, &path.split('.').collect::<Vec<_>>(), value);
+        }
         let default = serde_json::to_value(Self::default()).unwrap_or_default();
         compare(&mut merged, &default, "", &mut problems);
-        if !problems.is_empty() {
-            return Err(Problems(problems));
-        }
-        let config: Self = serde_json::from_value(merged).map_err(|e| one(e.to_string()))?;
+        let config: Self = match serde_json::from_value(merged) {
+            Ok(config) => config,
+            Err(error) => {
+                problems.push(error.to_string());
+                return Err(Problems(problems));
+            }
+        };
         config.check(&mut problems);
         if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
     }
@@ -62,8 +78,15 @@ impl Config {
         if self.api.max_in_flight_bytes < 1024 * 1024 {
             problems.push(format!("api.max_in_flight_bytes: is {}; must be at least 1048576", self.api.max_in_flight_bytes));
         }
-        if !self.storage.database.is_empty() && !self.storage.database.starts_with("postgres") {
-            problems.push("storage.database: must be a postgres:// URL, or empty for the embedded database".to_owned());
+        // Neither is shown: they are secrets.
+        if !self.storage.database.is_empty() && !is_postgres_url(&self.storage.database) {
+            let right = "must begin with postgres:// or postgresql://, or be empty for the embedded database";
+            problems.push(format!("storage.database: {right}"));
+        }
+        if !self.storage.encryption_keys.is_empty()
+            && let Err(error) = Sealer::parse(&self.storage.encryption_keys)
+        {
+            problems.push(format!("storage.encryption_keys: {error}"));
         }
         if !matches!(self.retention.days, 0 | 7..=36_500) {
             problems.push(format!("retention.days: is {}; must be 0 (permanently) or 7 to 36500", self.retention.days));
@@ -104,6 +127,11 @@ impl Config {
     }
 }
 
+/// Whether a text can be the URL of a PostgreSQL database.
+pub(crate) fn is_postgres_url(text: &str) -> bool {
+    text.starts_with("postgres://") || text.starts_with("postgresql://")
+}
+
 fn read_file(path: &Path) -> Result<Value, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     toml::from_str(&text).map_err(|e| format!("{}: {}", path.display(), toml_problem(&e, &text)))
@@ -137,11 +165,11 @@ fn set(value: &mut Value, path: &[&str], text: &str) {
     }
 }
 
-/// Compares names and types with the default, and parses numbers and flags.
+/// Compares names and types with the default, and parses numbers and flags. What is wrong is left out, so that the rest can be checked too.
 fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<String>) {
-    match (&mut *value, default) {
+    let problem = match (&mut *value, default) {
         (Value::Object(members), Value::Object(known)) => {
-            for (name, member) in members.iter_mut() {
+            members.retain(|name, member| {
                 let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 match known.get(name) {
                     Some(default) => compare(member, default, &place, problems),
@@ -149,24 +177,34 @@ fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<St
                         problems.push(format!("{place}: is unknown; known are {}", known.keys().cloned().collect::<Vec<_>>().join(", ")))
                     }
                 }
-            }
+                known.contains_key(name)
+            });
+            return;
         }
         (Value::String(text), Value::Number(_)) => match text.parse::<u64>() {
-            Ok(number) => *value = number.into(),
-            Err(_) => problems.push(format!("{path}: {text:?} is not a whole number")),
+            Ok(number) => {
+                *value = number.into();
+                return;
+            }
+            Err(_) => format!("{path}: {text:?} is not a whole number"),
         },
         (Value::String(text), Value::Bool(_)) => match text.parse::<bool>() {
-            Ok(flag) => *value = flag.into(),
-            Err(_) => problems.push(format!("{path}: {text:?} is neither true nor false")),
+            Ok(flag) => {
+                *value = flag.into();
+                return;
+            }
+            Err(_) => format!("{path}: {text:?} is neither true nor false"),
         },
-        (Value::Number(number), Value::Number(_)) if number.is_u64() => {}
-        (Value::Bool(_), Value::Bool(_)) | (Value::String(_), Value::String(_)) => {}
+        (Value::Number(number), Value::Number(_)) if number.is_u64() => return,
+        (Value::Bool(_), Value::Bool(_)) | (Value::String(_), Value::String(_)) => return,
         // The value may be a misplaced secret.
         (given, default) if ["storage", "review", "dashboard"].iter().any(|section| path.starts_with(section)) => {
-            problems.push(format!("{path}: must be {}, not {}", kind(default), kind(given)))
+            format!("{path}: must be {}, not {}", kind(default), kind(given))
         }
-        (given, default) => problems.push(format!("{path}: must be {}, not {given}", kind(default))),
-    }
+        (given, default) => format!("{path}: must be {}, not {given}", kind(default)),
+    };
+    problems.push(problem);
+    *value = default.clone();
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -236,12 +274,25 @@ mod tests {
 
     #[test]
     fn every_problem_is_told_at_once() {
-        let problems =
-            env(&[("NUNCIO__API__RATE_LIMTI", "1"), ("NUNCIO__NET__ALLOW_HTTP", "maybe"), ("NUNCIO__DISPATCH__RECEIPT_WAIT_SECONDS", "x")]);
-        assert!(
-            problems.is_err_and(
-                |p| p.0.len() == 3 && p.0[0].starts_with("api.rate_limti: is unknown; known are max_in_flight_bytes, rate_limit")
-            )
-        );
+        let problems = wrong(&[
+            ("NUNCIO__API__RATE_LIMTI", "1"),
+            ("NUNCIO__NET__ALLOW_HTTP", "maybe"),
+            ("NUNCIO__DISPATCH__RECEIPT_WAIT_SECONDS", "x"),
+            ("NUNCIO__RETENTION__DAYS", "3"),
+            ("NUNCIO__STORAGE__ENCRYPTION_KEYS", "hush"),
+        ]);
+        assert!(problems.len() == 5, "names and types, then ranges: {problems:?}");
+        assert!(problems[0].starts_with("api.rate_limti: is unknown; known are max_in_flight_bytes, rate_limit"), "{problems:?}");
+        assert!(problems[3].starts_with("storage.encryption_keys: an encryption key must be"), "{problems:?}");
+        assert!(problems[4].starts_with("retention.days: is 3"), "{problems:?}");
+    }
+
+    #[test]
+    fn options_of_the_command_line_are_checked_too() {
+        let with = |options: &[(&str, &str)]| Config::load_with(None, std::iter::empty(), options);
+        let refused = with(&[("server.listen", "nowhere"), ("storage.database", "mysql://a:hush@b/c")]).expect_err("both are wrong").0;
+        assert!(refused.len() == 2 && refused[0].starts_with("server.listen: \"nowhere\""), "{refused:?}");
+        assert!(refused[1].contains("postgres:// or postgresql://") && !refused[1].contains("hush"), "{refused:?}");
+        assert!(with(&[("storage.database", "postgresql://b/c")]).is_ok_and(|config| config.storage.database == "postgresql://b/c"));
     }
 }

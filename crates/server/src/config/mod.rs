@@ -2,6 +2,7 @@
 
 mod load;
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use nuncio_channel_sip::Ports;
@@ -14,7 +15,7 @@ use nuncio_net::GuardPolicy;
 use serde::{Deserialize, Serialize};
 
 pub use load::Problems;
-pub(crate) use load::toml_problem;
+pub(crate) use load::{is_postgres_url, toml_problem};
 
 /// All settings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -82,9 +83,20 @@ impl Default for ServerConfig {
 impl ServerConfig {
     /// What links begin with, while the server listens on `address`. Without a slash at the end.
     pub fn public_url(&self, address: &str) -> String {
-        let url = if self.public_url.is_empty() { format!("http://{address}") } else { self.public_url.clone() };
+        let here = || address.parse().map_or_else(|_| address.to_owned(), |address| reachable(address).to_string());
+        let url = if self.public_url.is_empty() { format!("http://{}", here()) } else { self.public_url.clone() };
         url.trim_end_matches('/').to_owned()
     }
+}
+
+/// Where a server that listens on `address` is reached from its own machine: nothing can be sent to the unspecified address.
+pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
 }
 
 /// Where it keeps things.
