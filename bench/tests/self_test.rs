@@ -28,19 +28,7 @@ fn bench(args: &[&str], fault: &str) -> Run {
         .args(args)
         .args(["--backend", "sqlite", "--rounds", "1", "--seconds", "0.3", "--warmup", "0.1"])
         .args([
-            "--connections",
-            "4",
-            "--messages",
-            "200",
-            "--mails",
-            "50",
-            "--texts",
-            "100",
-            "--binds",
-            "1",
-            "--patience",
-            "1",
-            "--stored",
+            "--connections", "4", "--messages", "200", "--mails", "50", "--texts", "100", "--binds", "1", "--patience", "1", "--stored",
             "300",
         ])
         .arg("--bin")

@@ -35,15 +35,8 @@ pub(crate) const READ_FROM_PROVIDERS: &[&str] = &["get_sender_profile"];
 
 /// Operations other than GET that are not audited, because they change no configuration: they send messages or compute something.
 pub const NOT_AUDITED: &[&str] = &[
-    "send_message",
-    "send_messages",
-    "react_to_message",
-    "play_inbound",
-    "test_sender_channel",
-    "test_broadcast",
-    "introspect_phone",
-    "introspect_email",
-    "preview_broadcast",
+    "send_message", "send_messages", "react_to_message", "play_inbound", "test_sender_channel", "test_broadcast", "introspect_phone",
+    "introspect_email", "preview_broadcast",
 ];
 
 const JSON: &[&str] = &["application/json"];

@@ -91,13 +91,7 @@ fn every_fault_is_told_at_once() {
     assert_eq!(
         paths,
         [
-            "secrets.password",
-            "secrets.pin",
-            "secrets.token",
-            "settings.colour",
-            "settings.host",
-            "settings.pipelining",
-            "settings.port",
+            "secrets.password", "secrets.pin", "secrets.token", "settings.colour", "settings.host", "settings.pipelining", "settings.port",
             "settings.tls",
         ]
     );

@@ -71,6 +71,8 @@ pub struct DispatchConfig {
     /// Maximum number of waiting messages that the lane of a connection remembers, small and large ones apart: some 100 bytes each. The
     /// scanner finds the others.
     pub hints: usize,
+    /// How long a message of a broadcast waits for a permit before it is stored as waiting.
+    pub bulk_wait: Duration,
     /// Which addresses the URLs of attachments may lead to.
     pub guard: nuncio_net::GuardPolicy,
 }
@@ -84,6 +86,7 @@ impl Default for DispatchConfig {
             retention: None,
             max_in_flight_bytes: 256 * 1024 * 1024,
             hints: 65_536,
+            bulk_wait: Duration::from_millis(100),
             guard: nuncio_net::GuardPolicy::default(),
         }
     }

@@ -4,7 +4,6 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use nuncio_channel::{Adapter, Receipts};
 use nuncio_domain::config::Connection;
@@ -15,9 +14,6 @@ use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 use crate::hint::Hint;
 use crate::lane::{Hinted, Slot};
 use crate::{Dispatch, Shared};
-
-/// How long a bulk message waits for a permit before it is stored without one.
-const BULK_WAIT: Duration = Duration::from_millis(100);
 
 /// The right to run one attempt now. Released when dropped.
 pub struct Permit {
@@ -59,11 +55,11 @@ impl Dispatch {
         Some(Permit { slot, shared: Arc::clone(&self.shared) })
     }
 
-    /// Like [`Self::reserve`] for a bulk message, but waits up to 100 ms for a permit if no other message waits: a message that is stored with its
+    /// Like [`Self::reserve`] for a bulk message, but waits for a permit (100 ms) if no other message waits: a message that is stored with its
     /// attempt started needs no second write to start it.
     pub async fn reserve_bulk(&self, tenant: TenantId, connection: &Connection, bytes: usize) -> Option<Permit> {
         let lane = self.shared.lane_of(tenant, connection);
-        let end = tokio::time::Instant::now() + BULK_WAIT;
+        let end = tokio::time::Instant::now() + self.shared.config.bulk_wait;
         loop {
             let mut released = pin!(lane.released.notified());
             // From here on: several slots may be released before it is awaited, each for another message.

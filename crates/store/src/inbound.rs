@@ -20,7 +20,8 @@ pub struct NewInbound {
     pub new_address: AddressId,
     /// Id of the contact, if the author is unknown.
     pub new_contact: ContactId,
-    pub provider_message_id: String,
+    /// Keyed hash of the provider's id, by which the message is received once. Some ids contain the author's number.
+    pub provider_key: String,
     /// When it was written: by the provider's clock, if that is trusted, and never after `message`.
     pub written_at: Timestamp,
     /// Whether the author is proven. If not, the message does not count for their channel and opens no conversation.

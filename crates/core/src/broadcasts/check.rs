@@ -7,7 +7,7 @@ use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, limits};
 use super::content::{is_template, message};
 use super::{safety, variables};
 use crate::base::{FieldErrors, check_metadata};
-use crate::messages::{routing, validate};
+use crate::messages::{content, routing, validate};
 
 /// Returns all errors. A smart broadcast must be valid for SMS, which most of its recipients may get, and for email if it has a subject or
 /// HTML.
@@ -47,6 +47,15 @@ pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
         new
     });
     errors
+}
+
+/// Removes content that the type or the channel of a broadcast does not use.
+pub(super) fn drop_unused(broadcast: &mut Broadcast) {
+    // What is wrong with the rest is reported by `check`.
+    content::check(broadcast.message_type.message_type(), &mut broadcast.body.content, true, &mut Vec::new());
+    if matches!(broadcast.channel.requested(), RequestedChannel::Only(channel) if channel != Channel::Email) {
+        (broadcast.body.email_subject, broadcast.html) = (None, None);
+    }
 }
 
 fn on_channel(broadcast: &Broadcast, channel: Channel, mails: bool, now: Timestamp) -> Vec<FieldError> {

@@ -11,26 +11,8 @@ use crate::base::csv::delimiter;
 
 /// Default names of the recipient column, in order of preference.
 const RECIPIENT: &[&str] = &[
-    "recipient",
-    "to",
-    "phone",
-    "phone_number",
-    "phonenumber",
-    "phone number",
-    "mobile",
-    "msisdn",
-    "telefono",
-    "teléfono",
-    "movil",
-    "móvil",
-    "telephone",
-    "telefon",
-    "email",
-    "e-mail",
-    "mail",
-    "correo",
-    "chat_id",
-    "chatid",
+    "recipient", "to", "phone", "phone_number", "phonenumber", "phone number", "mobile", "msisdn", "telefono", "teléfono", "movil",
+    "móvil", "telephone", "telefon", "email", "e-mail", "mail", "correo", "chat_id", "chatid",
 ];
 /// Prefixes of columns with a template's button and header values: `button.0`, `header.1`.
 const BUTTON: &str = "button.";

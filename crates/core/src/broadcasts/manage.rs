@@ -17,8 +17,8 @@ use crate::base::{Caller, Change, UseCase, idempotency, parse_id, rights};
 const DELETED: u32 = 2_000;
 
 impl Broadcasts<'_> {
-    /// Creates a draft. Reports all errors at once.
-    pub async fn create(&self, caller: &Caller, mut command: CreateBroadcast, key: Option<String>) -> Result<BroadcastView> {
+    /// Creates a draft. Reports all errors at once. With `lenient`, content that it does not use is ignored.
+    pub async fn create(&self, caller: &Caller, mut command: CreateBroadcast, key: Option<String>, lenient: bool) -> Result<BroadcastView> {
         caller.require(UseCase::CreateBroadcast)?;
         let key = idempotency::key(command.idempotency_key.take(), key.as_deref())?;
         let now = self.ids().clock.now();
@@ -32,7 +32,7 @@ impl Broadcasts<'_> {
         command.sender_id = Some(sender.id.to_string());
         command.message_type = Some(command.message_type.unwrap_or_default());
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateBroadcast, key, &command);
-        let broadcast = Broadcast {
+        let mut broadcast = Broadcast {
             tenant: caller.tenant,
             id: self.ids().at(now),
             status: Status::Draft,
@@ -60,6 +60,9 @@ impl Broadcasts<'_> {
             updated_at: now,
             counts: Counts::default(),
         };
+        if lenient {
+            check::drop_unused(&mut broadcast);
+        }
         self.insert(caller, &broadcast, guard.as_ref(), "create").await
     }
 
@@ -130,13 +133,19 @@ impl Broadcasts<'_> {
     }
 
     /// Updates a draft or a rejected broadcast.
-    pub async fn update(&self, caller: &Caller, id: &str, command: UpdateBroadcast) -> Result<BroadcastView> {
+    pub async fn update(&self, caller: &Caller, id: &str, command: UpdateBroadcast, lenient: bool) -> Result<BroadcastView> {
         caller.require(UseCase::UpdateBroadcast)?;
         let id = parse_id(id, "broadcast")?;
         let now = self.ids().clock.now();
         let mut wanted = self.find(caller.tenant, id).await?;
         let hours = command.quiet_hours.as_ref().map(|hours| hours.as_ref().map(quiet_hours).transpose()).transpose()?;
-        command.apply(&mut wanted, &hours);
+        let apply = |broadcast: &mut Broadcast| {
+            command.apply(broadcast, &hours);
+            if lenient {
+                check::drop_unused(broadcast);
+            }
+        };
+        apply(&mut wanted);
         // Report a missing template first, then a wrong status, then invalid content.
         let editable = matches!(wanted.status, Status::Draft | Status::Rejected);
         if editable && check::check(&wanted, now).is_empty() {
@@ -144,7 +153,7 @@ impl Broadcasts<'_> {
         }
         let changed = self
             .change(caller.tenant, id, BroadcastAction::Edit, |broadcast, now| {
-                command.apply(broadcast, &hours);
+                apply(broadcast);
                 let faults = check::check(broadcast, now);
                 if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }
             })

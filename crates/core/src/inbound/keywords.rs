@@ -83,60 +83,14 @@ const LANGUAGES: &[Language] = &[
 
 /// What a button can only mean to stop messages. "Cancel" cancels an order, "Info" asks about the product.
 const ON_BUTTONS: &[&str] = &[
-    "STOP",
-    "STOPALL",
-    "STOP ALL",
-    "UNSUBSCRIBE",
-    "OPTOUT",
-    "OPT OUT",
-    "BAJA",
-    "DARME DE BAJA",
-    "DAR DE BAJA",
-    "SAIR",
-    "ARRET",
-    "ARRÊT",
-    "DESABONNER",
-    "DÉSABONNER",
-    "STOPP",
-    "ABMELDEN",
-    "ABBESTELLEN",
-    "CANCELLAMI",
-    "AFMELDEN",
-    "UITSCHRIJVEN",
+    "STOP", "STOPALL", "STOP ALL", "UNSUBSCRIBE", "OPTOUT", "OPT OUT", "BAJA", "DARME DE BAJA", "DAR DE BAJA", "SAIR", "ARRET", "ARRÊT",
+    "DESABONNER", "DÉSABONNER", "STOPP", "ABMELDEN", "ABBESTELLEN", "CANCELLAMI", "AFMELDEN", "UITSCHRIJVEN",
 ];
 
 /// Polite words allowed around a keyword.
 const COURTESY: &[&str] = &[
-    "PLEASE",
-    "PLS",
-    "PLZ",
-    "THANKS",
-    "THANK",
-    "YOU",
-    "THX",
-    "POR",
-    "FAVOR",
-    "GRACIAS",
-    "OBRIGADO",
-    "OBRIGADA",
-    "S",
-    "IL",
-    "VOUS",
-    "TE",
-    "PLAIT",
-    "PLAÎT",
-    "SVP",
-    "MERCI",
-    "BITTE",
-    "DANKE",
-    "PER",
-    "FAVORE",
-    "GRAZIE",
-    "ALSJEBLIEFT",
-    "ALSTUBLIEFT",
-    "DANK",
-    "JE",
-    "U",
+    "PLEASE", "PLS", "PLZ", "THANKS", "THANK", "YOU", "THX", "POR", "FAVOR", "GRACIAS", "OBRIGADO", "OBRIGADA", "S", "IL", "VOUS", "TE",
+    "PLAIT", "PLAÎT", "SVP", "MERCI", "BITTE", "DANKE", "PER", "FAVORE", "GRAZIE", "ALSJEBLIEFT", "ALSTUBLIEFT", "DANK", "JE", "U",
 ];
 
 /// Recognises a message that consists only of a keyword, regardless of case, punctuation, polite words and repetition. Returns the request
@@ -189,21 +143,8 @@ mod tests {
     #[test]
     fn a_word_alone_or_with_courtesy() {
         for text in [
-            "stop",
-            " STOP! ",
-            "Stop, please.",
-            "please stop",
-            "stop, thanks",
-            "STOP STOP STOP",
-            "baja",
-            "opt-out",
-            "arrêt svp",
-            "Stopp bitte!",
-            "por favor, baja",
-            "stop, s'il vous plaît",
-            "\u{1F6D1} stop",
-            "stop all",
-            "Unsubscribe.",
+            "stop", " STOP! ", "Stop, please.", "please stop", "stop, thanks", "STOP STOP STOP", "baja", "opt-out", "arrêt svp",
+            "Stopp bitte!", "por favor, baja", "stop, s'il vous plaît", "\u{1F6D1} stop", "stop all", "Unsubscribe.",
         ] {
             assert_eq!(wish(text), Some(Wish::Stop), "{text}");
         }

@@ -123,7 +123,7 @@ impl ProviderEvents<'_> {
             country,
             new_address,
             new_contact: ContactId::from_uuid(new_address.uuid()),
-            provider_message_id: inbound.provider_message_id,
+            provider_key: self.inner.marks.key(inbound.tenant, &inbound.provider_message_id),
             written_at,
             is_proven,
         };
@@ -223,20 +223,8 @@ async fn replies_to_ours(store: &dyn Store, inbound: &Inbound, from: &Recipient)
 
 /// How the lines begin that mail programs of phones write below an email, in lower case.
 const MOBILE_SIGNATURES: &[&str] = &[
-    "sent from my ",
-    "sent from outlook",
-    "sent from yahoo",
-    "get outlook for ",
-    "enviado desde mi ",
-    "enviado do meu ",
-    "envoyé de mon ",
-    "envoyé depuis ",
-    "von meinem ",
-    "gesendet von ",
-    "gesendet mit ",
-    "inviato da ",
-    "inviato dal ",
-    "verstuurd vanaf ",
+    "sent from my ", "sent from outlook", "sent from yahoo", "get outlook for ", "enviado desde mi ", "enviado do meu ", "envoyé de mon ",
+    "envoyé depuis ", "von meinem ", "gesendet von ", "gesendet mit ", "inviato da ", "inviato dal ", "verstuurd vanaf ",
     "verzonden vanaf ",
 ];
 

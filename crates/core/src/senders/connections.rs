@@ -167,6 +167,7 @@ impl Senders<'_> {
         for (name, value) in put.secrets.expose() {
             secrets.insert(name.clone(), value.clone());
         }
+        secrets.retain(|_, value| value.as_str() != Some("")); // how a stored one is removed
         let id = before.map_or_else(|| self.ids().next(), |connection| connection.id);
         let sealed = self.inner.sealer.seal(Row::Connection(tenant, id), &secrets, &*self.ids().entropy).map_err(Error::internal)?;
         let connection = Connection {

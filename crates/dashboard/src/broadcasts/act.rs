@@ -57,7 +57,7 @@ async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<The
             let scheduled_at = parse_time(&form.get("at"))?.ok_or_else(|| Error::field("at", "is empty; must be the time to send at"))?;
             broadcasts.schedule(caller, id, ScheduleBroadcast { scheduled_at }).await?;
         }
-        "update" => drop(broadcasts.update(caller, id, Content::of(form).update()).await?),
+        "update" => drop(broadcasts.update(caller, id, Content::of(form).update(), false).await?),
         "retry" => drop(broadcasts.retry_review(caller, id).await?),
         "pause" => drop(broadcasts.pause(caller, id).await?),
         "resume" => drop(broadcasts.resume(caller, id).await?),

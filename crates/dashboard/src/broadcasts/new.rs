@@ -59,7 +59,7 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(f
     let typed = Typed::of(&form);
     let key = key(&typed.once);
     let created = async {
-        let created = app.core.broadcasts().create(&who.caller, typed.command()?, key).await;
+        let created = app.core.broadcasts().create(&who.caller, typed.command()?, key, false).await;
         made(created.map(|broadcast| broadcast.id), "broadcast")
     };
     match created.await {

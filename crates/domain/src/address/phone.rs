@@ -119,7 +119,7 @@ pub(super) fn meant(text: &str) -> Option<String> {
 
 /// Returns how to write a digits-only phone number.
 pub fn with_plus(digits: &str) -> String {
-    meant(digits).unwrap_or_else(|| format!("+{digits}"))
+    meant(digits).unwrap_or_else(|| format!("+{}", digits.trim_start_matches('-')))
 }
 
 /// Returns the digits of a phone number, with a leading `+` if it has one; `None` if it contains anything but digits and the usual

@@ -166,23 +166,8 @@ async fn before_and_after_are_kept_without_secrets_and_personal_data() {
 
 /// Commands that change nothing.
 const READS: &[&str] = &[
-    "ProjectsList",
-    "KeysList",
-    "SendersList",
-    "ConnectionsList",
-    "DomainsList",
-    "ConnectionsTest",
-    "NumbersList",
-    "HeldList",
-    "PricesList",
-    "BalanceShow",
-    "StorageShow",
-    "DbSize",
-    "PeopleList",
-    "PeopleLink",
-    "ReviewsList",
-    "ReviewsExport",
-    "Doctor",
+    "ProjectsList", "KeysList", "SendersList", "ConnectionsList", "DomainsList", "ConnectionsTest", "NumbersList", "HeldList",
+    "PricesList", "BalanceShow", "StorageShow", "DbSize", "PeopleList", "PeopleLink", "ReviewsList", "ReviewsExport", "Doctor",
 ];
 /// Commands whose requirements this test lacks; they use the same use cases as the API.
 const LIKE_THE_API: &[&str] = &["ConnectionsVerify", "ReviewsDecide"];

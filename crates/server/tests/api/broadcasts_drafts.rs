@@ -219,3 +219,20 @@ async fn a_smart_broadcast_reaches_phones_and_mailboxes() {
     finish(&app).await;
     assert_eq!(counts(&get(&app, &id).await), [2, 0, 0, 2, 0, 0]);
 }
+
+#[tokio::test]
+async fn lenient_handling_drops_content_that_a_broadcast_does_not_use() {
+    for app in TestApp::on_each().await {
+        let auth = format!("Bearer {}", app.test_key);
+        let body = json!({"name": "b", "channel": "sms", "text": "x", "emailSubject": "s", "content": {"mediaUrl": "https://x.example/a"}});
+        app.post("/v1/broadcasts", body.clone()).await.expect(400);
+        let lenient = [("authorization", auth.as_str()), ("prefer", "handling=lenient")];
+        let made = app.send("POST", "/v1/broadcasts", &lenient, Some(body.clone())).await.expect(201).json()["broadcast"].take();
+        assert!(made.get("emailSubject").is_none() && made["content"].get("mediaUrl").is_none(), "{made}");
+        let path = format!("/v1/broadcasts/{}", made["id"].as_str().expect("an id"));
+        let change = json!({"content": body["content"], "emailSubject": "s"});
+        app.request("PATCH", &path, Some(change.clone())).await.expect(400);
+        let changed = app.send("PATCH", &path, &lenient, Some(change)).await.expect(200).json()["broadcast"].take();
+        assert!(changed.get("emailSubject").is_none() && changed["content"].get("mediaUrl").is_none(), "{changed}");
+    }
+}

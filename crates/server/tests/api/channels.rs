@@ -65,6 +65,7 @@ async fn secrets_are_kept_and_never_shown() {
         live(&app, "PUT", &path, Some(body(json!({})))).await.expect(200), // still stored
         live(&app, "GET", &path, None).await.expect(200),
         live(&app, "PUT", &path, Some(body(json!({"passwort": "hunter2"})))).await.expect(400),
+        live(&app, "PUT", &path, Some(body(json!({"password": ""})))).await.expect(400), // removed, and the user name needs one
         live(&app, "PUT", &path, Some(body(json!({"password": {"hunter2": 1}})))).await.expect(400),
         live(&app, "PUT", &path, Some(json!({"kind": "sms", "secrets": "hunter2"}))).await.expect(400),
     ];

@@ -381,13 +381,7 @@ async fn tables_look_like_this() {
     terminal.login(&app.test_key).await;
     let mut out = Vec::new();
     for line in [
-        "messages list",
-        "contacts list",
-        "broadcasts list",
-        "templates list",
-        "invitations list",
-        "suppressions list",
-        "webhooks list",
+        "messages list", "contacts list", "broadcasts list", "templates list", "invitations list", "suppressions list", "webhooks list",
         "webhooks deliveries",
     ] {
         out.push(format!("$ nuncio {line}\n{}", done(line).await));

@@ -23,7 +23,8 @@ pub(crate) async fn write_late(app: &TestApp, channel: Channel, (from, text, nam
     let (now, id) = (app.node.core.ids().clock.now(), app.node.core.ids().next::<nuncio_domain::MessageId>());
     let place = (app.tenant(), connection, channel);
     let at = Timestamp::from_millis(now.millis() - late.as_millis() as i64);
-    let mut inbound = Inbound::text(place, id.to_string(), from.to_owned(), text.to_owned(), at);
+    // As those of Telegram, whose ids contain the author.
+    let mut inbound = Inbound::text(place, format!("{from}:{id}"), from.to_owned(), text.to_owned(), at);
     inbound.profile_name = name.map(str::to_owned);
     app.node.events().push(ProviderEvent::Inbound(inbound), Duration::ZERO);
     app.drain().await;

@@ -43,19 +43,8 @@ async fn a_contact_has_all_its_fields() {
         assert_eq!(
             fields(&channel),
             [
-                "channel",
-                "countryCode",
-                "createdAt",
-                "id",
-                "identifier",
-                "isPrimary",
-                "label",
-                "lastInboundAt",
-                "metadata",
-                "metrics",
-                "updatedAt",
-                "verified",
-                "windowExpiresAt"
+                "channel", "countryCode", "createdAt", "id", "identifier", "isPrimary", "label", "lastInboundAt", "metadata", "metrics",
+                "updatedAt", "verified", "windowExpiresAt"
             ]
         );
         assert_eq!(fields(&channel["metrics"]), ["avgDeliveryTimeMs", "failureCount", "lastSuccessAt", "successCount", "totalAttempts"]);

@@ -116,13 +116,7 @@ async fn messages_are_found_by_what_is_known_of_them() {
             (page.contains(&format!("/messages/{parcel}")), page.matches("class=\"to clip\"").count())
         };
         for query in [
-            "q=%2B34+600+111+222",
-            "q=%2B34600111222",
-            "q=parcel+is",
-            "q=50%25",
-            "q=order%3D1017",
-            "q=1017&in=metadata",
-            "q=PARCEL&in=text",
+            "q=%2B34+600+111+222", "q=%2B34600111222", "q=parcel+is", "q=50%25", "q=order%3D1017", "q=1017&in=metadata", "q=PARCEL&in=text",
         ] {
             let found = if query == "q=1017&in=metadata" { (false, 0) } else { (true, 1) };
             assert_eq!(finds(query).await, found, "{query}");

@@ -77,18 +77,8 @@ async fn a_walk_sees_every_row_once_while_others_are_made() {
         let draft = app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x"})).await.expect(201).json();
         let recipients = format!("broadcasts/{}/contacts", draft["broadcast"]["id"].as_str().expect("an id"));
         for list in [
-            "audit-log",
-            "messages",
-            "contacts",
-            "suppressions",
-            "senders",
-            "templates",
-            "broadcasts",
-            "invitations",
-            "phone-numbers",
-            &recipients,
-            "events",
-            "webhooks/deliveries",
+            "audit-log", "messages", "contacts", "suppressions", "senders", "templates", "broadcasts", "invitations", "phone-numbers",
+            &recipients, "events", "webhooks/deliveries",
         ] {
             walk(&app, list).await;
         }

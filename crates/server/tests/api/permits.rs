@@ -56,6 +56,8 @@ async fn rig(backend: Backend, hints: usize) -> (TestApp, Gate) {
     let gate = Gate(Arc::new(Steps { begun: Semaphore::new(0), opened: Semaphore::new(0) }));
     let mut options = Options { registry: Registry::new(vec![provider("gate", &[Channel::Email], gate.clone())]), ..Options::default() };
     options.dispatch.hints = hints;
+    // However slow the machine is.
+    options.dispatch.bulk_wait = Duration::from_secs(60);
     let app = TestApp::with(backend, options).await;
     app.connect(Channel::Email, "gate", json!({}), json!({})).await;
     (app, gate)

@@ -63,25 +63,8 @@ async fn each_limit_is_held() {
         assert_eq!(faults(&patch(&app, body.clone()).await), expected, "{body}");
     }
     for vertical in [
-        "UNDEFINED",
-        "OTHER",
-        "AUTO",
-        "BEAUTY",
-        "APPAREL",
-        "EDU",
-        "ENTERTAIN",
-        "EVENT_PLAN",
-        "FINANCE",
-        "GROCERY",
-        "GOVT",
-        "HOTEL",
-        "HEALTH",
-        "NONPROFIT",
-        "PROF_SERVICES",
-        "RETAIL",
-        "TRAVEL",
-        "RESTAURANT",
-        "NOT_A_BIZ",
+        "UNDEFINED", "OTHER", "AUTO", "BEAUTY", "APPAREL", "EDU", "ENTERTAIN", "EVENT_PLAN", "FINANCE", "GROCERY", "GOVT", "HOTEL",
+        "HEALTH", "NONPROFIT", "PROF_SERVICES", "RETAIL", "TRAVEL", "RESTAURANT", "NOT_A_BIZ",
     ] {
         assert_eq!(patch(&app, json!({"vertical": vertical})).await.expect(200).json()["profile"]["vertical"], vertical);
     }

@@ -40,20 +40,8 @@ const REQUESTS: &[(&str, &str, &[&str])] = &[
 
 /// Requests that store nothing permanent, or name what they act on.
 const ACTIONS: &[&str] = &[
-    "AddBroadcastContacts",
-    "SelectContacts",
-    "CloneBroadcast",
-    "EnterCode",
-    "IntrospectEmail",
-    "IntrospectPhone",
-    "MergeContacts",
-    "PreviewBroadcast",
-    "ReactToMessage",
-    "ResolveMessage",
-    "RotateSecret",
-    "SandboxInbound",
-    "SendMessages",
-    "SetProfilePicture",
+    "AddBroadcastContacts", "SelectContacts", "CloneBroadcast", "EnterCode", "IntrospectEmail", "IntrospectPhone", "MergeContacts",
+    "PreviewBroadcast", "ReactToMessage", "ResolveMessage", "RotateSecret", "SandboxInbound", "SendMessages", "SetProfilePicture",
     "TestBroadcast",
 ];
 

@@ -91,17 +91,8 @@ async fn every_fault_of_a_template_is_told() {
     });
     let found = paths(&app.post("/v1/templates", wrong).await.expect(400).json());
     for path in [
-        "name",
-        "language",
-        "body",
-        "variables[1]",
-        "variables[2]",
-        "variables",
-        "headerContent",
-        "footer",
-        "buttons[0].url",
-        "buttons[1].phoneNumber",
-        "buttons[2].url",
+        "name", "language", "body", "variables[1]", "variables[2]", "variables", "headerContent", "footer", "buttons[0].url",
+        "buttons[1].phoneNumber", "buttons[2].url",
     ] {
         assert!(found.iter().any(|p| p == path), "{path}: {found:?}");
     }

@@ -274,9 +274,9 @@ CREATE INDEX spool_chunks_created_idx ON spool_chunks (created_at);
 CREATE TABLE inbound_keys (
     tenant_id     BIGINT NOT NULL,
     connection_id UUID NOT NULL,
-    provider_id   TEXT COLLATE "C" NOT NULL,
+    provider_key  TEXT COLLATE "C" NOT NULL,
     message_id    UUID NOT NULL,
-    PRIMARY KEY (tenant_id, connection_id, provider_id)
+    PRIMARY KEY (tenant_id, connection_id, provider_key)
 );
 
 -- The processes that are or were alive.

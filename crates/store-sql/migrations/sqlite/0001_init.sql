@@ -268,9 +268,9 @@ CREATE INDEX spool_chunks_created_idx ON spool_chunks (created_at);
 CREATE TABLE inbound_keys (
     tenant_id     INTEGER NOT NULL,
     connection_id BLOB NOT NULL,
-    provider_id   TEXT NOT NULL,
+    provider_key  TEXT NOT NULL,
     message_id    BLOB NOT NULL,
-    PRIMARY KEY (tenant_id, connection_id, provider_id)
+    PRIMARY KEY (tenant_id, connection_id, provider_key)
 ) STRICT;
 
 -- The processes that are or were alive.

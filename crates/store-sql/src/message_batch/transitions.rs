@@ -110,7 +110,7 @@ impl TransitionBatch {
         let mut references = BTreeMap::new();
         for item in items.iter().map(|item| &**item) {
             let Step::Settle { attempt, outcome, receipts, .. } = &item.step else { continue };
-            let Some(loaded) = self.loaded.get(&Self::key(item)) else { continue };
+            let Some(loaded) = self.loaded.get(&Self::key(item)).filter(|loaded| !loaded.row.state.detail.erased) else { continue };
             let Some(made) = loaded.row.state.detail.attempts.get(*attempt) else { continue };
             let (tenant, message) = Self::key(item);
             for (reference, part) in outcome.references(*receipts).iter().zip(0_i16..) {

@@ -19,10 +19,10 @@ impl InboundRepo for SqlTx {
         let seen = self
             .run(sql!(
                 r"
-                INSERT INTO inbound_keys (tenant_id, connection_id, provider_id, message_id)
+                INSERT INTO inbound_keys (tenant_id, connection_id, provider_key, message_id)
                 VALUES ($1, $2, $3, $4)
                 ON CONFLICT DO NOTHING",
-                [tenant.0, route.connection.uuid(), &inbound.provider_message_id, id.uuid()]
+                [tenant.0, route.connection.uuid(), &inbound.provider_key, id.uuid()]
             ))
             .await?;
         if seen == 0 {
@@ -152,17 +152,8 @@ impl SqlTx {
                     recipient, sent_from, idempotency_key, spooled, request)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
             [
-                fixed.tenant_id,
-                fixed.id,
-                fixed.direction,
-                fixed.message_type,
-                fixed.sender_id,
-                fixed.address_id,
-                &fixed.recipient,
-                &fixed.sent_from,
-                &fixed.idempotency_key,
-                fixed.spooled,
-                &fixed.request
+                fixed.tenant_id, fixed.id, fixed.direction, fixed.message_type, fixed.sender_id, fixed.address_id, &fixed.recipient,
+                &fixed.sent_from, &fixed.idempotency_key, fixed.spooled, &fixed.request
             ]
         ))
         .await?;
@@ -174,24 +165,8 @@ impl SqlTx {
                     history)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
             [
-                fixed.tenant_id,
-                fixed.id,
-                row.status,
-                row.wait,
-                row.held,
-                row.due_at,
-                row.owner,
-                row.fence,
-                row.version,
-                revision,
-                row.expires_at,
-                row.updated_at,
-                row.channel,
-                row.connection_id,
-                agenda,
-                &row.provider,
-                &row.detail,
-                history
+                fixed.tenant_id, fixed.id, row.status, row.wait, row.held, row.due_at, row.owner, row.fence, row.version, revision,
+                row.expires_at, row.updated_at, row.channel, row.connection_id, agenda, &row.provider, &row.detail, history
             ]
         ))
         .await

@@ -47,7 +47,7 @@ macro_rules! walk {
 }
 
 const REFERENCES: Walk = walk!("provider_refs", "reference");
-const INBOUND_KEYS: Walk = walk!("inbound_keys", "provider_id");
+const INBOUND_KEYS: Walk = walk!("inbound_keys", "provider_key");
 
 #[async_trait]
 impl RetentionRepo for SqlTx {

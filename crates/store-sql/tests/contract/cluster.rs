@@ -17,12 +17,7 @@ use sqlparser::parser::Parser;
 const SYSTEM_COLUMNS: &[&str] = &["xmin", "xmax", "cmin", "cmax", "ctid", "tableoid"];
 /// Functions whose result is valid on one cluster node only.
 const TRANSACTIONS: &[&str] = &[
-    "txid_current",
-    "txid_current_snapshot",
-    "txid_snapshot_xmin",
-    "pg_current_xact_id",
-    "pg_current_snapshot",
-    "pg_snapshot_xmin",
+    "txid_current", "txid_current_snapshot", "txid_snapshot_xmin", "pg_current_xact_id", "pg_current_snapshot", "pg_snapshot_xmin",
     "pg_current_wal_lsn",
 ];
 

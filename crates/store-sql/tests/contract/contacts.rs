@@ -46,7 +46,7 @@ pub(crate) fn inbound(h: &Harness, from: &Recipient, provider: &str) -> NewInbou
         mark: mark(from),
         new_address: h.id(),
         new_contact: h.id(),
-        provider_message_id: provider.to_owned(),
+        provider_key: provider.to_owned(),
         is_proven: true,
     }
 }

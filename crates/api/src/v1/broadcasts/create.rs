@@ -4,7 +4,7 @@ use nuncio_core::broadcasts::{BroadcastView, CreateBroadcast};
 
 use super::get::BroadcastBody;
 use crate::error_schemas::{ErrorBody, repeated};
-use crate::extract::{Body, Call, IdempotencyKey};
+use crate::extract::{Body, Call, IdempotencyKey, Lenient};
 use crate::reply::{Reply, Result};
 
 repeated! {
@@ -31,7 +31,8 @@ repeated! {
 pub(crate) async fn create_broadcast(
     Call(core, caller): Call,
     IdempotencyKey(key): IdempotencyKey,
+    Lenient(lenient): Lenient,
     Body { value, .. }: Body<CreateBroadcast>,
 ) -> Result<Reply<BroadcastBody>> {
-    Ok(Reply::created(core.broadcasts().create(&caller, value, key).await?.into()))
+    Ok(Reply::created(core.broadcasts().create(&caller, value, key, lenient).await?.into()))
 }

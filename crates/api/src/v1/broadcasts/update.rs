@@ -5,7 +5,7 @@ use nuncio_domain::BroadcastId;
 
 use super::get::BroadcastBody;
 use crate::error_schemas::ErrorBody;
-use crate::extract::{Body, Call, Path};
+use crate::extract::{Body, Call, Lenient, Path};
 use crate::reply::{Reply, Result};
 
 /// Edit a broadcast
@@ -21,7 +21,8 @@ use crate::reply::{Reply, Result};
 pub(crate) async fn update_broadcast(
     Call(core, caller): Call,
     Path(id): Path<String>,
+    Lenient(lenient): Lenient,
     Body { value, .. }: Body<UpdateBroadcast>,
 ) -> Result<Reply<BroadcastBody>> {
-    Ok(Reply::ok(core.broadcasts().update(&caller, &id, value).await?.into()))
+    Ok(Reply::ok(core.broadcasts().update(&caller, &id, value, lenient).await?.into()))
 }

@@ -230,27 +230,8 @@ async fn media_are_fetched_without_the_token() {
 
 /// What events are made of.
 const NAMES: &[&str] = &[
-    "sender",
-    "id",
-    "timestamp",
-    "message",
-    "mid",
-    "text",
-    "attachments",
-    "type",
-    "payload",
-    "url",
-    "quick_reply",
-    "reaction",
-    "action",
-    "emoji",
-    "read",
-    "postback",
-    "title",
-    "reply_to",
-    "is_echo",
-    ACCOUNT,
-    ADA,
+    "sender", "id", "timestamp", "message", "mid", "text", "attachments", "type", "payload", "url", "quick_reply", "reaction", "action",
+    "emoji", "read", "postback", "title", "reply_to", "is_echo", ACCOUNT, ADA,
 ];
 
 proptest! {
