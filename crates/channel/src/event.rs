@@ -101,10 +101,10 @@ impl Origin {
         ReceiptTarget::Reference { tenant, connection, reference }
     }
 
-    /// Returns the event that `from` (in canonical form) opted out of this connection, at a time that the provider does not tell.
-    pub const fn opted_out(self, from: String) -> ProviderEvent {
+    /// Returns the event that `from` (in canonical form) opted out of this connection; `at` is the time as reported by the provider.
+    pub const fn opted_out(self, from: String, at: Option<Timestamp>) -> ProviderEvent {
         let Self { tenant, connection, channel } = self;
-        ProviderEvent::OptedOut(OptedOut { tenant, connection, channel, from, at: None })
+        ProviderEvent::OptedOut(OptedOut { tenant, connection, channel, from, at })
     }
 }
 

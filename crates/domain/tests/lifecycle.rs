@@ -524,6 +524,40 @@ fn a_fallback_is_retried_although_the_first_route_took_the_message() {
 }
 
 #[test]
+fn nothing_falls_back_after_its_validity_or_after_its_price_was_settled() {
+    let cost = Cost { provider: Micros(10), fee: Micros(0) };
+    let quotes = [Channel::Whatsapp, Channel::Sms].map(|channel| Quote { channel, cost, state: QuoteState::Open }).to_vec();
+    let money = Some(Money { quotes, prepaid: false, limited_sender: None });
+    for (money, wait, fails_after, falls_back) in [
+        (None, DAY, HOUR, true),
+        (None, DAY, DAY + HOUR, false), // expired
+        (None, HOUR, 2 * HOUR, true),   // free of charge, so there is nothing to settle
+        (money.clone(), DAY, HOUR, true),
+        (money, HOUR, 2 * HOUR, false),
+    ] {
+        let detail = Detail { fallback: Some(route(Channel::Sms)), money, ..Detail::default() };
+        let mut state = born(Status::Queued, BIRTH, detail);
+        state.route = route(Channel::Whatsapp);
+        let mut life = Life::new(state);
+        life.start();
+        life.settle(0, accepted());
+        life.now = BIRTH.plus(wait);
+        if let Wait::Receipt { .. } = life.state.wait {
+            life.state.wait = Wait::Receipt { deadline: BIRTH.plus(wait) };
+        }
+        if wait < fails_after {
+            life.apply(&Step::Deadline { fence: life.state.fence });
+        }
+        life.now = BIRTH.plus(fails_after);
+        life.receipt(0, ReceiptKind::Failed(failure(FailureCode::Undeliverable)));
+        let expected = if falls_back { Channel::Sms } else { Channel::Whatsapp };
+        assert_eq!((life.state.route.channel, life.state.status == Status::Failed), (expected, !falls_back), "{wait:?} {fails_after:?}");
+        let code = life.state.detail.failure.as_ref().map(|failure| failure.code);
+        assert_eq!(code, (!falls_back).then_some(FailureCode::Undeliverable), "the reason of the attempt");
+    }
+}
+
+#[test]
 fn the_moments_after_which_nothing_is_sent() {
     let mut past = Life::new(born(Status::Scheduled, BIRTH, Detail::default()));
     past.now = BIRTH.plus(HOUR + Duration::from_millis(1));

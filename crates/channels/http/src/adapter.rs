@@ -81,7 +81,7 @@ impl<A: MessageApi> Adapter for MessageAdapter<A> {
             Err(error) => error.outcome(|refusal| refusal.details),
         };
         if let Outcome::Rejected { failure: Failure { code: FailureCode::RecipientSuppressed, .. } } = &outcome {
-            self.events.push(endpoint.origin.opted_out(request.message.to.clone()), Duration::ZERO);
+            self.events.push(endpoint.origin.opted_out(request.message.to.clone(), None), Duration::ZERO);
         }
         outcome
     }

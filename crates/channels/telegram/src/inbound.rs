@@ -1,6 +1,6 @@
 //! Maps updates to events. Pure.
 
-use nuncio_channel::{Inbound, Media, OptedOut, Origin, ProviderEvent};
+use nuncio_channel::{Inbound, Media, Origin, ProviderEvent};
 use nuncio_domain::message::{Button, Card, Content};
 use nuncio_domain::{MessageType, Timestamp};
 
@@ -33,9 +33,8 @@ impl Bot {
             Update { message_reaction: Some(reaction), update_id, .. } => self.reaction(&reaction, update_id),
             Update { my_chat_member: Some(member), .. } if member.new_chat_member.status == "kicked" => {
                 // The bot was blocked, or removed from a group.
-                let Origin { tenant, connection, channel } = self.origin;
-                let (from, at) = (member.chat.id.to_string(), Some(seconds(member.date)));
-                return Received { event: Some(ProviderEvent::OptedOut(OptedOut { tenant, connection, channel, from, at })), pressed };
+                let event = self.origin.opted_out(member.chat.id.to_string(), Some(seconds(member.date)));
+                return Received { event: Some(event), pressed };
             }
             _ => None,
         };

@@ -77,7 +77,7 @@ fn status(config: &Config, call: &CallbackRequest<'_>, parameters: &Parameters<'
     let opted_out = matches!(&kind, ReceiptKind::Failed(Failure { code: FailureCode::RecipientSuppressed, .. }));
     let raw = Some(format!("{sid} {status} {error}{sip}").trim_end().to_owned());
     let receipt = ProviderEvent::Receipt { target, kind, at: call.now, raw };
-    let opted_out = opted_out.then(|| origin.opted_out(parameters.text("To").into_owned()));
+    let opted_out = opted_out.then(|| origin.opted_out(parameters.text("To").into_owned(), None));
     std::iter::once(receipt).chain(opted_out).collect()
 }
 
@@ -89,7 +89,7 @@ fn inbound(config: &Config, call: &CallbackRequest<'_>, parameters: &Parameters<
     inbound.profile_name = parameters.some("ProfileName");
     media::read(parameters, &mut inbound);
     // The provider has confirmed the opt-out and would block our own confirmation: record the opt-out before the message.
-    let opted_out = (parameters.text("OptOutType") == "STOP").then(|| origin.opted_out(inbound.from.clone()));
+    let opted_out = (parameters.text("OptOutType") == "STOP").then(|| origin.opted_out(inbound.from.clone(), None));
     Ok(opted_out.into_iter().chain([ProviderEvent::Inbound(inbound)]).collect())
 }
 

@@ -42,7 +42,7 @@ impl FieldErrors<'_> {
         let Some(value) = value else { return };
         let bare = |u: &url::Url| u.username().is_empty() && u.password().is_none();
         let good = url::Url::parse(value).is_ok_and(|u| matches!(u.scheme(), "https" | "http") && u.host().is_some() && bare(&u));
-        // The parser forgives spaces and line breaks; whoever gets the text as it is does not.
+        // The parser tolerates spaces and line breaks, but the text is sent as it was given.
         if !good || value.contains(|c: char| c.is_whitespace() || c.is_control()) || value.chars().count() > 2_048 {
             self.push(path, "must be an https URL of at most 2048 characters, without spaces, user or password");
         }

@@ -78,7 +78,7 @@ impl Broadcasts<'_> {
                 broadcast.counts = tx.find_broadcast(tenant, id).await?.map_or(before.counts, |fresh| fresh.counts);
                 rest = Broadcast { counts: broadcast.counts, ..before.clone() }.unspent();
             }
-            // A broadcast that is scheduled anew keeps its status.
+            // A rescheduled broadcast keeps its status.
             if path.iter().any(|status| *status != before.status) {
                 tx.insert_event(tenant, &event(&broadcast, before.version, before.status, &path), now).await?;
             }

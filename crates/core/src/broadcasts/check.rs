@@ -69,7 +69,6 @@ fn on_channel(broadcast: &Broadcast, channel: Channel, mails: bool, now: Timesta
         errors.push(FieldError::new("messageType", format!("channel {channel} cannot carry {}", broadcast.message_type)));
     }
     for error in &mut errors {
-        error.message = error.message.replace("text or htmlBody", "text or emailHtmlBody");
         match error.path.as_str() {
             "subject" => error.path = "emailSubject".to_owned(),
             "htmlBody" => error.path = "emailHtmlBody".to_owned(),

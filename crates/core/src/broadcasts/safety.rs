@@ -43,10 +43,9 @@ pub(super) fn check(broadcast: &Broadcast) -> Vec<FieldError> {
 pub(super) fn canary(broadcast: &Broadcast, now: Timestamp) -> Option<(i64, Option<Timestamp>)> {
     let canary = broadcast.body.canary?;
     let Some(sent_at) = broadcast.body.canary_sent_at else {
-        let first = (broadcast.total * i64::from(canary.percent) + 99) / 100;
-        return Some(((first - broadcast.counts.handled()).max(0), None));
+        return Some(((canary.first_of(broadcast.total) - broadcast.counts.handled()).max(0), None));
     };
-    let until = sent_at.plus(Duration::from_secs(u64::from(canary.wait_seconds)));
+    let until = canary.end(sent_at);
     (now < until).then_some((0, Some(until)))
 }
 

@@ -226,20 +226,18 @@ pub(super) fn through(broadcast: &Broadcast) -> i64 {
     broadcast.counts.sent + broadcast.counts.delivered + broadcast.counts.failed + broadcast.skipped()
 }
 
-/// Returns since when it sends without a pause, and how many recipients were through then. `None` while it does not, or waits for the
-/// result of its canary.
+/// Returns since when it sends without a pause, and how many recipients were through then. `None` while it does not, or its canary holds
+/// the others back.
 fn sending_since(broadcast: &Broadcast, now: Timestamp) -> Option<(Timestamp, i64)> {
     let body = &broadcast.body;
     let started = body.started_at.filter(|_| broadcast.status == Status::Sending)?;
-    let tested = body.canary.map(|canary| {
-        let first = (broadcast.total * i64::from(canary.percent) + 99) / 100;
-        body.canary_sent_at.map(|at| (at.plus(Duration::from_secs(canary.wait_seconds.into())), first))
-    });
-    let tested = match tested {
-        Some(Some((end, _))) if end > now => return None,
-        Some(tested) => tested,
+    let tested = match body.canary {
+        Some(canary) => Some((canary.end(body.canary_sent_at?), canary.first_of(broadcast.total))),
         None => None,
     };
+    if tested.is_some_and(|(end, _)| end > now) {
+        return None;
+    }
     [Some((started, 0)), tested, body.resumed].into_iter().flatten().max_by_key(|(at, _)| *at)
 }
 

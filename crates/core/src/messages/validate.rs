@@ -61,7 +61,7 @@ fn text(command: &mut SendMessage, channel: Channel, message_type: MessageType, 
     if !text.is_empty() && is_blank(text) && !has_html {
         faults.push("text", "has only whitespace; must have visible text");
     } else if needs_words && text.is_empty() && !has_html {
-        let also = if channel == Channel::Email { "text or htmlBody" } else { "text" };
+        let also = if channel == Channel::Email { "text or an HTML body" } else { "text" };
         faults.push("text", format!("messageType {message_type} requires {also}"));
     }
     let wordless = matches!(message_type, MessageType::Sticker | MessageType::Reaction | MessageType::Location | MessageType::Contact);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::Webhooks;
-use super::{previous, sign, update_log_reader};
+use super::{previous_secrets, sign, update_log_reader};
 use crate::base::{Caller, Change, Core, UseCase, parse_id};
 
 /// The webhook of an environment, for events without a sender.
@@ -239,7 +239,7 @@ impl Webhooks<'_> {
     fn still_valid(&self, tenant: TenantId, webhook: &Webhook, now: Timestamp) -> Vec<(String, Timestamp)> {
         let secrets = self.secrets(tenant, webhook).unwrap_or_default();
         let current = secrets.get("current").and_then(Value::as_str).map(|secret| (secret.to_owned(), now.plus(limits::SECRET_OVERLAP)));
-        current.into_iter().chain(previous(&secrets, now)).take(SECRETS).collect()
+        current.into_iter().chain(previous_secrets(&secrets, now)).take(SECRETS).collect()
     }
 
     /// Decrypts the secrets of a webhook.

@@ -178,8 +178,8 @@ impl Webhooks<'_> {
         let mut tx = self.inner.store.begin().await?;
         if !tx.find_webhook(caller.tenant, sender).await?.is_some_and(|w| w.active) {
             let message = match sender {
-                Some(_) => "the sender has no active webhook; set webhookUrl, and webhookActive to true",
-                None => "there is no active webhook; set its URL with PUT /v1/webhook, and active to true",
+                Some(_) => "the sender has no active webhook; set its webhookUrl and webhookActive",
+                None => "this environment has no active webhook; set url and active with PUT /v1/webhook",
             };
             return Err(Error::wrong_state(message, "inactive", &["active"]));
         }

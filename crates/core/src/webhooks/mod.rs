@@ -11,7 +11,7 @@ pub use config::{ExpireOld, PutWebhook, WebhookView, drop_waiting};
 pub(crate) use config::{WebhookChange, check_events};
 pub use deliveries::{DeliveryAttemptView, DeliveryView, ListDeliveries, delivery_id};
 pub use sign::{Signature, new_secret, sign};
-pub(crate) use targets::previous;
+pub(crate) use targets::previous_secrets;
 pub use targets::{Target, Targets, update_log_reader};
 
 crate::base::use_cases! {

@@ -73,14 +73,14 @@ impl Targets {
 }
 
 /// Returns the previous secrets of a webhook that still sign, newest first, each with its end.
-pub(crate) fn previous(secrets: &Map<String, Value>, now: Timestamp) -> Vec<(String, Timestamp)> {
+pub(crate) fn previous_secrets(secrets: &Map<String, Value>, now: Timestamp) -> Vec<(String, Timestamp)> {
     let previous = secrets.get("previous").and_then(|previous| Vec::<(String, Timestamp)>::deserialize(previous).ok());
     previous.unwrap_or_default().into_iter().filter(|(_, until)| *until > now).collect()
 }
 
 fn signing(secrets: &Map<String, Value>, now: Timestamp) -> Vec<Redacted<String>> {
     let current = secrets.get("current").and_then(Value::as_str).map(str::to_owned);
-    current.into_iter().chain(previous(secrets, now).into_iter().map(|(secret, _)| secret)).map(Redacted::new).collect()
+    current.into_iter().chain(previous_secrets(secrets, now).into_iter().map(|(secret, _)| secret)).map(Redacted::new).collect()
 }
 
 /// Starts reading the environment's log if a webhook is active, otherwise stops. Must be called in each transaction that changes webhooks.

@@ -129,6 +129,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_number_of_no_country_has_no_country() {
+        for number in ["+882161234567", "+80012345678"] {
+            assert_eq!((phone_facts(number).country.as_str(), country(number).as_str()), ("", ""), "{number}");
+        }
+    }
+
+    #[test]
     fn errors_say_what_would_be_right_at_their_place() {
         let told = |error: InvalidRecipient| error.to_string();
         assert!(told(Parsed::parse("nobody").expect_err("no recipient")).ends_with(RECIPIENT));

@@ -1,6 +1,10 @@
 //! Canaries and automatic pauses.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
 
 /// Sends to some recipients first, so that problems show early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -13,6 +17,18 @@ pub struct Canary {
     /// How long the others wait, in seconds from the start.
     #[cfg_attr(feature = "openapi", schema(minimum = 60, maximum = 604_800))]
     pub wait_seconds: u32,
+}
+
+impl Canary {
+    /// Returns how many of `total` recipients get their message first.
+    pub const fn first_of(&self, total: i64) -> i64 {
+        (total * self.percent as i64 + 99) / 100
+    }
+
+    /// Returns when the others follow the first, who had their messages at `sent_at`.
+    pub const fn end(&self, sent_at: Timestamp) -> Timestamp {
+        sent_at.plus(Duration::from_secs(self.wait_seconds as u64))
+    }
 }
 
 /// When a broadcast pauses automatically. Rates apply once the outcome of 50 recipients is known.

@@ -70,6 +70,8 @@ async fn a_canary_goes_first() {
         app.drain().await;
         app.advance(Duration::from_secs(30)).await;
         assert_eq!(counts(&get(&app, &id).await), [95, 85, 0, 10, 0, 0]);
+        let progress = app.get(&format!("/v1/broadcasts/{id}/progress")).await.expect(200).json();
+        assert!(!progress.to_string().contains("estimatedCompletionAt"), "the others wait: {progress}");
         app.advance(Duration::from_secs(31)).await;
         finish(&app).await;
         assert_eq!(counts(&get(&app, &id).await), [95, 0, 0, 95, 0, 0]);

@@ -113,7 +113,7 @@ async fn the_folder_of_a_postgresql_node_gets_no_second_installation() {
     let terminal = Terminal::beside(&app).await;
     run(&terminal, "keys create --name first --env test").await.expect(0);
     let database = terminal.home.path().join("nuncio-data/nuncio.db");
-    std::fs::write(&database, "this is no database, and long enough to be looked at ".repeat(100)).expect("overwritten");
+    std::fs::write(&database, "not a database, but long enough to be read ".repeat(100)).expect("overwritten");
     let damaged = run(&terminal, "keys list").await.expect(1);
     assert!(damaged.err.contains("nuncio.db is damaged; restore a backup") && !damaged.err.contains("encryption keys"), "{damaged:?}");
     for file in std::fs::read_dir(terminal.home.path().join("nuncio-data")).expect("a folder") {
@@ -320,7 +320,7 @@ async fn contacts_templates_and_broadcasts_are_edited() {
     assert_eq!((&submitted["status"], &submitted["category"]), (&json!("pending"), &json!("MARKETING")), "{submitted}");
     assert!(submitted["senderId"].is_string(), "{submitted}");
     let unknown = run(&terminal, &format!("templates submit {template} --sender Nobody")).await.expect(1);
-    assert!(unknown.err.contains("there is no sender \"Nobody\""), "{unknown:?}");
+    assert!(unknown.err.contains("has no sender \"Nobody\""), "{unknown:?}");
 
     let spring = id(&done("broadcasts create --name spring --channel sms --text hello --json").await);
     assert!(done(&format!("broadcasts update {spring} --name summer --text bye")).await.out.contains("name: summer"));

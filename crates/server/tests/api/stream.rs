@@ -212,3 +212,13 @@ async fn streams_end_when_the_server_stops() {
     app.node.stop(Duration::ZERO).await;
     assert_eq!(stream.next().await, None);
 }
+
+#[tokio::test]
+async fn a_client_that_prefers_json_gets_no_stream() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    for accept in ["text/event-stream;q=0, */*", "text/event-stream;q=0.5, application/json", "*/*"] {
+        let headers = [("authorization", auth.as_str()), ("accept", accept)];
+        assert!(app.send("GET", "/v1/events", &headers, None).await.expect(200).json()["items"].is_array(), "{accept}");
+    }
+}

@@ -27,7 +27,7 @@ pub const SETTINGS: &str = "-c synchronous_commit=on -c lock_timeout=1s -c state
      -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c plan_cache_mode=force_generic_plan \
      -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off";
 
-/// Which advisory locks are those of sessions.
+/// The first number tells the locks of sessions from other advisory locks of the database.
 const TAKE_LOCK: &str =
     "SELECT number, pg_advisory_lock(1853191529, number) FROM (SELECT (random() * 2147483647)::int4 AS number) AS chosen";
 const AWAIT_LOCK: &str = "SELECT pg_advisory_xact_lock(1853191529, $1)";

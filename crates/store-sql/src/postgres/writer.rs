@@ -304,7 +304,7 @@ impl Connection {
                         continue;
                     }
                     // The others would wait as long, and fail too.
-                    Err(error @ StoreError::Unavailable(_)) => {
+                    Err(error @ (StoreError::Busy(_) | StoreError::Unavailable(_))) => {
                         fail(iter::once(op).chain(batch.by_ref()).collect(), &StoreError::InDoubt(error.to_string()));
                     }
                     Err(error) => fail(vec![op], &StoreError::InDoubt(error.to_string())),
@@ -318,7 +318,11 @@ impl Connection {
     async fn read_one<I: ReadBack>(&mut self, op: &Op<I, I::Answer>) -> Result<Option<I::Answer>> {
         let session = self.session().await?;
         if let Some(lock) = self.unended {
-            answered(session.wait_for_end(lock)).await?;
+            let ended = answered(session.wait_for_end(lock)).await;
+            if ended.is_err() {
+                self.session = Some(session); // to ask again
+                return ended.map(|()| None);
+            }
             self.unended = None;
         }
         let written = answered(I::read_back(&session, op)).await?;
