@@ -88,7 +88,7 @@ pub(crate) async fn sender(world: &World, wanted: Option<&str>) -> anyhow::Resul
     let of = |sender: &Value| (shown(&sender["id"], Text), shown(&sender["name"], Text));
     match named(senders, text, text.parse::<SenderId>().is_ok(), of) {
         Named::One(sender) => Ok(sender),
-        Named::None => bail!("the {environment} environment has no sender {text:?}; see `nuncio senders list`"),
+        Named::None => bail!("there is no sender {text:?} in the {environment} environment; see `nuncio senders list`"),
         Named::Several(which) => bail!("sender: {which}"),
     }
 }

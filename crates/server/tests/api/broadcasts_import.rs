@@ -69,7 +69,8 @@ async fn what_is_wrong_with_an_import_is_told() {
         assert_eq!(path(import(&app, &id, query, kind, file).await.expect(400)), field, "{query} {kind} {file}");
     }
     import(&app, "brd_01hgw2bbg0e9tatjpp9vyrkcyk", "", CSV, "phone\n1\n").await.expect(404);
-    let nul = import(&app, &id, "", CSV, "phone,name\n+34600111222,a\0b\n").await;
+    let id = draft(&app, json!({"name": "News", "channel": "sms", "text": "Hello {{name}} from Acme"})).await;
+    let nul = import(&app, &id, "", CSV, "phone,name\n+34600111222,a\0b\n").await.expect(201);
     assert!(nul.text.contains("U+0000"), "{}", nul.text);
     assert!(contacts(&app, &id, "").await.is_empty());
 }

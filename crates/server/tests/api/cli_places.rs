@@ -320,7 +320,7 @@ async fn contacts_templates_and_broadcasts_are_edited() {
     assert_eq!((&submitted["status"], &submitted["category"]), (&json!("pending"), &json!("MARKETING")), "{submitted}");
     assert!(submitted["senderId"].is_string(), "{submitted}");
     let unknown = run(&terminal, &format!("templates submit {template} --sender Nobody")).await.expect(1);
-    assert!(unknown.err.contains("has no sender \"Nobody\""), "{unknown:?}");
+    assert!(unknown.err.contains("there is no sender \"Nobody\""), "{unknown:?}");
 
     let spring = id(&done("broadcasts create --name spring --channel sms --text hello --json").await);
     assert!(done(&format!("broadcasts update {spring} --name summer --text bye")).await.out.contains("name: summer"));
