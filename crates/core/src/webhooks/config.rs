@@ -234,7 +234,6 @@ impl Webhooks<'_> {
         }
     }
 
-    /// Returns the current signing secret; `None` if it cannot be decrypted, which a rotation fixes.
     /// Returns the secrets that still sign after the current one is replaced. A receiver may have any of them.
     fn still_valid(&self, tenant: TenantId, webhook: &Webhook, now: Timestamp) -> Vec<(String, Timestamp)> {
         let secrets = self.secrets(tenant, webhook).unwrap_or_default();
@@ -242,7 +241,7 @@ impl Webhooks<'_> {
         current.into_iter().chain(previous_secrets(&secrets, now)).take(SECRETS).collect()
     }
 
-    /// Decrypts the secrets of a webhook.
+    /// Decrypts the secrets of a webhook; `None` if that fails, which a rotation fixes.
     fn secrets(&self, tenant: TenantId, webhook: &Webhook) -> Option<Map<String, Value>> {
         let opened = self.inner.sealer.open(Row::Webhook(tenant, webhook.sender), webhook.sealed.expose());
         opened.inspect_err(|error| tracing::error!(%error, "failed to decrypt webhook secrets")).ok()
@@ -283,10 +282,10 @@ fn unique(events: Vec<EventType>) -> Vec<EventType> {
     kept
 }
 
-/// The signing secrets of one webhook.
 /// Most secrets that sign besides the current one.
 const SECRETS: usize = 4;
 
+/// The signing secrets of one webhook.
 struct Secrets {
     current: String,
     /// Newest first, each with its end.

@@ -29,7 +29,8 @@ pub struct Target {
 #[derive(Clone, Debug)]
 pub struct Targets {
     all: Vec<Target>,
-    default_sender: Option<SenderId>,
+    /// The default sender, if the environment has no webhook of its own, active or not.
+    stand_in: Option<SenderId>,
 }
 
 impl Target {
@@ -42,21 +43,25 @@ impl Targets {
     /// Loads them.
     pub async fn read(tx: &mut dyn Tx, sealer: &Sealer, config: &TenantConfig, now: Timestamp) -> Result<Self> {
         let mut all = Vec::new();
-        for webhook in tx.list_webhooks(config.tenant).await?.into_iter().filter(|w| w.active) {
+        let webhooks = tx.list_webhooks(config.tenant).await?;
+        let has_own = webhooks.iter().any(|webhook| webhook.sender.is_none());
+        for webhook in webhooks.into_iter().filter(|w| w.active) {
             let opened = sealer.open(Row::Webhook(config.tenant, webhook.sender), webhook.sealed.expose());
             let opened = opened.inspect_err(|error| tracing::error!(%error, tenant = config.tenant.0, "failed to decrypt webhook secrets"));
             let secrets = opened.map(|secrets| signing(&secrets, now)).unwrap_or_default();
             let (sender, url, events) = (webhook.sender, webhook.url, webhook.events);
             all.push(Target { sender, url, events, secrets, failing_since: webhook.failing_since, updated_at: webhook.updated_at });
         }
-        Ok(Self { all, default_sender: config.default_sender().map(|s| s.id) })
+        let stand_in = config.default_sender().map(|sender| sender.id).filter(|_| !has_own);
+        Ok(Self { all, stand_in })
     }
 
-    /// Returns the webhook for `event`. Events without a sender go to the environment's webhook, or else to the default sender's.
+    /// Returns the webhook for `event`. Events without a sender go to the environment's webhook, or to the default sender's if there is
+    /// none. One that is off gets nothing, and neither does another in its place.
     pub fn of(&self, event: &Event) -> Option<&Target> {
         let target = match event.view.sender_id {
             Some(sender) => self.find(Some(sender)),
-            None => self.find(None).or_else(|| self.find(Some(self.default_sender?))),
+            None => self.find(None).or_else(|| self.find(Some(self.stand_in?))),
         };
         target.filter(|t| t.wants(event.view.event_type))
     }

@@ -92,6 +92,8 @@ pub(super) struct Inner {
     /// When something was last read, and when to read next without a signal.
     read_at: Duration,
     read_next: Duration,
+    /// When to look next for webhooks with stored deliveries.
+    look_next: Duration,
     /// No work before this time, after an error.
     resting_until: Duration,
     /// The position to store.
@@ -174,7 +176,9 @@ impl Shared {
 
     async fn try_follow(self: &Arc<Self>, log: &Arc<Log>, look: bool) -> Result<bool> {
         if log.flags.take_deliveries() {
-            log.inner.lock().endpoints.values_mut().for_each(Endpoint::look_again);
+            let mut inner = log.inner.lock();
+            inner.look_next = Duration::ZERO;
+            inner.endpoints.values_mut().for_each(Endpoint::look_again);
         }
         let Some(mut config) = self.config_of(log).await? else { return Ok(false) };
         if self.note_webhooks(log, &config).await? {
@@ -184,6 +188,7 @@ impl Shared {
         let mut busy = self.save(log).await?;
         if !self.dispatch.is_stopping() {
             busy |= self.read_on(log, &config, look).await?;
+            self.find_waiting(log).await?;
             busy |= self.take_due(log, &config).await?;
             self.start_posts(log);
         }
@@ -274,6 +279,20 @@ impl Shared {
             inner.read_at = since;
             inner.read_next = since;
         }
+    }
+
+    /// Finds the webhooks that stored deliveries wait for: a replay, on this node or on another, may be of one that got no event since
+    /// this node began to read the log, or that had nothing waiting.
+    async fn find_waiting(&self, log: &Log) -> Result<()> {
+        let now = self.ids.clock.monotonic();
+        if now < log.inner.lock().look_next {
+            return Ok(());
+        }
+        let waiting = self.store.read().await?.waiting_webhooks(log.tenant).await?;
+        let mut inner = log.inner.lock();
+        inner.look_next = now + DUE_LATER;
+        waiting.into_iter().for_each(|key| inner.endpoints.entry(key).or_default().backlog = true);
+        Ok(())
     }
 
     /// Loads stored deliveries that are due. Not before the log is read as far as the last reader had read it: it can contain an earlier

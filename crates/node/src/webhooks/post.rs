@@ -35,8 +35,11 @@ const AGAIN: [Duration; 8] = [
 const GIVE_UP: Duration = Duration::from_secs(5 * 86_400);
 
 impl Shared {
-    /// Posts the deliveries that are ready.
+    /// Posts the deliveries that are ready, unless the node is stopping.
     pub(super) fn start_posts(self: &Arc<Self>, log: &Arc<Log>) {
+        if self.dispatch.is_stopping() {
+            return;
+        }
         let now = self.ids.clock.monotonic();
         let mut inner = log.inner.lock();
         let keys: Vec<Key> = inner.endpoints.keys().copied().collect();

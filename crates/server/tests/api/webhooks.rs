@@ -335,7 +335,7 @@ async fn the_log_is_paged_newest_first_without_gaps() {
 }
 
 /// Waits for the message without waiting for webhooks.
-async fn until_delivered(app: &TestApp, id: &str) {
+pub(crate) async fn until_delivered(app: &TestApp, id: &str) {
     while app.message(id).await["status"] != "delivered" {
         app.node.tick().await.expect("dispatch");
         tokio::task::yield_now().await;

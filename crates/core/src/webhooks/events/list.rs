@@ -115,7 +115,8 @@ impl Events<'_> {
             None => Position::default(),
         };
         let in_span = |at| range.since.is_none_or(|since| at >= since) && range.until.is_none_or(|until| at < until);
-        let mut skip = cursor.map_or(0, |(_, shown)| usize::from(shown));
+        // The message of a partly shown row can be gone since, and its row with it.
+        let shown_of = |row: Position| cursor.filter(|(at, _)| *at == row).map_or(0, |(_, shown)| usize::from(shown));
         let (mut items, mut looked_at) = (Vec::new(), 0);
         let all = filter.types.is_empty() && range.until.is_none();
         let rows = if all { range.limit + 1 } else { ROWS };
@@ -135,7 +136,7 @@ impl Events<'_> {
             }
             for row in rows {
                 let position = row[0].position;
-                for (shown, event) in row.into_iter().enumerate().skip(std::mem::take(&mut skip)) {
+                for (shown, event) in row.into_iter().enumerate().skip(shown_of(position)) {
                     if items.len() == range.limit as usize {
                         let place = if shown == 0 { last_place(&items) } else { place(position, shown as u16) };
                         return Ok((views(items), next(place)));

@@ -8,7 +8,7 @@ use nuncio_domain::config::TenantConfig;
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::Change;
-use nuncio_domain::message::{Failure, Message, Status, Wait};
+use nuncio_domain::message::{Attempt, Failure, Message, Route, Status, Wait};
 use nuncio_domain::{ContactId, Environment, EventId, MessageId, ProjectId, SenderId, TenantId, Timestamp};
 use nuncio_store::{LogEntry, LogPayload, Position, Tx};
 use serde::Serialize;
@@ -201,19 +201,36 @@ fn as_of(message: &Message, change: &Change) -> Message {
             *moment = None;
         }
     }
-    detail.attempts.retain(|attempt| attempt.started_at <= change.at);
     match &change.attempt {
         Some((index, attempt)) => {
-            detail.attempts.truncate(index + 1);
-            if let Some(last) = detail.attempts.get_mut(*index) {
-                let known = std::mem::replace(last, attempt.clone());
-                last.provider_message_id = known.provider_message_id.filter(|_| last.finished_at.is_some());
-                last.error = last.error.take().map(|error| in_words(&error, [known.error.as_ref()]));
+            // An attempt that began in the millisecond of the change followed it.
+            let later = detail.attempts.split_off((index + 1).min(detail.attempts.len()));
+            detail.attempts.extend(later.into_iter().filter(|attempt| attempt.started_at < change.at));
+            if let Some(made) = detail.attempts.get_mut(*index) {
+                let known = std::mem::replace(made, attempt.clone());
+                made.provider_message_id = known.provider_message_id.filter(|_| made.finished_at.is_some());
+                made.error = made.error.take().map(|error| in_words(&error, [known.error.as_ref()]));
             }
         }
         // Accepted, but not started yet.
         None if change.previous.is_none() => detail.attempts.clear(),
-        None => {}
+        None => detail.attempts.retain(|attempt| attempt.started_at <= change.at),
+    }
+    if let Some(route) = route_then(message, &state.detail.attempts, change.status) {
+        // The message went on to its fallback later.
+        state.detail.fallback = Some(std::mem::replace(&mut state.route, route));
     }
     then
+}
+
+/// Returns the route of the newest of the attempts that there were, or of the one that followed, if it is not the route that the message
+/// has now. A message that ended before it went by its last route has that one all the same.
+fn route_then(message: &Message, attempts: &[Attempt], status: Status) -> Option<Route> {
+    let (made, now) = (&message.state.detail.attempts, &message.state.route);
+    if matches!(status, Status::Failed | Status::Cancelled) && attempts.len() == made.len() {
+        return None;
+    }
+    let Attempt { channel, connection, provider, .. } = attempts.last().or(made.first())?;
+    let is_other = (*channel, *connection) != (now.channel, now.connection);
+    is_other.then(|| Route { channel: *channel, connection: *connection, provider: provider.clone() })
 }
