@@ -196,6 +196,8 @@ pub const BROADCAST_NAME: usize = 200;
 pub const BROADCAST_CONTACTS: usize = 1_000;
 /// Maximum time from now to `scheduledAt` of a broadcast.
 pub const BROADCAST_AHEAD: Duration = Duration::from_secs(365 * 86_400);
+/// Counted links of a broadcast. They are stored in the transaction that begins to send it.
+pub const COUNTED_LINKS: usize = 1_000;
 /// Automated reviews per broadcast.
 pub const REVIEW_ATTEMPTS: u32 = 3;
 

@@ -341,6 +341,15 @@ pub fn fill(text: &str, values: &std::collections::BTreeMap<String, String>) -> 
     out
 }
 
+/// Returns the length in bytes that [`fill`] would make a text. Values can make a short text huge.
+pub fn filled_length(text: &str, values: &std::collections::BTreeMap<String, String>) -> usize {
+    let length = |piece| match piece {
+        Piece::Words(words) | Piece::Malformed(words) => words.len(),
+        Piece::Variable(name) => values.get(name).map_or(name.len() + 4, String::len),
+    };
+    pieces(text).into_iter().map(length).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -354,5 +363,8 @@ mod tests {
         assert_eq!(malformed("{ {1} } {{ name }}"), None);
         let values = [("1".to_owned(), "{{name}}".to_owned()), ("name".to_owned(), "Ada".to_owned())].into();
         assert_eq!(fill("{{1}} {{name}} {{2}}", &values), "{{name}} Ada {{2}}");
+        for text in ["{{1}} {{name}} {{ 2 }}", "é {{name}}{{name}} {{", ""] {
+            assert_eq!(filled_length(text, &values), fill(text, &values).len(), "{text}");
+        }
     }
 }

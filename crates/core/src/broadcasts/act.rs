@@ -14,6 +14,8 @@ use crate::messages::routing;
 
 /// Maximum number of escalated broadcasts that are returned.
 const ESCALATED: u32 = 100;
+/// Channels by which a smart broadcast reaches phone numbers and email addresses.
+const SMART: [Channel; 4] = [Channel::Whatsapp, Channel::Sms, Channel::SmsOneway, Channel::Email];
 
 impl Broadcasts<'_> {
     /// Submits a draft for review; after approval, it is sent at its scheduled time.
@@ -41,13 +43,17 @@ impl Broadcasts<'_> {
         if config.sender(broadcast.sender).is_none() {
             return Err(Error::not_found("sender"));
         }
-        let RequestedChannel::Only(channel) = broadcast.channel.requested() else { return Ok(()) };
-        if config.connection(broadcast.sender, channel).is_none() {
-            let message = format!("the sender of the broadcast has no provider connected for {channel}");
+        let (channels, only) = match broadcast.channel.requested() {
+            RequestedChannel::Only(channel) => (vec![channel], Some(channel)),
+            RequestedChannel::Auto => (SMART.to_vec(), None),
+        };
+        if channels.iter().all(|channel| config.connection(broadcast.sender, *channel).is_none()) {
+            let names: Vec<&str> = channels.iter().map(|channel| channel.as_str()).collect();
+            let message = format!("the sender of the broadcast has no provider connected for {}", names.join(", "));
             return Err(Error::new(ErrorCode::SenderNotConfigured, message));
         }
         let approved = template.is_none_or(|t| t.status == TemplateStatus::Approved);
-        if channel == Channel::Whatsapp && !approved { Err(routing::not_approved()) } else { Ok(()) }
+        if only == Some(Channel::Whatsapp) && !approved { Err(routing::not_approved()) } else { Ok(()) }
     }
 
     /// Reschedules a scheduled broadcast.
@@ -98,7 +104,9 @@ impl Broadcasts<'_> {
     pub async fn retry_review(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(UseCase::RetryBroadcastReview)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
-        if broadcast.status == Status::Rejected {
+        let fingerprint = fingerprint(&broadcast);
+        if apply(broadcast.standing(&fingerprint), BroadcastAction::RetryReview).is_ok() {
+            self.ensure_sendable(&broadcast).await?;
             self.require_values(&broadcast).await?;
         }
         self.submit_for_review(broadcast, BroadcastAction::RetryReview, |_| {}).await

@@ -185,7 +185,7 @@ impl SelectContacts {
             && self.last_inbound_before.is_none_or(|before| newest.is_none_or(|at| at < before))
     }
 
-    /// Returns the variables of a contact, without fields that it lacks.
+    /// Returns the variables of a contact, without fields that it lacks or that are empty.
     fn values(&self, person: &Person) -> BTreeMap<String, String> {
         let detail = &person.contact.detail;
         let value = |field: &str| match field {
@@ -193,7 +193,8 @@ impl SelectContacts {
             "country" => Some(person.contact.country.clone()).filter(|country| !country.is_empty()),
             _ => detail.metadata.get(field.strip_prefix("metadata.")?).and_then(text),
         };
-        self.variables.iter().filter_map(|(variable, field)| Some((variable.clone(), value(field)?))).collect()
+        let filled = |field: &str| value(field).filter(|value| !value.is_empty());
+        self.variables.iter().filter_map(|(variable, field)| Some((variable.clone(), filled(field)?))).collect()
     }
 }
 

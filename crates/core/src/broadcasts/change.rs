@@ -115,6 +115,7 @@ const fn verb(operation: BroadcastAction) -> &'static str {
 
 /// Sets the fields that follow from a new status.
 fn enter(broadcast: &mut Broadcast, status: Status, now: Timestamp) {
+    let was_sent = matches!(broadcast.status, Status::Sending | Status::Paused);
     if (broadcast.status, status) == (Status::Paused, Status::Sending) {
         broadcast.body.resumed = Some((now, through(broadcast)));
     }
@@ -132,8 +133,8 @@ fn enter(broadcast: &mut Broadcast, status: Status, now: Timestamp) {
     broadcast.due_at = match status {
         Status::PendingReview | Status::Sending => Some(now),
         Status::Scheduled => broadcast.body.scheduled_at,
-        // Queued messages that no provider has yet are withdrawn.
-        Status::Paused | Status::Cancelled if broadcast.counts.handled() > 0 => Some(now),
+        // Queued messages that no provider has yet are withdrawn. The counts may lack some that were stored since they were read.
+        Status::Paused | Status::Cancelled if was_sent => Some(now),
         _ => None,
     };
 }
@@ -152,5 +153,46 @@ fn event(broadcast: &Broadcast, version: i64, from: Status, path: &[Status]) -> 
         resource: broadcast.id.uuid(),
         sequence: version + 1,
         occurrences: previous.zip(path).map(occurrence).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nuncio_domain::SenderId;
+    use nuncio_domain::broadcast::{Body, BroadcastChannel, BroadcastType, Counts};
+
+    #[test]
+    fn a_pause_and_a_cancel_withdraw_messages_that_the_counts_may_not_have_yet() {
+        let now = Timestamp::from_millis(1);
+        let due = |before: Status, after: Status| {
+            let mut broadcast = Broadcast {
+                tenant: TenantId(1),
+                id: BroadcastId::from_uuid(uuid::Uuid::nil()),
+                status: before,
+                channel: BroadcastChannel::Sms,
+                message_type: BroadcastType::Text,
+                sender: SenderId::from_uuid(uuid::Uuid::nil()),
+                version: 1,
+                due_at: Some(now),
+                total: 1,
+                html: None,
+                body: Body::default(),
+                updated_at: now,
+                counts: Counts::default(),
+            };
+            enter(&mut broadcast, after, now);
+            broadcast.due_at
+        };
+        for (before, after) in
+            [(Status::Sending, Status::Paused), (Status::Sending, Status::Cancelled), (Status::Paused, Status::Cancelled)]
+        {
+            assert_eq!(due(before, after), Some(now), "{before} to {after}");
+        }
+        for (before, after) in
+            [(Status::Draft, Status::Cancelled), (Status::Scheduled, Status::Paused), (Status::Sending, Status::Completed)]
+        {
+            assert_eq!(due(before, after), None, "{before} to {after}");
+        }
     }
 }

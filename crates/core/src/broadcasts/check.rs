@@ -5,7 +5,7 @@ use nuncio_domain::template::malformed;
 use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, limits};
 
 use super::content::{is_template, message};
-use super::{safety, variables};
+use super::{links, safety, variables};
 use crate::base::{FieldErrors, check_metadata};
 use crate::messages::{content, routing, validate};
 
@@ -33,6 +33,12 @@ pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
     }
     if is_template(broadcast) && broadcast.body.track_links {
         errors.push(FieldError::new("trackLinks", "must be false: a template keeps the links that its provider approved"));
+    }
+    let counted = links::of(broadcast).len();
+    if counted > limits::COUNTED_LINKS {
+        let most = limits::COUNTED_LINKS;
+        errors
+            .push(FieldError::new("trackLinks", format!("must be false: the content has {counted} links; at most {most} can be counted")));
     }
     for (field, text) in variables::texts(broadcast) {
         errors.extend(malformed(text).map(|fault| FieldError::new(field, fault)));

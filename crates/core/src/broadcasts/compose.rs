@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::Broadcasts;
 use super::command::NewContact;
-use super::composer::command;
+use super::composer::{Composer, command};
 use super::money::Class;
 use super::view::BroadcastView;
 use super::{contacts, links};
@@ -126,7 +126,7 @@ impl Broadcasts<'_> {
         let composer = self.composer(&broadcast).await?.map_err(|failure| Error::new(ErrorCode::NotFound, failure.message))?;
         let command = command(self, &composer, &contact)?;
         let (subject, html_body) = (command.subject.clone(), command.html_body.clone());
-        let (plan, text) = self.messages().plan_for(caller, command, &options(&broadcast)).await?;
+        let (plan, text) = self.messages().plan_for(caller, command, &options(&composer)).await?;
         Ok(BroadcastPreview { text, subject, html_body, plan })
     }
 
@@ -144,7 +144,7 @@ impl Broadcasts<'_> {
         let contact = NewBroadcastContact { id: links::tester(broadcast.id), recipient, variables: shown.unwrap_or_default() };
         let composer = self.composer(&broadcast).await?.map_err(|failure| Error::new(ErrorCode::NotFound, failure.message))?;
         self.put_links(&broadcast).await?;
-        let options = SendOptions { idempotency_key: key, ..options(&broadcast) };
+        let options = SendOptions { idempotency_key: key, ..options(&composer) };
         self.messages().send_as(caller, command(self, &composer, &contact)?, options, IdempotentOperation::TestBroadcast).await
     }
 
@@ -244,6 +244,7 @@ impl Broadcasts<'_> {
     }
 }
 
-fn options(broadcast: &Broadcast) -> SendOptions {
-    SendOptions { sender: Some(broadcast.sender.to_string()), ..SendOptions::default() }
+fn options(composer: &Composer<'_>) -> SendOptions {
+    let template = composer.template.clone().map(Box::new);
+    SendOptions { sender: Some(composer.sender.id.to_string()), template, ..SendOptions::default() }
 }

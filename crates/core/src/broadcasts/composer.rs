@@ -21,7 +21,8 @@ pub(super) struct Composer<'a> {
     pub(super) broadcast: &'a Broadcast,
     pub(super) config: Arc<TenantConfig>,
     pub(super) sender: Sender,
-    template: Option<Template>,
+    /// As it was reviewed, if it was.
+    pub(super) template: Option<Template>,
 }
 
 impl Broadcasts<'_> {

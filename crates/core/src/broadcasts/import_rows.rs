@@ -17,8 +17,9 @@ const RECIPIENT: &[&str] = &[
 /// Prefixes of columns with a template's button and header values: `button.0`, `header.1`.
 const BUTTON: &str = "button.";
 const HEADER: &str = "header.";
-/// Maximum length of a row, in bytes.
+/// Maximum length of a row, in bytes, and its maximum number of cells: empty ones have no length.
 const ROW: usize = 64 * 1024;
+const CELLS: usize = 16 * 1024;
 
 /// Format of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -187,6 +188,9 @@ impl Csv {
                     return Err(Error::field("body", format!("line {}: the row is longer than {ROW} bytes", self.line)));
                 }
                 ReadRecordResult::OutputFull => self.fields.resize(self.fields.len() * 2, 0),
+                ReadRecordResult::OutputEndsFull if self.ends.len() >= CELLS => {
+                    return Err(Error::field("body", format!("line {}: the row has more than {CELLS} cells", self.line)));
+                }
                 ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
                 ReadRecordResult::Record => {
                     rows.extend(self.record(self.line)?);
@@ -246,7 +250,7 @@ pub(super) fn named(columns: &Columns, cells: Vec<&str>) -> Result<Names> {
     let candidates = all.iter().enumerate().filter(|(_, name)| columns.is_recipient(name));
     let Some((recipient, _)) = candidates.min_by_key(|(_, name)| order(name)) else {
         let message =
-            format!("no column has the name of a recipient (recipient, phone, email …); set it in ?recipient=. The file has {}", shown());
+            format!("no column has the name of a recipient (recipient, phone, email …); name it as recipient. The file has {}", shown());
         return Err(Error::field("query.recipient", message));
     };
     Ok(Names { all, recipient })

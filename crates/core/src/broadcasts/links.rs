@@ -2,6 +2,8 @@
 //!
 //! The URL names link and recipient, and is signed, so that nothing is stored for it before it is opened.
 
+use std::collections::HashSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_domain::broadcast::Broadcast;
@@ -34,10 +36,10 @@ pub(super) fn of(broadcast: &Broadcast) -> Vec<BroadcastLink> {
     if !broadcast.body.track_links || content::is_template(broadcast) {
         return Vec::new();
     }
-    let mut links: Vec<BroadcastLink> = Vec::new();
+    let (mut links, mut known) = (Vec::new(), HashSet::new());
     let mut note = |url: &str| {
         let key = key(broadcast.id, url);
-        if links.iter().all(|link| link.key != key) {
+        if known.insert(key) {
             links.push(BroadcastLink { key, url: url.to_owned() });
         }
         None
@@ -219,7 +221,7 @@ fn rewrite_html(html: &str, new: &mut impl FnMut(&str) -> Option<String>) -> Str
         }
         let Some(quote) = from.chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
         let Some(end) = from[1..].find(quote) else { continue };
-        let url = from[1..=end].replace("&amp;", "&");
+        let url = target(&from[1..=end]);
         out.push(quote);
         match Some(&url).filter(|url| find_link(url) == Some(0)).map(|url| replaced(url, new)).filter(|made| *made != url) {
             Some(made) => out.push_str(&made),
@@ -231,6 +233,34 @@ fn rewrite_html(html: &str, new: &mut impl FnMut(&str) -> Option<String>) -> Str
     out
 }
 
+/// Returns the link that a browser opens for the value of an attribute: with the characters that `&amp;` and numbers stand for, and without
+/// line breaks and tabs.
+fn target(value: &str) -> String {
+    let value = value.replace(['\t', '\n', '\r'], "");
+    let mut parts = value.split('&');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (c, rest) = reference(part).unwrap_or(('&', part));
+        out.push(c);
+        out.push_str(rest);
+    }
+    out
+}
+
+/// Returns the character of the reference at the start of `text`, after its `&`, and what follows it. Other names than `amp` hardly occur
+/// in links, where browsers often read them as parameters.
+fn reference(text: &str) -> Option<(char, &str)> {
+    let (name, rest) = text.split_once(';')?;
+    let code = match name.strip_prefix('#') {
+        None => return (name == "amp").then_some(('&', rest)),
+        Some(number) => match number.strip_prefix(['x', 'X']) {
+            Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+            None => number.parse().ok()?,
+        },
+    };
+    Some((char::from_u32(code)?, rest))
+}
+
 /// Returns whether the target of a tag, given from its name on, is clicked: not that of `<link>` or `<base>`, but of Outlook's buttons.
 fn is_clicked(tag: &str) -> bool {
     let name = tag.split(|c: char| c.is_ascii_whitespace() || c == '/').next().unwrap_or_default();
@@ -239,13 +269,17 @@ fn is_clicked(tag: &str) -> bool {
 
 fn replaced(url: &str, new: &mut impl FnMut(&str) -> Option<String>) -> String {
     let host = url.split_once("://").map_or("", |(_, rest)| rest);
-    let counts = !url.contains("{{") && host.starts_with(|c: char| c.is_alphanumeric());
+    // No redirect can lead to a link with control characters.
+    let counts = !url.contains("{{") && !url.contains(char::is_control) && host.starts_with(|c: char| c.is_alphanumeric());
     counts.then(|| new(url)).flatten().unwrap_or_else(|| url.to_owned())
 }
 
 /// Returns the position of the first link.
 fn find_link(text: &str) -> Option<usize> {
-    [find(text, "https://"), find(text, "http://")].into_iter().flatten().min()
+    let begins = |at: usize, scheme: &str| {
+        text.as_bytes()[at..].get(..scheme.len()).is_some_and(|part| part.eq_ignore_ascii_case(scheme.as_bytes()))
+    };
+    (0..text.len()).find(|at| begins(*at, "http://") || begins(*at, "https://"))
 }
 
 fn find(text: &str, ascii: &str) -> Option<usize> {
@@ -286,6 +320,7 @@ mod tests {
         text("https://ja.wikipedia.org/wiki/東京 https://www.例え.jp/x", &[], "https://ja.wikipedia.org/wiki/東京 https://www.例え.jp/x");
         text("여기https://a.example/x에서 https://b.example/y🎉", &["https://a.example/x", "https://b.example/y"], "여기L에서 L🎉");
         text("(https://a.example/{{name}})", &[], "(https://a.example/{{name}})");
+        text("hhttps:/http://a.example http", &["http://a.example"], "hhttps:/L http");
     }
 
     #[test]
@@ -302,6 +337,12 @@ mod tests {
         );
         html("<a href='mailto:x@y.example'>x</a>", &[], "<a href='mailto:x@y.example'>x</a>");
         html("<a href=https://a.example>x", &[], "<a href=https://a.example>x");
+        html(
+            "<a href='https://a.example/?x=1&#38;y=2&#x26;z=3&lt=4&#;'>x</a><a href='https://b.example/\r\n\tx'>y</a>",
+            &["https://a.example/?x=1&y=2&z=3&lt=4&#;", "https://b.example/x"],
+            "<a href='L'>x</a><a href='L'>y</a>",
+        );
+        html("<a href='https://a.example/&#1;'>x</a>", &[], "<a href='https://a.example/&#1;'>x</a>");
         html(r#"<a href="https://a.example"#, &[], r#"<a href="https://a.example"#);
         let kept = r#"<base href="https://a.example/"><link rel="stylesheet" href="https://a.example/s.css">"#;
         html(kept, &[], kept);

@@ -69,8 +69,14 @@ impl Broadcasts<'_> {
         let now = self.ids().clock.now();
         let subject = self.subject_of(broadcast).await?;
         let policy = self.inner.store.read().await?.review_policy(broadcast.tenant).await?;
-        let mut result = review::review(&subject, &policy, now);
-        if let (Some(reviewer), true) = (&self.inner.reviewer, result.score >= policy.threshold) {
+        let threshold = policy.threshold;
+        // Texts of megabytes take seconds, in which other tasks of this thread would wait.
+        let reviewing = tokio::task::spawn_blocking(move || {
+            let result = review::review(&subject, &policy, now);
+            (subject, result)
+        });
+        let (subject, mut result) = reviewing.await.map_err(Error::internal)?;
+        if let (Some(reviewer), true) = (&self.inner.reviewer, result.score >= threshold) {
             match slots.reviews.try_acquire() {
                 Ok(own) => *slot = own,
                 // At its next review it would not be late, and so be sent instead of held.
@@ -89,7 +95,7 @@ impl Broadcasts<'_> {
                 review::note(&mut result, "The reviewer could not be reached; this is only the built-in review.");
             }
         }
-        let passes = result.score >= policy.threshold;
+        let passes = result.score >= threshold;
         let reviewed = fingerprint(broadcast);
         let operation = |broadcast: &Broadcast| match passes {
             true => BroadcastAction::Pass { ahead: is_ahead(broadcast, now) },
@@ -118,14 +124,17 @@ impl Broadcasts<'_> {
             if list.len() > LISTED {
                 return Err(Error::field(field, format!("has {} items; must have at most {LISTED}", list.len())));
             }
-            if let Some(word) = list.iter().find(|word| word.trim().is_empty() || word.len() > LISTED_LENGTH) {
+            if let Some(word) = list.iter().find(|word| word.trim().is_empty() || word.chars().count() > LISTED_LENGTH) {
                 return Err(Error::field(field, format!("{word:?} must have 1 to {LISTED_LENGTH} characters")));
             }
         }
         if let Some(word) = policy.blocked_words.iter().find(|word| !word.contains(char::is_alphanumeric)) {
             return Err(Error::field("blockedWords", format!("{word:?} must have a letter or a digit")));
         }
-        let is_domain = |text: &str| text.contains('.') && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
+        let is_domain = |text: &str| {
+            let inner = text.trim_matches('.');
+            inner == text && inner.contains('.') && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))
+        };
         if let Some(domain) = policy.allowed_domains.iter().find(|domain| !is_domain(domain)) {
             return Err(Error::field("allowedDomains", format!("{domain:?} is not a domain such as acme.example")));
         }

@@ -13,6 +13,7 @@ use nuncio_store::{DueBroadcast, Transition};
 use tokio::sync::Semaphore;
 
 use super::Broadcasts;
+use super::act::is_ahead;
 use super::fan_out::Round;
 use crate::base::Core;
 
@@ -82,18 +83,22 @@ impl Broadcasts<'_> {
     }
 
     async fn begin(&self, broadcast: &Broadcast) -> Result<()> {
-        self.change(broadcast.tenant, broadcast.id, BroadcastAction::Begin, |_, _| Ok(())).await.map(drop)
+        self.change(broadcast.tenant, broadcast.id, BroadcastAction::Begin, |broadcast, now| still_due(broadcast, now)).await.map(drop)
     }
 
     /// Holds a broadcast that is over an hour late: the database may be a restored copy, and the original may have sent it.
     async fn hold(&self, broadcast: &Broadcast) -> Result<()> {
-        tracing::warn!(broadcast.id = %broadcast.id, "broadcast is more than an hour late; paused it");
-        self.change(broadcast.tenant, broadcast.id, BroadcastAction::Hold, |broadcast, _| {
+        let was_due = broadcast.status == Status::Scheduled;
+        self.change(broadcast.tenant, broadcast.id, BroadcastAction::Hold, |broadcast, now| {
+            if was_due {
+                still_due(broadcast, now)?;
+            }
             broadcast.body.past_due = true;
             Ok(())
         })
-        .await
-        .map(drop)
+        .await?;
+        tracing::warn!(broadcast.id = %broadcast.id, "broadcast is more than an hour late; paused it");
+        Ok(())
     }
 
     /// Enqueues recipients, or completes the broadcast. Returns the time of the next round, or nothing if the status changed.
@@ -150,6 +155,15 @@ impl Broadcasts<'_> {
             }
         }
     }
+}
+
+/// Fails like a lost race if a caller has scheduled the broadcast anew since it was found due.
+fn still_due(broadcast: &Broadcast, now: Timestamp) -> Result<()> {
+    if is_ahead(broadcast, now) {
+        let message = "the broadcast was scheduled for another time";
+        return Err(Error::wrong_state(message, broadcast.status.as_str(), &[]));
+    }
+    Ok(())
 }
 
 /// Ignores a lost race: another node did the work.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use nuncio_domain::broadcast::{Broadcast, Variables};
-use nuncio_domain::template::{Template, fill, variables};
+use nuncio_domain::template::{Template, fill, filled_length, variables};
 use nuncio_domain::{Error, FieldError, Result, limits};
 use nuncio_store::NewBroadcastContact;
 
@@ -83,7 +83,19 @@ fn values<'a>(broadcast: &'a Broadcast, own: &'a Variables) -> Cow<'a, Values> {
     }
 }
 
-/// Fills the variables of a message to a recipient. Fails if a value is missing, so that no text is sent with a gap.
+/// Fails if a text with its values exceeds the limit of an email, which is the highest of all channels. Checked before it is filled: a text
+/// of 1 MB can have so many variables that it would grow to gigabytes.
+fn check_length(field: &str, text: Option<&String>, values: &Values, limit: usize) -> Result<()> {
+    match text.map_or(0, |text| filled_length(text, values)) {
+        length if length > limit => {
+            Err(Error::field(field, format!("is {length} bytes of UTF-8 with the values of the recipient; must be at most {limit}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Fills the variables of a message to a recipient. Fails if a value is missing, so that no text is sent with a gap, or if the values make
+/// a text too long.
 pub(super) fn fill_in(broadcast: &Broadcast, own: &Variables, command: &mut SendMessage) -> Result<()> {
     let used = by_field(broadcast);
     if used.is_empty() {
@@ -93,11 +105,16 @@ pub(super) fn fill_in(broadcast: &Broadcast, own: &Variables, command: &mut Send
     if let Some((field, name)) = used.into_iter().find(|(_, name)| !values.contains_key(*name)) {
         return Err(Error::field(field, format!("the recipient has no value for {{{{{name}}}}}")));
     }
+    let escaped: Values = match command.html_body {
+        Some(_) => values.iter().map(|(name, value)| (name.clone(), escape(value))).collect(),
+        None => Values::new(),
+    };
+    check_length("text", command.text.as_ref(), &values, limits::EMAIL_TEXT_BYTES)?;
+    check_length("emailHtmlBody", command.html_body.as_ref(), &escaped, limits::EMAIL_HTML_BYTES)?;
     for text in [&mut command.text, &mut command.subject].into_iter().flatten() {
         *text = fill(text, &values);
     }
     if let Some(html) = &mut command.html_body {
-        let escaped = values.iter().map(|(name, value)| (name.clone(), escape(value))).collect();
         *html = fill(html, &escaped);
     }
     Ok(())

@@ -24,7 +24,7 @@ pub use reviewer::Reviewer;
 pub(crate) use reviewer::note;
 
 /// Incremented by each change of rules or weights.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// Categories with the weight of one finding.
 const CATEGORIES: &[(Category, &str, f64)] = &[

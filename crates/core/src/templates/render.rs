@@ -19,7 +19,7 @@ pub(crate) fn values(content: Option<&Content>) -> Variables {
     }
 }
 
-/// Returns an error for every missing value, and for every unused one. Paths start with `prefix`.
+/// Returns an error for every missing or invalid value, and for every unused one. Paths start with `prefix`.
 pub(crate) fn check(template: &Template, values: &Variables, prefix: &str) -> Vec<FieldError> {
     let content = &template.content;
     let header = match content.header_type {
@@ -49,6 +49,8 @@ fn compare(path: &str, wanted: &[String], given: Option<&Values>, errors: &mut V
                 if length > limits::TEMPLATE_VALUE {
                     let message = format!("has {length} characters; must have 1 to {}", limits::TEMPLATE_VALUE);
                     errors.push(FieldError::new(format!("{path}.{name}"), message));
+                } else if value.contains('\0') {
+                    errors.push(FieldError::new(format!("{path}.{name}"), "must not contain U+0000"));
                 }
             }
         }

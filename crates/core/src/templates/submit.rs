@@ -209,7 +209,10 @@ pub(super) async fn change(
             return Ok(None);
         }
         template.version += 1;
-        template.updated_at = now;
+        // Another time of the next poll is no change of the template.
+        if (template.status, &template.content) != (before.status, &before.content) {
+            template.updated_at = now;
+        }
         if !tx.update_template(&template, before.version).await? {
             continue;
         }

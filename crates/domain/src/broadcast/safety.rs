@@ -14,7 +14,7 @@ pub struct Canary {
     /// Percentage of recipients that get their message first, rounded up.
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 50))]
     pub percent: u8,
-    /// How long the others wait, in seconds from the start.
+    /// How long the others wait after the first were all queued, in seconds.
     #[cfg_attr(feature = "openapi", schema(minimum = 60, maximum = 604_800))]
     pub wait_seconds: u32,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_domain::BroadcastId;
+use nuncio_domain::{BroadcastId, Clock as _};
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::json;
 
@@ -35,6 +35,35 @@ async fn a_scheduled_broadcast_waits_and_can_be_moved() {
         app.post(&format!("/v1/broadcasts/{past}/send"), json!({"scheduledAt": "2025-01-01T00:00:00Z"})).await.expect(202);
         finish(&app).await;
         assert_eq!(status(&app, &past).await, "completed");
+    }
+}
+
+/// A node finds the broadcast due, and a caller moves it before the node begins.
+#[tokio::test]
+async fn a_broadcast_that_is_moved_while_a_node_begins_it_waits() {
+    for app in TestApp::on_each().await {
+        let id = text(&app).await;
+        add(&app, &id, phones(2)).await;
+        app.post(&format!("/v1/broadcasts/{id}/send"), json!({"scheduledAt": "2026-01-01T01:00:00Z"})).await.expect(202);
+        app.drain().await;
+        let path = format!("/v1/broadcasts/{id}/schedule");
+        app.request("PATCH", &path, Some(json!({"scheduledAt": "2026-01-01T09:00:00Z"}))).await.expect(200);
+        app.advance(Duration::from_secs(4 * 3_600)).await;
+        // On time, and so late that it would be held.
+        for ago in [SECOND, Duration::from_secs(2 * 3_600)] {
+            let now = app.clock.now();
+            let mut tx = app.store().begin().await.expect("a transaction");
+            let due = tx.due_broadcasts(now.plus(Duration::from_secs(86_400)), 1).await.expect("due").remove(0);
+            assert!(tx.claim_broadcast(&due, Some(now.minus(ago))).await.expect("a claim"));
+            tx.commit().await.expect("committed");
+            app.drain().await;
+            assert_eq!(status(&app, &id).await, "scheduled");
+        }
+        for _ in 0..10 {
+            app.advance(Duration::from_secs(1_800)).await;
+        }
+        finish(&app).await;
+        assert_eq!(status(&app, &id).await, "completed");
     }
 }
 

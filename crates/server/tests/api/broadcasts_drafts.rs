@@ -70,6 +70,20 @@ async fn every_fault_of_a_broadcast_is_told() {
     assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "scheduledAt": "2027-01-02T00:00:00Z"})).await, ["scheduledAt"]);
     assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "metadata": {"a": "x".repeat(17_000)}})).await, ["metadata"]);
     app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x", "senderId": "snd_nobody"})).await.expect(404);
+    // The header names the sender, unless the body does.
+    let sender = async |name: &str| {
+        let made = app.post("/v1/senders", json!({"name": name})).await.expect(201).json();
+        made["id"].as_str().expect("an id").to_owned()
+    };
+    let (one, other, auth) = (sender("one").await, sender("other").await, format!("Bearer {}", app.test_key));
+    let headers = [("authorization", auth.as_str()), ("service-sender", one.as_str())];
+    let named = json!({"name": "x", "channel": "sms", "text": "x"});
+    let mut both = named.clone();
+    both["senderId"] = json!(other);
+    for (body, expected) in [(named, &one), (both, &other)] {
+        let made = app.send("POST", "/v1/broadcasts", &headers, Some(body)).await.expect(201).json();
+        assert_eq!(made["broadcast"]["senderId"], expected.as_str());
+    }
     let template = json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": "tpl_nothing"}});
     app.post("/v1/broadcasts", template).await.expect(404);
 }

@@ -91,6 +91,18 @@ async fn fields_of_contacts_fill_variables() {
     assert_eq!(paths, ["countries[0]", "variables.a", "lastInboundBefore"], "{answer}");
 }
 
+// holds: broadcasts.select
+#[tokio::test]
+async fn an_empty_field_of_a_contact_takes_the_value_of_the_broadcast() {
+    let app = TestApp::start().await;
+    contact(&app, json!({"channels": [{"channel": "sms", "identifier": "+34600111222"}], "metadata": {"seats": ""}})).await;
+    let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "{{seats}} seats", "variables": {"seats": "No"}})).await;
+    let answer = select(&app, &id, json!({"variables": {"seats": "metadata.seats"}})).await;
+    assert_eq!((&answer["added"], &answer["invalid"]), (&json!(1), &json!(0)), "{answer}");
+    let shown = app.post(&format!("/v1/broadcasts/{id}/preview"), json!({})).await.expect(200).json();
+    assert_eq!(shown["text"], "No seats");
+}
+
 /// Returns the path of the link in a message.
 fn path(text: &str) -> String {
     let from = text.find("/l/").expect("a counted link");
@@ -173,6 +185,53 @@ async fn links_are_counted_only_if_that_was_asked() {
         json!({"name": "x", "channel": "whatsapp", "messageType": "template", "trackLinks": true, "content": {"templateId": "t"}});
     let refused = app.post("/v1/broadcasts", template).await.expect(400).json();
     assert!(refused.to_string().contains("trackLinks"), "{refused}");
+}
+
+// holds: broadcasts.links
+#[tokio::test]
+async fn counted_links_of_html_lead_where_the_mail_program_would() {
+    let app = TestApp::start().await;
+    let html = "<a href=\"https://acme.example/\r\n\tspring?x=1&#38;y=2\">Spring</a>";
+    let body = json!({"name": "x", "channel": "email", "emailSubject": "s", "emailHtmlBody": html, "trackLinks": true});
+    let id = draft(&app, body).await;
+    let tested = app.post(&format!("/v1/broadcasts/{id}/test"), json!({"to": "ada@example.net"})).await.expect(202).json();
+    let message = app.get(&format!("/v1/messages/{}", tested["message"]["id"].as_str().expect("an id"))).await.expect(200).json();
+    let path = path(&message.to_string()).trim_end_matches(['\\', '"']).to_owned();
+    let answer = app.raw("GET", &path, &[], Vec::new()).await.expect(302);
+    assert_eq!(answer.header("location"), "https://acme.example/spring?x=1&y=2");
+}
+
+// holds: broadcasts.links
+#[tokio::test]
+async fn a_broadcast_can_count_a_thousand_links() {
+    for app in TestApp::on_each().await {
+        let body = |count: usize| {
+            let text: Vec<_> = (0..count).map(|n| format!("https://acme.example/{n}")).collect();
+            json!({"name": "x", "channel": "email", "emailSubject": "s", "text": text.join(" "), "trackLinks": true})
+        };
+        let refused = app.post("/v1/broadcasts", body(1_001)).await.expect(400).json();
+        assert_eq!(refused["details"]["errors"][0]["path"], "trackLinks", "{refused}");
+        let id = draft(&app, body(1_000)).await;
+        let tested = app.post(&format!("/v1/broadcasts/{id}/test"), json!({"to": "ada@example.net"})).await.expect(202).json();
+        let path = path(tested["message"]["text"].as_str().expect("a text"));
+        let answer = app.raw("GET", &path, &[], Vec::new()).await.expect(302);
+        assert_eq!(answer.header("location"), "https://acme.example/0");
+        let figures = app.get(&format!("/v1/broadcasts/{id}/statistics")).await.expect(200).json();
+        assert_eq!(figures["links"].as_array().map(Vec::len), Some(1_000));
+    }
+}
+
+/// The time for a text grew with the square of its links: minutes for this one.
+#[tokio::test]
+async fn a_text_of_links_alone_is_rewritten_in_time() {
+    let app = TestApp::start().await;
+    let text = "http://acme.example ".repeat(40_000);
+    let body = json!({"name": "x", "channel": "email", "emailSubject": "s", "text": text, "trackLinks": true});
+    let id = draft(&app, body).await;
+    add(&app, &id, ["ada@example.net".to_owned()]).await;
+    let begun = std::time::Instant::now();
+    app.post(&format!("/v1/broadcasts/{id}/preview"), json!({})).await.expect(400);
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }
 
 // holds: broadcasts.statistics

@@ -57,7 +57,6 @@ async fn what_is_wrong_with_an_import_is_told() {
     let id = text(&app).await;
     let path = |answer: TestResponse| answer.json()["details"]["errors"][0]["path"].as_str().unwrap_or_default().to_owned();
     let wrong = [
-        ("", "application/json", "{}", "header.Content-Type"),
         ("countries=Spain", CSV, "phone\n1\n", "query.countries"),
         ("columns=x", CSV, "phone\n1\n", "query.columns"),
         ("recipient=x", CSV, "phone\n1\n", "query.recipient"),
@@ -68,11 +67,54 @@ async fn what_is_wrong_with_an_import_is_told() {
     for (query, kind, file, field) in wrong {
         assert_eq!(path(import(&app, &id, query, kind, file).await.expect(400)), field, "{query} {kind} {file}");
     }
+    let other = import(&app, &id, "", "application/json", "{}").await.expect(415).json();
+    assert_eq!(other["code"], "unsupported_media_type");
+    let auth = format!("Bearer {}", app.test_key);
+    let headers = [("authorization", auth.as_str()), ("content-type", CSV), ("content-encoding", "gzip")];
+    let zipped = app.raw("POST", &format!("/v1/broadcasts/{id}/contacts/import"), &headers, b"\x1f\x8b".to_vec()).await.expect(415);
+    assert!(zipped.text.contains("Content-Encoding"), "{}", zipped.text);
     import(&app, "brd_01hgw2bbg0e9tatjpp9vyrkcyk", "", CSV, "phone\n1\n").await.expect(404);
     let id = draft(&app, json!({"name": "News", "channel": "sms", "text": "Hello {{name}} from Acme"})).await;
     let nul = import(&app, &id, "", CSV, "phone,name\n+34600111222,a\0b\n").await.expect(201);
     assert!(nul.text.contains("U+0000"), "{}", nul.text);
     assert!(contacts(&app, &id, "").await.is_empty());
+    let template = json!({"name": "hi", "language": "en", "body": "Hello {{name}}, says Acme"});
+    let template = app.post("/v1/templates", template).await.expect(201).json()["id"].clone();
+    let id = draft(&app, json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": template}})).await;
+    let nul = import(&app, &id, "", CSV, "phone,name\n+34600111222,a\0b\n").await.expect(201);
+    assert!(nul.text.contains("U+0000"), "{}", nul.text);
+    assert!(contacts(&app, &id, "").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_row_of_empty_cells_alone_is_too_long_at_some_time() {
+    let app = TestApp::start().await;
+    let id = text(&app).await;
+    for head in ["phone\n+34600111222\n", "phone"] {
+        let refused = import(&app, &id, "", CSV, head.to_owned() + &",".repeat(1 << 20)).await.expect(400);
+        assert!(refused.text.contains("cells"), "{}", refused.text);
+    }
+}
+
+/// Filled, the text would take 100 MB and the HTML 600 MB.
+#[tokio::test]
+async fn values_that_make_a_text_too_long_are_found_before_it_is_filled() {
+    let app = TestApp::start().await;
+    let long = "{{a}}".repeat(100_000);
+    let value = "\"".repeat(1_024);
+    for (field, bytes) in [("emailHtmlBody", 100_000 * 1_024 * 6), ("text", 100_000 * 1_024)] {
+        let id = draft(&app, json!({"name": "x", "channel": "email", "emailSubject": "s", field: long})).await;
+        let given = json!({"contacts": [{"recipient": "ada@example.net", "templateVariables": {"a": value}}]});
+        app.post(&format!("/v1/broadcasts/{id}/contacts"), given).await.expect(201);
+        let refused = app.post(&format!("/v1/broadcasts/{id}/preview"), json!({})).await.expect(400).json();
+        let error = &refused["details"]["errors"][0];
+        assert_eq!(error["path"], field, "{refused}");
+        assert!(error["message"].as_str().is_some_and(|text| text.starts_with(&format!("is {bytes} bytes of UTF-8 with"))), "{refused}");
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        let broadcast = get(&app, &id).await;
+        assert_eq!((broadcast["status"].as_str(), counts(&broadcast)), (Some("failed"), [1, 0, 0, 0, 1, 0]), "{broadcast}");
+    }
 }
 
 /// The connection fails after most of the file. Sending the file again under the same name resumes, without duplicates.
@@ -202,10 +244,19 @@ async fn results_are_exported_whole() {
         let lines = app.get(&format!("/v1/broadcasts/{id}/results?format=ndjson")).await.expect(200).text;
         let items: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert_eq!((items.len(), items.iter().filter(|item| item["status"] == "delivered").count()), (1_201, 1_200));
-        app.get(&format!("/v1/broadcasts/{id}/results?format=xml")).await.expect(400);
+        let other = app.get(&format!("/v1/broadcasts/{id}/results?format=xml")).await.expect(400).json();
+        assert_eq!(other["message"], "query.format: is \"xml\"; must be one of csv, ndjson");
         let auth = format!("Bearer {}", app.test_key);
-        let csv = "text/csv; charset=utf-8";
-        for (accept, kind) in [("text/csv", csv), ("application/x-ndjson", "application/x-ndjson"), ("application/json", csv)] {
+        let (csv, ndjson) = ("text/csv; charset=utf-8", "application/x-ndjson");
+        for (accept, kind) in [
+            ("text/csv", csv),
+            ("application/x-ndjson", ndjson),
+            ("application/json", csv),
+            ("*/*", csv),
+            ("application/x-ndjson, */*", ndjson),
+            ("text/csv;q=0.5, application/x-ndjson", ndjson),
+            ("text/csv, application/x-ndjson", csv),
+        ] {
             let headers = [("authorization", auth.as_str()), ("accept", accept)];
             let sent = app.send("GET", &format!("/v1/broadcasts/{id}/results"), &headers, None).await.expect(200);
             assert_eq!(sent.header("content-type"), kind, "{accept}");

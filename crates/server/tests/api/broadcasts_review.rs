@@ -87,6 +87,30 @@ async fn a_rejected_broadcast_is_edited_reviewed_again_and_escalated() {
     }
 }
 
+// holds: broadcasts.send.empty
+#[tokio::test]
+async fn a_sender_without_any_channel_of_it_cannot_send_a_broadcast() {
+    let app = TestApp::start().await;
+    let sender = app.post("/v1/senders", json!({"name": "Shop"})).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+    let draft = async |channel: &str, text: &str| {
+        let id = draft(&app, json!({"name": "x", "channel": channel, "text": text, "senderId": sender})).await;
+        add(&app, &id, phones(1)).await;
+        id
+    };
+    let rejected = draft("sms", "Please reply with your password to win").await;
+    act(&app, &rejected, "send").await.expect(202);
+    app.drain().await;
+    let smart = draft("smart", "Hello from Acme").await;
+    for channel in ["whatsapp", "sms", "sms_oneway", "email"] {
+        app.request("DELETE", &format!("/v1/senders/{sender}/channels/{channel}"), None).await.expect(204);
+    }
+    app.request("PATCH", &format!("/v1/broadcasts/{rejected}"), Some(json!({"text": "Hello from Acme"}))).await.expect(200);
+    for (id, verb) in [(&smart, "send"), (&rejected, "retry-review")] {
+        assert_eq!(act(&app, id, verb).await.expect(400).json()["code"], "sender_not_configured", "{verb}");
+    }
+    assert_eq!((status(&app, &smart).await, status(&app, &rejected).await), ("draft".to_owned(), "rejected".to_owned()));
+}
+
 // holds: broadcasts.escalate
 #[tokio::test]
 async fn what_an_operator_refuses_is_over() {
@@ -151,6 +175,12 @@ async fn a_project_has_a_policy_of_its_own() {
         assert!(!refused, "the domain is allowed: {review}");
         for (threshold, words, domains) in [(Some(1.1), None, None), (None, Some(" "), None), (None, None, Some("no domain"))] {
             assert!(set_policy(&app, threshold, words, domains).await.is_err());
+        }
+        // The limit is on characters. A domain with a dot at an end would match no link.
+        let (long, longer) = ("щ".repeat(100), "щ".repeat(101));
+        set_policy(&app, None, Some(&long), None).await.expect("100 characters");
+        for (word, domain) in [(Some(longer.as_str()), None), (None, Some(".acme.example")), (None, Some("acme.example."))] {
+            assert_eq!(set_policy(&app, None, word, domain).await.expect_err("wrong").code().status(), 400, "{word:?} {domain:?}");
         }
         for word in ["🎰", "$$$"] {
             let error = set_policy(&app, None, Some(word), None).await.expect_err("it would match everything");

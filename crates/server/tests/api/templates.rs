@@ -344,6 +344,13 @@ async fn a_broadcast_sends_its_template_as_it_was_reviewed() {
         reword(&app, &id, "Buy cocaine now").await;
         submit(&app, &id).await;
         assert_eq!(app.get(&format!("/v1/templates/{id}")).await.json()["approvedVersion"], 2);
+        for broadcast in &sent {
+            let shown = app.post(&format!("/v1/broadcasts/{broadcast}/preview"), json!({})).await.expect(200).json();
+            assert_eq!(shown["text"], "Hello from Acme");
+            let to = json!({"to": "+34600111229"});
+            let tested = app.post(&format!("/v1/broadcasts/{broadcast}/test"), to).await.expect(202).json();
+            assert_eq!(tested["message"]["text"], "Hello from Acme");
+        }
         app.advance(Duration::from_secs(3_600)).await;
         finish(&app).await;
         for broadcast in sent {

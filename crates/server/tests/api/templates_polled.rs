@@ -58,8 +58,11 @@ async fn a_silent_provider_is_asked_until_it_decides() {
         assert_eq!(scripted.asked(), ["submit"]);
         app.advance(Duration::from_secs(59)).await;
         assert_eq!(scripted.asked(), [""; 0]);
+        let updated = async || live(&app, "GET", &format!("/v1/templates/{id}"), None).await.json()["updatedAt"].clone();
+        let before = updated().await;
         app.advance(Duration::from_secs(1)).await;
         assert_eq!((scripted.asked(), status(&app, &id).await.as_str()), (vec!["p1".to_owned()], "pending"));
+        assert_eq!(updated().await, before, "nothing of it has changed");
         app.advance(Duration::from_secs(899)).await;
         assert_eq!(scripted.asked(), [""; 0]);
         app.advance(Duration::from_secs(1)).await;

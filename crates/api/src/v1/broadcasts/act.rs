@@ -58,7 +58,7 @@ pub(crate) async fn escalate_broadcast(Call(core, caller): Call, Path(id): Path<
     post, path = "/v1/broadcasts/{id}/retry-review", tag = "Broadcasts", params(("id" = BroadcastId, Path, description = "The broadcast.")),
     responses(
         (status = 200, description = "The broadcast.", body = BroadcastBody),
-        (status = 400, description = "The broadcast cannot be reviewed again. Code: `review_attempts_exhausted`.", body = ErrorBody),
+        (status = 400, description = "The broadcast cannot be reviewed again. Codes: `review_attempts_exhausted`, `sender_not_configured`, `template_not_approved`.", body = ErrorBody),
         (status = 402, description = "The balance does not cover it. Code: `insufficient_balance`.", body = ErrorBody),
     ),
 )]

@@ -4,7 +4,7 @@ use nuncio_core::broadcasts::{BroadcastView, CreateBroadcast};
 
 use super::get::BroadcastBody;
 use crate::error_schemas::{ErrorBody, repeated};
-use crate::extract::{Body, Call, IdempotencyKey, Lenient};
+use crate::extract::{Body, Call, IdempotencyKey, Lenient, ServiceSender};
 use crate::reply::{Reply, Result};
 
 repeated! {
@@ -14,9 +14,10 @@ repeated! {
 
 /// Create a broadcast
 ///
-/// Creates a draft without recipients. The limits of its channel apply to its content, as for a message.
+/// Creates a draft without recipients. The limits of its channel apply to its content, as for a message. Without `senderId`, it is sent by
+/// the sender in `Service-Sender`, or by the default sender.
 #[utoipa::path(
-    post, path = "/v1/broadcasts", tag = "Broadcasts", request_body = CreateBroadcast, params(IdempotencyKey),
+    post, path = "/v1/broadcasts", tag = "Broadcasts", request_body = CreateBroadcast, params(ServiceSender, IdempotencyKey),
     responses(
         (status = 201, description = "The broadcast, a draft.", body = BroadcastBody, links(
             ("get" = (operation_id = "get_broadcast", parameters(("id" = "$response.body#/broadcast/id")))),
@@ -32,7 +33,9 @@ pub(crate) async fn create_broadcast(
     Call(core, caller): Call,
     IdempotencyKey(key): IdempotencyKey,
     Lenient(lenient): Lenient,
-    Body { value, .. }: Body<CreateBroadcast>,
+    ServiceSender(sender): ServiceSender,
+    Body { mut value, .. }: Body<CreateBroadcast>,
 ) -> Result<Reply<BroadcastBody>> {
+    value.sender_id = value.sender_id.or(sender);
     Ok(Reply::created(core.broadcasts().create(&caller, value, key, lenient).await?.into()))
 }

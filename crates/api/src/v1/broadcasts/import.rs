@@ -5,10 +5,10 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
 use nuncio_core::broadcasts::{ImportContacts, ImportFormat, ImportedContacts};
-use nuncio_domain::{BroadcastId, Error};
+use nuncio_domain::{BroadcastId, Error, ErrorCode};
 
 use crate::budget::{Lease, OVERHEAD};
-use crate::extract::{Call, Path, Query};
+use crate::extract::{Call, Path, Query, check_encoding};
 use crate::reply::{Reply, Result};
 use crate::wire::unread;
 
@@ -50,13 +50,15 @@ pub(crate) async fn import_broadcast_contacts(
 }
 
 fn format(headers: &HeaderMap) -> nuncio_domain::Result<ImportFormat> {
+    check_encoding(headers)?;
     let named = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
         "text/csv" | "application/csv" | "text/tab-separated-values" => Ok(ImportFormat::Csv),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => Ok(ImportFormat::Ndjson),
         _ => {
             let shown: String = named.chars().take(64).collect();
-            Err(Error::field("header.Content-Type", format!("is {shown:?}; must be text/csv or application/x-ndjson")))
+            let message = format!("the header Content-Type is {shown:?}; must be text/csv or application/x-ndjson");
+            Err(Error::new(ErrorCode::UnsupportedMediaType, message))
         }
     }
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::{Call, Path, Query};
-use crate::middleware::accepts;
+use crate::middleware::weight;
 use crate::reply::Result;
 
 /// Format of results.
@@ -48,8 +48,7 @@ pub(crate) async fn export_broadcast_results(
     headers: HeaderMap,
 ) -> Result<Response> {
     let results = core.broadcasts().results(&caller, &id).await?;
-    let lines = !accepts(&headers, "text/csv") && accepts(&headers, "application/x-ndjson");
-    let format = asked.format.unwrap_or(if lines { ResultsFormat::Ndjson } else { ResultsFormat::Csv });
+    let format = asked.format.unwrap_or(preferred(&headers));
     let (kind, extension, head) = match format {
         ResultsFormat::Csv => ("text/csv; charset=utf-8", "csv", CSV_HEAD),
         ResultsFormat::Ndjson => ("application/x-ndjson", "ndjson", ""),
@@ -64,6 +63,15 @@ pub(crate) async fn export_broadcast_results(
     let body = stream::iter([Ok(head.to_owned())]);
     let body = Body::from_stream(futures::StreamExt::chain(body, pieces));
     Ok(([(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, file)], body).into_response())
+}
+
+/// Returns the format that `Accept` prefers: by weight, then the one that it names. CSV if it leaves the choice.
+fn preferred(headers: &HeaderMap) -> ResultsFormat {
+    let rank = |media| {
+        let (named, weight) = weight(headers, media);
+        (weight, named)
+    };
+    if rank("application/x-ndjson") > rank("text/csv") { ResultsFormat::Ndjson } else { ResultsFormat::Csv }
 }
 
 fn line(contact: &BroadcastContactView, format: ResultsFormat) -> String {

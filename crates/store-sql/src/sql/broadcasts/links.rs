@@ -4,22 +4,24 @@ use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{BroadcastId, TenantId, Timestamp};
 use nuncio_store::{BroadcastLink, BroadcastLinkRepo, LinkClicks, Result};
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::super::SqlTx;
+use super::super::{Db, SqlTx};
+
+/// Links per statement.
+const AT_ONCE: usize = 100;
 
 #[async_trait]
 impl BroadcastLinkRepo for SqlTx {
     async fn put_broadcast_links(&mut self, tenant: TenantId, id: BroadcastId, links: &[BroadcastLink]) -> Result<()> {
-        for link in links {
-            self.run(sql!(
-                r"
-                    INSERT INTO broadcast_links (tenant_id, key, broadcast_id, url)
-                    VALUES ($1, $2, $3, $4)
-                    ON CONFLICT (tenant_id, key) DO NOTHING",
-                [tenant.0, link.key, id.uuid(), &link.url]
-            ))
-            .await?;
+        for links in links.chunks(AT_ONCE) {
+            let mut query = QueryBuilder::<Db>::new("INSERT INTO broadcast_links (tenant_id, key, broadcast_id, url) ");
+            query.push_values(links, |mut row, link| {
+                row.push_bind(tenant.0).push_bind(link.key).push_bind(id.uuid()).push_bind(link.url.clone());
+            });
+            query.push(" ON CONFLICT (tenant_id, key) DO NOTHING");
+            self.run(query.build()).await?;
         }
         Ok(())
     }
