@@ -118,14 +118,15 @@ impl ImportedNumber {
 }
 
 fn read_capabilities(text: &str, path: &str, errors: &mut Vec<FieldError>) -> Capabilities {
-    let mut found = Vec::new();
+    let (mut found, mut words) = (Vec::new(), 0);
     for word in text.split([' ', ',', ';', '|']).filter(|word| !word.is_empty()) {
+        words += 1;
         match Capability::parse(&word.to_lowercase()) {
             Some(capability) => found.push(capability),
             None => errors.push(FieldError::new(path, format!("{word:?} is not one of sms, voice, mms"))),
         }
     }
-    if found.is_empty() && text.trim().is_empty() {
+    if words == 0 {
         errors.push(FieldError::new(path, "is empty; must name at least one of sms, voice, mms"));
     }
     found.into_iter().collect()

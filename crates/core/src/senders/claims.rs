@@ -40,6 +40,8 @@ pub(crate) enum Claimed {
     Verified,
     /// Not verified.
     Pending,
+    /// The operator gave the address to another connection of this environment: no code takes it from there.
+    Kept,
     /// Another environment has the address or its domain.
     Elsewhere,
 }
@@ -51,6 +53,14 @@ pub(crate) fn domain_of(address: &str) -> &str {
 
 pub(crate) fn taken(address: &str) -> Error {
     let message = format!("another environment receives email for {address}; use another address, or ask the operator of this server");
+    Error::new(ErrorCode::Conflict, message)
+}
+
+pub(crate) fn kept(address: &str) -> Error {
+    let message = format!(
+        "another sender of this environment receives email for {address}, as the operator decided; use another address, or ask the operator \
+         of this server"
+    );
     Error::new(ErrorCode::Conflict, message)
 }
 
@@ -76,6 +86,7 @@ impl Senders<'_> {
         Ok(match holder {
             Some(holder) if (holder.tenant, holder.connection) == (tenant, connection.id) => Claimed::Verified,
             Some(holder) if holder.tenant != tenant => Claimed::Elsewhere,
+            Some(holder) if holder.proof == Proof::Operator => Claimed::Kept,
             _ if owner.is_some_and(|owner| owner != project) => Claimed::Elsewhere,
             _ => Claimed::Pending,
         })
@@ -109,9 +120,17 @@ impl Senders<'_> {
             let Ok(adapter) = self.inner.dispatch.open_adapter(tenant, &connection) else { continue };
             let Some(address) = adapter.mailbox() else { continue };
             let project = self.tenant_config(tenant).await?.project.id;
-            let mut tx = self.inner.store.begin().await?;
-            self.claim(&mut *tx, (tenant, project), &connection, Some(&address)).await?;
-            tx.commit().await?;
+            self.claim_unchanged((tenant, project), &connection, &address).await?;
+        }
+        Ok(())
+    }
+
+    /// Claims the address of a connection, unless it was changed or deleted since it was read: its former address would replace its own.
+    async fn claim_unchanged(&self, place: (TenantId, ProjectId), connection: &Connection, address: &str) -> Result<()> {
+        let mut tx = self.change_config(place.0).await?;
+        if tx.connections_of_senders(place.0, &[connection.sender]).await?.contains(connection) {
+            self.claim(&mut *tx, place, connection, Some(address)).await?;
+            self.commit_change(place.0, tx).await?;
         }
         Ok(())
     }

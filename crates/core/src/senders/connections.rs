@@ -138,13 +138,19 @@ impl Senders<'_> {
 
     /// Rejects real providers in the test environment, and the simulator in the live one: its "deliveries" would be counted and charged.
     fn check_kind(&self, environment: Environment, channel: Channel, kind: &str) -> Result<()> {
-        let message = match (environment, kind == SIM) {
-            (Environment::Test, false) => format!("is {kind:?}; in the test environment every channel is simulated, so it must be {SIM}"),
-            (Environment::Live, true) => {
-                let real: Vec<_> = self.inner.registry.kinds(channel).into_iter().filter(|kind| *kind != SIM).collect();
-                format!("is {SIM}, the simulator, which delivers nothing; in the live environment it must be one of {}", real.join(", "))
+        let real = || {
+            let kinds = self.inner.registry.kinds(channel).into_iter();
+            kinds.filter(|kind| *kind != SIM).collect::<Vec<_>>().join(", ")
+        };
+        let message = match environment {
+            Environment::Test if kind != SIM => {
+                format!("is {kind:?}; in the test environment every channel is simulated, so it must be {SIM}")
             }
-            (Environment::Test, true) | (Environment::Live, false) => return Ok(()),
+            Environment::Live if kind == SIM => {
+                format!("is {SIM}, the simulator, which delivers nothing; in the live environment it must be one of {}", real())
+            }
+            Environment::Live if self.inner.registry.get(kind).is_none() => format!("is {kind:?}; must be one of {}", real()),
+            Environment::Test | Environment::Live => return Ok(()),
         };
         Err(Error::field("kind", message))
     }

@@ -19,7 +19,7 @@ use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
 use super::Senders;
-use super::claims::{Claimed, InboundAddressView, domain_of, inbound_of, take, taken};
+use super::claims::{Claimed, InboundAddressView, domain_of, inbound_of, kept, take, taken};
 use super::connections::place;
 use crate::base::{Caller, Change, CodeRelay};
 
@@ -61,6 +61,7 @@ impl Senders<'_> {
         let address = inbound.address;
         match self.claim(&mut *tx, (caller.tenant, project), &connection, Some(&address)).await? {
             Claimed::Elsewhere => return Err(taken(&address)),
+            Claimed::Kept => return Err(kept(&address)),
             Claimed::Verified => {
                 self.commit_change(caller.tenant, tx).await?;
                 return Ok(SentCodeView { address, status: Inbound::Verified.as_str(), expires_at: None });
@@ -129,13 +130,18 @@ impl Senders<'_> {
         let owner = tx.find_mail_domain(domain_of(&inbound.address)).await?;
         let is_taken =
             owner.is_some_and(|owner| owner != project) || !take(&mut *tx, (tenant, connection.id), &inbound.address, Proof::Code).await?;
-        if !is_taken {
+        let mut refused = None;
+        if is_taken {
+            let holder = tx.find_mailbox(&inbound.address).await?;
+            let is_here = holder.is_some_and(|holder| holder.tenant == tenant);
+            refused = Some(if is_here { kept(&inbound.address) } else { taken(&inbound.address) });
+        } else {
             let change = Change::new("connection", "verify_address", connection.id);
             change.to(&json!({"address": inbound.address, "by": "code"})).record(&mut *tx, tenant).await?;
         }
         self.commit_change(tenant, tx).await?;
-        if is_taken {
-            return Err(taken(&inbound.address));
+        if let Some(refused) = refused {
+            return Err(refused);
         }
         tracing::info!(address = inbound.address, connection = %connection.id, "inbound address verified by code");
         Ok(nuncio_store::InboundAddress { is_claimed: true, ..inbound }.into())
@@ -220,15 +226,18 @@ impl Senders<'_> {
 
 /// Limits codes, so that addresses cannot be flooded with them.
 fn check_limits(before: Option<&MailCode>, addresses: usize, now: Timestamp) -> Result<()> {
-    let wait = |wait: Duration| {
-        let message = format!("a code has just been sent; the next one can be sent in {} seconds", wait.as_secs() + 1);
+    let wait = |sent: String, wait: Duration| {
+        let message = format!("{sent}; the next one can be sent in {} seconds", wait.as_secs() + 1);
         Error::new(ErrorCode::Conflict, message)
     };
     match before {
         Some(before) if now.since(before.sent_at) < limits::MAIL_CODE_PAUSE => {
-            Err(wait(limits::MAIL_CODE_PAUSE - now.since(before.sent_at)))
+            Err(wait("a code has just been sent".to_owned(), limits::MAIL_CODE_PAUSE - now.since(before.sent_at)))
         }
-        Some(before) if before.sends >= limits::MAIL_CODES => Err(wait(limits::MAIL_CODE_SPAN - now.since(before.first_at))),
+        Some(before) if before.sends >= limits::MAIL_CODES => {
+            let sent = format!("{} codes were sent to this address within a day, which is the limit", before.sends);
+            Err(wait(sent, limits::MAIL_CODE_SPAN - now.since(before.first_at)))
+        }
         None if addresses >= limits::MAIL_CODE_ADDRESSES => {
             let message = format!("codes were sent to {addresses} addresses within a day, which is the limit; try again later");
             Err(Error::new(ErrorCode::Conflict, message))

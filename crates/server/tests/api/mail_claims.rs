@@ -251,7 +251,9 @@ async fn codes_are_few() {
         assert_eq!(town.ask_for_code(first).await.0, 202);
         town.house.app.clock.advance(minute);
     }
-    assert_eq!(town.ask_for_code(first).await.0, 409, "five a day for an address");
+    let (status, refused) = town.ask_for_code(first).await;
+    assert_eq!(status, 409, "five a day for an address");
+    assert!(refused["message"].as_str().unwrap_or_default().starts_with("5 codes were sent to this address within a day"), "{refused}");
     // Other or deleted connections do not change that.
     for n in 1..20 {
         assert_eq!(town.put(first, &first.sender, &format!("a{n}@victim.example")).await.0, 200);
@@ -370,4 +372,58 @@ async fn a_connection_that_the_operator_sets_up_has_its_address_at_once() {
     town.command(&owner.project, set(owner, "else@victim.example")).await.expect("set up");
     town.house.app.node.core.senders().claim_mailboxes().await.expect("a start");
     assert_eq!((town.state(first).await.as_str(), town.state(owner).await.as_str()), ("verified", "verified"));
+}
+
+/// The operator decided for one of two senders: a code could not take the address from it, so none is sent.
+#[tokio::test]
+async fn no_code_is_sent_against_the_operators_word() {
+    for backend in Backend::all() {
+        let (port, mut caught) = catching_relay().await;
+        let config =
+            EmailConfig { code_relay: format!("127.0.0.1:{port}"), code_from: "nuncio@example.org".to_owned(), ..EmailConfig::default() };
+        let mut town = Town::open(backend, config).await;
+        let verify = |of: &Tenant| Command::ConnectionsVerify {
+            env: Environment::Live,
+            sender: Some(of.sender.clone()),
+            channel: "email".to_owned(),
+        };
+        assert_eq!(town.put(&town.first, &town.first.sender, ADDRESS).await.0, 201);
+        town.command(&town.first.project, verify(&town.first)).await.expect("vouched");
+        town.first.sender = town.new_sender(&town.first).await;
+        let first = &town.first;
+        assert_eq!(town.put(first, &first.sender, ADDRESS).await.1["inboundAddress"]["status"], "pending");
+        let (status, refused) = town.ask_for_code(first).await;
+        let message = refused["message"].as_str().unwrap_or_default();
+        assert!(status == 409 && message.starts_with("another sender of this environment receives email for"), "{refused}");
+        assert!(caught.try_recv().is_err());
+    }
+}
+
+/// A server that starts claims what it has read, while a caller changes it.
+#[tokio::test]
+async fn a_start_does_not_undo_a_change_of_an_address() {
+    for backend in Backend::all() {
+        let town = Town::open(backend, EmailConfig::default()).await;
+        let (app, first) = (&town.house.app, &town.first);
+        town.give("victim.example", first).await.expect("given");
+        assert_eq!(town.put(first, &first.sender, ADDRESS).await.1["inboundAddress"]["status"], "verified");
+        let (tenant, sender) = (first.project.live, first.sender.parse().expect("an id"));
+        let mut tx = app.store().begin().await.expect("a transaction");
+        tx.raise_epoch(tenant).await.expect("locked");
+        let mut changed = tx.connections_of_senders(tenant, &[sender]).await.expect("a look").remove(0);
+        let senders = app.node.core.senders();
+        let mut starting = Box::pin(senders.claim_mailboxes());
+        // Long enough to read the connection as it is now.
+        let _ = tokio::time::timeout(Duration::from_millis(200), &mut starting).await;
+        changed.settings.insert("from".to_owned(), "sales@victim.example".into());
+        changed.updated_at = changed.updated_at.plus(Duration::from_millis(1));
+        tx.put_connection(tenant, &changed).await.expect("written");
+        tx.set_inbound_address(tenant, changed.id, Some("sales@victim.example")).await.expect("written");
+        let proof = nuncio_domain::mailbox::Proof::Domain;
+        assert!(tx.claim_mailbox(tenant, changed.id, "sales@victim.example", proof).await.expect("written"));
+        tx.commit().await.expect("committed");
+        starting.await.expect("a start");
+        let (_, connection) = town.call(first, "GET", &format!("/v1/senders/{}/channels/email", first.sender), None).await;
+        assert_eq!(connection["inboundAddress"], json!({"address": "sales@victim.example", "status": "verified"}));
+    }
 }

@@ -365,11 +365,16 @@ async fn the_inventory_is_entered_from_the_command_line() {
         nuncio::admin::run(&app.node.core, request).await
     };
     let number = |phone: &str, price: &str| json!({"phoneNumber": phone, "capabilities": "sms|voice", "monthlyPrice": price});
-    let wrong =
-        json!({"numbers_import": {"env": "live", "numbers": [number("+34600111222", "1"), number("12", "x"), {"capabilities": "fax"}]}});
+    let wrong = json!({"numbers_import": {"env": "live", "numbers": [number("+34600111222", "1"), number("12", "x"), {"capabilities": "fax"}, {"capabilities": ";"}]}});
     let error = run(wrong).await.expect_err("must be refused");
     let told = nuncio::admin::explain(&error);
-    for part in ["number 2, monthlyPrice: \"x\"", "number 2, phoneNumber", "number 3, capabilities: \"fax\"", "number 3, phoneNumber"] {
+    for part in [
+        "number 2, monthlyPrice: \"x\"",
+        "number 2, phoneNumber",
+        "number 3, capabilities: \"fax\"",
+        "number 3, phoneNumber",
+        "number 4, capabilities: is empty",
+    ] {
         assert!(told.contains(part), "{told}");
     }
     let list = async || run(json!({"numbers_list": {"env": "live"}})).await.expect("a list").json;
