@@ -50,7 +50,7 @@ codes! {
     IdempotencyKeyReused = "idempotency_key_reused", 409, "The idempotency key was used by a different request; the body holds the original resource.";
     Conflict = "conflict", 409, "The resource changed or is bound elsewhere.";
     PayloadTooLarge = "payload_too_large", 413, "The body exceeds the limit of the endpoint.";
-    UnsupportedMediaType = "unsupported_media_type", 415, "The body must be application/json.";
+    UnsupportedMediaType = "unsupported_media_type", 415, "The operation does not accept the Content-Type of the body, or the body is compressed.";
     RateLimitExceeded = "rate_limit_exceeded", 429, "Too many requests; retry after the seconds in Retry-After.";
     InternalError = "internal_error", 500, "An internal error; the log has its cause under the request id.";
     StorageQuotaExceeded = "storage_quota_exceeded", 507, "The storage quota of the environment has no room for the message; nothing was stored.";

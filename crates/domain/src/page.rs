@@ -35,11 +35,6 @@ impl PageRequest {
         self.before = self.before.into_iter().chain(until.map(uuid_floor)).min();
         self
     }
-
-    /// Returns whether an item is within the bounds.
-    pub fn admits(&self, id: Uuid) -> bool {
-        self.before.is_none_or(|before| id < before) && self.oldest.is_none_or(|oldest| id >= oldest)
-    }
 }
 
 /// One page of a list.

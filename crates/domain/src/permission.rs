@@ -103,17 +103,18 @@ impl Permissions {
         Self(self.0 & other.0)
     }
 
-    /// Parses permission names; an empty list, or one with `*`, means everything.
+    /// Parses permission names; an empty list, or one with `*`, means everything. An unknown name is an error beside `*`, too.
     pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, UnknownPermission> {
-        let (mut set, mut any) = (Self::NONE, false);
+        let (mut set, mut any, mut all) = (Self::NONE, false, false);
         for name in names {
             any = true;
             if name == "*" {
-                return Ok(Self::ALL);
+                all = true;
+            } else {
+                set = set.with(name.parse()?);
             }
-            set = set.with(name.parse()?);
         }
-        Ok(if any { set } else { Self::ALL })
+        Ok(if any && !all { set } else { Self::ALL })
     }
 
     /// Returns the names in the set, or `["*"]`.

@@ -500,6 +500,49 @@ fn what_arrived_is_neither_sent_again_nor_held() {
     assert_eq!((life.state.status, life.state.wait), (Status::Delivered, Wait::Nothing));
 }
 
+/// Whatever tells that the first route took the message, the fallback is due as long after as the caller asked for.
+#[test]
+fn the_time_until_the_fallback_begins_with_whatever_says_that_the_message_was_taken() {
+    let minute = Duration::from_secs(60);
+    let taken = |how: fn(&mut Life) -> Applied| {
+        let detail = Detail { fallback: Some(route(Channel::Sms)), fallback_after_seconds: Some(60), ..Detail::default() };
+        let mut life = Life::new(born(Status::Queued, BIRTH, detail));
+        life.start();
+        how(&mut life);
+        (life.state.status, life.state.wait, life.now)
+    };
+    let ways: [fn(&mut Life) -> Applied; 5] = [
+        |life| life.settle(0, accepted()),
+        |life| {
+            life.settle(0, unknown());
+            life.receipt(0, ReceiptKind::Sent)
+        },
+        |life| {
+            life.apply(&Step::Recover { node: Life::NODE, retry_in: HOUR });
+            life.settle(0, accepted())
+        },
+        |life| {
+            life.receipt(0, ReceiptKind::Sent);
+            life.settle(0, unknown())
+        },
+        |life| {
+            life.receipt(0, ReceiptKind::Sent);
+            life.apply(&Step::Recover { node: Life::NODE, retry_in: HOUR })
+        },
+    ];
+    for how in ways {
+        let (status, wait, now) = taken(how);
+        assert_eq!((status, wait), (Status::Sent, Wait::Receipt { deadline: now.plus(minute) }));
+    }
+    // Without time for the fallback, the message waits for its receipt as long as any other.
+    let detail = Detail { fallback: Some(route(Channel::Sms)), fallback_after_seconds: Some(60), ..Detail::default() };
+    let mut life = Life::new(born(Status::Queued, BIRTH, detail));
+    life.state.expires_at = BIRTH.plus(minute);
+    life.start();
+    life.settle(0, accepted());
+    assert_eq!(life.state.wait, Wait::Receipt { deadline: life.now.plus(DAY) });
+}
+
 #[test]
 fn a_fallback_is_retried_although_the_first_route_took_the_message() {
     let detail = Detail { fallback: Some(route(Channel::Sms)), fallback_after_seconds: Some(60), ..Detail::default() };

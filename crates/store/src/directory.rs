@@ -45,6 +45,12 @@ pub trait KeyRepo {
     /// Returns all keys of an environment, oldest first.
     async fn list_keys(&mut self, tenant: TenantId) -> Result<Vec<ApiKey>>;
 
+    /// Lists keys, newest first.
+    async fn page_keys(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<ApiKey>>;
+
+    /// Returns the key with this id, valid or not.
+    async fn lookup_key(&mut self, tenant: TenantId, id: KeyId) -> Result<Option<ApiKey>>;
+
     /// Revokes a key; `false` if there is none or it is already revoked.
     async fn revoke_key(&mut self, tenant: TenantId, id: KeyId, now: Timestamp) -> Result<bool>;
 

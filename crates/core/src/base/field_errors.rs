@@ -70,6 +70,20 @@ pub(crate) fn check_metadata(metadata: Option<&Map<String, Value>>, errors: &mut
     if deepest > limits::METADATA_DEPTH {
         faults.push("metadata", format!("is nested {deepest} levels deep; must be at most {}", limits::METADATA_DEPTH));
     }
+    // Of a file; in bodies it is refused where it stands.
+    if metadata.iter().any(|(name, value)| name.contains('\0') || has_nul(value)) {
+        faults.push("metadata", "must not contain U+0000");
+    }
+}
+
+/// Returns whether a value has U+0000 in it, which PostgreSQL can neither store as text nor search.
+pub(crate) fn has_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(has_nul),
+        Value::Object(entries) => entries.iter().any(|(name, value)| name.contains('\0') || has_nul(value)),
+        _ => false,
+    }
 }
 
 fn depth(value: &Value) -> usize {

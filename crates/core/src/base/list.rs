@@ -46,9 +46,10 @@ pub(crate) fn words<T: Copy + PartialEq + std::fmt::Display>(
 
 /// Parses an id in a query; a malformed one is a field error.
 pub(crate) fn id<T: std::str::FromStr>(text: Option<&str>, path: &str, what: &str, errors: &mut Vec<FieldError>) -> Option<T> {
-    let found = text?.parse().ok();
+    let text = text?;
+    let found = text.parse().ok();
     if found.is_none() {
-        errors.push(FieldError::new(path, format!("is not the id of a {what}")));
+        errors.push(FieldError::new(path, format!("is {text:?}; must be the id of a {what}")));
     }
     found
 }
@@ -73,10 +74,13 @@ pub(crate) fn metadata(asked: &BTreeMap<String, String>, path: &str, errors: &mu
 
 /// Parses a time in a query.
 pub(crate) fn time(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>) -> Option<Timestamp> {
-    match Timestamp::parse(text?) {
+    let text = text?;
+    match Timestamp::parse(text) {
         Ok(at) => Some(at),
         Err(error) => {
-            errors.push(FieldError::new(path, error.to_string()));
+            // An unencoded plus sign arrives as a space.
+            let plus = if text.contains(' ') { "; a + must be encoded as %2B" } else { "" };
+            errors.push(FieldError::new(path, format!("is {text:?}; {error}{plus}")));
             None
         }
     }

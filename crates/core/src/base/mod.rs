@@ -33,7 +33,7 @@ use cache::Cache;
 use configuration::Books as PriceBooks;
 pub(crate) use configuration::SIM;
 pub use cursor::Cursors;
-pub(crate) use field_errors::{FieldErrors, check_metadata};
+pub(crate) use field_errors::{FieldErrors, check_metadata, has_nul};
 pub use identifier_hasher::IdentifierHasher;
 pub(crate) use identifier_hasher::is_mark;
 pub use list::Listed;

@@ -79,7 +79,8 @@ impl<K: Eq + Hash> Buckets<K> {
                 (debt + interval, None)
             }
         };
-        let remaining = (capacity - debt).as_nanos() / interval.as_nanos().max(1);
+        // A request that read the clock before another one, and came to the lock after it, sees a larger debt.
+        let remaining = capacity.saturating_sub(debt).as_nanos() / interval.as_nanos().max(1);
         Some(Taken { limit: per_minute, remaining: remaining as u32, full_in: debt, wait })
     }
 }
@@ -120,6 +121,14 @@ mod tests {
         assert_eq!(buckets.take("a", ms(6_000)), Some(taken));
         assert_eq!(buckets.take("b", ms(6_000)).map(|t| t.remaining), Some(2), "keys do not share");
         assert_eq!(buckets.take("a", ms(60_000)).map(|t| t.remaining), Some(2), "no more than the burst is saved up");
+    }
+
+    #[test]
+    fn who_read_the_clock_before_the_last_token_went_is_refused() {
+        let buckets = Buckets::new(Quota::new(60, 2));
+        assert!((0..2).all(|_| buckets.take("a", ms(5_000)).is_some_and(|taken| taken.wait.is_none())));
+        let late = buckets.take("a", ms(4_999)).map(|taken| (taken.remaining, taken.wait));
+        assert_eq!(late, Some((0, Some(ms(1_001)))));
     }
 
     #[test]

@@ -115,11 +115,25 @@ pub(crate) fn read_button(title: &str, sender: &str) -> Option<(Wish, String)> {
 
 /// Returns a text in capitals, without punctuation, polite words and repetition.
 fn essence(text: &str) -> String {
-    let bare: String = text.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    let bare: String = text.chars().filter(|c| !is_accent(*c)).map(|c| if c.is_alphanumeric() { narrow(c) } else { ' ' }).collect();
     let upper = bare.to_uppercase();
     let mut kept: Vec<&str> = upper.split_whitespace().filter(|word| !COURTESY.contains(word)).collect();
     kept.dedup();
     kept.join(" ")
+}
+
+/// Returns whether a character is an accent of the letter before it: some phones write accented letters as two characters. Each keyword with
+/// accents is also known without.
+const fn is_accent(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}')
+}
+
+/// Returns the usual form of a letter as wide as a Chinese character, which keyboards of East Asia write.
+fn narrow(c: char) -> char {
+    match c {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        other => other,
+    }
 }
 
 #[cfg(test)]
@@ -153,6 +167,22 @@ mod tests {
         }
         for text in ["help", "Info", "ayuda por favor", "HILFE!"] {
             assert_eq!(wish(text), Some(Wish::Help), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_word_in_other_characters() {
+        for text in ["arre\u{302}t", "DE\u{301}SABONNER", "\u{ff33}\u{ff34}\u{ff2f}\u{ff30}", "\u{ff53}\u{ff54}\u{ff4f}\u{ff50}\u{ff01}"] {
+            assert_eq!(wish(text), Some(Wish::Stop), "{text}");
+        }
+        let accents = |word: &&str| !word.is_ascii();
+        for language in LANGUAGES {
+            for words in [language.stop, language.start, language.help] {
+                for word in words.iter().filter(|word| accents(word)) {
+                    let plain = word.replace(['Ê', 'É'], "E").replace('Ç', "C");
+                    assert!(plain.is_ascii() && words.contains(&plain.as_str()), "{word} is missing without accents");
+                }
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use nuncio_domain::config::{Connection, Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
 use nuncio_domain::message::{
-    Attachment, AttachmentSource, Detail, Direction, Message, Money, Quote, QuoteState, Request, Route, State, Status, Wait,
+    Attachment, AttachmentSource, Content, Detail, Direction, Message, Money, Quote, QuoteState, Request, Route, State, Status, Wait,
 };
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::price::{PriceBook, Quantity};
@@ -21,13 +21,15 @@ use nuncio_domain::{
     limits, line, sms,
 };
 use nuncio_store::{Idempotency, KeyClaim, MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Tx};
+use serde_json::Value;
 
 use super::ProviderEvents;
+use crate::base::has_nul;
 use crate::base::idempotency::Repeat;
 use crate::contacts;
 use crate::contacts::suppressions;
 use crate::inbound::keywords::{self, Wish};
-use crate::messages::sent_from;
+use crate::messages::{self, sent_from};
 
 /// Minimum interval between automatic replies to help requests: two machines must not reply to each other without end.
 const QUIET: Duration = Duration::from_secs(60);
@@ -186,10 +188,34 @@ fn author(inbound: &Inbound, sender: &Sender) -> Option<Recipient> {
 fn without_nul(mut inbound: Inbound) -> Inbound {
     let optional = [&mut inbound.to, &mut inbound.profile_name, &mut inbound.subject, &mut inbound.html_body, &mut inbound.replies_to];
     let texts = optional.into_iter().flatten().chain([&mut inbound.text, &mut inbound.provider_message_id]);
-    for text in texts.filter(|text| text.contains('\0')) {
+    let of_media = inbound.media.iter_mut().flat_map(|media| {
+        let optional = [&mut media.filename, &mut media.content_id].into_iter().flatten();
+        [&mut media.reference, &mut media.content_type].into_iter().chain(optional)
+    });
+    for text in texts.chain(of_media).filter(|text| text.contains('\0')) {
         *text = text.replace('\0', "\u{fffd}");
     }
+    inbound.content = inbound.content.map(content_without_nul);
     inbound
+}
+
+/// The same for the content, whose texts are where its type says.
+fn content_without_nul(content: Box<Content>) -> Box<Content> {
+    let mut value = serde_json::to_value(&content).unwrap_or_default();
+    if !has_nul(&value) {
+        return content;
+    }
+    replace_nul(&mut value);
+    serde_json::from_value(value).map_or(content, Box::new)
+}
+
+fn replace_nul(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = text.replace('\0', "\u{fffd}"),
+        Value::Array(items) => items.iter_mut().for_each(replace_nul),
+        Value::Object(members) => members.values_mut().for_each(replace_nul),
+        _ => {}
+    }
 }
 
 /// Returns the state of an inbound message, which never changes.
@@ -249,8 +275,11 @@ fn own_words(inbound: &Inbound) -> &str {
 /// Stores the author's name in the messaging app on the contact.
 async fn store_profile_name(tx: &mut dyn Tx, new: &NewInbound, name: String, now: Timestamp) -> Result<()> {
     let tenant = new.message.tenant;
-    let Some(mut contact) = contacts::lock_of(tx, tenant, &new.from).await? else { return Ok(()) };
     let name: String = line::cleaned(&name).chars().take(limits::DISPLAY_NAME).collect();
+    if name.is_empty() {
+        return Ok(());
+    }
+    let Some(mut contact) = contacts::lock_of(tx, tenant, &new.from).await? else { return Ok(()) };
     if contact.detail.profile_name.as_ref() == Some(&name) {
         return Ok(());
     }
@@ -312,7 +341,7 @@ async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text:
         state: State {
             status: Status::Queued,
             wait: Wait::Attempt { due_at: now },
-            expires_at: now.plus(Duration::from_secs(limits::VALIDITY_DEFAULT)),
+            expires_at: now.plus(Duration::from_secs(messages::validity(channel))),
             detail: Detail { compliance: true, country: Country::of(&new.country), ..Detail::default() },
             ..inbound.state.clone()
         },

@@ -2,7 +2,6 @@
 
 use nuncio_domain::config::ApiKey;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::page::Page;
 use nuncio_domain::{Error, ErrorCode, KeyId, Permission, Permissions, Redacted, Result, Timestamp, limits};
 use nuncio_store::IdempotentOperation;
 use serde::{Deserialize, Serialize};
@@ -80,10 +79,7 @@ impl Keys<'_> {
         let mut errors = Vec::new();
         let range = list::asked!(asked, &mut errors);
         let listing = self.listing(caller.tenant, "keys", &range, errors)?;
-        let mut keys = self.list(caller.tenant).await?;
-        keys.retain(|key| listing.page.admits(key.id.uuid()));
-        keys.sort_by_key(|key| std::cmp::Reverse(key.id.uuid()));
-        let page = Page::from_rows(keys, listing.page.limit, |key| key.id.uuid());
+        let page = self.inner.store.read().await?.page_keys(caller.tenant, listing.page).await?;
         let items = page.items.into_iter().map(|key| KeyView::new(key, None)).collect();
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
@@ -114,8 +110,8 @@ impl Keys<'_> {
             idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), new.key.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
-            let keys = self.list(caller.tenant).await?;
-            let original = keys.into_iter().find(|key| key.id.uuid() == original).map(|key| KeyView::new(key, None));
+            let original = self.inner.store.read().await?.lookup_key(caller.tenant, KeyId::from_uuid(original)).await?;
+            let original = original.map(|key| KeyView::new(key, None));
             return Err(idempotency::repeat(caller, rights::API_KEY, original.as_ref(), same_request));
         }
         tx.insert_key(&new.key, now).await?;
@@ -125,9 +121,9 @@ impl Keys<'_> {
         Ok(KeyView::new(new.key, Some(new.secret)))
     }
 
-    /// `DELETE /v1/keys/{id}`: revokes a key, also the caller's own. Every node refuses it within a second.
+    /// `DELETE /v1/keys/{id}`: revokes a key, also the caller's own. Returns when every node refuses it.
     pub async fn withdraw(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(UseCase::RevokeKey)?;
-        self.revoke(caller.tenant, parse_id(id, "API key")?).await.map(|_| ())
+        self.revoke(caller.tenant, parse_id(id, "API key")?).await.map(drop)
     }
 }

@@ -6,6 +6,7 @@ use nuncio_domain::{Error, ErrorCode, FieldError, KeyId, Permissions, Redacted, 
 use serde_json::{Value, json};
 
 use super::Keys;
+use crate::base::cache::TRUST;
 use crate::base::{Caller, Change};
 
 /// A newly created key.
@@ -107,12 +108,10 @@ impl Keys<'_> {
         Ok(self.inner.store.read().await?.list_keys(tenant).await?)
     }
 
-    /// Revokes a key permanently; `false` if it already was. Other nodes reject it within a second: callers that promise more must wait
-    /// that long.
+    /// Revokes a key permanently; `false` if it already was. Returns when every node rejects it.
     pub async fn revoke(&self, tenant: TenantId, id: KeyId) -> Result<bool> {
         let mut tx = self.inner.store.begin().await?;
-        let keys = tx.list_keys(tenant).await?;
-        let Some(key) = keys.into_iter().find(|key| key.id == id) else { return Err(Error::not_found("API key")) };
+        let key = tx.lookup_key(tenant, id).await?.ok_or_else(|| Error::not_found("API key"))?;
         let revoked = tx.revoke_key(tenant, id, self.ids().clock.now()).await?;
         if revoked {
             Change::new("api_key", "revoke", id).from(&shown(&key)).record(&mut *tx, tenant).await?;
@@ -120,6 +119,8 @@ impl Keys<'_> {
         tx.commit().await?;
         self.inner.keys.forget(&key.hash);
         self.inner.good_keys.note(key.hash, false);
+        // Other nodes may use a key for that long since they last looked it up.
+        tokio::time::sleep(TRUST).await;
         Ok(revoked)
     }
 }

@@ -86,7 +86,7 @@ impl SendMessage {
 }
 
 /// Returns the default validity in seconds.
-pub(super) fn validity(channel: Channel) -> u64 {
+pub(crate) fn validity(channel: Channel) -> u64 {
     if channel == Channel::Email { limits::VALIDITY_DEFAULT_EMAIL } else { limits::VALIDITY_DEFAULT }
 }
 

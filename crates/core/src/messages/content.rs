@@ -26,6 +26,11 @@ const fn uses(message_type: MessageType) -> Uses {
     }
 }
 
+/// Returns whether a type has media in its content.
+pub(super) fn has_media(message_type: MessageType) -> bool {
+    uses(message_type).0 == MEDIA
+}
+
 /// Validates `content` for the type. Unused fields are errors, or removed if `lenient`.
 pub(crate) fn check(message_type: MessageType, content: &mut Option<Box<Content>>, lenient: bool, errors: &mut Vec<FieldError>) {
     let Uses(required, optional) = uses(message_type);

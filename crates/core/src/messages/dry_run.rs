@@ -47,9 +47,9 @@ pub struct Plan {
     pub encoding: Option<&'static str>,
     /// The first character outside the default SMS alphabet; without such characters, a segment holds more text.
     pub forced_by: Option<Foreign>,
-    /// Estimated cost; absent without a price.
+    /// Estimated cost; absent without a price, and if the recipient is suppressed.
     pub estimated_cost: Option<PlannedCost>,
-    /// Amount that would be reserved, including its fallback; absent without a price.
+    /// Amount that would be reserved, including its fallback; absent without a price, and if the recipient is suppressed.
     pub required: Option<Micros>,
     /// Whether that amount is available.
     pub affordable: bool,
@@ -123,15 +123,12 @@ impl Messages<'_> {
             Err(error) if error.code() != ErrorCode::InsufficientBalance => return Err(error),
             outcome => outcome.is_ok(),
         };
-        let Accept { message, recipient, now, .. } = planned.accept;
-        let mut tx = self.inner.store.read().await?;
-        let mut suppressed = false;
-        for one in [&recipient, &self.marked(caller.tenant, &recipient)] {
-            suppressed |= tx.is_suppressed(caller.tenant, one.kind, &one.identifier, message.sender).await?;
-        }
-        let (route, money) = (&message.state.route, message.state.detail.money.as_ref());
+        let suppressed = self.is_suppressed(&planned.accept).await?;
+        let Accept { message, now, .. } = planned.accept;
+        // A message to a suppressed recipient costs nothing.
+        let (route, money) = (&message.state.route, message.state.detail.money.as_ref().filter(|_| !suppressed));
         let required = money.map(Money::open);
-        let balance = if required.is_some() { tx.find_balance(caller.tenant).await? } else { Balance::default() };
+        let balance = if required.is_some() { self.billing().balance(caller.tenant).await? } else { Balance::default() };
         let fallback = message.state.detail.fallback.as_ref().map(|route| route.channel);
         let channels = std::iter::once(route.channel).chain(fallback);
         let text = message.request.text.clone();

@@ -17,6 +17,7 @@ pub(crate) mod validate;
 mod view;
 
 pub use attachments::{AttachmentView, Download};
+pub(crate) use command::validity;
 pub use command::{AttachmentIn, SendMessage};
 pub use dry_run::{Foreign, Plan, PlannedCost, WindowView};
 pub use list::{ListContactMessages, ListMessages};

@@ -7,8 +7,7 @@ use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{
-    Attachment, AttachmentSource, Content, Detail, Direction, Message, Money, Quote, QuoteState, Request, Route, Routing, State, Status,
-    Wait,
+    Attachment, AttachmentSource, Content, Detail, Direction, Message, Money, Quote, QuoteState, Request, Routing, State, Status, Wait,
 };
 use nuncio_domain::price::Quantity;
 use nuncio_domain::sms::{self, Measure};
@@ -21,7 +20,7 @@ use nuncio_store::{Accept, Idempotency, IdempotentOperation};
 
 use super::command::{AttachmentIn, SendMessage};
 use super::routing::{Asked, Choice, RoutingInputs};
-use super::{routing, validate};
+use super::{content, routing, validate};
 use crate::base::IdentifierHasher;
 use crate::base::{FieldErrors, idempotency};
 use crate::templates::render;
@@ -82,7 +81,7 @@ struct Itinerary<'a> {
     connection: &'a Arc<Connection>,
     recipient: Recipient,
     country: Country,
-    fallback: Option<Route>,
+    fallback: Option<&'a Arc<Connection>>,
     quotes: Vec<Quote>,
     routing: Routing,
 }
@@ -138,14 +137,17 @@ impl Planner<'_> {
 
     fn asked<'a>(&'a self, command: &SendMessage, destination: &'a Destination, wording: &'a Wording, id: MessageId) -> Asked<'a> {
         let fallback = command.fallback_enabled.unwrap_or(true);
+        let message_type = command.message_type.unwrap_or_default();
+        // Content that the type does not use rules out no channel.
+        let content = command.content.as_ref().filter(|_| content::has_media(message_type));
         Asked {
             sender: self.sender,
             to: &destination.parsed,
             channel: command.channel.unwrap_or_default(),
-            message_type: command.message_type.unwrap_or_default(),
+            message_type,
             text: &wording.text,
             words: &wording.words,
-            media_is_bound: command.content.as_ref().is_some_and(|c| c.media_id.is_some()),
+            media_is_bound: content.is_some_and(|content| content.media_id.is_some()),
             country: &destination.country,
             quantity: Quantity { segments: wording.measure.map_or(1, |m| m.segments), spoken: wording.words.chars().count() },
             explores: self.explores && self.config.environment == Environment::Live && fallback,
@@ -193,7 +195,7 @@ impl Planner<'_> {
 
     /// Adds the fallback, and prices both routes.
     fn itinerary<'a>(
-        &self,
+        &'a self,
         command: &SendMessage,
         asked: &Asked<'_>,
         choice: Choice<'a>,
@@ -279,7 +281,10 @@ impl Planner<'_> {
                 segments: measure.map(|m| m.segments),
                 country: *country,
                 scheduled_at: ahead,
-                fallback: fallback.clone(),
+                fallback: fallback.map(|connection| routing::route(connection)),
+                fallback_from: fallback
+                    .map(|fallback| sent_from(self.sender, fallback))
+                    .filter(|from| *from != sent_from(self.sender, connection)),
                 fallback_after_seconds: command.fallback_after_seconds,
                 on_unknown: command.on_unknown.unwrap_or_default(),
                 ..Detail::default()
@@ -310,7 +315,7 @@ impl Destination {
 impl Itinerary<'_> {
     /// Returns the channels of the route and of the fallback.
     fn channels(&self) -> impl Iterator<Item = Channel> + '_ {
-        std::iter::once(self.connection.channel).chain(self.fallback.as_ref().map(|route| route.channel))
+        std::iter::once(self.connection.channel).chain(self.fallback.map(|connection| connection.channel))
     }
 }
 

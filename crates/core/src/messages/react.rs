@@ -52,7 +52,7 @@ impl Messages<'_> {
             fallback_enabled: Some(false),
             ..SendMessage::to(to)
         };
-        let options = SendOptions { sender: Some(message.sender.to_string()), idempotency_key: header, lenient: false };
+        let options = SendOptions { sender: Some(message.sender.to_string()), idempotency_key: header, ..SendOptions::default() };
         self.send_as(caller, command, options, IdempotentOperation::React).await
     }
 

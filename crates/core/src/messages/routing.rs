@@ -227,8 +227,13 @@ pub(crate) fn misfit(channel: Channel, asked: &Asked<'_>) -> Option<FieldError> 
         (length > most).then(|| FieldError::new(path, format!("takes {length} characters on {channel}; must take at most {most}")))
     };
     match channel {
-        Channel::Sms | Channel::SmsOneway if asked.media_is_bound => {
-            Some(FieldError::new("content.mediaId", "cannot be used in an SMS, which links to media; set content.mediaUrl"))
+        Channel::Sms | Channel::SmsOneway | Channel::Email | Channel::Voice if asked.media_is_bound => {
+            let what = match channel {
+                Channel::Email => "an email, which links to media",
+                Channel::Voice => "a call, which plays media from a link",
+                _ => "an SMS, which links to media",
+            };
+            Some(FieldError::new("content.mediaId", format!("cannot be used in {what}; set content.mediaUrl")))
         }
         Channel::Sms | Channel::SmsOneway => long(asked.words, limits::SMS_TEXT),
         Channel::Whatsapp if asked.message_type == MessageType::Text => long(asked.text, limits::CHAT_TEXT),
@@ -361,7 +366,12 @@ pub(crate) fn degraded(channel: Channel, message_type: MessageType) -> Option<St
 }
 
 /// Returns the fallback of a messaging app, or why there is none.
-pub(crate) fn fallback(config: &TenantConfig, asked: &Asked<'_>, channel: Channel, warnings: &mut Vec<String>) -> Option<Route> {
+pub(crate) fn fallback<'a>(
+    config: &'a TenantConfig,
+    asked: &Asked<'_>,
+    channel: Channel,
+    warnings: &mut Vec<String>,
+) -> Option<&'a Arc<Connection>> {
     if !channel.is_app() || !matches!(asked.to, Parsed::Phone(_)) {
         return None;
     }
@@ -371,7 +381,7 @@ pub(crate) fn fallback(config: &TenantConfig, asked: &Asked<'_>, channel: Channe
         warnings.push(format!("{channel} has no fallback to {}: {path} {message}", connection.channel));
         return None;
     }
-    Some(route(connection))
+    Some(connection)
 }
 
 pub(crate) fn route(connection: &Connection) -> Route {

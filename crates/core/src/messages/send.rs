@@ -34,6 +34,8 @@ pub struct SendOptions {
     pub idempotency_key: Option<String>,
     /// `Prefer: handling=lenient`.
     pub lenient: bool,
+    /// The template as it was reviewed, for messages of a broadcast. Default: as it is in use.
+    pub template: Option<Box<Template>>,
 }
 
 /// A handle saves a look-up per message. The recorder must be installed before the first use.
@@ -138,7 +140,10 @@ impl Messages<'_> {
         let sender = sender(&config, options.sender.as_deref())?;
         let destination = Destination::read(&command, now, options.lenient)?;
         let known = self.known(&config, sender, &command, &destination, now).await?;
-        let template = self.template_of(caller.tenant, &command).await?;
+        let template = match &options.template {
+            Some(template) => Some(Template::clone(template)),
+            None => self.template_of(caller.tenant, &command).await?,
+        };
         let planner = Planner {
             config: &config,
             sender,
@@ -208,12 +213,26 @@ impl Messages<'_> {
         Ok(metrics)
     }
 
-    /// Fails with 402 if the sender's daily limit is exceeded.
+    /// Fails with 402 if the sender's daily limit is exceeded. A message to a suppressed recipient costs nothing, and is accepted.
     pub(super) async fn check_daily_limit(&self, config: &TenantConfig, accept: &Accept) -> Result<()> {
         let message = &accept.message;
         let Some(money) = message.state.detail.money.as_ref() else { return Ok(()) };
         let Some(limit) = config.sender(message.sender).and_then(|sender| sender.daily_spend_limit) else { return Ok(()) };
-        self.billing().check_daily_spend(config.tenant, message.sender, limit, money.open()).await
+        match self.billing().check_daily_spend(config.tenant, message.sender, limit, money.open()).await {
+            Err(error) if error.code() == ErrorCode::InsufficientBalance && self.is_suppressed(accept).await? => Ok(()),
+            checked => checked,
+        }
+    }
+
+    /// Returns whether the recipient of a planned message gets none from its sender.
+    pub(super) async fn is_suppressed(&self, Accept { message, recipient, mark, .. }: &Accept) -> Result<bool> {
+        let mut tx = self.inner.store.read().await?;
+        for identifier in [&recipient.identifier, mark] {
+            if tx.is_suppressed(message.tenant, recipient.kind, identifier, message.sender).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Stores the message, and starts it or queues a hint. Runs to completion even if the caller disconnects: a stored message must be

@@ -14,9 +14,10 @@ pub(crate) fn check(command: &mut SendMessage, channel: Channel, now: Timestamp,
     let message_type = command.message_type.unwrap_or_default();
     content::check(message_type, &mut command.content, lenient, &mut errors);
     only_for_email(command, channel, lenient, &mut errors);
+    only_for_voice(command, channel, lenient, &mut errors);
     text(command, channel, message_type, lenient, &mut errors);
     email(command, channel, &mut errors);
-    common(command, channel, now, &mut errors);
+    options(command, now, &mut errors);
     errors
 }
 
@@ -44,6 +45,19 @@ fn only_for_email(command: &mut SendMessage, channel: Channel, lenient: bool, er
     ];
     for (name, _) in given.into_iter().filter(|(_, given)| *given) {
         errors.push(FieldError::new(name, format!("is for email only; the channel is {channel}")));
+    }
+}
+
+fn only_for_voice(command: &mut SendMessage, channel: Channel, lenient: bool, errors: &mut Vec<FieldError>) {
+    let Some(tag) = &command.voice_language else { return };
+    if channel == Channel::Voice {
+        if oxilangtag::LanguageTag::parse(tag.as_str()).is_err() {
+            errors.push(FieldError::new("voiceLanguage", format!("{tag:?} is not a language tag such as es-ES")));
+        }
+    } else if lenient {
+        command.voice_language = None;
+    } else {
+        errors.push(FieldError::new("voiceLanguage", format!("is for voice only; the channel is {channel}")));
     }
 }
 
@@ -168,18 +182,6 @@ fn attachment(faults: &mut FieldErrors<'_>, path: &str, attachment: &AttachmentI
         (None, None) => {
             faults.push(path, "has neither content (base64) nor path (URL); must have exactly one");
             0
-        }
-    }
-}
-
-fn common(command: &SendMessage, channel: Channel, now: Timestamp, errors: &mut Vec<FieldError>) {
-    options(command, now, errors);
-    let mut faults = FieldErrors { errors };
-    if let Some(tag) = &command.voice_language {
-        if channel != Channel::Voice {
-            faults.push("voiceLanguage", format!("is for voice only; the channel is {channel}"));
-        } else if oxilangtag::LanguageTag::parse(tag.as_str()).is_err() {
-            faults.push("voiceLanguage", format!("{tag:?} is not a language tag such as es-ES"));
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct MessageView {
     pub id: MessageId,
     /// The recipient, or your number or address for an inbound message, in canonical form.
     pub to: String,
-    /// Your number or address, or the author of an inbound message.
+    /// Your number or address on the channel of the newest attempt, or the author of an inbound message.
     pub from: Option<String>,
     /// The sender profile.
     pub sender_id: SenderId,
@@ -222,7 +222,7 @@ impl MessageView {
         Self {
             id: message.id,
             to: message.to.clone(),
-            from: Some(message.from.clone()).filter(|from| !from.is_empty()),
+            from: Some(detail.taken_fallback_from().unwrap_or(&message.from).to_owned()).filter(|from| !from.is_empty()),
             sender_id: message.sender,
             channel: state.route.channel.as_str(),
             message_type: message.message_type.as_str(),

@@ -95,8 +95,19 @@ impl State {
     pub(super) fn stop_resend(&mut self, receipt_wait: Option<Duration>, now: Timestamp) {
         if matches!(self.wait, Wait::Attempt { .. } | Wait::Held { .. }) {
             self.fence += 1;
-            self.wait = receipt_wait.map_or(Wait::Nothing, |wait| Wait::Receipt { deadline: now.plus(wait) });
+            match receipt_wait {
+                Some(receipt_wait) => self.await_receipt(receipt_wait, now),
+                None => self.wait = Wait::Nothing,
+            }
         }
+    }
+
+    /// Waits for a receipt, or until it is time for the fallback. One that would come after the validity is none.
+    pub(super) fn await_receipt(&mut self, receipt_wait: Duration, now: Timestamp) {
+        let fallback_at = self.detail.fallback_after_seconds.map(|seconds| now.plus(Duration::from_secs(seconds)));
+        let fallback_at = fallback_at.filter(|at| self.detail.fallback.is_some() && *at < self.expires_at);
+        let end = now.plus(receipt_wait);
+        self.wait = Wait::Receipt { deadline: fallback_at.map_or(end, |at| at.min(end)) };
     }
 
     pub(super) fn decide(&mut self, outcome: &Outcome, policy: Policy, now: Timestamp, changes: &mut Vec<Change>) {
@@ -108,13 +119,9 @@ impl State {
             Outcome::Accepted { .. } if policy.receipts == Receipts::Never => self.wait = Wait::Nothing,
             // This route accepted an earlier attempt, or, by a receipt, this one: another attempt would be a duplicate.
             Outcome::Deferred { .. } | Outcome::Rejected { .. } | Outcome::Unknown { .. } if self.accepted_by_route() => {
-                self.wait = Wait::Receipt { deadline: now.plus(policy.receipt_wait) };
+                self.await_receipt(policy.receipt_wait, now);
             }
-            Outcome::Accepted { .. } => {
-                let patience = self.detail.fallback_after_seconds.filter(|_| self.detail.fallback.is_some());
-                let wait = patience.map_or(policy.receipt_wait, |s| policy.receipt_wait.min(Duration::from_secs(s)));
-                self.wait = Wait::Receipt { deadline: now.plus(wait) };
-            }
+            Outcome::Accepted { .. } => self.await_receipt(policy.receipt_wait, now),
             Outcome::Deferred { .. } => self.retry(policy.retry_in, now, changes),
             Outcome::Rejected { .. } => self.next_route_or_fail(now, changes),
             Outcome::Unknown { .. } => self.unknown(policy.retry_in, now, changes),

@@ -58,7 +58,7 @@ impl State {
         if matches!(self.status, Status::Delivered | Status::Read) {
             self.wait = Wait::Nothing;
         } else if self.accepted_by_route() {
-            self.wait = Wait::Receipt { deadline: now.plus(limits::RECEIPT_WAIT) };
+            self.await_receipt(limits::RECEIPT_WAIT, now);
         } else if self.newest_failed() {
             self.next_route_or_fail(now, changes);
         } else {

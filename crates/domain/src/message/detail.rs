@@ -20,6 +20,9 @@ pub struct Detail {
     /// Route to use after the current one fails permanently.
     #[serde(rename = "fb", default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Route>,
+    /// The sender's number or address on that route, if it is not that of the message.
+    #[serde(rename = "ff", default, skip_serializing_if = "Option::is_none")]
+    pub fallback_from: Option<String>,
     /// What to do after an attempt with an unknown outcome.
     #[serde(rename = "u", default, skip_serializing_if = "super::is_default")]
     pub on_unknown: OnUnknown,
@@ -71,6 +74,11 @@ pub struct Detail {
 }
 
 impl Detail {
+    /// Returns the sender's number or address on the fallback, once the message has taken it.
+    pub fn taken_fallback_from(&self) -> Option<&str> {
+        self.fallback_from.as_deref().filter(|_| self.fallback.is_none())
+    }
+
     /// Returns the provider's id of the newest attempt that has one, or of the inbound message.
     pub fn provider_message_id(&self) -> Option<&str> {
         let sent = self.attempts.iter().rev().find_map(|attempt| attempt.provider_message_id.as_deref());

@@ -160,12 +160,12 @@ impl Request {
         }
     }
 
-    /// Returns whether [`Self::forget_bulk`] removed HTML.
+    /// Returns whether [`Self::drop_bulk`] removed HTML.
     pub fn lacks_html(&self) -> bool {
         self.html_body.as_ref().is_some_and(String::is_empty)
     }
 
-    /// Returns whether [`Self::cut_text`] may have truncated the text. A text of that length with the same ending counts as truncated.
+    /// Returns whether [`Self::truncate_text`] may have truncated the text. A text of that length with the same ending counts as truncated.
     pub fn may_be_truncated(&self) -> bool {
         let most = limits::SPOOLED_TEXT_SHOWN_BYTES + CUT.len_utf8();
         self.text.as_ref().is_some_and(|text| (most - 3..=most).contains(&text.len()) && text.ends_with(CUT))

@@ -1,7 +1,5 @@
 //! `nuncio keys`.
 
-use std::time::Duration;
-
 use nuncio_core::{Core, KeyView};
 use nuncio_domain::config::Project;
 use nuncio_domain::{Environment, Error, ErrorCode, Permissions, Result, Timestamp};
@@ -42,12 +40,11 @@ pub(super) async fn list(core: &Core, project: &Project, env: Environment) -> Re
 
 /// Revokes a key of either environment.
 pub(super) async fn revoke(core: &Core, project: &Project, id: &str) -> Result<CommandOutput> {
-    let id = id.parse().map_err(|_| Error::not_found("API key"))?;
+    let missing = || Error::new(ErrorCode::NotFound, "API key not found; give its ID (key_…), which `nuncio keys list` shows");
+    let id = id.parse().map_err(|_| missing())?;
     for env in [Environment::Live, Environment::Test] {
         match core.keys().revoke(project.tenant(env), id).await {
             Ok(revoked) => {
-                // Every node may use a key for a second since it last looked it up.
-                tokio::time::sleep(Duration::from_secs(1)).await;
                 let text = if revoked { "revoked; every node rejects the key from now on" } else { "was already revoked" };
                 return Ok(CommandOutput::new(json!({"id": id, "revoked": true}), text));
             }
@@ -55,5 +52,5 @@ pub(super) async fn revoke(core: &Core, project: &Project, id: &str) -> Result<C
             Err(error) => return Err(error),
         }
     }
-    Err(Error::not_found("API key"))
+    Err(missing())
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use nuncio_channel::{Inbound, ProviderEvent};
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{Channel, ContactId, Timestamp};
+use nuncio_domain::{AddressKind, Channel, ContactId, Recipient, Timestamp};
+use nuncio_store::Address;
 use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
@@ -447,5 +448,54 @@ async fn an_opt_out_outlives_the_contact() {
         assert_eq!((of["items"].as_array().map(Vec::len), text(&of["items"][0]["identifier"])), (Some(1), "+34600111222"));
         write(&app, Channel::Sms, "+34600111222", "START", None).await;
         assert_eq!(app.post("/v1/messages", body).await.expect(202).json()["message"]["status"], "sending");
+    }
+}
+
+#[tokio::test]
+async fn a_name_without_visible_characters_is_no_name() {
+    let app = TestApp::start().await;
+    for name in ["Ada", "\u{202e}\t", " "] {
+        write(&app, Channel::Whatsapp, "+34600111222", "hi", Some(name)).await;
+        assert_eq!(list(&app).await[0]["profileName"], "Ada", "after {name:?}");
+    }
+    write(&app, Channel::Whatsapp, "+34600111223", "hi", Some("\u{202e}")).await;
+    assert_eq!(list(&app).await[0]["profileName"], Value::Null);
+}
+
+/// SQLite takes no statement of more than 500 parts.
+#[tokio::test]
+async fn a_contact_that_had_hundreds_of_identifiers_has_its_messages() {
+    for app in TestApp::on_each().await {
+        let contact = sms(&app, "+34600111222").await;
+        let id: ContactId = text(&contact["id"]).parse().expect("an id");
+        let now = app.node.core.ids().clock.now();
+        let mut tx = app.store().begin().await.expect("a transaction");
+        for n in 0..600 {
+            let identifier = format!("{n}@example.org");
+            let recipient = Recipient { kind: AddressKind::Email, identifier };
+            let address = Address::new(app.node.core.ids().next(), id, recipient, now);
+            assert!(tx.insert_address(app.tenant(), &address).await.expect("an address"));
+            assert!(tx.remove_address(app.tenant(), address.id).await.expect("removed"));
+        }
+        tx.commit().await.expect("a commit");
+        let sent = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+        for path in [format!("/v1/contacts/{id}/messages"), format!("/v1/messages?contactId={id}&metadata[a]=b")] {
+            let page = app.get(&path).await.expect(200).json();
+            let found: Vec<_> = page["items"].as_array().expect("items").iter().map(|message| text(&message["id"])).collect();
+            assert_eq!(found, if path.contains('?') { vec![] } else { vec![sent.as_str()] }, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_brings_no_zero_characters() {
+    for app in TestApp::on_each().await {
+        let caller = app.node.core.keys().authenticate(&app.test_key).await.expect("a key");
+        let file = "phone,metadata\n+34600111222,\"{\"\"note\"\":\"\"a\\u0000b\"\"}\"\n+34600111223,\"{\"\"note\"\":\"\"ab\"\"}\"\n";
+        let imported = app.node.core.contacts().import(&caller, file.as_bytes(), &[]).await.expect("a file");
+        assert_eq!((imported.added, imported.errors.len()), (1, 1), "{imported:?}");
+        assert!(imported.errors[0].1.contains("U+0000"), "{imported:?}");
+        let found = app.get("/v1/contacts?metadata[note]=ab").await.expect(200).json();
+        assert_eq!(found["items"].as_array().map(Vec::len), Some(1), "{found}");
     }
 }

@@ -214,7 +214,8 @@ async fn pages_hold_every_message_once_newest_first() {
 async fn lists_filter() {
     for app in TestApp::on_each().await {
         let sms = app
-            .send_message(json!({"to": "+34600111222", "text": "a", "metadata": {"campaign": "spring", "n": 5}, "idempotencyKey": "k1"}))
+            .send_message(json!({"to": "+34600111222", "text": "a", "idempotencyKey": "k1",
+                "metadata": {"campaign": "spring", "n": 5, "list": [1]}}))
             .await;
         let email = app.send_message(json!({"to": "a@example.org", "subject": "s", "text": "b"})).await;
         let failed = app.send_message(json!({"to": "+12125550001", "text": "c"})).await;
@@ -226,6 +227,8 @@ async fn lists_filter() {
             ("since=2026-01-01T00:00:00Z&channel=email", vec![&email]),
             ("since=2026-01-01T00:00:00Z&metadata[campaign]=spring", vec![&sms]),
             ("since=2026-01-01T00:00:00Z&metadata[n]=5", vec![&sms]),
+            ("metadata[campaign]=%22spring%22", vec![]),
+            ("metadata[list]=[1]", vec![]),
             ("since=2026-01-01T00:00:00Z&direction=inbound", vec![]),
             ("idempotencyKey=k1", vec![&sms]),
             ("until=2026-01-01T00:00:00Z", vec![]),

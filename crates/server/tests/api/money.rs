@@ -337,6 +337,13 @@ async fn dry_run_says_what_it_would_take_and_cost() {
     let mail = plan(json!({"to": "a@example.org", "subject": "s", "text": "x"})).await;
     assert_eq!((mail.get("segments"), mail.get("encoding"), &mail["required"]), (None, None, &json!(0.000101)));
     app.post("/v1/messages?dryRun=true", json!({"to": "+12125550009", "text": "x", "channel": "whatsapp"})).await.expect(400);
+    app.node.core.billing().limit_balance(app.tenant(), true).await.expect("a limit");
+    assert_eq!(plan(json!({"to": "+34600111222", "text": "x"})).await["affordable"], false);
+    app.post("/v1/suppressions", json!({"identifier": "+34600111222"})).await.expect(201);
+    let free = plan(json!({"to": "+34600111222", "text": "x"})).await;
+    assert_eq!((free.get("required"), free.get("estimatedCost"), &free["affordable"]), (None, None, &json!(true)), "{free}");
+    app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    app.node.core.billing().limit_balance(app.tenant(), false).await.expect("no limit");
     assert_eq!(accounts(&app).await, Balance::default(), "a plan reserves nothing");
 }
 
@@ -356,6 +363,12 @@ async fn a_sender_spends_no_more_than_its_daily_limit() {
         assert_eq!(over["details"], json!({"dailySpendLimit": 0.08, "spentToday": 0.07, "required": 0.035}));
         assert_eq!(app.post("/v1/messages?dryRun=true", body("c")).await.expect(200).json()["plan"]["affordable"], false);
         app.post("/v1/messages", body("a")).await.expect(409);
+        // What costs nothing is accepted.
+        app.post("/v1/suppressions", json!({"identifier": "+34600111444"})).await.expect(201);
+        let to_suppressed = json!({"to": "+34600111444", "text": "x"});
+        let answer = app.post("/v1/messages", to_suppressed.clone()).await.expect(202).json();
+        assert_eq!(answer["message"]["errorCode"], "recipient_suppressed", "{answer}");
+        assert_eq!(app.post("/v1/messages?dryRun=true", to_suppressed).await.expect(200).json()["plan"]["affordable"], true);
         // Failed and free messages do not count, nor do those of another sender.
         app.send_message(json!({"to": "+12125550001", "text": "x"})).await;
         app.drain().await;

@@ -111,6 +111,8 @@ impl Adapter for Account1 {
             let mut inbound = Inbound::text((tenant, connection, Channel::Sms), text("id"), text("from"), text("text"), call.now);
             inbound.to = Some(text("to")).filter(|to| !to.is_empty());
             inbound.media = told["media"].as_str().map(media).into_iter().collect();
+            inbound.profile_name = told["name"].as_str().map(str::to_owned);
+            inbound.content = serde_json::from_value(told["content"].clone()).ok();
             ProviderEvent::Inbound(inbound)
         } else {
             let target = ReceiptTarget::Reference { tenant, connection, reference: text("ref") };
@@ -186,6 +188,12 @@ async fn a_zero_character_that_somebody_sends_breaks_no_search() {
         rig.tell(json!({"id": "in\u{0}1", "from": "+34600111222", "text": "good\u{0}morning"})).await.expect(200);
         let found = rig.get("/v1/messages?text=morning").await;
         assert_eq!(found["items"][0]["text"], "good\u{fffd}morning", "{found}");
+        let card = json!({"contacts": [{"name": "Ada\u{0}L", "phones": ["1\u{0}2"]}]});
+        rig.tell(json!({"id": "in2", "from": "+34600111222", "text": "evening", "content": card})).await.expect(200);
+        rig.tell(json!({"id": "in3", "from": "+34600111222", "text": "evening", "media": "M\u{0}9"})).await.expect(200);
+        let found = rig.get("/v1/messages?text=evening").await;
+        assert_eq!(found["items"].as_array().map(Vec::len), Some(2), "{found}");
+        assert_eq!(found["items"][1]["content"], json!({"contacts": [{"name": "Ada\u{fffd}L", "phones": ["1\u{fffd}2"]}]}));
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use nuncio_channel::{Account, AdapterFactory, Field, FieldKind, Inbound, ProviderEvent, Registry};
 use nuncio_domain::{AddressKind, Channel, Clock as _, Recipient, Timestamp};
 use nuncio_store::{CountryMetrics, MetricDelta};
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::{Value, json};
 
 use crate::scripted::with_stand_in;
@@ -141,6 +142,50 @@ async fn content_that_a_channel_cannot_carry_rules_it_out() {
     let bound = app.post("/v1/messages", image("+12125550009", json!({"mediaId": "4711"}))).await.expect(400).json();
     assert_eq!(bound["code"], "whatsapp_window_closed", "{bound}");
     assert_eq!(plan(&app, image("+34600111222", json!({"mediaId": "4711"}))).await.get("fallbackChannel"), None);
+    // Neither an email nor a call can use what only a messaging app's provider knows.
+    for body in [
+        json!({"to": "a@example.org", "subject": "s", "messageType": "image", "content": {"mediaId": "4711"}}),
+        json!({"to": "+34600111222", "channel": "voice", "text": "x", "messageType": "audio", "content": {"mediaId": "4711"}}),
+    ] {
+        let refused = app.post("/v1/messages", body).await.expect(400).json();
+        assert_eq!(refused["details"]["errors"][0]["path"], "content.mediaId", "{refused}");
+    }
+}
+
+/// The simulator as a provider whose messages come from what the account says.
+fn named_line() -> AdapterFactory {
+    const FIELDS: &[Field] = &[Field::optional("from", FieldKind::Text, "whom messages come from")];
+    let sim = nuncio_channel_sim::factory();
+    AdapterFactory::new("named_line", sim.channels(), FIELDS, move |account, services| {
+        sim.open(&Account { settings: serde_json::Map::new(), ..account.clone() }, services)
+    })
+}
+
+#[tokio::test]
+async fn from_is_that_of_the_newest_attempt() {
+    for backend in Backend::all() {
+        let registry = Registry::new(vec![nuncio_channel_sim::factory(), named_line()]);
+        let app = TestApp::with(backend, Options { registry, ..Options::default() }).await;
+        app.connect(Channel::Whatsapp, "named_line", json!({"from": "+34600000001"}), json!({})).await;
+        app.connect(Channel::Sms, "named_line", json!({"from": "ACME"}), json!({})).await;
+        let config = app.node.core.tenant_config(app.project.live).await.expect("the live world");
+        let connection = config.connections.iter().find(|c| c.channel == Channel::Whatsapp).expect("a connection").id;
+        let (now, auth) = (app.node.core.ids().clock.now(), format!("Bearer {}", app.live_key));
+        for (to, from) in [("+12125550002", "ACME"), ("+12125550100", "+34600000001")] {
+            let place = (app.project.live, connection, Channel::Whatsapp);
+            let inbound = Inbound::text(place, to.to_owned(), to.to_owned(), "hi".to_owned(), now);
+            app.node.events().push(ProviderEvent::Inbound(inbound), Duration::ZERO);
+            app.drain().await;
+            let auth = [("authorization", auth.as_str())];
+            let body = json!({"to": to, "text": "x", "channel": "whatsapp"});
+            let sent = app.send("POST", "/v1/messages", &auth, Some(body)).await.expect(202).json()["message"].clone();
+            assert_eq!(sent["from"], "+34600000001", "the first attempt");
+            app.drain().await;
+            let path = format!("/v1/messages/{}", sent["id"].as_str().expect("an id"));
+            let message = app.send("GET", &path, &auth, None).await.expect(200).json()["message"].clone();
+            assert_eq!((&message["status"], &message["from"]), (&json!("delivered"), &json!(from)), "{message}");
+        }
+    }
 }
 
 /// In the live environment, inbound messages open the window.

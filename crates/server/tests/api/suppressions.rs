@@ -198,6 +198,9 @@ async fn help_is_answered_but_not_for_ever() {
         let sent = sent_to(&app, "ada@example.net").await;
         assert_eq!((sent.len(), text(&sent[0]["status"]), text(&sent[0]["subject"])), (1, "delivered", "Your request"));
         assert!(text(&sent[0]["text"]).starts_with("Diese Nachrichten kommen von Default."), "{}", sent[0]);
+        let at = |name: &str| nuncio_domain::Timestamp::parse(text(&sent[0][name])).expect("a time");
+        let valid = at("expiresAt").since(at("createdAt")).as_secs();
+        assert_eq!(valid.next_multiple_of(60), sent[0]["validitySeconds"].as_u64().expect("a number"), "as it says of itself");
         write(&app, Channel::Email, "ada@example.net", "help", None).await;
         assert_eq!(sent_to(&app, "ada@example.net").await.len(), 1, "a machine may be talking to us");
         app.advance(Duration::from_secs(61)).await;
@@ -279,5 +282,18 @@ async fn a_stop_from_a_national_number_counts() {
         write(&app, Channel::Sms, "ACME", "STOP", None).await;
         let page = app.get("/v1/messages?direction=inbound").await.expect(200).json();
         assert_eq!(page["items"].as_array().map(Vec::len), Some(1), "a name cannot be answered: {page}");
+    }
+}
+
+/// Some phones write an accented letter as two characters, and keyboards of East Asia write wide letters.
+#[tokio::test]
+async fn a_stop_in_other_characters_counts() {
+    for app in TestApp::on_each().await {
+        for (number, word) in [(NUMBER, "arre\u{302}t"), ("+34600111223", "\u{ff33}\u{ff34}\u{ff2f}\u{ff30}")] {
+            let body = json!({"channel": "sms", "from": number, "text": word});
+            app.post("/v1/sandbox/inbound", body).await.expect(202);
+            app.drain().await;
+            assert!(!reaches(&app, number, "sms").await, "{word}");
+        }
     }
 }

@@ -183,10 +183,11 @@ async fn a_zero_character_is_refused_where_it_stands() {
 async fn lenient_handling_drops_what_is_not_known() {
     let app = TestApp::start().await;
     let auth = format!("Bearer {}", app.test_key);
-    let body = json!({"to": "+34600111222", "text": "x", "chanel": "sms", "subject": "s", "content": {"emoji": "x"}});
+    let body = json!({"to": "+34600111222", "text": "x", "chanel": "sms", "subject": "s", "voiceLanguage": "?",
+        "content": {"emoji": "x", "mediaId": "4711"}});
     let headers = [("authorization", auth.as_str()), ("prefer", "handling=lenient")];
     let message = app.send("POST", "/v1/messages", &headers, Some(body.clone())).await.expect(202).json()["message"].clone();
-    assert_eq!(message.get("content"), None, "nothing is left of it");
+    assert_eq!((message.get("content"), message.get("voiceLanguage")), (None, None), "nothing is left of it");
     app.send("POST", "/v1/messages", &[("authorization", &auth)], Some(body)).await.expect(400);
 }
 

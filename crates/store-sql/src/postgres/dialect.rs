@@ -113,7 +113,9 @@ pub(super) fn push_shards(query: &mut QueryBuilder<Db>, shards: &[i16]) {
 /// were written. Only JSON with the key anywhere and the value anywhere is parsed.
 pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, value: &str) -> Condition {
     let anywhere = [contains_in_json(key), contains_in_json(value)];
-    let (key, text, value) = (key.to_owned(), serde_json::Value::from(value).to_string(), value.to_owned());
+    let (key, text) = (key.to_owned(), serde_json::Value::from(value).to_string());
+    // Neither an object nor a list is a scalar, nor a text in its quotes.
+    let value = if value.starts_with(['"', '{', '[']) { text.clone() } else { value.to_owned() };
     Box::new(move |query| {
         for pattern in &anywhere {
             query.push(column).push(" LIKE ").push_bind(pattern.clone()).push(" AND ");

@@ -4,12 +4,14 @@ use async_trait::async_trait;
 use nuncio_domain::config::ApiKey;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::key::KeyHash;
+use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{Environment, KeyId, TenantId, Timestamp};
 use nuncio_store::{KeyRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::projects::environment;
+use super::query::{Condition, List, is};
 use super::{Db, SqlTx, dialect};
 use crate::row::{corrupt, from_row, json};
 
@@ -27,16 +29,22 @@ from_row! {
     }
 }
 
+macro_rules! columns {
+    () => {
+        "k.tenant_id, k.id, k.name, k.hash, k.permissions, k.revoked_at, k.expires_at, k.last_used_at, w.environment"
+    };
+}
+
+macro_rules! table {
+    () => {
+        "api_keys k JOIN worlds w ON w.tenant_id = k.tenant_id"
+    };
+}
+
 /// A query for [`KeyRow`]s.
 macro_rules! select {
     ($rest:literal) => {
-        concat!(
-            r"
-            SELECT k.tenant_id, k.id, k.name, k.hash, k.permissions, k.revoked_at, k.expires_at, k.last_used_at, w.environment
-            FROM api_keys k
-            JOIN worlds w ON w.tenant_id = k.tenant_id",
-            $rest
-        )
+        concat!("SELECT ", columns!(), " FROM ", table!(), $rest)
     };
 }
 
@@ -87,6 +95,18 @@ impl KeyRepo for SqlTx {
     async fn list_keys(&mut self, tenant: TenantId) -> Result<Vec<ApiKey>> {
         let rows: Vec<KeyRow> = self.all(sql!(select!(" WHERE k.tenant_id = $1 ORDER BY k.id"), [tenant.0])).await?;
         rows.into_iter().map(KeyRow::decode).collect()
+    }
+
+    async fn page_keys(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<ApiKey>> {
+        let streams: Vec<Condition> = vec![is("k.tenant_id", tenant.0)];
+        let list = List { joined: None, columns: columns!(), table: table!(), id: "k.id", streams, filter: None };
+        let page = self.page(list, page, |row: &KeyRow| row.id).await?;
+        Ok(Page { items: page.items.into_iter().map(KeyRow::decode).collect::<Result<_>>()?, next: page.next })
+    }
+
+    async fn lookup_key(&mut self, tenant: TenantId, id: KeyId) -> Result<Option<ApiKey>> {
+        let row: Option<KeyRow> = self.optional(sql!(select!(" WHERE k.tenant_id = $1 AND k.id = $2"), [tenant.0, id.uuid()])).await?;
+        row.map(KeyRow::decode).transpose()
     }
 
     async fn revoke_key(&mut self, tenant: TenantId, id: KeyId, now: Timestamp) -> Result<bool> {

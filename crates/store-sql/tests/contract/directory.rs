@@ -1,6 +1,7 @@
 //! Projects, keys, senders, connections, and transactions.
 
 use nuncio_domain::config::{ApiKey, Connection, Project, Sender, Throttle};
+use nuncio_domain::id::Id as _;
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::message::NodeId;
 use nuncio_domain::page::PageRequest;
@@ -86,6 +87,12 @@ pub(crate) async fn a_key_is_found_by_its_hash_and_revoked_once(h: &Harness) {
     let unknown: KeyHash = [1; 32];
     assert_eq!(tx.find_key(&unknown).await.unwrap(), None);
     assert_eq!(tx.list_keys(h.world.tenant).await.unwrap(), keys[..2]);
+    let newest = tx.page_keys(h.world.tenant, PageRequest::newest(1)).await.unwrap();
+    assert_eq!((newest.items.as_slice(), newest.next), (&keys[1..2], Some(keys[1].id.uuid())));
+    let older = tx.page_keys(h.world.tenant, PageRequest::older(1, newest.next)).await.unwrap();
+    assert_eq!((older.items.as_slice(), older.next), (&keys[..1], None));
+    assert_eq!(tx.lookup_key(h.world.tenant, keys[0].id).await.unwrap().as_ref(), Some(&keys[0]));
+    assert_eq!(tx.lookup_key(h.other.tenant, keys[0].id).await.unwrap(), None, "another world's");
     let at = h.tick();
     assert!(!tx.revoke_key(h.other.tenant, keys[0].id, at).await.unwrap(), "not this world's");
     assert!(tx.revoke_key(h.world.tenant, keys[0].id, at).await.unwrap());

@@ -7,7 +7,7 @@ use crate::reply::{NoContent, Result};
 
 /// Revoke an API key
 ///
-/// Every node rejects the key within a second, permanently. A key can revoke itself. Keys that it created stay valid.
+/// The response comes after a second, when every node rejects the key, permanently. A key can revoke itself. Keys that it created stay valid.
 #[utoipa::path(
     delete, path = "/v1/keys/{id}", tag = "Account",
     params(("id" = KeyId, Path, description = "The id of the key (`key_…`).")),

@@ -146,7 +146,7 @@ pub(crate) async fn send_messages(
         let message = format!("has {} items; must have 1 to {}", messages.len(), limits::BATCH);
         return Err(Error::field("messages", message).into());
     }
-    let options = SendOptions { sender, idempotency_key: None, lenient };
+    let options = SendOptions { sender, lenient, ..SendOptions::default() };
     let sent = messages.into_iter().map(|message| send(&app, &caller, message, options.clone()));
     Ok(Reply::ok(Results { results: stream::iter(sent).buffered(AT_ONCE).collect().await }))
 }

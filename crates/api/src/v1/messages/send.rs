@@ -70,7 +70,7 @@ pub(crate) async fn send_message(
     Query(query): Query<SendQuery>,
     Body { value: command, .. }: Body<SendMessage, { limits::MESSAGE_BODY_BYTES }>,
 ) -> Result<Response> {
-    let options = SendOptions { sender, idempotency_key, lenient };
+    let options = SendOptions { sender, idempotency_key, lenient, ..SendOptions::default() };
     if query.dry_run {
         let plan = core.messages().plan(&caller, command, options).await?;
         return Ok(Reply::ok(PlanBody { plan }).into_response());

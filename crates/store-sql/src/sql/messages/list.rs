@@ -14,6 +14,8 @@ use super::{COLUMNS, STATES, outline};
 use crate::message_batch::{FAILED, HELD};
 use crate::row::{MessageRow, of_contact};
 
+/// Most streams of one list: SQLite refuses a statement of more than 500 parts.
+const STREAMS: usize = 100;
 /// Failed or held messages.
 const FLAGGED: &str = "flagged f JOIN messages m ON m.tenant_id = f.tenant_id AND m.id = f.id";
 
@@ -93,7 +95,7 @@ async fn message_streams(tx: &mut SqlTx, tenant: TenantId, filter: &MessageFilte
                     [tenant.0, contact.uuid()]
                 ))
                 .await?;
-            addresses.into_iter().map(|(address,)| with_address(all, address, None)).collect()
+            grouped(&addresses).map(|group| with_addresses(all, group, None)).collect()
         }
         (None, Some(to)) if !by_key(filter) => streams_to(tx, tenant, to, all).await?,
         _ => vec![Box::new(all) as Condition],
@@ -122,7 +124,7 @@ async fn streams_to(
             [tenant.0, to]
         ))
         .await?;
-    let sent = addresses.into_iter().map(|(address,)| with_address(all.clone(), address, Some(to.to_owned())));
+    let sent = grouped(&addresses).map(|group| with_addresses(all.clone(), group, Some(to.to_owned())));
     let (of, to) = (all.clone(), to.to_owned());
     let received: Condition = Box::new(move |query| {
         of(query);
@@ -131,11 +133,21 @@ async fn streams_to(
     Ok(sent.chain([received]).collect())
 }
 
-/// Of these messages those of an address; with `to`, only those sent to it.
-fn with_address(all: impl Fn(&mut QueryBuilder<Db>) + Send + Sync + 'static, address: Uuid, to: Option<String>) -> Condition {
+/// Divides addresses among at most [`STREAMS`] streams; usually each has its own.
+fn grouped(addresses: &[(Uuid,)]) -> impl Iterator<Item = Vec<Uuid>> {
+    addresses.chunks(addresses.len().div_ceil(STREAMS).max(1)).map(|group| group.iter().map(|(address,)| *address).collect())
+}
+
+/// Of these messages those of some addresses; with `to`, only those sent to it.
+fn with_addresses(all: impl Fn(&mut QueryBuilder<Db>) + Send + Sync + 'static, addresses: Vec<Uuid>, to: Option<String>) -> Condition {
     Box::new(move |query| {
         all(query);
-        query.push(" AND m.address_id = ").push_bind(address);
+        match addresses.as_slice() {
+            [address] => {
+                query.push(" AND m.address_id = ").push_bind(*address);
+            }
+            several => dialect::push_in(query, "m.address_id", several.iter().copied()),
+        }
         if let Some(to) = &to {
             query.push(" AND m.direction = 1 AND m.recipient = ").push_bind(to.clone());
         }
