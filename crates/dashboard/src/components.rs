@@ -227,6 +227,11 @@ pub(crate) fn link_value(id: &str, label: &str, url: &str) -> Markup {
     }
 }
 
+/// Returns the form field of an error: an item of a list, such as `countries[0]`, was entered in the field of the list.
+fn field_of(path: &str) -> &str {
+    path.split_once('[').map_or(path, |(list, _)| list)
+}
+
 /// Errors of a form, by field.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<(String, String)>);
@@ -263,7 +268,7 @@ impl Faults {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(path, _)| path == name).map(|(_, message)| message.as_str())
+        self.0.iter().find(|(path, _)| field_of(path) == name).map(|(_, message)| message.as_str())
     }
 
     /// Returns all errors with their fields.
@@ -280,7 +285,7 @@ impl Faults {
                     div {
                         b { @if self.0.len() == 1 { "There is 1 error." } @else { "There are " (self.0.len()) " errors." } }
                         @for (path, message) in &self.0 {
-                            p { @if path.is_empty() { (message) } @else { a href={ "#" (path) } { (path) " " (message) } } }
+                            p { @if path.is_empty() { (message) } @else { a href={ "#" (field_of(path)) } { (path) " " (message) } } }
                         }
                     }
                 }

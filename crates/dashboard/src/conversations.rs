@@ -8,7 +8,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::messages::{ListContactMessages, ListMessages, MessageView, SendMessage, SendOptions};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Channel, ContactId, Error, RequestedChannel, Result, SenderId};
+use nuncio_domain::{Channel, ContactId, Error, RequestedChannel, Result, SenderId, limits};
 
 use crate::App;
 use crate::components::{Faults, Field, channel, counted, empty, head, may_change, message_state, pager, time, words};
@@ -192,15 +192,19 @@ pub(crate) async fn answer(
     }
 }
 
+/// Returns the subject of a reply to an email with this one. An email may come without a subject, and none goes out without one.
+fn reply_subject(of: Option<&str>) -> String {
+    let subject: String = of.unwrap_or_default().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let is_reply = subject.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case("re:"));
+    let whole = if is_reply { subject } else { format!("Re: {subject}") };
+    whole.trim_end().chars().take(limits::SUBJECT).collect()
+}
+
 async fn send(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
     let (messages, _) = thread(app, who, id, None).await?;
     let (by, to, sender) = answer_to(&messages).ok_or_else(|| Error::not_found("message to answer"))?;
     let by = Channel::parse(by).ok_or_else(|| Error::not_found("channel"))?;
-    let subject = messages
-        .iter()
-        .find_map(|message| message.subject.clone())
-        .map(|subject| if subject.starts_with("Re: ") { subject } else { format!("Re: {subject}") });
-    let subject = subject.filter(|_| by == Channel::Email);
+    let subject = (by == Channel::Email).then(|| reply_subject(messages.iter().find_map(|message| message.subject.as_deref())));
     let message = SendMessage { channel: Some(RequestedChannel::Only(by)), subject, ..SendMessage::text(&to, form.get("text")) };
     let sender = still_there(app, who, &sender.to_string(), Some(by)).await?;
     let options = SendOptions { sender, idempotency_key: key(&form.get("once")), ..SendOptions::default() };

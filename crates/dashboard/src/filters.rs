@@ -1,9 +1,10 @@
-//! Fields and days of the filters above a list.
+//! Fields and days of the filters above a list, and values that they cannot take.
 
 use std::time::Duration;
 
 use maud::{Markup, html};
 use nuncio_domain::{Error, Result, Timestamp};
+use serde_json::Value;
 
 use crate::signed::Asked;
 
@@ -28,6 +29,20 @@ pub(crate) fn span_fields(asked: &Asked) -> Markup {
 /// Parses these fields; returns the start of the first day and the end of the last one.
 pub(crate) fn span(asked: &Asked) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
     Ok((day(asked, "since")?, day(asked, "until")?.map(|day| day.plus(DAY))))
+}
+
+/// Splits what a filter found from what is wrong with its value: a value that cannot be read finds nothing, and the page says why.
+pub(crate) fn found_or_fault<T: Default>(found: Result<T>) -> Result<(T, Option<String>)> {
+    let error = match found {
+        Ok(found) => return Ok((found, None)),
+        Err(error) => error,
+    };
+    let faults: Vec<_> = error.details().get("errors").and_then(Value::as_array).into_iter().flatten().cloned().collect();
+    let of_filter = |fault: &Value| fault["path"].as_str().is_some_and(|path| path.starts_with("query.") && path != "query.cursor");
+    let first = faults.first().and_then(|fault| fault["message"].as_str()).filter(|_| faults.iter().all(of_filter));
+    // Messages begin with the value or with a verb; the name of the field is that of the API.
+    let said = |message: &str| if message.starts_with('"') { format!("{message}.") } else { format!("It {message}.") };
+    first.map(|message| (T::default(), Some(said(message)))).ok_or(error)
 }
 
 fn day(asked: &Asked, name: &str) -> Result<Option<Timestamp>> {

@@ -53,6 +53,11 @@ impl Form {
         Ok(form)
     }
 
+    /// A form of one field.
+    pub(crate) fn of(name: &str, value: String) -> Self {
+        Self(HashMap::from([(name.to_owned(), value)]))
+    }
+
     /// Returns a field, or `""`. Strips NUL, which PostgreSQL rejects. Browsers send line breaks as CRLF, which would count twice.
     pub(crate) fn get(&self, name: &str) -> String {
         self.0.get(name).map_or_else(String::new, |value| value.replace('\0', "").replace("\r\n", "\n"))

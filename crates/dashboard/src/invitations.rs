@@ -101,7 +101,7 @@ fn link(invitation: &InvitationView) -> Markup {
             header { h2 { "The link" @if let Some(client) = client { " for " (words(client)) } } }
             div class="body" {
                 div class="note ok" { (icon("check")) div { b { "Send it to your client." } p { "Anyone who has the link can use it. It is valid until " (time(invitation.expires_at)) "." } } }
-                (link_value("link", "Link", &invitation.url))
+                (link_value("invitation-link", "Link", &invitation.url))
                 @if let Some(svg) = qr(&invitation.url, "QR code of the link") { (svg) }
             }
         }
@@ -135,7 +135,8 @@ fn command(form: &Form) -> Result<CreateInvitation> {
     let given = |name: &str| Some(form.get(name).trim().to_owned()).filter(|text| !text.is_empty());
     let days =
         given("expiresInDays").map(|text| text.parse().map_err(|_| Error::field("expiresInDays", format!("is {text:?}; must be 1 to 30"))));
-    let countries = given("allowedPhoneCountries").map(|list| list.split(',').map(|code| code.trim().to_uppercase()).collect());
+    let codes = |list: String| list.split(',').map(|code| code.trim().to_uppercase()).filter(|code| !code.is_empty()).collect();
+    let countries = given("allowedPhoneCountries").map(codes);
     Ok(CreateInvitation {
         client_name: given("clientName"),
         client_email: given("clientEmail"),
@@ -148,15 +149,16 @@ fn command(form: &Form) -> Result<CreateInvitation> {
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: Asked, Posted(form): Posted) -> Response {
     let once = key(&form.get("once"));
     let created = async { app.core.invitations().create(&who.caller, command(&form)?, once.as_deref()).await };
-    match created.await {
-        Ok(created) => page(&app, &who, &asked, StatusCode::CREATED, &Form::default(), &Faults::default(), Some(&created)).await,
+    let error = match created.await {
+        Ok(created) => return page(&app, &who, &asked, StatusCode::CREATED, &Form::default(), &Faults::default(), Some(&created)).await,
+        Err(error) => error,
+    };
+    match made_before(error, "invitation") {
+        Ok(id) => lead_to(&format!("{PLACE}?link={id}")),
         Err(error) if error.code().status() == 400 => {
             page(&app, &who, &asked, StatusCode::BAD_REQUEST, &form, &Faults::of(&error), None).await
         }
-        Err(error) => match made_before(error, "invitation") {
-            Ok(id) => lead_to(&format!("{PLACE}?link={id}")),
-            Err(error) => refuse(&who, PLACE, &error),
-        },
+        Err(error) => refuse(&who, PLACE, &error),
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::App;
 use crate::components::{ask_first, dollars, empty, head, may_change, pager, state, time, words};
+use crate::filters::found_or_fault;
 use crate::messages::new::{key, made, once};
 use crate::shell::form_key;
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, show_or_refuse};
@@ -26,12 +27,13 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     let list = ListNumbers { cursor: asked.get("cursor"), ..ListNumbers::default() };
     let (held, next) = app.core.numbers().list(&who.caller, &list).await?;
     let country = asked.get("country").map(|code| code.to_uppercase());
-    let offered = match &country {
+    let (offered, fault) = match &country {
         Some(code) => {
             let wanted = ListAvailable { country_code: code.clone(), contains: asked.get("contains"), capabilities: None, limit: None };
-            Some(app.core.numbers().available(&who.caller, &wanted).await?)
+            let (offered, fault) = found_or_fault(app.core.numbers().available(&who.caller, &wanted).await)?;
+            (Some(offered), fault)
         }
-        None => None,
+        None => (None, None),
     };
     Ok(html! {
         (head(None, html! { "Phone numbers" }, html! { "Numbers that your senders can use" }, html! {}))
@@ -72,7 +74,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                 button class="btn" { "Find" }
             }
             @if let Some(offered) = &offered {
-                @if offered.is_empty() { (empty("search", "No such number", "Try another country, or fewer digits.", html! {})) }
+                @if offered.is_empty() { (empty("search", "No such number", fault.as_deref().unwrap_or("Try another country, or fewer digits."), html! {})) }
                 @else {
                     table class="fix" {
                         caption class="sr" { "Available numbers" }

@@ -177,9 +177,9 @@ impl FromRequestParts<App> for Asked {
 }
 
 impl Asked {
-    /// Returns a field; `None` if it is absent or empty.
+    /// Returns a field; `None` if it is absent or empty. Strips NUL, which PostgreSQL rejects.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
-        self.0.get(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+        self.0.get(name).map(|value| value.replace('\0', "").trim().to_owned()).filter(|value| !value.is_empty())
     }
 
     /// Returns this page with another cursor.

@@ -10,6 +10,7 @@ use nuncio_domain::{Channel, Error, Result};
 
 use crate::App;
 use crate::components::{Faults, Field, ask_first, channel, empty, head, may_change, pager, select, time, words};
+use crate::filters::found_or_fault;
 use crate::form::{Form, recipient};
 use crate::shell::form_key;
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, lead_to, refuse, show_or_refuse};
@@ -31,7 +32,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
         cursor: asked.get("cursor"),
         ..ListSuppressions::default()
     };
-    let (found, next) = app.core.suppressions().list(&who.caller, &list).await?;
+    let ((found, next), fault) = found_or_fault(app.core.suppressions().list(&who.caller, &list).await)?;
     Ok(html! {
         (head(None, html! { "Suppressions" }, html! { "Recipients that opted out, and addresses that do not exist" }, html! {}))
         section class="panel" {
@@ -40,7 +41,9 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
                 input class="in" id="of" name="q" type="search" value=(asked.get("q").unwrap_or_default()) placeholder="Number, address or id";
                 button class="btn" { "Find" }
             }
-            @if found.is_empty() {
+            @if found.is_empty() && asked.get("q").is_some() {
+                (empty("search", "Nothing matches", fault.as_deref().unwrap_or("This recipient is not suppressed."), html! { a class="btn" href=(PLACE) { "Clear the filter" } }))
+            } @else if found.is_empty() {
                 (empty("check", "No suppressions", "Recipients who reply STOP, unsubscribe or complain are added automatically, as are addresses that bounce.", html! {}))
             } @else {
                 table class="fix" {

@@ -24,7 +24,7 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
         findings.push(format!("{unguarded} messages are stuck; please report this as a bug, with the log"));
     }
     let mut uneven = false;
-    let held = held_messages(core).await?.len();
+    let held = held_messages(core, PAGE).await?.len();
     if held > 0 {
         let or_more = if held == PAGE as usize { " or more" } else { "" };
         findings.push(format!("{held}{or_more} messages are held; see `nuncio held list`, decide with `nuncio held resolve`"));
@@ -85,9 +85,11 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
     Ok(CommandOutput { bad: unguarded > 0 || uneven, ..CommandOutput::new(json!({"findings": findings}), text) })
 }
 
-/// Lists the [`PAGE`] oldest held messages.
+/// Lists held messages, the oldest of each environment first; at most [`PAGE`].
 pub(crate) async fn held(core: &Core) -> Result<CommandOutput> {
-    let (held, projects) = (held_messages(core).await?, core.projects().list().await?);
+    let (mut held, projects) = (held_messages(core, PAGE + 1).await?, core.projects().list().await?);
+    let more = held.len() > PAGE as usize;
+    held.truncate(PAGE as usize);
     let mut messages: HashMap<(TenantId, MessageId), Message> = HashMap::new();
     for tenant in held.iter().map(|m| m.tenant).collect::<HashSet<_>>() {
         let ids: Vec<_> = held.iter().filter(|m| m.tenant == tenant).map(|m| m.id).collect();
@@ -107,12 +109,12 @@ pub(crate) async fn held(core: &Core) -> Result<CommandOutput> {
     }
     let table = Table::new(&["MESSAGE", "ENV", "RECIPIENT", "CREATED (UTC)", "REASON"]).with(rows);
     let mut answer = CommandOutput::list(json.into(), table, "no message is held");
-    answer.notice = (held.len() == PAGE as usize).then(|| "1,000 shown, there are more".to_owned());
+    answer.notice = more.then(|| "1,000 shown, there are more".to_owned());
     Ok(answer)
 }
 
-async fn held_messages(core: &Core) -> Result<Vec<DueMessage>> {
-    Ok(core.store().read().await?.held_messages(PAGE).await?)
+async fn held_messages(core: &Core, most: u32) -> Result<Vec<DueMessage>> {
+    Ok(core.store().read().await?.held_messages(most).await?)
 }
 
 /// Resolves one held message, or all of them.
@@ -131,7 +133,7 @@ pub(crate) async fn resolve(core: &Core, id: Option<&str>, all: bool, action: Re
             // Each once: a message that is sent again can be held again.
             let mut seen = HashSet::new();
             loop {
-                let page = held_messages(core).await?;
+                let page = held_messages(core, PAGE).await?;
                 let new: Vec<_> = page.iter().filter(|m| seen.insert(m.id)).map(|m| (m.tenant, m.id)).collect();
                 if new.is_empty() {
                     break;

@@ -57,10 +57,15 @@ async fn shown(app: &App, who: &SignedIn, id: &str, fields: Fields, outcome: Res
     let (status, said) = match outcome {
         Ok(Some(said)) => (StatusCode::OK, said),
         Ok(None) => return foreign(StatusCode::FORBIDDEN),
-        Err(error) if error.code().status() == 400 => (StatusCode::BAD_REQUEST, Said { faults: Faults::of(&error), ..Said::default() }),
+        Err(error) if error.code().status() == 400 => (StatusCode::BAD_REQUEST, Said { faults: faults(&error), ..Said::default() }),
         Err(error) => return refuse(who, &format!("/broadcasts/{id}"), &error),
     };
     page(app, who, id, status, &Said { file: fields.asked, ..said }).await
+}
+
+/// Returns the errors under the names of the form fields, which are parameters of the query in the API.
+fn faults(error: &Error) -> Faults {
+    Faults::of(error).renamed(|path| if path == "body" { "file" } else { path.trim_start_matches("query.") }.to_owned())
 }
 
 /// The fields that precede the file.
@@ -146,7 +151,11 @@ pub(crate) async fn short(part: &mut Part<'_>) -> Result<String> {
 }
 
 pub(crate) fn broken(error: axum::extract::multipart::MultipartError) -> Error {
-    Error::field("file", format!("was interrupted: {}", error.body_text()))
+    let why = match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => "is larger than 2 MB; divide it, or import it by the command line".to_owned(),
+        _ => format!("was interrupted: {}", error.body_text()),
+    };
+    Error::field("file", why)
 }
 
 fn format(name: &str) -> ImportFormat {

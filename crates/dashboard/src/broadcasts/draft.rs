@@ -51,7 +51,7 @@ pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView,
         @if let Some(previewed) = &said.previewed { (mapping(previewed)) }
         @if let Some(selected) = &said.selected { (matched(selected)) }
         div class="cols" {
-            (from_file(who, broadcast, &said.file))
+            (from_file(who, broadcast, said))
             (from_contacts(who, broadcast, said))
         }
         @if let Some(preview) = &preview { div class="cols" { (shown(preview)) (costs(&id, estimate.as_ref())) (try_out(app, who, &id, said)) } }
@@ -59,10 +59,10 @@ pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView,
     })
 }
 
-fn from_file(who: &SignedIn, broadcast: &BroadcastView, last: &ImportContacts) -> Markup {
-    let ImportContacts { recipient, columns, countries, .. } = last;
+fn from_file(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
+    let ImportContacts { recipient, columns, countries, .. } = &said.file;
     let field = |name, label, hint, value: &Option<String>| {
-        Field { required: false, ..Field::new(name, label, hint, value.as_deref().unwrap_or_default()) }.show(&Faults::default())
+        Field { required: false, ..Field::new(name, label, hint, value.as_deref().unwrap_or_default()) }.show(&said.faults)
     };
     html! {
         section class="panel" {
@@ -70,7 +70,7 @@ fn from_file(who: &SignedIn, broadcast: &BroadcastView, last: &ImportContacts) -
             form class="body" method="post" enctype="multipart/form-data" action={ "/broadcasts/" (broadcast.id) "/recipients" } {
                 (form_key(who))
                 // The file is read while it arrives: what says how to read it must come first.
-                details open[recipient.is_some() || columns.is_some() || countries.is_some()] {
+                details open[recipient.is_some() || columns.is_some() || countries.is_some() || said.faults.has("recipient")] {
                     summary { "Other column names, national numbers" }
                     (field("recipient", "Column of the recipient", "If it has a different name.", recipient))
                     (field("columns", "Columns and their variables", "Such as nombre:name,notas: — a column without a variable is ignored.", columns))

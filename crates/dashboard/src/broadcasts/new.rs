@@ -56,7 +56,7 @@ pub(crate) async fn new(State(app): State<App>, MayChange(who): MayChange, asked
 
 /// Creates the draft. Submitting the form twice creates one.
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
-    let typed = Typed::of(&form);
+    let mut typed = Typed::of(&form);
     let key = key(&typed.once);
     let created = async {
         let created = app.core.broadcasts().create(&who.caller, typed.command()?, key, false).await;
@@ -64,7 +64,11 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(f
     };
     match created.await {
         Ok(id) => lead_to(&format!("/broadcasts/{id}")),
-        Err(error) if error.code().status() == 400 => page(&app, &who, StatusCode::BAD_REQUEST, &typed, &Faults::of(&error)).await,
+        // 404: the sender or the template was deleted since the form was opened.
+        Err(error) if matches!(error.code().status(), 400 | 404) => {
+            typed.once = once(&app);
+            page(&app, &who, StatusCode::BAD_REQUEST, &typed, &Faults::of(&error)).await
+        }
         Err(error) => refuse(&who, "/broadcasts/new", &error),
     }
 }

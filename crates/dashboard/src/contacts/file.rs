@@ -9,16 +9,19 @@ use futures::{StreamExt as _, stream};
 use maud::{Markup, html};
 use nuncio_core::contacts::file::{ContactFile, HEAD, ImportedPeople, ROWS};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Error, Result};
+use nuncio_domain::{Error, Result, address};
 
 use super::{Said, people};
 use crate::App;
 use crate::broadcasts::{broken, short};
 use crate::components::{Faults, Field, figure};
-use crate::form::of_another_site;
+use crate::form::{Form, of_another_site};
 use crate::shell::form_key;
 use crate::signed::{Asked, Signed, foreign, is_form_key, refuse, show_or_refuse};
 use crate::upload::file_field;
+
+/// The field of the countries whose national numbers are accepted.
+const COUNTRIES: &str = "countries";
 
 /// Exports all contacts, for spreadsheets.
 pub(crate) async fn export(State(app): State<App>, Signed(who): Signed) -> Response {
@@ -34,17 +37,18 @@ pub(crate) async fn export(State(app): State<App>, Signed(who): Signed) -> Respo
 }
 
 /// Renders the upload form.
-pub(super) fn form(who: &SignedIn) -> Markup {
+pub(super) fn form(who: &SignedIn, said: &Said) -> Markup {
+    let typed = said.typed.get(COUNTRIES);
     let countries = Field {
         required: false,
-        ..Field::new("countries", "Countries of national numbers", "With ES, 600 111 222 means +34600111222.", "")
+        ..Field::new(COUNTRIES, "Countries of national numbers", "With ES, 600 111 222 means +34600111222.", &typed)
     };
     html! {
         section class="panel" {
             header { h2 { "People from a file" } }
             form class="body" method="post" enctype="multipart/form-data" action="/contacts" {
                 (form_key(who))
-                (countries.show(&Faults::default()))
+                (countries.show(&said.faults))
                 (file_field("CSV file", ".csv,.tsv,.txt", &format!("The first line names the columns: name, phone, email, whatsapp, telegram, instagram. Others become metadata. At most {} rows. No messages are sent.", figure(ROWS as u64))))
                 div class="row" { button class="btn" { "Add people" } }
             }
@@ -57,28 +61,37 @@ pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, asked: A
     if of_another_site(&headers) {
         return foreign(StatusCode::FORBIDDEN);
     }
-    let (status, faults, imported) = match read(&app, &who, parts).await {
+    let mut countries = String::new();
+    let (status, faults, imported) = match read(&app, &who, parts, &mut countries).await {
         Ok(Some(imported)) => (StatusCode::OK, Faults::default(), Some(imported)),
         Ok(None) => return foreign(StatusCode::FORBIDDEN),
         Err(error) if error.code().status() == 400 => (StatusCode::BAD_REQUEST, Faults::of(&error), None),
         Err(error) => return refuse(&who, "/contacts", &error),
     };
-    let said = Said { faults, ..Said::default() };
+    let said = Said { faults, typed: Form::of(COUNTRIES, countries) };
     show_or_refuse(status, &who, "/contacts", "Contacts", people(&app, &who, &asked, &said, imported.as_ref()).await, "/contacts")
 }
 
-/// Imports the file; `None` if the form key is wrong.
-async fn read(app: &App, who: &SignedIn, mut parts: Multipart) -> Result<Option<ImportedPeople>> {
-    let (mut countries, mut ours) = (Vec::new(), false);
+/// Parses the countries of national numbers.
+fn codes(text: &str) -> Result<Vec<String>> {
+    let codes: Vec<String> = text.split(',').map(|code| code.trim().to_uppercase()).filter(|code| !code.is_empty()).collect();
+    match codes.iter().find(|code| !address::is_country(code)) {
+        Some(code) => Err(Error::field(COUNTRIES, format!("{code:?} is not a country such as ES"))),
+        None => Ok(codes),
+    }
+}
+
+/// Imports the file, and reads the `countries` as entered; `None` if the form key is wrong.
+async fn read(app: &App, who: &SignedIn, mut parts: Multipart, countries: &mut String) -> Result<Option<ImportedPeople>> {
+    let mut ours = false;
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
         match part.name().unwrap_or_default().to_owned().as_str() {
             "key" => ours = is_form_key(who, &short(&mut part).await?)?,
-            "countries" => {
-                let text = short(&mut part).await?;
-                countries = text.split(',').map(|code| code.trim().to_uppercase()).filter(|code| !code.is_empty()).collect();
-            }
+            COUNTRIES => *countries = short(&mut part).await?,
             "file" if ours => {
-                return app.core.contacts().import(&who.caller, &part.bytes().await.map_err(broken)?, &countries).await.map(Some);
+                // Reads to the end: browsers ignore a response before that.
+                let file = part.bytes().await.map_err(broken)?;
+                return app.core.contacts().import(&who.caller, &file, &codes(countries)?).await.map(Some);
             }
             _ => {}
         }

@@ -17,6 +17,7 @@ use nuncio_domain::Result;
 
 use crate::App;
 use crate::components::{Faults, channel, empty, figure, head, icon, may_change, pager, time, words};
+use crate::filters::found_or_fault;
 use crate::form::{Form, recipient};
 use crate::signed::{Asked, Signed, show_or_refuse};
 use crate::upload::invalid_rows;
@@ -46,7 +47,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, said: &Said, imported:
         Some(q) if recipient(q).starts_with('+') => list.phone_number = Some(recipient(q)),
         q => list.name.clone_from(q),
     }
-    let (contacts, next) = app.core.contacts().list(&who.caller, &list).await?;
+    let ((contacts, next), fault) = found_or_fault(app.core.contacts().list(&who.caller, &list).await)?;
     Ok(html! {
         (head(None, html! { "Contacts" }, html! { "Newest first" }, html! { @if may_change(who) { a class="btn" href="#file" { "Add people" } } a class="btn" href="/contacts.csv" { "Export as CSV" } }))
         (said.faults.summary())
@@ -61,7 +62,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, said: &Said, imported:
                 button class="btn" { "Filter" }
             }
             @if contacts.is_empty() {
-                @if sought.is_some() { (empty("search", "Nothing matches", "No contact has this name, number or address.", html! { a class="btn" href="/contacts" { "Clear the filter" } })) }
+                @if sought.is_some() { (empty("search", "Nothing matches", fault.as_deref().unwrap_or("No contact has this name, number or address."), html! { a class="btn" href="/contacts" { "Clear the filter" } })) }
                 @else { (empty("person", "No contacts yet", "People you write to, and people who write to you, appear here. A contact has all addresses of a person.", html! {})) }
             } @else {
                 table class="rows fix" {
@@ -81,7 +82,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, said: &Said, imported:
                 (pager(asked.older("/contacts", next)))
             }
         }
-        @if may_change(who) { div class="cols" { (edit::new_form(who, said)) (file::form(who)) } }
+        @if may_change(who) { div class="cols" { (edit::new_form(who, said)) (file::form(who, said)) } }
     })
 }
 

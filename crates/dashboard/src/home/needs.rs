@@ -32,6 +32,7 @@ pub(super) async fn all(app: &App, who: &SignedIn, senders: &[SenderView]) -> Re
         ListMessages { held_reason: Some(ListMessages::any_held_reason()), limit: Some(limits::PAGE_MAX), ..ListMessages::default() };
     let (messages, next) = app.core.messages().list(&who.caller, &waiting).await?;
     needs.extend(held(&messages, next.is_some()));
+    needs.extend(senders.iter().filter_map(switched_off));
     let dead = ListDeliveries { status: Some("dead".to_owned()), limit: Some(SHOWN), ..ListDeliveries::default() };
     let dead = app.core.webhooks().list_deliveries(&who.caller, &dead).await?.0;
     if let Some(newest) = dead.first() {
@@ -39,7 +40,7 @@ pub(super) async fn all(app: &App, who: &SignedIn, senders: &[SenderView]) -> Re
         needs.push(Need {
             shape: "bad",
             title: html! { "A webhook gave up on " @if dead.len() == 1 { "an event" } @else { (dead.len()) @if dead.len() >= SHOWN as usize { " events or more" } @else { " events" } } },
-            text: format!("{} has not responded with success for two days.", newest.url),
+            text: format!("{} did not respond with success, or was switched off.", newest.url),
             href: newest.resource_id.as_ref().filter(|id| dead.len() == 1 && id.starts_with("msg_")).map_or(page, |id| format!("/messages/{id}")),
             act: "See responses",
         });
@@ -71,6 +72,18 @@ fn failing(senders: &[SenderView]) -> Vec<Need> {
         }));
     }
     needs
+}
+
+/// Names a webhook that was switched off automatically. One that a person switched off needs no attention.
+fn switched_off(sender: &SenderView) -> Option<Need> {
+    let reason = sender.webhook.as_ref().filter(|webhook| !webhook.active)?.disabled_reason.clone()?;
+    Some(Need {
+        shape: "bad",
+        title: html! { "The webhook of " (words(&sender.name)) " is switched off" },
+        text: format!("It gets no events: {reason}."),
+        href: format!("/senders/{}#webhook", sender.id),
+        act: "Open webhook",
+    })
 }
 
 fn waiting(overdue: &Overdue, senders: &[SenderView], now: Timestamp) -> Need {

@@ -14,6 +14,7 @@ use crate::components::{
     channel, channels, empty, head, icon, may_change, message_state, money, pager, resource_page, select, time, words,
 };
 use crate::contacts::name;
+use crate::filters::found_or_fault;
 use crate::form::recipient;
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, lead_to, refuse};
@@ -134,8 +135,8 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
         || sought.is_some()
         || list.broadcast_id.is_some()
         || list.contact_id.is_some();
-    let (messages, next) = app.core.messages().list(&who.caller, &list).await?;
-    let people = people(app, who, asked).await?;
+    let ((messages, next), fault) = found_or_fault(app.core.messages().list(&who.caller, &list).await)?;
+    let people = if fault.is_none() { people(app, who, asked).await? } else { Vec::new() };
     let scopes = scopes(app, who, asked).await;
     let status = asked.get("status").unwrap_or_default();
     let on = asked.get("channel").unwrap_or_default();
@@ -165,7 +166,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                 @if let Some(older) = asked.older("/messages", next.clone()) {
                     (empty("search", "Nothing so far", "None of the newest messages matches. There are older ones.", html! { a class="btn" href=(older) { "Search older messages" } a class="btn" href="/messages" { "Clear all filters" } }))
                 } @else if filtered {
-                    (empty("search", "Nothing matches", "No message matches all of these filters.", html! { a class="btn" href="/messages" { "Clear all filters" } }))
+                    (empty("search", "Nothing matches", fault.as_deref().unwrap_or("No message matches all of these filters."), html! { a class="btn" href="/messages" { "Clear all filters" } }))
                 } @else {
                     (empty("msg", "No messages yet", "All messages that you send and receive appear here, with their status.", html! { @if may_change(who) { a class="btn go" href="/messages/new" { "Send the first one" } } }))
                 }

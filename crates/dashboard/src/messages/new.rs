@@ -78,8 +78,12 @@ pub(crate) fn made<T: ToString>(id: Result<T>, name: &str) -> Result<String> {
     id.map(|id| id.to_string()).or_else(|error| made_before(error, name))
 }
 
-/// Returns the id of what the first click on a form made, if this is the error of the second one, which has it as `name`.
+/// Returns the id of what the first click on a form made, if this is the error of the second one, which has it as `name`. Fails with 400 if
+/// the form was changed in between, such as after going back to it: it then gets another key.
 pub(crate) fn made_before(error: Error, name: &str) -> Result<String> {
+    if error.code() == ErrorCode::IdempotencyKeyReused {
+        return Err(Error::new(ErrorCode::InvalidRequest, "You sent this form before, and changed it since. Send it again to have both."));
+    }
     let first = error.to_body()[name]["id"].as_str().map(str::to_owned);
     first.filter(|_| error.code() == ErrorCode::IdempotencyConflict).ok_or(error)
 }
@@ -94,12 +98,13 @@ pub(crate) async fn still_there(app: &App, who: &SignedIn, sender: &str, by: Opt
 
 /// Previews or sends the message.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
-    let typed = Typed::of(&form);
+    let mut typed = Typed::of(&form);
     let outcome = if form.get("do") == "check" { check(&app, &who, &typed).await } else { send(&app, &who, &typed).await };
     match outcome {
         Ok(Outcome::Plan(plan)) => page(StatusCode::OK, &who, &typed, &Faults::default(), Some(&plan)),
         Ok(Outcome::Sent(path)) => lead_to(&path),
         Err(error) if matches!(error.code().status(), 400 | 402 | 409 | 422) => {
+            typed.key = once(&app);
             page(StatusCode::BAD_REQUEST, &who, &typed, &Faults::of(&error), None)
         }
         Err(error) => refuse(&who, "/messages/new", &error),

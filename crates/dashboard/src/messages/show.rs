@@ -78,6 +78,7 @@ fn summary(message: &MessageView) -> String {
         seconds => format!("{seconds:.1} seconds after acceptance"),
     };
     match message.status {
+        _ if message.held_reason.is_some() => "Held for a human decision.".to_owned(),
         "received" => format!("Received by {by}."),
         "delivered" | "read" => match message.delivered_at.or(message.read_at) {
             Some(at) if tries > 1 => format!("Delivered by {by}, {}, in attempt {tries}.", after(at)),
@@ -88,7 +89,6 @@ fn summary(message: &MessageView) -> String {
         "failed" => format!("Failed. {}", message.error_message.as_deref().unwrap_or_default()),
         "cancelled" => "Cancelled before it was sent to a provider.".to_owned(),
         "scheduled" => "Waiting for its scheduled time.".to_owned(),
-        _ if message.held_reason.is_some() => "Held for a human decision.".to_owned(),
         "sending" => format!("In flight by {by}."),
         _ => "Queued.".to_owned(),
     }
@@ -105,7 +105,7 @@ async fn is_repeatable(app: &App, who: &SignedIn, message: &MessageView) -> Resu
 fn acts(who: &SignedIn, message: &MessageView, again: bool) -> Markup {
     let action = format!("/messages/{}", message.id);
     html! {
-        @if matches!(message.status, "queued" | "scheduled") && may_change(who) {
+        @if matches!(message.status, "queued" | "scheduled") && message.held_reason.is_none() && may_change(who) {
             (ask_first("cancel", "Cancel", "Cancel this message?", "No provider has it yet. It will not be sent.", &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
         }
         @if again && may_change(who) { a class="btn" href={ "/messages/new?like=" (message.id) } { "Send again" } }
@@ -113,18 +113,29 @@ fn acts(who: &SignedIn, message: &MessageView, again: bool) -> Markup {
     }
 }
 
-/// Renders the decision about a message whose outcome is unknown.
+/// Renders the decision about a held message.
 fn decision(who: &SignedIn, message: &MessageView) -> Markup {
+    let (why, resend) = match message.held_reason {
+        Some("past_due") => (
+            "It was due long ago, while no node was running. If this database is a restored copy, it might have been sent since.",
+            "Send it now",
+        ),
+        Some("stale_database") => (
+            "The database might be a restored copy: it might have been sent since. Ask the provider if you can; sending it can deliver it twice.",
+            "Send it now",
+        ),
+        _ => ("It might have been sent. Ask the provider if you can; sending it again can deliver it twice.", "Send it again"),
+    };
     html! {
         section class="panel" aria-label="Decide" {
             div class="body" {
-                div class="note held" { (icon("alert")) div { b { @if may_change(who) { "This message waits for your decision." } @else { "This message waits for a decision." } } p { "It might have been sent. Ask the provider if you can; sending it again can deliver it twice." } } }
+                div class="note held" { (icon("alert")) div { b { @if may_change(who) { "This message waits for your decision." } @else { "This message waits for a decision." } } p { (why) } } }
                 @if may_change(who) {
                     form class="row" method="post" action={ "/messages/" (message.id) } {
                         (form_key(who))
                         button class="btn" name="do" value="sent" { "It was sent" }
                         button class="btn" name="do" value="failed" { "It was not sent; give up" }
-                        button class="btn bad" name="do" value="resend" { "Send it again" }
+                        button class="btn bad" name="do" value="resend" { (resend) }
                     }
                 }
             }

@@ -87,9 +87,18 @@ async fn save(app: &App, who: &SignedIn, (id, channel): (&str, &str), form: &For
         }
     }
     let senders = app.core.senders();
-    let throttle = senders.get_channel(&who.caller, id, channel).await.ok().and_then(|before| before.throttle);
+    let throttle = connected(app, who, (id, channel)).await?.and_then(|before| before.throttle);
     let put = PutConnection { kind: name, settings, secrets: Redacted::new(secrets), throttle };
     senders.put_channel(&who.caller, id, channel, put).await.map(drop)
+}
+
+/// Returns the connection of the channel, if there is one.
+async fn connected(app: &App, who: &SignedIn, (id, channel): (&str, &str)) -> Result<Option<ConnectionView>> {
+    match app.core.senders().get_channel(&who.caller, id, channel).await {
+        Ok(connection) => Ok(Some(connection)),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn kinds(app: &App, who: &SignedIn, channel: &str) -> Result<Vec<Kind>> {
@@ -103,11 +112,7 @@ async fn page(app: &App, who: &SignedIn, place: (&str, &str), kind: Option<Strin
 
 async fn content(app: &App, who: &SignedIn, (id, channel): (&str, &str), kind: Option<String>, said: &Said) -> Result<Markup> {
     let sender = app.core.senders().get(&who.caller, id).await?;
-    let now = match app.core.senders().get_channel(&who.caller, id, channel).await {
-        Ok(connection) => Some(connection),
-        Err(error) if error.code() == ErrorCode::NotFound => None,
-        Err(error) => return Err(error),
-    };
+    let now = connected(app, who, (id, channel)).await?;
     let kinds = kinds(app, who, channel)?;
     let chosen = kind.or_else(|| now.as_ref().map(|now| now.kind.clone()));
     let chosen = kinds.iter().find(|kind| Some(kind.name) == chosen.as_deref()).or(if kinds.len() == 1 { kinds.first() } else { None });

@@ -75,6 +75,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
             let change = UpdateSender { webhook_url: Some(url), ..UpdateSender::default() };
             senders.update(caller, &id, change).await.map(|sender| sender.webhook.and_then(|webhook| webhook.secret))
         }
+        "enable" => senders.update(caller, &id, UpdateSender { webhook_active: Some(true), ..UpdateSender::default() }).await.map(|_| None),
         "try" => app.core.webhooks().test(caller, Some(&id)).await.map(|_| None),
         "replay" => app.core.webhooks().replay_delivery(caller, &form.get("delivery")).await.map(|_| None),
         _ => Err(Error::field("do", "is not an action of a sender")),

@@ -6,7 +6,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::senders::{ListSenders, SenderView};
 use nuncio_core::users::SignedIn;
-use nuncio_core::webhooks::{DeliveryAttemptView, DeliveryView, ListDeliveries};
+use nuncio_core::webhooks::{DeliveryAttemptView, DeliveryView, ListDeliveries, WebhookView};
 use nuncio_domain::health::{Health, HealthState};
 use nuncio_domain::{Channel, Redacted, Result};
 
@@ -153,11 +153,14 @@ fn unconnected(sender: &SenderView) -> Vec<&'static str> {
 
 fn webhook(who: &SignedIn, sender: &SenderView, said: &Said, deliveries: &[DeliveryView]) -> Markup {
     let own = format!("/senders/{}", sender.id);
-    let now = sender.webhook.as_ref().map(|webhook| webhook.url.as_str()).unwrap_or_default();
+    let webhook = sender.webhook.as_ref();
+    let now = webhook.map(|webhook| webhook.url.as_str()).unwrap_or_default();
+    let off = webhook.filter(|webhook| !webhook.active);
     let url = if said.url.is_empty() { now } else { &said.url };
     html! {
         section class="panel" id="webhook" {
-            header { h2 { "Webhook" } }
+            header { h2 { "Webhook" } @if off.is_some() { (state("stop", "Switched off")) } }
+            @if let Some(off) = off { (switched_off(who, &own, off)) }
             @if may_change(who) {
                 form class="body" method="post" action=(own) {
                     (form_key(who))
@@ -169,7 +172,7 @@ fn webhook(who: &SignedIn, sender: &SenderView, said: &Said, deliveries: &[Deliv
                     }
                 }
                 // A separate form: with this button, the other one would lose an address that is not saved yet.
-                @if !now.is_empty() {
+                @if !now.is_empty() && off.is_none() {
                     form class="body" method="post" action=(own) {
                         (form_key(who))
                         div class="row" { button class="btn" name="do" value="try" { "Send a test event" } }
@@ -178,14 +181,36 @@ fn webhook(who: &SignedIn, sender: &SenderView, said: &Said, deliveries: &[Deliv
             } @else {
                 div class="body" { @if now.is_empty() { p class="soft" { "No webhook is set." } } @else { (value(now)) } }
             }
-            @if !deliveries.is_empty() { (posted(who, &own, deliveries, !now.is_empty())) }
+            @if !deliveries.is_empty() { (posted(who, &own, deliveries, !now.is_empty() && off.is_none())) }
         }
     }
 }
 
-/// Lists deliveries. Without a webhook, none can be repeated.
-fn posted(who: &SignedIn, own: &str, deliveries: &[DeliveryView], has_webhook: bool) -> Markup {
-    let repeats = has_webhook && may_change(who);
+/// Says why a webhook gets no events, with the button that changes it.
+fn switched_off(who: &SignedIn, own: &str, off: &WebhookView) -> Markup {
+    html! {
+        div class="body" {
+            div class="note bad" {
+                (icon("alert"))
+                div {
+                    b { "It gets no events." }
+                    p {
+                        @match &off.disabled_reason { Some(reason) => { "It was switched off automatically: " (words(reason)) }, None => "A person switched it off" }
+                        @if let Some(since) = off.failing_since { ". It has failed since " (time(since)) }
+                        ". Events of the meantime are not delivered."
+                    }
+                }
+            }
+            @if may_change(who) {
+                form class="row" method="post" action=(own) { (form_key(who)) button class="btn" name="do" value="enable" { "Switch it on" } }
+            }
+        }
+    }
+}
+
+/// Lists deliveries. Without a webhook that is on, none can be repeated.
+fn posted(who: &SignedIn, own: &str, deliveries: &[DeliveryView], is_on: bool) -> Markup {
+    let repeats = is_on && may_change(who);
     html! {
         table class="fix" {
             caption { "Newest events" }

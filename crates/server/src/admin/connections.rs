@@ -1,7 +1,8 @@
 //! `nuncio connections`.
 
 use nuncio_core::{Core, PutConnection};
-use nuncio_domain::{Channel, Environment, Error, Result, TenantId};
+use nuncio_domain::config::{Connection, Sender, TenantConfig};
+use nuncio_domain::{Channel, Environment, Error, ErrorCode, Result, TenantId};
 use serde_json::json;
 
 use super::{NewThrottle, project_option, senders};
@@ -49,14 +50,16 @@ pub(super) async fn set(
 /// Removes the provider account of a channel.
 pub(super) async fn remove(core: &Core, tenant: TenantId, sender: Option<&str>, channel: &str) -> Result<CommandOutput> {
     let world = core.tenant_config(tenant).await?;
-    core.senders().delete_connection(tenant, senders::find(&world, sender)?.id, read_channel(channel)?).await?;
+    let (sender, connection) = find(&world, sender, channel)?;
+    core.senders().delete_connection(tenant, sender.id, connection.channel).await?;
     Ok(CommandOutput::new(json!({}), "removed"))
 }
 
 /// Verifies the inbound address of a connection, without a code.
 pub(super) async fn verify(core: &Core, tenant: TenantId, sender: Option<&str>, channel: &str) -> Result<CommandOutput> {
     let world = core.tenant_config(tenant).await?;
-    let inbound = core.senders().vouch(tenant, senders::find(&world, sender)?.id, read_channel(channel)?).await?;
+    let (sender, connection) = find(&world, sender, channel)?;
+    let inbound = core.senders().vouch(tenant, sender.id, connection.channel).await?;
     let text = format!("{} is verified: email to it is received", inbound.address);
     Ok(CommandOutput::new(json!(inbound), text))
 }
@@ -64,12 +67,25 @@ pub(super) async fn verify(core: &Core, tenant: TenantId, sender: Option<&str>, 
 /// Connects to the provider and logs in.
 pub(super) async fn test(core: &Core, tenant: TenantId, sender: Option<&str>, channel: &str) -> Result<CommandOutput> {
     let world = core.tenant_config(tenant).await?;
-    let (sender, channel) = (senders::find(&world, sender)?, read_channel(channel)?);
-    let connection = world.connection(sender.id, channel).ok_or_else(|| Error::not_found("connection"))?;
+    let (_, connection) = find(&world, sender, channel)?;
     Ok(match core.senders().check_connection(tenant, connection).await? {
         Ok(text) => CommandOutput::new(json!({"ok": true, "message": text}), format!("ok: {text}")),
         Err(text) => CommandOutput { bad: true, ..CommandOutput::new(json!({"ok": false, "message": text}), format!("failed: {text}")) },
     })
+}
+
+/// The connection of a sender's channel, and the sender.
+fn find<'a>(world: &'a TenantConfig, sender: Option<&str>, channel: &str) -> Result<(&'a Sender, &'a Connection)> {
+    let (sender, channel) = (senders::find(world, sender)?, read_channel(channel)?);
+    let connection = world.connection(sender.id, channel).ok_or_else(|| {
+        let env = world.environment.as_str();
+        let message = format!(
+            "connection: sender {} ({}) of the {env} environment has none for {channel}; `nuncio connections list` shows all",
+            sender.name, sender.id
+        );
+        Error::new(ErrorCode::NotFound, message)
+    })?;
+    Ok((sender, connection))
 }
 
 /// A channel by its name.

@@ -26,7 +26,8 @@ pub(super) async fn create(core: &Core, project: &Project, env: Environment, sen
 /// Changes a sender.
 pub(super) async fn update(core: &Core, tenant: TenantId, id: &str, change: Value) -> Result<CommandOutput> {
     let change: UpdateSender = serde_json::from_value(change).map_err(Error::internal)?;
-    one(&core.senders().change(tenant, sender_id(id)?, change).await?)
+    let id = in_environment(core, tenant, id).await?;
+    one(&core.senders().change(tenant, id, change).await?)
 }
 
 /// Copies a sender to the environment `to`.
@@ -36,7 +37,8 @@ pub(super) async fn copy(core: &Core, project: &Project, id: &str, to: Environme
 
 /// Deletes a sender.
 pub(super) async fn delete(core: &Core, tenant: TenantId, id: &str) -> Result<CommandOutput> {
-    core.senders().remove(tenant, sender_id(id)?).await?;
+    let id = in_environment(core, tenant, id).await?;
+    core.senders().remove(tenant, id).await?;
     Ok(CommandOutput::new(json!({}), "deleted; its messages stay readable"))
 }
 
@@ -49,20 +51,31 @@ fn one(sender: &SenderView) -> Result<CommandOutput> {
     Ok(CommandOutput::new(json, text))
 }
 
+/// The ID of a sender of this environment.
+async fn in_environment(core: &Core, tenant: TenantId, text: &str) -> Result<SenderId> {
+    let world = core.tenant_config(tenant).await?;
+    let found = text.parse().ok().and_then(|id| world.sender(id)).map(|sender| sender.id);
+    found.ok_or_else(|| missing(&world, text))
+}
+
+fn missing(world: &TenantConfig, text: &str) -> Error {
+    let env = world.environment.as_str();
+    let message = format!("sender: there is no {text:?} in the {env} environment; `nuncio senders list` shows all senders");
+    Error::new(ErrorCode::NotFound, message)
+}
+
 fn sender_id(text: &str) -> Result<SenderId> {
     text.parse().map_err(|_| Error::not_found("sender"))
 }
 
 /// The sender with this ID or name; the default sender when none is given.
 pub(super) fn find<'a>(world: &'a TenantConfig, wanted: Option<&str>) -> Result<&'a Sender> {
-    let Some(text) = wanted else { return world.default_sender().ok_or_else(|| Error::not_found("sender")) };
+    let env = world.environment.as_str();
+    let without = || Error::new(ErrorCode::NotFound, format!("sender: the {env} environment has no default sender; set one with --sender"));
+    let Some(text) = wanted else { return world.default_sender().ok_or_else(without) };
     match named(&world.senders, text, text.parse::<SenderId>().is_ok(), |sender| (sender.id.to_string(), sender.name.clone())) {
         Named::One(sender) => Ok(sender),
-        Named::None => {
-            let env = world.environment.as_str();
-            let message = format!("sender: there is no {text:?} in the {env} environment; `nuncio senders list` shows all senders");
-            Err(Error::new(ErrorCode::NotFound, message))
-        }
+        Named::None => Err(missing(world, text)),
         Named::Several(which) => Err(Error::field("sender", which)),
     }
 }

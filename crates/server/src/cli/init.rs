@@ -137,7 +137,14 @@ fn connection(config: &Config, answers: &mut Answers) -> anyhow::Result<bool> {
     }
     loop {
         let more = ask("Another setting as name=value", "none")?;
-        let Some((name, value)) = more.split_once('=') else { return Ok(true) };
+        let (name, value) = match more.split_once('=') {
+            Some((name, value)) => (name.trim(), value.trim()),
+            None if more == "none" => return Ok(true),
+            None => {
+                say("it must have the form name=value, such as port=2525");
+                continue;
+            }
+        };
         let secret = factory.fields().iter().any(|field| field.secret && field.name == name);
         let known = if secret { &mut answers.secrets } else { &mut answers.settings };
         known.insert(name.to_owned(), value.into());

@@ -123,7 +123,8 @@ async fn fingerprint(path: &Path, query: &[(&str, String)]) -> anyhow::Result<St
     let (path, query) = (path.to_owned(), format!("{query:?}"));
     let hashed = tokio::task::spawn_blocking(move || {
         let mut hash = Sha256::new_with_prefix(query);
-        io::copy(&mut std::fs::File::open(&path).with_context(|| path.display().to_string())?, &mut hash)?;
+        let mut file = std::fs::File::open(&path).with_context(|| path.display().to_string())?;
+        io::copy(&mut file, &mut hash).with_context(|| path.display().to_string())?;
         anyhow::Ok(hash.finalize())
     });
     Ok(hashed.await??.iter().take(16).map(|byte| format!("{byte:02x}")).collect())

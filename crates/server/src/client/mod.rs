@@ -208,8 +208,10 @@ fn write_out(text: &str) {
     std::process::exit(1);
 }
 
+/// A fault with its field. Parameters of the query are options of commands, most of the same name.
 fn fault(fault: &Value) -> String {
     let (path, message) = (fault["path"].as_str().unwrap_or_default(), fault["message"].as_str().unwrap_or_default());
+    let path = path.strip_prefix("query.").unwrap_or(path);
     if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") }
 }
 

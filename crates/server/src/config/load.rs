@@ -182,10 +182,11 @@ fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<St
             return;
         }
         (Value::String(text), Value::Number(_)) => match text.parse::<u64>() {
-            Ok(number) => {
+            Ok(number) if number <= largest(path) => {
                 *value = number.into();
                 return;
             }
+            Ok(number) => too_large(path, number),
             Err(_) => format!("{path}: {text:?} is not a whole number"),
         },
         (Value::String(text), Value::Bool(_)) => match text.parse::<bool>() {
@@ -195,7 +196,10 @@ fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<St
             }
             Err(_) => format!("{path}: {text:?} is neither true nor false"),
         },
-        (Value::Number(number), Value::Number(_)) if number.is_u64() => return,
+        (Value::Number(number), Value::Number(_)) if number.is_u64() => match number.as_u64() {
+            Some(number) if number > largest(path) => too_large(path, number),
+            _ => return,
+        },
         (Value::Bool(_), Value::Bool(_)) | (Value::String(_), Value::String(_)) => return,
         // The value may be a misplaced secret.
         (given, default) if ["storage", "review", "dashboard"].iter().any(|section| path.starts_with(section)) => {
@@ -205,6 +209,19 @@ fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<St
     };
     problems.push(problem);
     *value = default.clone();
+}
+
+/// The largest number that a setting holds, which its default does not tell.
+fn largest(path: &str) -> u64 {
+    let holds = |number: &u64| {
+        let section = |inner: Value, name: &str| Value::Object([(name.to_owned(), inner)].into_iter().collect());
+        serde_json::from_value::<Config>(path.rsplit('.').fold(Value::from(*number), section)).is_ok()
+    };
+    [u64::MAX, u32::MAX.into()].into_iter().find(holds).unwrap_or(u16::MAX.into())
+}
+
+fn too_large(path: &str, number: u64) -> String {
+    format!("{path}: is {number}; must be at most {}", largest(path))
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -269,7 +286,23 @@ mod tests {
         assert!(wrong(&[("NUNCIO__SIP__PORT_LOW", "5060")])[0].starts_with("sip.port_high: is 0; must be at least 5060"));
         assert!(wrong(&[("NUNCIO__SIP__PORT_HIGH", "5060")])[0].starts_with("sip.port_low: is 0; must be 1024"));
         assert!(wrong(&[("NUNCIO__SIP__RTP_PORT_HIGH", "10000")])[0].starts_with("sip.rtp_port_high: is 10000; must be at least 10001"));
-        assert_eq!(wrong(&[("NUNCIO__SIP__RTP_PORT_HIGH", "70000")]).len(), 1);
+    }
+
+    #[test]
+    fn a_number_that_does_not_fit_is_told_with_its_path_and_the_other_problems() {
+        let problems = wrong(&[
+            ("NUNCIO__API__RATE_LIMIT__PER_MINUTE", "5000000000"),
+            ("NUNCIO__NET__ALLOW_NETWORKS", "nowhere"),
+            ("NUNCIO__SIP__RTP_PORT_HIGH", "70000"),
+        ]);
+        let said =
+            ["api.rate_limit.per_minute: is 5000000000; must be at most 4294967295", "sip.rtp_port_high: is 70000; must be at most 65535"];
+        assert!(problems.len() == 3 && problems[..2] == said && problems[2].starts_with("net.allow_networks: "), "{problems:?}");
+        let mut value: Value = toml::from_str("[sip]\nport_low = 70000\n").unwrap_or_default();
+        let mut problems = Vec::new();
+        compare(&mut value, &serde_json::to_value(Config::default()).unwrap_or_default(), "", &mut problems);
+        assert_eq!(problems, ["sip.port_low: is 70000; must be at most 65535"]);
+        assert!(env(&[("NUNCIO__SERVER__SHUTDOWN_SECONDS", &u64::MAX.to_string())]).is_ok());
     }
 
     #[test]

@@ -137,6 +137,8 @@ async fn what_is_no_batch_is_refused_as_a_whole() {
         let answer = app.post(PATH, body).await.expect(400).json();
         assert_eq!(answer["details"]["errors"][0]["path"], path, "{answer}");
     }
+    let unknown = app.post(PATH, json!({"messages": [{"to": "+34600111222", "text": "x"}], "message": {}})).await.expect(400).json();
+    assert_eq!(unknown["message"], "message: is unknown; known are messages");
     let key = app.key(Environment::Test, &["messages:read"]).await;
     let body = json!({"messages": [{"to": "+34600111222", "text": "x"}]});
     app.send("POST", PATH, &[("authorization", &format!("Bearer {key}"))], Some(body)).await.expect(403);

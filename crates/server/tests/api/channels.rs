@@ -125,6 +125,16 @@ async fn in_the_test_world_everything_is_simulated() {
     app.post("/v1/messages", mail).await.expect(202);
 }
 
+#[tokio::test]
+async fn a_field_of_a_request_without_fields_is_refused() {
+    let app = TestApp::start().await;
+    let path = default_path(&app, &app.test_key).await;
+    for request in ["channels/email/verification", "channels/email/test"] {
+        let answer = app.post(&format!("{path}/{request}"), json!({"adress": "a@example.org"})).await.expect(400).json();
+        assert_eq!(answer["message"], "adress: is unknown; no fields are allowed here", "{request}");
+    }
+}
+
 /// The simulator's "deliveries" would count, and be charged.
 // holds: senders.channels.live
 #[tokio::test]
@@ -138,6 +148,8 @@ async fn in_the_live_environment_nothing_is_simulated() {
     };
     let answer = live(&app, "PUT", &format!("{sender}/channels/sms"), Some(json!({"kind": "sim"}))).await.expect(400).json();
     refused(&answer["details"]["errors"]);
+    let answer = live(&app, "PUT", &format!("{sender}/channels/sms"), Some(json!({"kind": "smmp"}))).await.expect(400).json();
+    assert_eq!(answer["message"], "kind: is \"smmp\"; must be one of kannel, smpp, twilio");
     let command = |env| Command::ConnectionsSet {
         throttle: NewThrottle::Keep,
         env,

@@ -355,6 +355,11 @@ async fn a_broadcast_goes_from_a_file_to_its_results() {
     assert!(said.out.starts_with("3 rows: 2 added, 0 duplicates, 1 invalid."), "{said:?}");
     let again = terminal.type_in(&["broadcasts", "import", id, "people.csv", "--countries", "ES"]).await.expect(0);
     assert!(again.out.starts_with("This file was imported before; nothing was added. In all: 3 rows"), "{again:?}");
+    let unnamed = terminal.type_in(&["broadcasts", "import", id, "people.csv", "--recipient", "mobile"]).await.expect(1);
+    assert!(unnamed.err.starts_with("nuncio: recipient: the file has no column \"mobile\""), "named like the option: {unnamed:?}");
+    std::fs::create_dir(terminal.home.path().join("folder")).expect("a folder");
+    let folder = terminal.type_in(&["broadcasts", "import", id, "folder"]).await.expect(1);
+    assert!(folder.err.starts_with("nuncio: folder: "), "{folder:?}");
     let otherwise = terminal.type_in(&["broadcasts", "import", id, "people.csv"]).await.expect(0);
     assert!(
         otherwise.out.starts_with("3 rows: 0 added, 1 duplicates, 2 invalid."),
@@ -496,10 +501,10 @@ async fn a_few_questions_lead_to_a_connection_that_was_tried() {
     }
     let again = terminal.run(&["init"], "none\n").await.expect(0);
     assert!(again.out.contains("nuncio.toml exists and stays as it is") && again.out.contains("First connection"), "{again:?}");
-    // Nothing asks for an optional secret; it is given like a setting.
-    let answers = "smtp\n127.0.0.1\na@example.org\nport=1\nusername=a\npassword=hush\n\nno\n";
+    // Nothing asks for an optional secret; it is given like a setting. What is no setting is not passed over.
+    let answers = "smtp\n127.0.0.1\na@example.org\nport 1\nport = 1\nusername=a\npassword=hush\n\nno\n";
     let mail = terminal.run(&["init"], answers).await.expect(0);
-    assert!(mail.out.contains("connected smtp for email"), "{mail:?}");
+    assert!(mail.out.contains("connected smtp for email") && mail.out.contains("it must have the form name=value"), "{mail:?}");
     let connections = terminal.type_in(&["connections", "list", "--json"]).await.expect(0).out;
     assert!(connections.contains("\"username\"") && !connections.contains("hush"), "{connections}");
 }

@@ -214,6 +214,51 @@ async fn held_messages_are_listed_with_their_recipients() {
 
 // holds: cli.resources
 #[tokio::test]
+async fn a_full_list_of_held_messages_says_whether_there_are_more() {
+    let app = TestApp::start().await;
+    let soon = app.node.core.ids().clock.now().plus(Duration::from_secs(60)).to_string();
+    let hold = async |count: usize| {
+        let messages = vec![json!({"to": "+34600111222", "text": "x", "scheduledAt": soon}); count];
+        app.post("/v1/messages/batch", json!({"messages": messages})).await.expect(200);
+    };
+    let list = async || {
+        app.drain().await;
+        let request = admin::Request { project: None, command: admin::Command::HeldList };
+        let listed = admin::run(&app.node.core, request).await.expect("a list");
+        (listed.json.as_array().map(Vec::len), listed.notice)
+    };
+    hold(1_000).await;
+    hold(1).await;
+    app.clock.advance(Duration::from_secs(2 * 3_600));
+    assert_eq!(list().await, (Some(1_000), Some("1,000 shown, there are more".to_owned())));
+    let one = app.get("/v1/messages?limit=1").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();
+    app.post(&format!("/v1/messages/{one}/resolve"), json!({"action": "failed"})).await.expect(200);
+    assert_eq!(list().await, (Some(1_000), None), "these are all");
+}
+
+// holds: cli.resources
+#[tokio::test]
+async fn what_is_not_here_is_said_with_where_to_look() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    let sender = id(&run(&terminal, "senders create --env test --name Desk --json").await.expect(0));
+    for (line, said) in [
+        (format!("senders update {sender} --name Front"), "there is no \"snd_"),
+        (format!("senders delete {sender}"), "in the live environment; `nuncio senders list` shows all senders"),
+        ("connections test --channel whatsapp".to_owned(), "of the live environment has none for whatsapp; `nuncio connections list`"),
+        ("connections remove --channel sms".to_owned(), "has none for sms"),
+        ("connections verify".to_owned(), "has none for email"),
+        ("keys revoke nonsense".to_owned(), "give its ID (key_…), which `nuncio keys list` shows"),
+    ] {
+        let refused = run(&terminal, &line).await.expect(1);
+        assert!(refused.err.contains(said), "{line}: {refused:?}");
+    }
+    run(&terminal, &format!("senders update {sender} --env test --name Front")).await.expect(0);
+    run(&terminal, &format!("senders delete {sender} --env test")).await.expect(0);
+}
+
+// holds: cli.resources
+#[tokio::test]
 async fn the_limits_of_a_sender_are_set_and_lifted() {
     let app = TestApp::start().await;
     let terminal = Terminal::beside(&app).await;

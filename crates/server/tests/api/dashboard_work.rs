@@ -339,6 +339,8 @@ async fn a_person_is_added_named_reached_otherwise_and_erased() {
     assert!(wrong.contains("id=\"identifier-fault\"") && wrong.contains("value=\"nonsense\""), "what was entered stays: {wrong}");
     let twice = browser.submit("/contacts/new", &add).await.expect(400).text;
     assert!(twice.contains("role=\"alert\"") && twice.contains("value=\"+34 600 111 222\""), "{twice}");
+    assert_eq!(browser.get("/contacts/new").await.expect(303).header("location"), "/contacts#new", "reloading leads back to the form");
+    assert!(browser.page("/contacts").await.contains("id=\"new\""));
     browser.submit(&page, &[("do", "erase")]).await.expect(303);
     browser.get(&page).await.expect(404);
     assert!(app.holders("Ana Pérez").await.is_empty(), "the name is gone");

@@ -115,6 +115,9 @@ async fn every_list_takes_a_span_of_time() {
             assert!(!ids(&app, &format!("{path}?until={at}")).await.contains(&all[0]), "{path}: `until` is exclusive, by what is shown");
             let refused = app.get(&format!("{path}?since=yesterday")).await.expect(400).json();
             assert_eq!(refused["details"]["errors"][0]["path"], "query.since", "{path}");
+            let unencoded = app.get(&format!("{path}?since=2026-01-01T00:00:00+01:00")).await.expect(400).json();
+            let message = unencoded["details"]["errors"][0]["message"].as_str().unwrap_or_default();
+            assert!(message.starts_with("is \"2026-01-01T00:00:00 01:00\"; must be") && message.ends_with("as %2B"), "{message}");
         }
     }
 }

@@ -29,6 +29,7 @@ mod dashboard;
 mod dashboard_audit;
 mod dashboard_details;
 mod dashboard_factor;
+mod dashboard_forms;
 mod dashboard_money;
 mod dashboard_oidc;
 mod dashboard_pages;
@@ -84,6 +85,7 @@ mod unsubscribe;
 mod validation;
 mod webhook;
 mod webhooks;
+mod webhooks_edges;
 
 /// Formats JSON for snapshots.
 fn pretty(value: &serde_json::Value) -> String {
