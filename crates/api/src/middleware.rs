@@ -246,7 +246,7 @@ fn bearer(headers: &HeaderMap) -> &str {
 }
 
 /// Returns whether `Accept` admits a media type.
-pub(crate) fn accepts(headers: &HeaderMap, media: &str) -> bool {
+fn accepts(headers: &HeaderMap, media: &str) -> bool {
     weight(headers, media).1 > 0.0
 }
 

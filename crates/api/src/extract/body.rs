@@ -1,5 +1,7 @@
 //! Extracts JSON bodies.
 
+use std::any::Any;
+
 use axum::body::{Body as Raw, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
@@ -39,9 +41,7 @@ impl<T: DeserializeOwned + ToSchema + Send + 'static, const LIMIT: usize, const 
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        check_type(request.headers())?;
-        let lenient = lenient(request.headers());
-        let bytes = read(request.into_body(), LIMIT).await?;
+        let (bytes, lenient) = accept(request, LIMIT).await?;
         let parse = move |app: &App, json: &[u8]| match OUTLINE {
             true => app.validators.parse_outline(json, lenient),
             false => app.validators.parse(json, lenient),
@@ -51,8 +51,9 @@ impl<T: DeserializeOwned + ToSchema + Send + 'static, const LIMIT: usize, const 
         }
         // Keeps other requests from waiting while a large body is parsed.
         let app = app.clone();
-        let parsed = tokio::task::spawn_blocking(move || parse(&app, &bytes)).await;
-        Ok(Self { value: parsed.map_err(Error::internal)?? })
+        let parsed = apart(Box::new(move || Box::new(parse(&app, &bytes)))).await?;
+        let parsed: Box<Result<T, Error>> = parsed.downcast().expect("apart returns what its work returned");
+        Ok(Self { value: (*parsed)? })
     }
 }
 
@@ -70,21 +71,42 @@ impl<T: DeserializeOwned + ToSchema + Default> FromRequest<App> for OptionalBody
     }
 }
 
+/// Returns a JSON body, and whether it may have unknown fields.
+async fn accept(request: Request, limit: usize) -> Result<(Bytes, bool), ApiError> {
+    check_type(request.headers())?;
+    let lenient = lenient(request.headers());
+    Ok((read(request.into_body(), limit).await?, lenient))
+}
+
+type AnyValue = Box<dyn Any + Send>;
+
+/// Runs work on a thread that may block. It knows no type of a body, so that the task is compiled once, not for each.
+async fn apart(work: Box<dyn FnOnce() -> AnyValue + Send>) -> Result<AnyValue, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(Error::internal)
+}
+
 /// Maximum bytes reserved because of `Content-Length` alone, which costs a client nothing.
 const ANNOUNCED: usize = 1024 * 1024;
 
+/// Rejects a compressed body.
+pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), Error> {
+    if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        let message = "a body with a Content-Encoding is not supported; send it unencoded";
+        return Err(Error::new(ErrorCode::UnsupportedMediaType, message));
+    }
+    Ok(())
+}
+
 /// Accepts `application/json` or a `+json` type, uncompressed.
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    let refuse = |message: &str| Err(ApiError::new(ErrorCode::UnsupportedMediaType, message));
-    if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        return refuse("a body with a Content-Encoding is not supported; send it unencoded");
-    }
+    check_encoding(headers)?;
     let header = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = header.split(';').next().unwrap_or_default().trim();
     let (kind, subtype) = essence.split_once('/').unwrap_or_default();
     let is_json =
         kind.eq_ignore_ascii_case("application") && subtype.rsplit('+').next().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json"));
-    if is_json { Ok(()) } else { refuse("the body must be JSON, with the header Content-Type: application/json") }
+    let message = "the body must be JSON, with the header Content-Type: application/json";
+    if is_json { Ok(()) } else { Err(ApiError::new(ErrorCode::UnsupportedMediaType, message)) }
 }
 
 /// Reads a whole body. A body that arrives in one chunk is not copied.

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::error::ApiError;
 use crate::state::App;
 
-pub(crate) use body::{Body, NoBody, OptionalBody, read as read_bytes};
+pub(crate) use body::{Body, NoBody, OptionalBody, check_encoding, read as read_bytes};
 pub(crate) use headers::{IdempotencyKey, LastEventId, Lenient, ServiceSender, lenient};
 pub(crate) use query::{Query, pairs};
 

@@ -117,6 +117,12 @@ fn typed(parameter: &Parameter, text: Cow<'_, str>) -> Result<Value, String> {
         let value = text.parse::<i64>().ok().filter(|n| least.is_none_or(|least| *n >= least) && most.is_none_or(|most| *n <= most));
         return value.map(Value::from).ok_or_else(|| format!("is {:?}; must be a whole number{}", shown(&text), range(least, most)));
     }
+    if let Some(known) = &schema.enum_values
+        && !known.iter().any(|value| value == &*text)
+    {
+        let known: Vec<_> = known.iter().filter_map(Value::as_str).collect();
+        return Err(format!("is {:?}; must be one of {}", shown(&text), known.join(", ")));
+    }
     Ok(text.into())
 }
 

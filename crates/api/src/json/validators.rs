@@ -1,5 +1,6 @@
 //! Parses JSON into types of the document, and collects all field errors.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
 
 use super::faults::{Found, member, or_body};
 use super::objects::Objects;
@@ -40,6 +42,17 @@ impl Validators {
 
     /// Parses a body. Only an invalid one is parsed again, to collect all field errors.
     pub(crate) fn parse<T: DeserializeOwned + ToSchema>(&self, json: &[u8], lenient: bool) -> Result<T, Error> {
+        let described = Described { name: T::name, schema: T::schema };
+        let nul = self.check(json, &described, lenient)?;
+        let reason = match from_slice(json, lenient) {
+            Ok(value) if !nul => return Ok(value),
+            parsed => parsed.err(),
+        };
+        Err(self.explain(json, &described, lenient, nul, reason))
+    }
+
+    /// Checks a body before it is parsed; returns whether it contains U+0000.
+    fn check(&self, json: &[u8], described: &Described, lenient: bool) -> Result<bool, Error> {
         let Scan { depth, values, nul, longest, reserved } = scan(json);
         if depth > limits::JSON_DEPTH {
             return Err(Error::field("body", format!("is nested {depth} levels deep; at most {} are allowed", limits::JSON_DEPTH)));
@@ -51,37 +64,50 @@ impl Validators {
             return Err(Error::field("body", format!("has a field whose name begins with {RESERVED}; such names are reserved")));
         }
         // Values that pass the schema can be stored and shown, so a long string must pass it first.
-        let mut faults = Vec::new();
         if longest > limits::STRING {
             let short: Short = serde_json::from_slice(json).map_err(not_json)?;
-            faults = self.violations::<T>(&short.0, lenient);
-        }
-        if faults.is_empty() {
-            let reason = match from_slice(json, lenient) {
-                Ok(value) if !nul => return Ok(value),
-                parsed => parsed.err(),
-            };
-            let short: Short = serde_json::from_slice(json).map_err(not_json)?;
-            faults = self.violations::<T>(&short.0, lenient);
-            if nul {
-                find_nul(&short.0, String::new(), &mut faults);
-            }
-            if let Some(reason) = reason
-                && faults.is_empty()
-            {
-                faults.push(FieldError::new("body", reason.to_string()));
+            let faults = self.violations(described, &short.0, lenient);
+            if !faults.is_empty() {
+                return Err(Error::invalid(faults));
             }
         }
-        Err(Error::invalid(faults))
+        Ok(nul)
     }
 
-    fn violations<T: ToSchema>(&self, value: &Value, lenient: bool) -> Vec<FieldError> {
-        let (name, schemas) = (T::name(), (self.schemas)());
-        let mut compiled = self.compiled.lock();
-        let validator = compiled.entry(name.to_string()).or_insert_with(|| compile::<T>(schemas, &name).map(Arc::new)).clone();
-        drop(compiled);
-        validator.map(|validator| Found::faults(&validator, schemas, value, lenient)).unwrap_or_default()
+    /// Returns what is wrong with a body. `reason` is the parser's error, if it failed.
+    fn explain(&self, json: &[u8], described: &Described, lenient: bool, nul: bool, reason: Option<serde_json::Error>) -> Error {
+        let short: Short = match serde_json::from_slice(json) {
+            Ok(short) => short,
+            Err(error) => return not_json(error),
+        };
+        let mut faults = self.violations(described, &short.0, lenient);
+        if nul {
+            find_nul(&short.0, String::new(), &mut faults);
+        }
+        if let Some(reason) = reason
+            && faults.is_empty()
+        {
+            faults.push(FieldError::new("body", reason.to_string()));
+        }
+        Error::invalid(faults)
     }
+
+    fn violations(&self, described: &Described, value: &Value, lenient: bool) -> Vec<FieldError> {
+        let (name, schemas) = ((described.name)(), (self.schemas)());
+        let mut compiled = self.compiled.lock();
+        let validator = compiled.entry(name.to_string()).or_insert_with(|| compile(schemas, &name, described.schema).map(Arc::new)).clone();
+        drop(compiled);
+        // The document lacks types that stand in for others, as of a batch, but errors list their fields all the same.
+        let lacking = schemas.pointer(&format!("/components/schemas/{name}")).is_none();
+        let own = lacking.then(|| serde_json::json!({"components": {"schemas": {name: (described.schema)()}}}));
+        validator.map(|validator| Found::faults(&validator, own.as_ref().unwrap_or(schemas), value, lenient)).unwrap_or_default()
+    }
+}
+
+/// How a type describes itself. What takes one is compiled once, not for each type.
+struct Described {
+    name: fn() -> Cow<'static, str>,
+    schema: fn() -> RefOr<Schema>,
 }
 
 fn from_slice<T: DeserializeOwned>(json: &[u8], lenient: bool) -> serde_json::Result<T> {
@@ -97,9 +123,9 @@ fn not_json(error: serde_json::Error) -> Error {
 }
 
 /// Compiles the schema of a type; adds it first if the document lacks it, as for empty bodies.
-fn compile<T: ToSchema>(schemas: &Value, name: &str) -> Option<Validator> {
+fn compile(schemas: &Value, name: &str, describe: fn() -> RefOr<Schema>) -> Option<Validator> {
     let mut schema = schemas.clone();
-    schema.pointer_mut("/components/schemas")?.as_object_mut()?.entry(name).or_insert_with(|| serde_json::json!(T::schema()));
+    schema.pointer_mut("/components/schemas")?.as_object_mut()?.entry(name).or_insert_with(|| serde_json::json!(describe()));
     mark_integers(&mut schema);
     schema["$ref"] = format!("#/components/schemas/{name}").into();
     let options = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true);

@@ -74,10 +74,12 @@ pub(super) use query::{Condition, contains, contains_in_json};
 
 type Query<'q> = sqlx::query::Query<'q, Db, <Db as sqlx::Database>::Arguments>;
 
-/// What a row is read into.
-trait FromRow: for<'r> sqlx::FromRow<'r, <Db as sqlx::Database>::Row> + Send + Unpin {}
+type Row = <Db as sqlx::Database>::Row;
 
-impl<T: for<'r> sqlx::FromRow<'r, <Db as sqlx::Database>::Row> + Send + Unpin> FromRow for T {}
+/// What a row is read into.
+trait FromRow: for<'r> sqlx::FromRow<'r, Row> + Send + Unpin {}
+
+impl<T: for<'r> sqlx::FromRow<'r, Row> + Send + Unpin> FromRow for T {}
 
 /// How the statements of a transaction run. An error ends the transaction.
 impl SqlTx {
@@ -98,17 +100,32 @@ impl SqlTx {
 
     /// Returns all rows of a statement.
     async fn all<T: FromRow>(&mut self, query: Query<'_>) -> Result<Vec<T>> {
-        query.try_map(|row| T::from_row(&row)).fetch_all(self.conn()).await.abort_on_error(self)
+        let rows = self.rows(query).await?;
+        let mut all = Vec::with_capacity(rows.len());
+        for row in &rows {
+            all.push(T::from_row(row).abort_on_error(self)?);
+        }
+        Ok(all)
     }
 
     /// Returns the row of a statement that always has one.
     async fn one<T: FromRow>(&mut self, query: Query<'_>) -> Result<T> {
-        query.try_map(|row| T::from_row(&row)).fetch_one(self.conn()).await.abort_on_error(self)
+        self.optional(query).await?.ok_or(sqlx::Error::RowNotFound).abort_on_error(self)
     }
 
     /// Returns the first row of a statement, if it has one.
     async fn optional<T: FromRow>(&mut self, query: Query<'_>) -> Result<Option<T>> {
-        query.try_map(|row| T::from_row(&row)).fetch_optional(self.conn()).await.abort_on_error(self)
+        let row = self.row(query).await?;
+        row.as_ref().map(T::from_row).transpose().abort_on_error(self)
+    }
+
+    /// What waits for the database knows nothing of the type that its rows are read into: compiled once, not once per type.
+    async fn rows(&mut self, query: Query<'_>) -> Result<Vec<Row>> {
+        query.fetch_all(self.conn()).await.abort_on_error(self)
+    }
+
+    async fn row(&mut self, query: Query<'_>) -> Result<Option<Row>> {
+        query.fetch_optional(self.conn()).await.abort_on_error(self)
     }
 
     /// Takes the time limit of statements off this connection, or puts it back.

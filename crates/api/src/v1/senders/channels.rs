@@ -121,6 +121,7 @@ pub(crate) async fn test_sender_channel(
 pub(crate) async fn request_sender_channel_code(
     Call(core, caller): Call,
     Path((id, channel)): Path<(String, String)>,
+    _: NoBody,
 ) -> Result<Reply<SentCodeView>> {
     Ok(Reply::accepted(core.senders().request_address_code(&caller, &id, &channel).await?))
 }
