@@ -214,6 +214,12 @@ impl Error {
         self
     }
 
+    /// Names the field that an error of another code than [`Self::invalid`]'s is about.
+    #[must_use]
+    pub fn at(self, path: impl Into<String>, message: impl Into<String>) -> Self {
+        self.with("errors", serde_json::to_value([FieldError::new(path, message)]).unwrap_or_default())
+    }
+
     /// Adds an entry next to `code` and `message`, such as the original resource of a 409.
     #[must_use]
     pub fn with_body(mut self, key: &str, value: Value) -> Self {

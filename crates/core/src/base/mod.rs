@@ -23,7 +23,8 @@ use std::sync::Arc;
 
 use nuncio_channel::{Registry, Services, Tokens};
 use nuncio_dispatch::Dispatch;
-use nuncio_domain::{Environment, Ids, KeyId, Permission, Permissions, Result, TenantId, Timestamp};
+use nuncio_domain::config::{Sender, TenantConfig};
+use nuncio_domain::{Environment, Error, ErrorCode, Ids, KeyId, Permission, Permissions, Result, TenantId, Timestamp};
 use nuncio_secrets::Sealer;
 use nuncio_store::Store;
 
@@ -116,13 +117,21 @@ impl Caller {
             return Ok(());
         }
         let message = format!("this API key lacks the permission {}", permission.as_str());
-        Err(nuncio_domain::Error::new(nuncio_domain::ErrorCode::Forbidden, message).with("requiredPermission", permission.as_str().into()))
+        Err(Error::new(ErrorCode::Forbidden, message).with("requiredPermission", permission.as_str().into()))
     }
 }
 
 /// Parses an id in a path; a malformed one is a 404.
 pub(crate) fn parse_id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T> {
-    text.parse().map_err(|_| nuncio_domain::Error::not_found(what))
+    text.parse().map_err(|_| Error::not_found(what))
+}
+
+/// Returns the sender that a request names. An unknown one is a 404 that names the field, `path`.
+pub(crate) fn named_sender<'a>(config: &'a TenantConfig, path: &str, id: &str) -> Result<&'a Sender> {
+    id.parse().ok().and_then(|id| config.sender(id)).ok_or_else(|| {
+        let shown: String = id.chars().take(64).collect();
+        Error::not_found("sender").at(path, format!("{shown:?} is not a sender of this environment"))
+    })
 }
 
 /// Returns the signer of email tokens; its key is derived from the sealer's oldest key.
@@ -197,7 +206,7 @@ impl Core {
         self.inner.store.ping().await?;
         match self.inner.dispatch.accepting() {
             Some(_) => Ok(()),
-            None => Err(nuncio_domain::Error::unavailable("this node cannot accept messages now")),
+            None => Err(Error::unavailable("this node cannot accept messages now")),
         }
     }
 

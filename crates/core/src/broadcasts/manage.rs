@@ -11,7 +11,7 @@ use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
 use super::{check, content};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, Change, UseCase, idempotency, parse_id, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, named_sender, parse_id, rights};
 
 /// Recipients deleted per transaction.
 const DELETED: u32 = 2_000;
@@ -24,7 +24,7 @@ impl Broadcasts<'_> {
         let now = self.ids().clock.now();
         let config = self.tenant_config(caller.tenant).await?;
         let sender = match &command.sender_id {
-            Some(id) => id.parse().ok().and_then(|id| config.sender(id)).ok_or_else(|| Error::not_found("sender"))?,
+            Some(id) => named_sender(&config, "senderId", id)?,
             None => config.default_sender().ok_or_else(|| {
                 Error::new(ErrorCode::SenderNotConfigured, "this environment has no default sender; name one in senderId")
             })?,

@@ -78,7 +78,7 @@ impl Broadcasts<'_> {
             broadcast.body.halt_base = now;
             Ok(())
         });
-        Ok(halted.await?.status == Status::Paused)
+        ignore_lost_race(halted.await.map(|broadcast| broadcast.status == Status::Paused))
     }
 
     /// Returns the results so far.

@@ -171,9 +171,8 @@ fn shown(detail: &ContactDetail) -> Value {
 /// Returns `400 duplicate_identifier`, naming the owner.
 pub(super) fn duplicate(path: &str, recipient: &Recipient, owner: Option<ContactId>) -> Error {
     let identifier = &recipient.identifier;
-    let fault = FieldError::new(path, format!("{identifier} belongs to another contact; add the channel there, or merge the two"));
-    let error = Error::new(ErrorCode::DuplicateIdentifier, format!("{path}: {}", fault.message))
-        .with("errors", serde_json::to_value([fault]).unwrap_or_default());
+    let message = format!("{identifier} belongs to another contact; add the channel there, or merge the two");
+    let error = Error::new(ErrorCode::DuplicateIdentifier, format!("{path}: {message}")).at(path, message);
     match owner {
         Some(owner) => error.with("contactId", owner.to_string().into()),
         None => error,

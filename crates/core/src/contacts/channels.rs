@@ -226,6 +226,7 @@ async fn pin(tx: &mut dyn Tx, tenant: TenantId, person: &Person, address: &Addre
 }
 
 fn duplicate_here(identifier: &str, owner: ContactId) -> Error {
-    Error::new(ErrorCode::DuplicateIdentifier, format!("identifier: the contact already has {identifier} on this channel"))
-        .with("contactId", owner.to_string().into())
+    let message = format!("the contact already has {identifier} on this channel");
+    let error = Error::new(ErrorCode::DuplicateIdentifier, format!("identifier: {message}")).at("identifier", message);
+    error.with("contactId", owner.to_string().into())
 }

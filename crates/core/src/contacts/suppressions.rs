@@ -12,7 +12,7 @@ use serde_json::{Map, json};
 use utoipa::ToSchema;
 
 use super::Suppressions;
-use crate::base::{Caller, Change, UseCase, idempotency, is_mark, list, list::Listed, parse_id, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, is_mark, list, list::Listed, named_sender, parse_id, rights};
 use crate::contacts;
 
 /// A suppressed recipient.
@@ -172,9 +172,8 @@ impl Suppressions<'_> {
         let sender = match command.sender_id.as_deref() {
             None => None,
             Some(id) => {
-                let id = parse_id(id, "sender")?;
                 let config = self.tenant_config(caller.tenant).await?;
-                Some(config.sender(id).ok_or_else(|| Error::not_found("sender"))?.id)
+                Some(named_sender(&config, "senderId", id)?.id)
             }
         };
         Ok(Suppression { id: self.ids().next(), recipient, sender, reason, source: format!("API key {}", caller.key) })

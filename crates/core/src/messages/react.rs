@@ -1,7 +1,7 @@
 //! `POST /v1/messages/{id}/reactions`.
 
 use nuncio_domain::message::{Content, Direction, Message, Status};
-use nuncio_domain::{Error, ErrorCode, FieldError, MessageId, MessageType, Recipient, RequestedChannel, Result, TenantId};
+use nuncio_domain::{Error, ErrorCode, MessageId, MessageType, Recipient, RequestedChannel, Result, TenantId};
 use nuncio_store::{Accept, IdempotentOperation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -68,8 +68,7 @@ impl Messages<'_> {
         };
         let Some(target) = found else {
             let shown: String = named.chars().take(64).collect();
-            let fault = FieldError::new(PATH, format!("{shown:?} is not a message of this environment"));
-            return Err(Error::not_found("message").with("errors", serde_json::to_value([fault]).unwrap_or_default()));
+            return Err(Error::not_found("message").at(PATH, format!("{shown:?} is not a message of this environment")));
         };
         let (channel, wanted) = (target.state.route.channel, reaction.state.route.channel);
         if channel != wanted {

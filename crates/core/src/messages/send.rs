@@ -9,9 +9,7 @@ use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Message, Status, Wait};
 use nuncio_domain::template::Template;
-use nuncio_domain::{
-    AddressKind, Channel, Environment, Error, ErrorCode, FieldError, MessageType, Permission, Result, TenantId, Timestamp,
-};
+use nuncio_domain::{AddressKind, Channel, Environment, Error, ErrorCode, MessageType, Permission, Result, TenantId, Timestamp};
 use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, IdempotentOperation, Shortage};
 
 use super::Messages;
@@ -21,7 +19,7 @@ use super::routing::{self, RoutingInputs, Window};
 use super::validate;
 use super::view::MessageView;
 use crate::base::audit::Change;
-use crate::base::{Caller, Core, idempotency, rights, run_to_completion::RunToCompletion};
+use crate::base::{Caller, Core, idempotency, named_sender, rights, run_to_completion::RunToCompletion};
 use crate::billing;
 use crate::billing::quota;
 
@@ -314,15 +312,6 @@ fn sender<'a>(config: &'a TenantConfig, header: Option<&str>) -> Result<&'a Send
         None => config.default_sender().ok_or_else(|| {
             Error::new(ErrorCode::SenderNotConfigured, "this environment has no default sender; name one in Service-Sender")
         }),
-        Some(text) => {
-            let sender = text.parse().ok().and_then(|id| config.sender(id));
-            sender.ok_or_else(|| {
-                let fault = FieldError::new(
-                    "header.Service-Sender",
-                    format!("{:?} is not a sender of this environment", text.chars().take(64).collect::<String>()),
-                );
-                Error::not_found("sender").with("errors", serde_json::to_value([fault]).unwrap_or_default())
-            })
-        }
+        Some(id) => named_sender(config, "header.Service-Sender", id),
     }
 }

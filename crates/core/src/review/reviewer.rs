@@ -84,7 +84,8 @@ impl Reviewer {
         found.categories.extend(answer.categories.into_iter().take(KEPT));
         found.flagged_content.extend(answer.flagged_content.into_iter().take(KEPT));
         let reasoning: String = answer.reasoning.chars().take(REASONING).collect();
-        note(found, &format!("The reviewer's score is {}{}{reasoning}", answer.score, if reasoning.is_empty() { "." } else { ": " }));
+        let reasoning = if reasoning.is_empty() { ".".to_owned() } else { format!(": {reasoning}") };
+        found.reasoning = format!("The reviewer's score is {}{reasoning} Built-in review: {}", answer.score, found.reasoning);
         Ok(())
     }
 }

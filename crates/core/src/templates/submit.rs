@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::Templates;
 use super::command::SubmitTemplate;
 use super::view::TemplateView;
-use crate::base::{Caller, Change, UseCase, parse_id};
+use crate::base::{Caller, Change, UseCase, named_sender, parse_id};
 
 /// Delay before a submitted template is first polled, and interval after that.
 const FIRST_LOOK: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ impl Templates<'_> {
         let id = parse_id(id, "template")?;
         let template = self.find(caller.tenant, id).await?;
         let config = self.tenant_config(caller.tenant).await?;
-        let sender = command.sender_id.parse().ok().and_then(|id| config.sender(id)).ok_or_else(|| Error::not_found("sender"))?;
+        let sender = named_sender(&config, "senderId", &command.sender_id)?;
         let connection = config.connection(sender.id, Channel::Whatsapp).ok_or_else(|| {
             let message = format!("sender {} ({}) has no WhatsApp account connected", sender.id, sender.name);
             Error::new(ErrorCode::SenderNotConfigured, message)

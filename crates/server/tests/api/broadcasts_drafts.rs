@@ -69,7 +69,9 @@ async fn every_fault_of_a_broadcast_is_told() {
     assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "messageType": "sticker"})).await, ["messageType"]);
     assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "scheduledAt": "2027-01-02T00:00:00Z"})).await, ["scheduledAt"]);
     assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "metadata": {"a": "x".repeat(17_000)}})).await, ["metadata"]);
-    app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x", "senderId": "snd_nobody"})).await.expect(404);
+    let unknown =
+        app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x", "senderId": "snd_nobody"})).await.expect(404);
+    assert_eq!(unknown.json()["details"]["errors"][0]["path"], "senderId");
     // The header names the sender, unless the body does.
     let sender = async |name: &str| {
         let made = app.post("/v1/senders", json!({"name": name})).await.expect(201).json();

@@ -261,7 +261,7 @@ async fn the_operators_reviewer_has_a_say() {
     let review = &broadcast["reviewResult"];
     assert_eq!((&broadcast["status"], &review["score"]), (&json!("rejected"), &json!(0.2)), "{review}");
     assert_eq!((&review["categories"], &review["flaggedContent"]), (&json!(["off_brand"]), &json!(["Hello"])), "{review}");
-    assert!(review["reasoning"].as_str().is_some_and(|r| r.contains("We never say hello.")), "{review}");
+    assert!(review["reasoning"].as_str().is_some_and(|r| r.starts_with("The reviewer's score is 0.2: We never say hello.")), "{review}");
     let asked = &reviewer.got()[0];
     assert_eq!((asked.header("authorization"), &asked.json()["texts"]), ("Bearer hush", &json!(["Hello from Acme"])));
     // The reviewer is not called about what the built-in review rejects.

@@ -260,6 +260,7 @@ async fn channels_come_change_and_go() {
         assert_eq!((second["isPrimary"].as_bool(), text(&second["identifier"])), (Some(false), "+34600111333"));
         let taken = add(json!({"channel": "sms", "identifier": "+34600111333"})).await.expect(400).json();
         assert_eq!((text(&taken["code"]), &taken["details"]["contactId"]), ("duplicate_identifier", &contact["id"]));
+        assert_eq!(faults(&taken)[0].0, "identifier");
         let other = sms(&app, "+34600111444").await;
         let taken = add(json!({"channel": "whatsapp", "identifier": "+34600111444"})).await.expect(400).json();
         assert_eq!((text(&taken["code"]), &taken["details"]["contactId"]), ("duplicate_identifier", &other["id"]));
