@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Records which code a busy server runs, and how often. The compiler reads that record, crates/server/dist.profdata, when it builds the
-# cargo profile `dist`: scripts/rustc.sh passes it. Run it before a release and after an update of the compiler; it takes about half an hour.
+# cargo profile `dist`: scripts/rustc.sh passes it. Run it before a release, and after a change of the compiler, of a dependency or of an
+# optimisation level: the record is void then (docs/adr/0024-compiled-with-a-record.md). It takes about half an hour.
 #   scripts/profile.sh
 # Builds nuncio with counters and runs scenarios of the benchmark, which need PostgreSQL's server programs and Kannel. Also needs llvm-profdata
 # of LLVM 19 or newer: `rustup component add llvm-tools`, or Debian's package llvm-19.
