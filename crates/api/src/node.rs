@@ -20,7 +20,7 @@ const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4
 
 pub(crate) fn routes() -> axum::Router<App> {
     axum::Router::new()
-        .route("/openapi.json", get(async || ([(CONTENT_TYPE, JSON)], PUBLISHED)))
+        .route("/openapi.json", get(async || ([(CONTENT_TYPE, JSON)], PUBLISHED.clone())))
         .route("/healthz", get(async || Reply::ok(json!({"status": "ok"}))))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
