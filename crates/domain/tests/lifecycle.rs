@@ -500,9 +500,9 @@ fn what_arrived_is_neither_sent_again_nor_held() {
     assert_eq!((life.state.status, life.state.wait), (Status::Delivered, Wait::Nothing));
 }
 
-/// Whatever tells that the first route took the message, the fallback is due as long after as the caller asked for.
+/// The fallback is due as long as the caller asked for after anything shows that the first route accepted the message.
 #[test]
-fn the_time_until_the_fallback_begins_with_whatever_says_that_the_message_was_taken() {
+fn the_time_until_the_fallback_begins_when_anything_shows_that_the_message_was_accepted() {
     let minute = Duration::from_secs(60);
     let taken = |how: fn(&mut Life) -> Applied| {
         let detail = Detail { fallback: Some(route(Channel::Sms)), fallback_after_seconds: Some(60), ..Detail::default() };

@@ -94,8 +94,9 @@ pub struct DeliveryLog {
 /// Deliveries, and who reads the event log for them.
 #[async_trait]
 pub trait DeliveryRepo {
-    /// Starts reading the log of an environment at `from`, unless it is already being read.
-    async fn open_log(&mut self, tenant: TenantId, from: Position) -> Result<()>;
+    /// Starts reading the log of an environment at `from`, unless it is already being read. Its first fence is `now`, in milliseconds, so that
+    /// a log that was closed and opened again has other fences than before.
+    async fn open_log(&mut self, tenant: TenantId, from: Position, now: Timestamp) -> Result<()>;
 
     /// Stops reading an environment's log; what is logged until it is opened again is not delivered.
     async fn close_log(&mut self, tenant: TenantId) -> Result<()>;

@@ -209,7 +209,7 @@ impl TestApp {
         };
         let mut tx = self.store().begin().await.expect("a transaction");
         tx.put_webhook(self.tenant(), &webhook).await.expect("written");
-        nuncio_core::webhooks::update_log_reader(&mut *tx, self.tenant()).await.expect("the log is opened");
+        nuncio_core::webhooks::update_log_reader(&mut *tx, self.tenant(), webhook.updated_at).await.expect("the log is opened");
         tx.commit().await.expect("committed");
         self.node.dispatch.log_signals().webhooks_changed();
     }

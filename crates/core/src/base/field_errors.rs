@@ -70,7 +70,7 @@ pub(crate) fn check_metadata(metadata: Option<&Map<String, Value>>, errors: &mut
     if deepest > limits::METADATA_DEPTH {
         faults.push("metadata", format!("is nested {deepest} levels deep; must be at most {}", limits::METADATA_DEPTH));
     }
-    // Of a file; in bodies it is refused where it stands.
+    // Bodies with it were refused before, with its exact place. Files were not.
     if metadata.iter().any(|(name, value)| name.contains('\0') || has_nul(value)) {
         faults.push("metadata", "must not contain U+0000");
     }

@@ -134,6 +134,16 @@ pub(crate) fn named_sender<'a>(config: &'a TenantConfig, path: &str, id: &str) -
     })
 }
 
+/// Returns the sender that the header `Service-Sender` names, or the default sender.
+pub(crate) fn requested_sender<'a>(config: &'a TenantConfig, header: Option<&str>) -> Result<&'a Sender> {
+    match header {
+        Some(id) => named_sender(config, "header.Service-Sender", id),
+        None => config.default_sender().ok_or_else(|| {
+            Error::new(ErrorCode::SenderNotConfigured, "this environment has no default sender; name one in Service-Sender")
+        }),
+    }
+}
+
 /// Returns the signer of email tokens; its key is derived from the sealer's oldest key.
 pub fn mail_tokens(sealer: &Sealer) -> Tokens {
     Tokens::new(sealer.derive(b"mail tokens"))

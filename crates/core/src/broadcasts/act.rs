@@ -14,8 +14,6 @@ use crate::messages::routing;
 
 /// Maximum number of escalated broadcasts that are returned.
 const ESCALATED: u32 = 100;
-/// Channels by which a smart broadcast reaches phone numbers and email addresses.
-const SMART: [Channel; 4] = [Channel::Whatsapp, Channel::Sms, Channel::SmsOneway, Channel::Email];
 
 impl Broadcasts<'_> {
     /// Submits a draft for review; after approval, it is sent at its scheduled time.
@@ -43,9 +41,10 @@ impl Broadcasts<'_> {
         if config.sender(broadcast.sender).is_none() {
             return Err(Error::not_found("sender"));
         }
-        let (channels, only) = match broadcast.channel.requested() {
-            RequestedChannel::Only(channel) => (vec![channel], Some(channel)),
-            RequestedChannel::Auto => (SMART.to_vec(), None),
+        let requested = broadcast.channel.requested();
+        let channels = match requested {
+            RequestedChannel::Only(channel) => vec![channel],
+            RequestedChannel::Auto => [routing::RICH_ORDER, &[Channel::Email]].concat(),
         };
         if channels.iter().all(|channel| config.connection(broadcast.sender, *channel).is_none()) {
             let names: Vec<&str> = channels.iter().map(|channel| channel.as_str()).collect();
@@ -53,7 +52,7 @@ impl Broadcasts<'_> {
             return Err(Error::new(ErrorCode::SenderNotConfigured, message));
         }
         let approved = template.is_none_or(|t| t.status == TemplateStatus::Approved);
-        if only == Some(Channel::Whatsapp) && !approved { Err(routing::not_approved()) } else { Ok(()) }
+        if requested == RequestedChannel::Only(Channel::Whatsapp) && !approved { Err(routing::not_approved()) } else { Ok(()) }
     }
 
     /// Reschedules a scheduled broadcast.

@@ -249,8 +249,10 @@ pub(super) fn named(columns: &Columns, cells: Vec<&str>) -> Result<Names> {
     let order = |name: &String| RECIPIENT.iter().position(|known| *known == name.to_lowercase());
     let candidates = all.iter().enumerate().filter(|(_, name)| columns.is_recipient(name));
     let Some((recipient, _)) = candidates.min_by_key(|(_, name)| order(name)) else {
-        let message =
-            format!("no column has the name of a recipient (recipient, phone, email …); name it as recipient. The file has {}", shown());
+        let message = format!(
+            "no column has the name of a recipient (recipient, phone, email …); give its name as recipient. The file has {}",
+            shown()
+        );
         return Err(Error::field("query.recipient", message));
     };
     Ok(Names { all, recipient })

@@ -3,7 +3,7 @@
 use nuncio_domain::broadcast::{Body, Broadcast, BroadcastAction, Counts, QuietHours, Status, WrittenQuietHours};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::Template;
-use nuncio_domain::{BroadcastId, Error, ErrorCode, Result, limits};
+use nuncio_domain::{BroadcastId, Error, Result, limits};
 use nuncio_store::{Idempotency, IdempotentOperation};
 
 use super::Broadcasts;
@@ -11,23 +11,22 @@ use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
 use super::{check, content};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, Change, UseCase, idempotency, named_sender, parse_id, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, named_sender, parse_id, requested_sender, rights};
+use crate::messages::SendOptions;
 
 /// Recipients deleted per transaction.
 const DELETED: u32 = 2_000;
 
 impl Broadcasts<'_> {
-    /// Creates a draft. Reports all errors at once. With `lenient`, content that it does not use is ignored.
-    pub async fn create(&self, caller: &Caller, mut command: CreateBroadcast, key: Option<String>, lenient: bool) -> Result<BroadcastView> {
+    /// Creates a draft. Reports all errors at once. Of the options, `sender` applies unless the command names one.
+    pub async fn create(&self, caller: &Caller, mut command: CreateBroadcast, options: SendOptions) -> Result<BroadcastView> {
         caller.require(UseCase::CreateBroadcast)?;
-        let key = idempotency::key(command.idempotency_key.take(), key.as_deref())?;
+        let key = idempotency::key(command.idempotency_key.take(), options.idempotency_key.as_deref())?;
         let now = self.ids().clock.now();
         let config = self.tenant_config(caller.tenant).await?;
         let sender = match &command.sender_id {
             Some(id) => named_sender(&config, "senderId", id)?,
-            None => config.default_sender().ok_or_else(|| {
-                Error::new(ErrorCode::SenderNotConfigured, "this environment has no default sender; name one in senderId")
-            })?,
+            None => requested_sender(&config, options.sender.as_deref())?,
         };
         command.sender_id = Some(sender.id.to_string());
         command.message_type = Some(command.message_type.unwrap_or_default());
@@ -60,7 +59,7 @@ impl Broadcasts<'_> {
             updated_at: now,
             counts: Counts::default(),
         };
-        if lenient {
+        if options.lenient {
             check::drop_unused(&mut broadcast);
         }
         self.insert(caller, &broadcast, guard.as_ref(), "create").await

@@ -157,7 +157,7 @@ impl Broadcasts<'_> {
     }
 }
 
-/// Fails like a lost race if a caller has scheduled the broadcast anew since it was found due.
+/// Fails, as after a lost race, if the broadcast was rescheduled after it was found due.
 fn still_due(broadcast: &Broadcast, now: Timestamp) -> Result<()> {
     if is_ahead(broadcast, now) {
         let message = "the broadcast was scheduled for another time";

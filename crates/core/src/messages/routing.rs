@@ -71,7 +71,7 @@ pub(crate) enum Window {
 /// Channels tried for a phone number if none is requested. Voice is never chosen automatically.
 const TEXT_ORDER: &[Channel] = &[Channel::Sms, Channel::SmsOneway, Channel::Whatsapp];
 /// The same for content that SMS can only describe.
-const RICH_ORDER: &[Channel] = &[Channel::Whatsapp, Channel::Sms, Channel::SmsOneway];
+pub(crate) const RICH_ORDER: &[Channel] = &[Channel::Whatsapp, Channel::Sms, Channel::SmsOneway];
 
 /// Why a channel cannot be used.
 enum Refusal {

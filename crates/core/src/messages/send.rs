@@ -19,7 +19,7 @@ use super::routing::{self, RoutingInputs, Window};
 use super::validate;
 use super::view::MessageView;
 use crate::base::audit::Change;
-use crate::base::{Caller, Core, idempotency, named_sender, rights, run_to_completion::RunToCompletion};
+use crate::base::{Caller, Core, idempotency, requested_sender, rights, run_to_completion::RunToCompletion};
 use crate::billing;
 use crate::billing::quota;
 
@@ -135,7 +135,7 @@ impl Messages<'_> {
         explores: bool,
     ) -> Result<PlanWithInputs> {
         let config = self.tenant_config(caller.tenant).await?;
-        let sender = sender(&config, options.sender.as_deref())?;
+        let sender = requested_sender(&config, options.sender.as_deref())?;
         let destination = Destination::read(&command, now, options.lenient)?;
         let known = self.known(&config, sender, &command, &destination, now).await?;
         let template = match &options.template {
@@ -305,13 +305,4 @@ fn window(metrics: &[ChannelMetrics], kind: AddressKind, now: Timestamp) -> Wind
 pub(super) fn with_key(mut command: SendMessage, header: Option<&str>) -> Result<SendMessage> {
     command.idempotency_key = idempotency::key(command.idempotency_key.take(), header)?;
     Ok(command)
-}
-
-fn sender<'a>(config: &'a TenantConfig, header: Option<&str>) -> Result<&'a Sender> {
-    match header {
-        None => config.default_sender().ok_or_else(|| {
-            Error::new(ErrorCode::SenderNotConfigured, "this environment has no default sender; name one in Service-Sender")
-        }),
-        Some(id) => named_sender(config, "header.Service-Sender", id),
-    }
 }

@@ -209,7 +209,7 @@ pub(super) async fn change(
             return Ok(None);
         }
         template.version += 1;
-        // Another time of the next poll is no change of the template.
+        // A poll that only sets the time of the next one leaves the template as it was.
         if (template.status, &template.content) != (before.status, &before.content) {
             template.updated_at = now;
         }

@@ -161,7 +161,7 @@ impl Webhooks<'_> {
 
     /// Commits changes of an environment's webhooks.
     pub(crate) async fn commit(&self, tenant: TenantId, mut tx: Box<dyn Tx>) -> Result<()> {
-        update_log_reader(&mut *tx, tenant).await?;
+        update_log_reader(&mut *tx, tenant, self.ids().clock.now()).await?;
         self.commit_change(tenant, tx).await?;
         self.inner.dispatch.log_signals().webhooks_changed();
         Ok(())

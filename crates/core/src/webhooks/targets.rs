@@ -89,10 +89,10 @@ fn signing(secrets: &Map<String, Value>, now: Timestamp) -> Vec<Redacted<String>
 }
 
 /// Starts reading the environment's log if a webhook is active, otherwise stops. Must be called in each transaction that changes webhooks.
-pub async fn update_log_reader(tx: &mut dyn Tx, tenant: TenantId) -> Result<()> {
+pub async fn update_log_reader(tx: &mut dyn Tx, tenant: TenantId, now: Timestamp) -> Result<()> {
     if tx.list_webhooks(tenant).await?.iter().any(|w| w.active) {
         let end = tx.log_end(tenant).await?;
-        return tx.open_log(tenant, end).await;
+        return tx.open_log(tenant, end, now).await;
     }
     tx.close_log(tenant).await
 }

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use maud::html;
 use nuncio_core::broadcasts::CreateBroadcast;
+use nuncio_core::messages::SendOptions;
 use nuncio_core::templates::ListTemplates;
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
@@ -59,7 +60,8 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(f
     let mut typed = Typed::of(&form);
     let key = key(&typed.once);
     let created = async {
-        let created = app.core.broadcasts().create(&who.caller, typed.command()?, key, false).await;
+        let options = SendOptions { idempotency_key: key, ..SendOptions::default() };
+        let created = app.core.broadcasts().create(&who.caller, typed.command()?, options).await;
         made(created.map(|broadcast| broadcast.id), "broadcast")
     };
     match created.await {
@@ -67,7 +69,8 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(f
         // 404: the sender or the template was deleted since the form was opened.
         Err(error) if matches!(error.code().status(), 400 | 404) => {
             typed.once = once(&app);
-            page(&app, &who, StatusCode::BAD_REQUEST, &typed, &Faults::of(&error)).await
+            let faults = Faults::of(&error).renamed(|path| if path == "senderId" { "sender" } else { path }.to_owned());
+            page(&app, &who, StatusCode::BAD_REQUEST, &typed, &faults).await
         }
         Err(error) => refuse(&who, "/broadcasts/new", &error),
     }

@@ -197,7 +197,7 @@ fn switched_off(who: &SignedIn, own: &str, off: &WebhookView) -> Markup {
                     p {
                         @match &off.disabled_reason { Some(reason) => { "It was switched off automatically: " (words(reason)) }, None => "A person switched it off" }
                         @if let Some(since) = off.failing_since { ". It has failed since " (time(since)) }
-                        ". Events of the meantime are not delivered."
+                        ". Events that occur until it is switched on are not delivered."
                     }
                 }
             }

@@ -83,9 +83,7 @@ impl Shared {
         let readers = self.store.read().await?.log_readers().await?;
         let shards = self.dispatch.shards();
         let is_mine = |tenant: TenantId| is_in(&shards, tenant);
-        // Fences begin anew when all webhooks were deleted and others made: the number alone may be another node's.
-        let node = Some(self.dispatch.node());
-        let is_held = |log: &Log| readers.iter().any(|r| (r.tenant, r.owner, r.fence) == (log.tenant, node, log.fence));
+        let is_held = |log: &Log| readers.iter().any(|r| r.tenant == log.tenant && r.fence == log.fence);
         let lost: Vec<TenantId> = self.webhooks.logs.lock().values().filter(|log| !is_held(log)).map(|log| log.tenant).collect();
         lost.into_iter().for_each(|tenant| self.stop_reading(tenant));
         for reader in readers {

@@ -155,7 +155,7 @@ impl Shared {
                 // The path of the URL can be secret.
                 let host = url::Url::parse(&target.url).ok().and_then(|url| url.host_str().map(str::to_owned));
                 tracing::warn!(tenant = log.tenant.0, host, reason, "webhook disabled");
-                nuncio_core::webhooks::update_log_reader(&mut *tx, log.tenant).await?;
+                nuncio_core::webhooks::update_log_reader(&mut *tx, log.tenant, self.ids.clock.now()).await?;
             }
             tx.commit().await?;
             if noted && reason.is_some() {

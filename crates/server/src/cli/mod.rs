@@ -254,7 +254,7 @@ fn check_installed(config: &Config, begins: bool) -> anyhow::Result<()> {
         );
     }
     if !begins {
-        bail!("there is no installation in {shown}; set its folder with --data, or create one with `nuncio init`, `quickstart` or `serve`");
+        bail!("found no installation in {shown}; give its folder with --data, or create one with `nuncio init`, `quickstart` or `serve`");
     }
     Ok(())
 }

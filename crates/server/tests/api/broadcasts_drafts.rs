@@ -80,6 +80,9 @@ async fn every_fault_of_a_broadcast_is_told() {
     let (one, other, auth) = (sender("one").await, sender("other").await, format!("Bearer {}", app.test_key));
     let headers = [("authorization", auth.as_str()), ("service-sender", one.as_str())];
     let named = json!({"name": "x", "channel": "sms", "text": "x"});
+    let nobody = [("authorization", auth.as_str()), ("service-sender", "snd_nobody")];
+    let unknown = app.send("POST", "/v1/broadcasts", &nobody, Some(named.clone())).await.expect(404);
+    assert_eq!(unknown.json()["details"]["errors"][0]["path"], "header.Service-Sender");
     let mut both = named.clone();
     both["senderId"] = json!(other);
     for (body, expected) in [(named, &one), (both, &other)] {

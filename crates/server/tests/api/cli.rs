@@ -501,7 +501,7 @@ async fn a_few_questions_lead_to_a_connection_that_was_tried() {
     }
     let again = terminal.run(&["init"], "none\n").await.expect(0);
     assert!(again.out.contains("nuncio.toml exists and stays as it is") && again.out.contains("First connection"), "{again:?}");
-    // Nothing asks for an optional secret; it is given like a setting. What is no setting is not passed over.
+    // An optional secret is given like a setting. Anything else is asked for again.
     let answers = "smtp\n127.0.0.1\na@example.org\nport 1\nport = 1\nusername=a\npassword=hush\n\nno\n";
     let mail = terminal.run(&["init"], answers).await.expect(0);
     assert!(mail.out.contains("connected smtp for email") && mail.out.contains("it must have the form name=value"), "{mail:?}");

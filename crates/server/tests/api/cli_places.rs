@@ -99,7 +99,7 @@ async fn only_commands_that_add_something_begin_an_installation() {
     let copy = "db copy --to postgres://127.0.0.1:1/x";
     for line in ["doctor", "prices list", "numbers list", "senders list", "db size", "people list", "held list", "db migrate", copy] {
         let refused = run(&terminal, line).await.expect(1);
-        assert!(refused.err.contains("there is no installation in nuncio-data") && refused.err.contains("--data"), "{line}: {refused:?}");
+        assert!(refused.err.contains("found no installation in nuncio-data") && refused.err.contains("--data"), "{line}: {refused:?}");
     }
     assert!(!terminal.home.path().join("nuncio-data").exists(), "a folder was made");
     run(&terminal, "keys create --name first --env test").await.expect(0);

@@ -97,10 +97,16 @@ async fn what_is_wrong_beside_a_file_is_said_by_the_names_of_the_form() {
 async fn a_broadcast_stays_as_it_was_typed_when_its_template_or_sender_is_gone() {
     let app = TestApp::start().await;
     let browser = person(&app, "ma@example.net", Role::Operator).await;
-    for gone in [("template", "tpl_01hgw2bbg0e9tatjpp9vyrkcyk"), ("sender", "snd_01hgw2bbg0e9tatjpp9vyrkcyk")] {
+    for (gone, why) in [
+        (("template", "tpl_01hgw2bbg0e9tatjpp9vyrkcyk"), "template not found"),
+        (
+            ("sender", "snd_01hgw2bbg0e9tatjpp9vyrkcyk"),
+            "<a href=\"#sender\">sender &quot;snd_01hgw2bbg0e9tatjpp9vyrkcyk&quot; is not a sender of this environment",
+        ),
+    ] {
         let write = [("name", "Spring"), ("channel", "sms"), ("text", if gone.0 == "sender" { "Hello" } else { "" }), gone];
         let page = browser.submit("/broadcasts/new", &write).await.expect(400).text;
-        assert!(page.contains(&format!("{} not found", gone.0)) && page.contains("value=\"Spring\""), "{gone:?}: {page}");
+        assert!(page.contains(why) && page.contains("value=\"Spring\""), "{gone:?}: {page}");
     }
 }
 

@@ -101,7 +101,7 @@ async fn what_the_worlds_webhook_would_get_goes_nowhere_while_it_is_off() {
         let of_world = Receiver::start().await;
         hook(&app, Some(default_sender(&app).await), &receiver.url, &[EventType::InvitationStatusChanged]).await;
         cancel_an_invitation(&app).await;
-        assert_eq!(receiver.taken(), ["invitation.status_changed"], "there is no other");
+        assert_eq!(receiver.taken(), ["invitation.status_changed"], "the only one");
         app.request("PUT", "/v1/webhook", Some(json!({"url": of_world.url, "active": false}))).await.expect(201);
         cancel_an_invitation(&app).await;
         app.request("PUT", "/v1/webhook", Some(json!({"url": of_world.url}))).await.expect(200);

@@ -74,13 +74,13 @@ fn of(key: Uuid) -> Option<SenderId> {
 
 #[async_trait]
 impl DeliveryRepo for SqlTx {
-    async fn open_log(&mut self, tenant: TenantId, from: Position) -> Result<()> {
+    async fn open_log(&mut self, tenant: TenantId, from: Position, now: Timestamp) -> Result<()> {
         self.write(sql!(
             r"
                 INSERT INTO webhook_cursors (tenant_id, position, entry, owner, fence)
-                VALUES ($1, $2, $3, NULL, 0)
+                VALUES ($1, $2, $3, NULL, $4)
                 ON CONFLICT (tenant_id) DO NOTHING",
-            [tenant.0, from.commit, from.entry]
+            [tenant.0, from.commit, from.entry, now.millis()]
         ))
         .await
     }

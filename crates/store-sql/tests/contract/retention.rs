@@ -129,9 +129,9 @@ pub(crate) async fn the_log_leaves_but_for_what_webhooks_wait_for(h: &Harness) {
     assert_eq!(h.number(&format!("SELECT COUNT(*) FROM resource_log WHERE tenant_id = {}", tenant.0)).await, 8);
 
     // A webhook has read four of them.
-    in_tx!(h, |tx| tx.open_log(tenant, Position { commit: 6, entry: 0 }).await.unwrap());
+    in_tx!(h, |tx| tx.open_log(tenant, Position { commit: 6, entry: 0 }, START).await.unwrap());
     assert_eq!(forget(at(9), 100).await, 3, "it is in the middle of the last of these");
-    let fence = in_tx!(h, |tx| tx.claim_log(tenant, 0, None).await.unwrap().unwrap());
+    let fence = in_tx!(h, |tx| tx.claim_log(tenant, START.millis(), None).await.unwrap().unwrap());
     let read = Some(Position { commit: 10, entry: 0 });
     assert!(h.store.log_deliveries(DeliveryLog { tenant, deliveries: Vec::new(), read, fence }).await.unwrap());
     assert_eq!(forget(at(9), 100).await, 4);

@@ -72,23 +72,28 @@ pub(crate) async fn a_log_has_one_reader(h: &Harness) {
     let tenant = h.world.tenant;
     let place = |commit| Position { commit, entry: 3 };
     let mut tx = h.store.begin().await.unwrap();
-    tx.open_log(tenant, place(7)).await.unwrap();
-    tx.open_log(tenant, place(9)).await.unwrap();
-    assert_eq!(tx.claim_log(tenant, 0, Some(NODE)).await.unwrap(), Some(1));
-    assert_eq!(tx.claim_log(tenant, 0, Some(NODE)).await.unwrap(), None, "somebody was faster");
+    let first = START.millis();
+    tx.open_log(tenant, place(7), START).await.unwrap();
+    tx.open_log(tenant, place(9), START.plus(MINUTE)).await.unwrap();
+    assert_eq!(tx.claim_log(tenant, first, Some(NODE)).await.unwrap(), Some(first + 1));
+    assert_eq!(tx.claim_log(tenant, first, Some(NODE)).await.unwrap(), None, "somebody was faster");
     tx.commit().await.unwrap();
     let reader = |read, fence, owner| LogReader { tenant, read, owner, fence };
-    assert_eq!(h.read().await.log_readers().await.unwrap(), [reader(place(7), 1, Some(NODE))]);
-    assert!(log(h, Vec::new(), Some(place(8)), 1).await);
+    assert_eq!(h.read().await.log_readers().await.unwrap(), [reader(place(7), first + 1, Some(NODE))]);
+    assert!(log(h, Vec::new(), Some(place(8)), first + 1).await);
     let mut tx = h.store.begin().await.unwrap();
-    assert_eq!(tx.claim_log(tenant, 1, None).await.unwrap(), Some(2));
+    assert_eq!(tx.claim_log(tenant, first + 1, None).await.unwrap(), Some(first + 2));
     tx.commit().await.unwrap();
-    assert!(!log(h, vec![delivery(1, 1, 1)], Some(place(9)), 1).await, "the reader was replaced");
-    assert_eq!(h.read().await.log_readers().await.unwrap(), [reader(place(8), 2, None)], "its place does not count");
+    assert!(!log(h, vec![delivery(1, 1, 1)], Some(place(9)), first + 1).await, "the reader was replaced");
+    assert_eq!(h.read().await.log_readers().await.unwrap(), [reader(place(8), first + 2, None)], "its place does not count");
     assert!(h.read().await.find_delivery(tenant, delivery(1, 1, 1).id).await.unwrap().is_some(), "what it did does");
     let mut tx = h.store.begin().await.unwrap();
     tx.close_log(tenant).await.unwrap();
     assert_eq!(tx.log_readers().await.unwrap(), []);
+    tx.open_log(tenant, place(8), START.plus(MINUTE)).await.unwrap();
+    assert_eq!(tx.claim_log(tenant, first + 60_000, Some(NODE)).await.unwrap(), Some(first + 60_001), "none of the fences before");
+    tx.commit().await.unwrap();
+    assert!(!log(h, Vec::new(), Some(place(9)), first + 1).await, "the first reader is not taken for this one");
 }
 
 pub(crate) async fn deliveries_wait_for_earlier_ones_of_their_resource(h: &Harness) {

@@ -1,6 +1,7 @@
 //! `POST /v1/broadcasts`.
 
 use nuncio_core::broadcasts::{BroadcastView, CreateBroadcast};
+use nuncio_core::messages::SendOptions;
 
 use super::get::BroadcastBody;
 use crate::error_schemas::{ErrorBody, repeated};
@@ -31,11 +32,11 @@ repeated! {
 )]
 pub(crate) async fn create_broadcast(
     Call(core, caller): Call,
-    IdempotencyKey(key): IdempotencyKey,
+    IdempotencyKey(idempotency_key): IdempotencyKey,
     Lenient(lenient): Lenient,
     ServiceSender(sender): ServiceSender,
-    Body { mut value, .. }: Body<CreateBroadcast>,
+    Body { value, .. }: Body<CreateBroadcast>,
 ) -> Result<Reply<BroadcastBody>> {
-    value.sender_id = value.sender_id.or(sender);
-    Ok(Reply::created(core.broadcasts().create(&caller, value, key, lenient).await?.into()))
+    let options = SendOptions { sender, idempotency_key, lenient, ..SendOptions::default() };
+    Ok(Reply::created(core.broadcasts().create(&caller, value, options).await?.into()))
 }
