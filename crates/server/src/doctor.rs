@@ -130,10 +130,10 @@ pub(crate) async fn resolve(core: &Core, id: Option<&str>, all: bool, action: Re
             }
         }
         (None, true) => {
-            // Each once: a message that is sent again can be held again.
+            // Each once: a message that is sent again can be held again, and then comes with every page.
             let mut seen = HashSet::new();
             loop {
-                let page = held_messages(core, PAGE).await?;
+                let page = held_messages(core, PAGE.saturating_add(u32::try_from(seen.len()).unwrap_or(u32::MAX))).await?;
                 let new: Vec<_> = page.iter().filter(|m| seen.insert(m.id)).map(|m| (m.tenant, m.id)).collect();
                 if new.is_empty() {
                     break;

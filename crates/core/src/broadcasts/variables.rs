@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use nuncio_domain::broadcast::{Broadcast, Variables};
 use nuncio_domain::template::{Template, fill, filled_length, variables};
-use nuncio_domain::{Error, FieldError, Result, limits};
+use nuncio_domain::{AddressKind, Error, FieldError, RequestedChannel, Result, limits};
 use nuncio_store::NewBroadcastContact;
 
 use super::Broadcasts;
@@ -157,11 +157,13 @@ fn of_contact(broadcast: &Broadcast, template: Option<&Template>, needed: &[&str
 }
 
 impl Broadcasts<'_> {
-    /// Fails if recipients lack a value, or have one that the template does not take, and lists the first twenty.
+    /// Fails if recipients lack a value or the subject of an email, or have a value that the template does not take; lists the first twenty.
     pub(super) async fn require_values(&self, broadcast: &Broadcast) -> Result<()> {
         let template = self.template_of(broadcast).await?;
         let needed: Vec<&str> = used(broadcast).into_iter().filter(|name| !common(broadcast).contains_key(*name)).collect();
-        if template.is_none() && needed.is_empty() {
+        // It may have been removed after the recipients were added.
+        let mut lacks_subject = broadcast.channel.requested() == RequestedChannel::Auto && broadcast.body.email_subject.is_none();
+        if template.is_none() && needed.is_empty() && !lacks_subject {
             return Ok(());
         }
         let mut faults = template.as_ref().map_or_else(Vec::new, |template| unknown(broadcast, template));
@@ -170,6 +172,10 @@ impl Broadcasts<'_> {
             let mut tx = self.inner.store.read().await?;
             let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
             drop(tx);
+            if lacks_subject && page.found.iter().any(|contact| contact.recipient.kind == AddressKind::Email) {
+                faults.push(FieldError::new("emailSubject", "is missing; the broadcast has recipients that get an email"));
+                lacks_subject = false;
+            }
             let of_page = page.found.iter().flat_map(|contact| of_contact(broadcast, template.as_ref(), &needed, contact));
             faults.extend(of_page.take(SHOWN));
             if page.next.is_none() {

@@ -234,6 +234,11 @@ async fn a_smart_broadcast_reaches_phones_and_mailboxes() {
     let id = draft(&app, json!({"name": "x", "channel": "smart", "text": "Hello from Acme", "emailSubject": "News"})).await;
     let outcome = add(&app, &id, ["+34600111222".to_owned(), "ada@example.org".to_owned(), "4711".to_owned()]).await;
     assert_eq!((outcome["added"].as_i64(), outcome["invalid"].as_i64()), (Some(2), Some(1)));
+    // The mailbox cannot go without a subject, also if it was removed later.
+    let path = format!("/v1/broadcasts/{id}");
+    app.request("PATCH", &path, Some(json!({"emailSubject": null}))).await.expect(200);
+    assert_eq!(paths(&act(&app, &id, "send").await.expect(400).json()), ["emailSubject"]);
+    app.request("PATCH", &path, Some(json!({"emailSubject": "News"}))).await.expect(200);
     act(&app, &id, "send").await.expect(202);
     finish(&app).await;
     assert_eq!(counts(&get(&app, &id).await), [2, 0, 0, 2, 0, 0]);
