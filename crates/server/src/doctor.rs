@@ -24,7 +24,7 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
         findings.push(format!("{unguarded} messages are stuck; please report this as a bug, with the log"));
     }
     let mut uneven = false;
-    let held = held_messages(core, PAGE).await?.len();
+    let held = held_messages(core, None, PAGE).await?.len();
     if held > 0 {
         let or_more = if held == PAGE as usize { " or more" } else { "" };
         findings.push(format!("{held}{or_more} messages are held; see `nuncio held list`, decide with `nuncio held resolve`"));
@@ -87,7 +87,7 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
 
 /// Lists held messages, the oldest of each environment first; at most [`PAGE`].
 pub(crate) async fn held(core: &Core) -> Result<CommandOutput> {
-    let (mut held, projects) = (held_messages(core, PAGE + 1).await?, core.projects().list().await?);
+    let (mut held, projects) = (held_messages(core, None, PAGE + 1).await?, core.projects().list().await?);
     let more = held.len() > PAGE as usize;
     held.truncate(PAGE as usize);
     let mut messages: HashMap<(TenantId, MessageId), Message> = HashMap::new();
@@ -113,8 +113,8 @@ pub(crate) async fn held(core: &Core) -> Result<CommandOutput> {
     Ok(answer)
 }
 
-async fn held_messages(core: &Core, most: u32) -> Result<Vec<DueMessage>> {
-    Ok(core.store().read().await?.held_messages(most).await?)
+async fn held_messages(core: &Core, after: Option<(TenantId, MessageId)>, most: u32) -> Result<Vec<DueMessage>> {
+    Ok(core.store().read().await?.held_messages(after, most).await?)
 }
 
 /// Resolves one held message, or all of them.
@@ -130,15 +130,13 @@ pub(crate) async fn resolve(core: &Core, id: Option<&str>, all: bool, action: Re
             }
         }
         (None, true) => {
-            // Each once: a message that is sent again can be held again, and then comes with every page.
-            let mut seen = HashSet::new();
+            // Each once: a message that is sent again can be held again.
+            let mut after = None;
             loop {
-                let page = held_messages(core, PAGE.saturating_add(u32::try_from(seen.len()).unwrap_or(u32::MAX))).await?;
-                let new: Vec<_> = page.iter().filter(|m| seen.insert(m.id)).map(|m| (m.tenant, m.id)).collect();
-                if new.is_empty() {
-                    break;
-                }
-                resolved += resolve_each(core, new.into_iter(), action).await?;
+                let page: Vec<_> = held_messages(core, after, PAGE).await?.iter().map(|m| (m.tenant, m.id)).collect();
+                let Some(last) = page.last() else { break };
+                after = Some(*last);
+                resolved += resolve_each(core, page.into_iter(), action).await?;
             }
         }
         _ => return Err(Error::field("id", "set the id of one message, or --all")),

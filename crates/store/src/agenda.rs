@@ -80,8 +80,8 @@ pub trait AgendaRepo {
     /// be empty and still have a next cursor; `None` at the end of the shard.
     async fn messages_awaiting_receipts(&mut self, shard: i16, before: Option<AgendaPlace>) -> Result<Option<AwaitingReceipts>>;
 
-    /// Returns up to `limit` messages of all environments that are held.
-    async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>>;
+    /// Returns up to `limit` messages of all environments that are held, ordered by tenant and id, continuing after the given one.
+    async fn held_messages(&mut self, after: Option<(TenantId, MessageId)>, limit: u32) -> Result<Vec<DueMessage>>;
 
     /// Returns whether a sender has messages that wait for an attempt, are being sent or are held; only those created at or after `since`,
     /// if given. Without `since`, scans all unfinished messages of the database.

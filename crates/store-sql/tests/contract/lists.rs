@@ -407,7 +407,7 @@ pub(crate) async fn what_waits_is_walked_by_when_it_is_due(h: &Harness) {
     // On PostgreSQL, each shard separately.
     walked.sort();
     assert_eq!(walked.into_iter().map(|(_, id)| id).collect::<Vec<_>>(), expected);
-    let waiting = h.read().await.held_messages(1).await.unwrap();
+    let waiting = h.read().await.held_messages(None, 1).await.unwrap();
     assert!(matches!(waiting[0].wait, Some(Wait::Held { reason: HeldReason::StaleDatabase, .. })));
     assert_eq!(ids(&waiting), [held]);
 }

@@ -109,6 +109,7 @@ cases! {
             a_cancel_and_a_start_exclude_each_other,
             waiting_for_a_receipt_ends,
             a_person_decides_about_a_held_message,
+            held_messages_are_walked_in_pages,
             a_recipient_suppressed_meanwhile_is_not_sent_to,
             a_retry_takes_the_fallback_route,
             a_message_that_cannot_be_read_fails_alone,

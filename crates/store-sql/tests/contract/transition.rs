@@ -174,12 +174,35 @@ pub(crate) async fn a_person_decides_about_a_held_message(h: &Harness) {
         assert_eq!(h.step(message.id, Step::Hold { reason: HeldReason::UnknownOutcome }).await.0, Applied::Yes);
         let held = h.lookup(message.id).await.state;
         assert!(matches!(held.wait, Wait::Held { reason: HeldReason::UnknownOutcome, .. }), "{:?}", held.wait);
-        let waiting = h.read().await.held_messages(9).await.unwrap();
+        let waiting = h.read().await.held_messages(None, 9).await.unwrap();
         assert_eq!(waiting.iter().map(|m| (m.id, m.wait)).collect::<Vec<_>>(), [(message.id, Some(held.wait))]);
         let (applied, state) = h.step(message.id, Step::Resolve { action }).await;
         assert_eq!((applied, state.status, state.is_final()), (Applied::Yes, status, wait));
-        assert!(h.read().await.held_messages(9).await.unwrap().is_empty());
+        assert!(h.read().await.held_messages(None, 9).await.unwrap().is_empty());
     }
+}
+
+pub(crate) async fn held_messages_are_walked_in_pages(h: &Harness) {
+    let mut expected = Vec::new();
+    for _ in 0..5 {
+        let message = h.sending(1).await;
+        assert_eq!(h.step(message.id, Step::Hold { reason: HeldReason::UnknownOutcome }).await.0, Applied::Yes);
+        expected.push(message.id);
+    }
+    expected.sort_unstable();
+    let (mut walked, mut after) = (Vec::new(), None);
+    loop {
+        let page = h.read().await.held_messages(after, 2).await.unwrap();
+        assert!(page.len() <= 2);
+        let Some(last) = page.last() else { break };
+        after = Some((last.tenant, last.id));
+        walked.extend(page.iter().map(|m| m.id));
+        // It is sent again and held again: it does not come twice.
+        h.step(last.id, Step::Resolve { action: Resolution::Resend }).await;
+        let waits = h.step(last.id, Step::Hold { reason: HeldReason::UnknownOutcome }).await.1.wait;
+        assert!(matches!(waits, Wait::Held { .. }), "{waits:?}");
+    }
+    assert_eq!(walked, expected);
 }
 
 pub(crate) async fn a_recipient_suppressed_meanwhile_is_not_sent_to(h: &Harness) {

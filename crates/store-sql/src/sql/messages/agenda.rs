@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use nuncio_domain::id::{Id as _, uuid_floor};
 use nuncio_domain::message::NodeId;
-use nuncio_domain::{ConnectionId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{ConnectionId, MessageId, SenderId, TenantId, Timestamp};
 use nuncio_store::{AgendaKey, AgendaPlace, AgendaRepo, AwaitingReceipts, Due, DueMessage, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -242,17 +242,19 @@ impl AgendaRepo for SqlTx {
         Ok(rows.into_iter().map(|(id,)| NodeId(id)).collect())
     }
 
-    async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>> {
+    async fn held_messages(&mut self, after: Option<(TenantId, MessageId)>, limit: u32) -> Result<Vec<DueMessage>> {
+        let (tenant, id) = after.map_or((0, Uuid::nil()), |(tenant, id)| (tenant.0, id.uuid()));
         let rows: Vec<DueRow> = self
             .all(sql!(
                 concat!(
                     select_due!(),
                     r"
                 JOIN flagged f ON f.tenant_id = s.tenant_id AND f.id = s.id AND f.kind = 2
-                ORDER BY s.tenant_id, s.id
-                LIMIT $1"
+                WHERE (f.tenant_id, f.id) > ($1, $2)
+                ORDER BY f.tenant_id, f.id
+                LIMIT $3"
                 ),
-                [i64::from(limit)]
+                [tenant, id, i64::from(limit)]
             ))
             .await?;
         Ok(rows.into_iter().map(DueRow::decode).collect())
