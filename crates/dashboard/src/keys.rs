@@ -46,7 +46,7 @@ async fn content(app: &App, who: &SignedIn, typed: &Form, faults: &Faults, made:
     let owner = who.role == Role::Owner;
     let now = app.core.ids().clock.now();
     Ok(html! {
-        (head(None, html! { "API keys" }, html! { "Programs authenticate with these." }, html! {}))
+        (head(None, html! { "API keys" }, html! { "Programs authenticate with these." }, html! { a class="btn" href="/developers/webhook" { "Webhook of the environment" } }))
         @if let Some(key) = made {
             section class="panel" {
                 header { h2 { "Your new key" } }

@@ -37,6 +37,7 @@ mod suppressions;
 mod templates;
 mod unsubscribe;
 mod upload;
+mod webhook;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -133,6 +134,7 @@ fn people_pages() -> axum::Router<App> {
         .route("/money/ledger", get(money::ledger))
         .route("/developers/keys", get(keys::show).post(keys::create))
         .route("/developers/keys/{id}", post(keys::revoke))
+        .route("/developers/webhook", get(webhook::show).post(webhook::act))
         .route("/settings/account", get(account::show).post(account::act))
         .route("/settings/audit", get(audit::show))
         .route("/settings/people", get(people::show).post(people::act))

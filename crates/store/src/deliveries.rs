@@ -75,7 +75,8 @@ pub struct DeliveryFilter {
     pub status: Vec<DeliveryStatus>,
     /// Event types; empty means all.
     pub event_type: Vec<EventType>,
-    pub sender: Option<SenderId>,
+    /// To the webhook of this sender, or to the environment's (`Some(None)`).
+    pub sender: Option<Option<SenderId>>,
     pub resource: Option<Uuid>,
 }
 

@@ -2,6 +2,7 @@
 
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::{Id as _, uuid_v7};
+use nuncio_domain::page::PageRequest;
 use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{DeliveryId, Error, EventId, Result, SenderId, Timestamp};
 use nuncio_store::{Delivery, DeliveryFilter, NewEvent, Occurrence};
@@ -134,12 +135,20 @@ impl Webhooks<'_> {
         let filter = DeliveryFilter {
             status: words(asked.status.as_deref(), "query.status", DeliveryStatus::parse, DeliveryStatus::ALL, &mut errors),
             event_type: words(asked.event_type.as_deref(), "query.eventType", EventType::parse, EventType::ALL, &mut errors),
-            sender: list::id(asked.sender_id.as_deref(), "query.senderId", "sender", &mut errors),
+            sender: list::id(asked.sender_id.as_deref(), "query.senderId", "sender", &mut errors).map(Some),
             resource,
         };
         let listing = self.listing(caller.tenant, &format!("deliveries?{filter:?}"), &range, errors)?;
         let page = self.inner.store.read().await?.list_deliveries(caller.tenant, &filter, listing.page).await?;
         Ok((page.items.into_iter().map(DeliveryView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
+    }
+
+    /// Returns the newest deliveries to the webhook of a sender, or to the environment's.
+    pub async fn newest_deliveries(&self, caller: &Caller, sender: Option<SenderId>, limit: u32) -> Result<Vec<DeliveryView>> {
+        caller.require(UseCase::ListWebhookDeliveries)?;
+        let filter = DeliveryFilter { sender: Some(sender), ..DeliveryFilter::default() };
+        let found = self.inner.store.read().await?.list_deliveries(caller.tenant, &filter, PageRequest::newest(limit)).await?;
+        Ok(found.items.into_iter().map(DeliveryView::from).collect())
     }
 
     /// `GET /v1/webhooks/deliveries/{id}`.

@@ -5,13 +5,14 @@ use nuncio_core::broadcasts::{BroadcastView, ListBroadcasts};
 use nuncio_core::messages::{ListMessages, MessageView, Overdue};
 use nuncio_core::senders::SenderView;
 use nuncio_core::users::SignedIn;
-use nuncio_core::webhooks::ListDeliveries;
+use nuncio_core::webhooks::{ListDeliveries, WebhookView};
 use nuncio_domain::health::HealthState;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{Result, Timestamp, limits};
+use nuncio_domain::{Result, SenderId, Timestamp, limits};
 
 use crate::App;
 use crate::components::{age, channel, figure, words};
+use crate::webhook;
 
 /// Maximum number of items per kind.
 const SHOWN: u32 = 10;
@@ -32,11 +33,16 @@ pub(super) async fn all(app: &App, who: &SignedIn, senders: &[SenderView]) -> Re
         ListMessages { held_reason: Some(ListMessages::any_held_reason()), limit: Some(limits::PAGE_MAX), ..ListMessages::default() };
     let (messages, next) = app.core.messages().list(&who.caller, &waiting).await?;
     needs.extend(held(&messages, next.is_some()));
-    needs.extend(senders.iter().filter_map(switched_off));
+    needs.extend(senders.iter().filter_map(|sender| {
+        let title = html! { "The webhook of " (words(&sender.name)) " is switched off" };
+        switched_off(sender.webhook.as_ref()?, title, Some(sender.id))
+    }));
+    let own = webhook::environments(app, who).await?;
+    needs.extend(own.and_then(|own| switched_off(&own, html! { "The environment's webhook is switched off" }, None)));
     let dead = ListDeliveries { status: Some("dead".to_owned()), limit: Some(SHOWN), ..ListDeliveries::default() };
     let dead = app.core.webhooks().list_deliveries(&who.caller, &dead).await?.0;
     if let Some(newest) = dead.first() {
-        let page = newest.sender_id.map_or_else(|| "/senders".to_owned(), |sender| format!("/senders/{sender}"));
+        let page = webhook::place(newest.sender_id);
         needs.push(Need {
             shape: "bad",
             title: html! { "A webhook gave up on " @if dead.len() == 1 { "an event" } @else { (dead.len()) @if dead.len() >= SHOWN as usize { " events or more" } @else { " events" } } },
@@ -75,15 +81,10 @@ fn failing(senders: &[SenderView]) -> Vec<Need> {
 }
 
 /// Names a webhook that was switched off automatically. One that a person switched off needs no attention.
-fn switched_off(sender: &SenderView) -> Option<Need> {
-    let reason = sender.webhook.as_ref().filter(|webhook| !webhook.active)?.disabled_reason.clone()?;
-    Some(Need {
-        shape: "bad",
-        title: html! { "The webhook of " (words(&sender.name)) " is switched off" },
-        text: format!("It gets no events: {reason}."),
-        href: format!("/senders/{}#webhook", sender.id),
-        act: "Open webhook",
-    })
+fn switched_off(webhook: &WebhookView, title: Markup, sender: Option<SenderId>) -> Option<Need> {
+    let reason = Some(webhook).filter(|webhook| !webhook.active)?.disabled_reason.as_ref()?;
+    let text = format!("It gets no events: {reason}.");
+    Some(Need { shape: "bad", title, text, href: webhook::place(sender), act: "Open webhook" })
 }
 
 fn waiting(overdue: &Overdue, senders: &[SenderView], now: Timestamp) -> Need {

@@ -6,21 +6,16 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::senders::{ListSenders, SenderView};
 use nuncio_core::users::SignedIn;
-use nuncio_core::webhooks::{DeliveryAttemptView, DeliveryView, ListDeliveries, WebhookView};
 use nuncio_domain::health::{Health, HealthState};
 use nuncio_domain::{Channel, Redacted, Result};
 
 use super::details;
 use crate::App;
-use crate::components::{
-    Faults, ask_first, channel, empty, head, icon, may_change, pager, resource_page, shortened, state, time, value, words,
-};
+use crate::components::{Faults, ask_first, channel, empty, head, may_change, pager, state, time, value, words};
 use crate::form::Form;
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Signed, refuse, show_or_refuse};
-
-/// Maximum number of characters shown of a webhook's response, and of its first line.
-const RESPONSE: (usize, usize) = (1_000, 80);
+use crate::webhook::{Panel, new_secret};
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     show_or_refuse(StatusCode::OK, &who, "/senders", "Senders", senders(&app, &who, &asked).await, "/senders")
@@ -85,9 +80,8 @@ pub(super) async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode
 
 async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(String, Markup)> {
     let sender = app.core.senders().get(&who.caller, id).await?;
-    let asked = ListDeliveries { sender_id: Some(id.to_owned()), limit: Some(20), ..ListDeliveries::default() };
-    let deliveries = app.core.webhooks().list_deliveries(&who.caller, &asked).await?.0;
     let own = format!("/senders/{id}");
+    let webhook = Panel::load(app, who, &own, Some(sender.id)).await?.show(who, sender.webhook.as_ref(), &said.url);
     let content = html! {
         (head(Some(("/senders", "Senders")), words(&sender.name), html! { @if sender.is_default { "The default sender" } }, html! {
             @if !sender.is_default && may_change(who) {
@@ -97,17 +91,9 @@ async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
             }
         }))
         (said.faults.summary())
-        @if let Some(secret) = &said.secret {
-            section class="panel" {
-                header { h2 { "The webhook's secret" } }
-                div class="body" {
-                    div class="note ok" { (icon("key")) div { b { "Copy it now." } p { "It proves that events come from this server. It is not shown again." } } }
-                    (value(secret.expose()))
-                }
-            }
-        }
+        @if let Some(secret) = &said.secret { (new_secret(secret)) }
         (connections(&sender, may_change(who)))
-        (webhook(who, &sender, said, &deliveries))
+        (webhook)
         (details::panel(who, &sender, &said.faults, said.typed.as_ref()))
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&sender.id.to_string())) } }
     };
@@ -149,124 +135,4 @@ fn connections(sender: &SenderView, may_connect: bool) -> Markup {
 fn unconnected(sender: &SenderView) -> Vec<&'static str> {
     let connected = |name: &str| sender.connections.iter().any(|own| own.channel == name);
     Channel::ALL.iter().map(|channel| channel.as_str()).filter(|name| !connected(name)).collect()
-}
-
-fn webhook(who: &SignedIn, sender: &SenderView, said: &Said, deliveries: &[DeliveryView]) -> Markup {
-    let own = format!("/senders/{}", sender.id);
-    let webhook = sender.webhook.as_ref();
-    let now = webhook.map(|webhook| webhook.url.as_str()).unwrap_or_default();
-    let off = webhook.filter(|webhook| !webhook.active);
-    let url = if said.url.is_empty() { now } else { &said.url };
-    html! {
-        section class="panel" id="webhook" {
-            header { h2 { "Webhook" } @if off.is_some() { (state("stop", "Switched off")) } }
-            @if let Some(off) = off { (switched_off(who, &own, off)) }
-            @if may_change(who) {
-                form class="body" method="post" action=(own) {
-                    (form_key(who))
-                    p class="soft" { "Signed events of this sender are posted there." }
-                    div class="row" {
-                        label class="sr" for="webhookUrl" { "Address" }
-                        input class="in" id="webhookUrl" name="webhookUrl" type="url" value=(url) placeholder="https://example.com/hooks";
-                        button class="btn" name="do" value="webhook" { "Save" }
-                    }
-                }
-                // A separate form: with this button, the other one would lose an address that is not saved yet.
-                @if !now.is_empty() && off.is_none() {
-                    form class="body" method="post" action=(own) {
-                        (form_key(who))
-                        div class="row" { button class="btn" name="do" value="try" { "Send a test event" } }
-                    }
-                }
-            } @else {
-                div class="body" { @if now.is_empty() { p class="soft" { "No webhook is set." } } @else { (value(now)) } }
-            }
-            @if !deliveries.is_empty() { (posted(who, &own, deliveries, !now.is_empty() && off.is_none())) }
-        }
-    }
-}
-
-/// Says why a webhook gets no events, with the button that changes it.
-fn switched_off(who: &SignedIn, own: &str, off: &WebhookView) -> Markup {
-    html! {
-        div class="body" {
-            div class="note bad" {
-                (icon("alert"))
-                div {
-                    b { "It gets no events." }
-                    p {
-                        @match &off.disabled_reason { Some(reason) => { "It was switched off automatically: " (words(reason)) }, None => "A person switched it off" }
-                        @if let Some(since) = off.failing_since { ". It has failed since " (time(since)) }
-                        ". Events that occur until it is switched on are not delivered."
-                    }
-                }
-            }
-            @if may_change(who) {
-                form class="row" method="post" action=(own) { (form_key(who)) button class="btn" name="do" value="enable" { "Switch it on" } }
-            }
-        }
-    }
-}
-
-/// Lists deliveries. Without a webhook that is on, none can be repeated.
-fn posted(who: &SignedIn, own: &str, deliveries: &[DeliveryView], is_on: bool) -> Markup {
-    let repeats = is_on && may_change(who);
-    html! {
-        table class="fix" {
-            caption { "Newest events" }
-            thead { tr { th scope="col" class="w2" { "State" } th scope="col" class="w5" { "Event" } th scope="col" class="w" { "Response" } th scope="col" class="num w3" { "Time" } } }
-            tbody {
-                @for delivery in deliveries {
-                    @let newest = delivery.attempts.last();
-                    tr {
-                        td { @match delivery.status { "delivered" => (state("ok", "Delivered")), "dead" => (state("bad", "Given up")), "failed" => (state("held", "Failing")), _ => (state("", "Waiting")) } }
-                        td {
-                            @match delivery.resource_id.as_deref().and_then(resource_page) {
-                                Some(page) => { a class="clip" href=(page) { (delivery.event_type) } },
-                                None => { span class="clip" { (delivery.event_type) } },
-                            }
-                            @if let Some(newest) = newest { span class="n faint" { (status(newest)) @if delivery.status != "delivered" { @if let Some(said) = said(newest) { " · " (words(&shortened(said, RESPONSE.1 / 2))) } } } }
-                        }
-                        td class="w" { @match newest { Some(newest) => (response(newest)), None => "–" } }
-                        td class="num" {
-                            (time(delivery.created_at))
-                            @if repeats && matches!(delivery.status, "dead" | "failed") {
-                                form class="plain" method="post" action=(own) { (form_key(who)) input type="hidden" name="delivery" value=(delivery.id); button class="btn small" name="do" value="replay" { "Send again" } }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn status(attempt: &DeliveryAttemptView) -> Markup {
-    html! {
-        @match (attempt.response_status, &attempt.error) {
-            (Some(status), _) => { "Status " (status) },
-            (None, Some(error)) => (words(error)),
-            (None, None) => "No response",
-        }
-    }
-}
-
-/// Returns the text of the response, if there is one.
-fn said(attempt: &DeliveryAttemptView) -> Option<&str> {
-    attempt.response_body.as_deref().map(str::trim).filter(|text| !text.is_empty())
-}
-
-/// Renders the status and the beginning of the response, which opens.
-fn response(attempt: &DeliveryAttemptView) -> Markup {
-    html! {
-        @match said(attempt) {
-            Some(said) => {
-                details {
-                    summary { (status(attempt)) " · " (words(&shortened(said, RESPONSE.1))) }
-                    pre class="said" tabindex="0" { (words(said.get(..said.char_indices().nth(RESPONSE.0).map_or(said.len(), |(end, _)| end)).unwrap_or_default())) }
-                }
-            },
-            None => (status(attempt)),
-        }
-    }
 }

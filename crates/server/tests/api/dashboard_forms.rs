@@ -186,6 +186,44 @@ async fn a_broadcast_shows_since_when_it_is_sent_and_when_it_ended() {
     }
 }
 
+// holds: pages.home, pages.connect
+#[tokio::test]
+async fn the_webhook_of_the_environment_is_set_tested_and_deleted() {
+    const PAGE: &str = "/developers/webhook";
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+        assert!(browser.page("/developers/keys").await.contains(PAGE));
+        assert!(viewer.page(PAGE).await.contains("No webhook is set."));
+        let refused = browser.submit(PAGE, &[("do", "webhook"), ("webhookUrl", "ftp://example.com")]).await.expect(400).text;
+        assert!(refused.contains("href=\"#webhookUrl\"") && refused.contains("ftp://example.com"), "{refused}");
+        viewer.submit(PAGE, &[("do", "webhook"), ("webhookUrl", "https://example.com/hooks")]).await.expect(403);
+        let made = browser.submit(PAGE, &[("do", "webhook"), ("webhookUrl", "https://example.com/hooks")]).await.expect(200).text;
+        assert!(made.contains("Copy it now."), "{made}");
+        assert_eq!(app.get("/v1/webhook").await.expect(200).json()["url"], "https://example.com/hooks");
+        browser.submit(PAGE, &[("do", "try")]).await.expect(303);
+        app.drain().await;
+        let shown = browser.page(PAGE).await;
+        assert!(shown.contains("webhook.test") && !shown.contains("Copy it now."), "{shown}");
+
+        let mut tx = app.store().begin().await.expect("a transaction");
+        let mut webhook = tx.find_webhook(app.tenant(), None).await.expect("read").expect("the webhook");
+        (webhook.active, webhook.disabled_reason) = (false, Some("the endpoint returned 410 Gone".to_owned()));
+        tx.put_webhook(app.tenant(), &webhook).await.expect("written");
+        tx.commit().await.expect("committed");
+        let home = browser.page("/").await;
+        assert!(home.contains("webhook is switched off") && home.contains(&format!("href=\"{PAGE}\"")), "{home}");
+        // A corrected address alone does not switch it on.
+        browser.submit(PAGE, &[("do", "webhook"), ("webhookUrl", "https://example.com/new")]).await.expect(303);
+        assert!(browser.page(PAGE).await.contains("Switch it on"));
+        browser.submit(PAGE, &[("do", "enable")]).await.expect(303);
+        let webhook = app.get("/v1/webhook").await.expect(200).json();
+        assert!(webhook["active"] == true && webhook["url"] == "https://example.com/new", "{webhook}");
+        browser.submit(PAGE, &[("do", "delete")]).await.expect(303);
+        app.get("/v1/webhook").await.expect(404);
+    }
+}
+
 // holds: pages.messages
 #[tokio::test]
 async fn a_schedule_that_is_held_is_not_said_to_wait_for_its_time() {

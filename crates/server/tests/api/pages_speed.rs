@@ -128,6 +128,7 @@ async fn paths(app: &TestApp, browser: &Browser<'_>, message: MessageId) -> Vec<
         "/money",
         "/money/ledger",
         "/developers/keys",
+        "/developers/webhook",
         "/settings/account",
         "/settings/people",
         "/settings/project",

@@ -221,7 +221,7 @@ impl DeliveryRepo for SqlTx {
         })];
         let mut conditions: Vec<Condition> = any_of("status", filter.status.iter().map(|s| s.number())).into_iter().collect();
         if let Some(sender) = filter.sender {
-            conditions.push(is("sender_id", sender.uuid()));
+            conditions.push(is("sender_id", key(sender)));
         }
         if !filter.event_type.is_empty() {
             let types = filter.event_type.clone();

@@ -180,7 +180,8 @@ pub(crate) async fn a_delivered_delivery_stays_delivered(h: &Harness) {
         ),
         (all(DeliveryFilter { event_type: vec![EventType::MessageRead], ..DeliveryFilter::default() }, 10), &[2]),
         (all(DeliveryFilter { resource: Some(Uuid::from_u128(1)), ..DeliveryFilter::default() }, 10), &[1]),
-        (all(DeliveryFilter { sender: Some(h.world.sender), ..DeliveryFilter::default() }, 10), &[]),
+        (all(DeliveryFilter { sender: Some(Some(h.world.sender)), ..DeliveryFilter::default() }, 10), &[]),
+        (all(DeliveryFilter { sender: Some(None), ..DeliveryFilter::default() }, 10), &[2, 1]),
     ] {
         let found = tx.list_deliveries(tenant, &filter, page).await.unwrap();
         assert_eq!(found.items.iter().map(|d| d.id.uuid().as_u128()).collect::<Vec<_>>(), ids, "{filter:?}");
