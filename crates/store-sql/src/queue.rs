@@ -1,6 +1,7 @@
 //! Queues new messages and steps, and selects those of the next transaction.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 use nuncio_domain::ConnectionId;
 use nuncio_store::{Result, Transition};
@@ -13,6 +14,11 @@ use crate::message_batch::{AcceptOp, Prepared, TransitionOp};
 pub(crate) const WAITING: usize = 16_384;
 /// Up to so many new messages that callers wait for make a transaction short.
 const FEW: usize = 8;
+/// How long steps wait for a new message to share a transaction with, while they are few: one client that sends message after message would
+/// otherwise wait for the transaction of the result of its last one.
+pub(crate) const COMPANY: Duration = Duration::from_millis(1);
+/// So many steps wait for no company.
+const MANY: usize = 32;
 
 /// How many items a transaction may carry.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +70,11 @@ impl Queue {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.accepts.is_empty() && self.bulk.is_empty() && self.transitions.is_empty()
+    }
+
+    /// Returns whether a few steps wait and no new message does.
+    pub(crate) fn waits_for_company(&self) -> bool {
+        self.accepts.is_empty() && self.bulk.is_empty() && (1..MANY).contains(&self.transitions.len())
     }
 
     /// Takes what the next transaction carries.

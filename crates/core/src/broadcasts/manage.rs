@@ -11,23 +11,20 @@ use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
 use super::{check, content};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, Change, UseCase, idempotency, named_sender, parse_id, requested_sender, rights};
+use crate::base::{Caller, Change, UseCase, body_sender, idempotency, parse_id, rights};
 use crate::messages::SendOptions;
 
 /// Recipients deleted per transaction.
-const DELETED: u32 = 2_000;
+const DELETED: u32 = 500;
 
 impl Broadcasts<'_> {
-    /// Creates a draft. Reports all errors at once. Of the options, `sender` applies unless the command names one.
+    /// Creates a draft. Reports all errors at once. The command and the options must not name different senders.
     pub async fn create(&self, caller: &Caller, mut command: CreateBroadcast, options: SendOptions) -> Result<BroadcastView> {
         caller.require(UseCase::CreateBroadcast)?;
         let key = idempotency::key(command.idempotency_key.take(), options.idempotency_key.as_deref())?;
         let now = self.ids().clock.now();
         let config = self.tenant_config(caller.tenant).await?;
-        let sender = match &command.sender_id {
-            Some(id) => named_sender(&config, "senderId", id)?,
-            None => requested_sender(&config, options.sender.as_deref())?,
-        };
+        let sender = body_sender(&config, command.sender_id.as_deref(), options.sender.as_deref())?;
         command.sender_id = Some(sender.id.to_string());
         command.message_type = Some(command.message_type.unwrap_or_default());
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateBroadcast, key, &command);

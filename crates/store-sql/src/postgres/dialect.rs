@@ -99,6 +99,21 @@ pub(super) fn contacts_by_identifier(tenant: i64, kind: i16, identifiers: &BTree
     query
 }
 
+/// The addresses that merges moved to contacts.
+pub(super) fn moved_addresses(tenant: i64, contacts: impl IntoIterator<Item = Uuid>) -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::new("SELECT id, contact_id, kind, identifier, created_at FROM addresses WHERE tenant_id = ");
+    query.push_bind(tenant).push(" AND contact_id <> id");
+    push_in(&mut query, "contact_id", contacts);
+    query
+}
+
+/// Rows of the log by their batch.
+pub(super) fn log_of_batches(tenant: i64, batches: &[i64]) -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::new("SELECT position, entries FROM log WHERE tenant_id = ");
+    query.push_bind(tenant).push(" AND batch = ANY(").push_bind(batches.to_vec()).push(")");
+    query
+}
+
 /// Live nodes divide the rows among themselves.
 pub(super) fn shard(row: &AgendaRow) -> i16 {
     row.shard()

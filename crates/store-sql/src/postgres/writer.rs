@@ -17,7 +17,7 @@ use super::message_batch::{self, DirectWrites, Session};
 use crate::batch::{BATCH, Op, answer, closed, fail, may_be_one_item};
 use crate::cache::Cache;
 use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, TransitionOp};
-use crate::queue::{Limits, Queue};
+use crate::queue::{COMPANY, Limits, Queue};
 
 /// How often a batch that lost a deadlock is tried again.
 const RETRIES: u32 = 5;
@@ -203,18 +203,27 @@ impl Connection {
 
     /// What waits, up to a batch; `None` when the store is closed and nothing is left.
     async fn next(&self, shared: &Shared) -> Option<Work> {
+        let mut until = None;
         loop {
             {
                 let mut queue = shared.queue.lock();
-                if !queue.is_empty() {
+                let closing = *self.closing.borrow();
+                let waits = queue.waits_for_company() && !closing && until.is_none_or(|until| Instant::now() < until);
+                if !queue.is_empty() && !waits {
                     let (accepts, transitions) = queue.take(LIMITS);
                     return Some(Work { accepts, transitions });
                 }
-                if *self.closing.borrow() {
+                if closing {
                     return None;
                 }
+                if waits && until.is_none() {
+                    until = Some(Instant::now() + COMPANY);
+                }
             }
-            shared.wake.notified().await;
+            match until {
+                Some(until) => drop(tokio::time::timeout_at(until.into(), shared.wake.notified()).await),
+                None => shared.wake.notified().await,
+            }
         }
     }
 

@@ -128,17 +128,17 @@ impl AddressRepo for SqlTx {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        const ADDRESSES: &str = r"
+        let mut query = QueryBuilder::<Db>::new(
+            r"
             SELECT id, contact_id, kind, identifier, created_at
             FROM addresses
-            WHERE tenant_id = ";
-        let mut query = QueryBuilder::<Db>::new(ADDRESSES);
+            WHERE tenant_id = ",
+        );
         query.push_bind(tenant.0).push(" AND contact_id = id");
         dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
-        query.push(" UNION ALL ").push(ADDRESSES).push_bind(tenant.0).push(" AND contact_id <> id");
-        dialect::push_in(&mut query, "contact_id", ids.iter().map(|id| id.uuid()));
-        query.push(" ORDER BY id");
-        let rows: Vec<AddressRow> = self.all(query.build()).await?;
+        let mut rows: Vec<AddressRow> = self.all(query.build()).await?;
+        rows.extend(self.all(dialect::moved_addresses(tenant.0, ids.iter().map(|id| id.uuid())).build()).await?);
+        rows.sort_unstable_by_key(|row: &AddressRow| row.id);
         let mut addresses = rows.into_iter().map(AddressRow::decode).collect::<Result<Vec<_>>>()?;
         let known: Vec<Uuid> = addresses.iter().map(|a| a.id.uuid()).collect();
         let mut entries = entries(self, tenant, &known).await?;

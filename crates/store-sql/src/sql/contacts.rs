@@ -208,12 +208,14 @@ impl ContactRepo for SqlTx {
                 r"
                 SELECT id
                 FROM merged_contacts
-                WHERE tenant_id = $1 AND target_id = $2
-                ORDER BY id",
+                WHERE tenant_id = $1 AND target_id = $2",
                 [tenant.0, id.uuid()]
             ))
             .await?;
-        Ok(rows.into_iter().map(|(source,)| ContactId::from_uuid(source)).collect())
+        // Sorted here: asked for an order, SQLite reads all merged contacts of the tenant.
+        let mut sources: Vec<ContactId> = rows.into_iter().map(|(source,)| ContactId::from_uuid(source)).collect();
+        sources.sort_unstable();
+        Ok(sources)
     }
 }
 

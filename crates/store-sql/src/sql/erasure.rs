@@ -207,7 +207,9 @@ impl SqlTx {
         let mut query = QueryBuilder::<Db>::new("SELECT id, attempts FROM deliveries WHERE tenant_id = ");
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "resource_id", resources.iter().copied());
-        let rows: Vec<(Uuid, String)> = self.all(query.push(" ORDER BY id").build()).await?;
+        // Sorted here: asked for an order, SQLite reads all deliveries of the tenant.
+        let mut rows: Vec<(Uuid, String)> = self.all(query.build()).await?;
+        rows.sort_unstable();
         for (id, attempts) in rows {
             let mut attempts: Vec<DeliveryTry> = serde_json::from_str(&attempts).map_err(|e| corrupt("deliveries", e))?;
             if attempts.iter_mut().fold(false, |had, attempt| attempt.body.take().is_some() | had) {

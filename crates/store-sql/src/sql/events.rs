@@ -5,10 +5,9 @@ use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{MessageId, TenantId, Timestamp};
 use nuncio_store::{EventRecord, EventRepo, LogEntry, LogPayload, NewEvent, Occurrence, Position, Result};
-use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::{Db, SqlTx, dialect};
+use super::{SqlTx, dialect};
 use crate::event_log;
 use crate::row::json;
 
@@ -231,14 +230,7 @@ impl SqlTx {
     async fn entries_in(&mut self, tenant: TenantId, resource: Uuid, batches: Vec<i64>) -> Result<Vec<LogEntry>> {
         let mut found = Vec::new();
         for part in batches.chunks(100) {
-            let mut query = QueryBuilder::<Db>::new("SELECT position, entries FROM log WHERE tenant_id = ");
-            query.push_bind(tenant.0).push(" AND batch IN (");
-            let mut list = query.separated(", ");
-            for batch in part {
-                list.push_bind(*batch);
-            }
-            query.push(") ORDER BY position");
-            let rows: Vec<(i64, Vec<u8>)> = self.all(query.build()).await?;
+            let rows: Vec<(i64, Vec<u8>)> = self.all(dialect::log_of_batches(tenant.0, part).build()).await?;
             for (position, entries) in rows {
                 found.extend(event_log::read(position, &entries)?.into_iter().filter(|entry| entry.resource == resource));
             }

@@ -199,9 +199,12 @@ impl InvitationRepo for SqlTx {
         };
         let mut query = QueryBuilder::<Db>::new("SELECT id FROM invitations WHERE tenant_id = ");
         query.push_bind(tenant.0).push(" AND ").push(column).push(" IS NOT NULL AND ").push(column).push(" = ");
-        query.push_bind(client.identifier.clone()).push(" ORDER BY id");
+        query.push_bind(client.identifier.clone());
         let rows: Vec<(Uuid,)> = self.all(query.build()).await?;
-        Ok(rows.into_iter().map(|(id,)| InvitationId::from_uuid(id)).collect())
+        // Sorted here: asked for an order, SQLite reads all invitations of the tenant.
+        let mut invitations: Vec<InvitationId> = rows.into_iter().map(|(id,)| InvitationId::from_uuid(id)).collect();
+        invitations.sort_unstable();
+        Ok(invitations)
     }
 
     async fn invitation_of_number(&mut self, tenant: TenantId, number: PhoneNumberId, now: Timestamp) -> Result<Option<InvitationId>> {

@@ -3,6 +3,9 @@
 //! Passive checkpoints run on a connection and thread of their own, copy most frames and sync what they copied. Only when few are left
 //! does the writer itself restart the log, which otherwise would grow without bound. SQLite syncs the database file then, and the writer
 //! would wait for all that was copied since the last time: that is why the thread syncs, and goes on until hardly anything is left.
+//!
+//! A log restarts only while nobody reads from it, and the writer does not wait for that. If somebody always reads, the log grows, until the
+//! thread keeps new reads back for a moment.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,22 +15,39 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
+use sqlx::SqlitePool;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
 
-use super::{end_if_sync_failed, end_process};
+use super::{BUSY, READERS, end_if_sync_failed, end_process};
 
 /// Commits between two calls for a checkpoint. Fewer copy the same pages more often; more make each one a burst that is felt.
 const EVERY: u64 = 48;
+const RESTART: &str = "PRAGMA wal_checkpoint(RESTART)";
 /// Passes of a checkpoint before the writer restarts the log with whatever is left.
 const PASSES: u32 = 8;
 /// Frames in the log that call for a checkpoint.
 const START: i64 = 1_000;
 /// Frames written during a pass that the writer can copy itself in about a millisecond.
 const FEW: i64 = 80;
+/// Frames in a log (64 MB) that reads are kept back for, so that it can restart.
+const LARGE: i64 = 16_384;
+/// How long to wait for reads to end, and then for the turn to write. Reads that come meanwhile wait as long.
+const PATIENCE: Duration = Duration::from_secs(1);
+const TURN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 pub(super) struct Checkpointer {
     shared: Arc<Shared>,
     thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Everybody else who uses the file in this process.
+#[derive(Debug)]
+pub(super) struct Others {
+    pub(super) readers: SqlitePool,
+    pub(super) turn: Arc<tokio::sync::Mutex<()>>,
+    pub(super) runtime: Handle,
 }
 
 #[derive(Debug, Default)]
@@ -41,12 +61,12 @@ struct Shared {
 
 impl Checkpointer {
     /// `file` is the database file. It must stay open as long as any connection: closing it would end their locks.
-    pub(super) fn start(path: &Path, file: Arc<File>) -> rusqlite::Result<Self> {
+    pub(super) fn start(path: &Path, file: Arc<File>, others: Others) -> rusqlite::Result<Self> {
         let conn = Connection::open(path)?;
-        conn.busy_timeout(Duration::from_secs(1))?;
+        conn.busy_timeout(Duration::ZERO)?;
         let shared = Arc::new(Shared::default());
         let for_thread = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("sqlite-checkpoint".into()).spawn(move || run(&conn, &file, &for_thread)).ok();
+        let thread = std::thread::Builder::new().name("sqlite-checkpoint".into()).spawn(move || run(&conn, &file, &for_thread, &others)).ok();
         Ok(Self { shared, thread })
     }
 
@@ -55,7 +75,10 @@ impl Checkpointer {
     pub(super) fn after_commit(&self, writer: &Connection) {
         let commits = self.shared.commits.fetch_add(1, Ordering::Relaxed);
         if self.shared.restart.swap(false, Ordering::AcqRel) {
-            let _ = checkpoint(writer, "PRAGMA wal_checkpoint(RESTART)");
+            // SQLite would wait for reads to end, and a busy server has always some.
+            let _ = writer.busy_timeout(Duration::ZERO);
+            let _ = checkpoint(writer, RESTART);
+            let _ = writer.busy_timeout(BUSY);
         } else if commits.is_multiple_of(EVERY) {
             *self.shared.wanted.lock() = true;
             self.shared.wake.notify_one();
@@ -72,7 +95,7 @@ impl Checkpointer {
     }
 }
 
-fn run(conn: &Connection, file: &File, shared: &Shared) {
+fn run(conn: &Connection, file: &File, shared: &Shared, others: &Others) {
     loop {
         let mut wanted = shared.wanted.lock();
         while !*wanted {
@@ -83,33 +106,63 @@ fn run(conn: &Connection, file: &File, shared: &Shared) {
         if shared.stop.load(Ordering::Acquire) {
             return;
         }
-        if catch_up(conn, file) {
-            shared.restart.store(true, Ordering::Release);
+        match catch_up(conn, file) {
+            Left::Little => shared.restart.store(true, Ordering::Release),
+            Left::Much => restart_alone(conn, others),
+            Left::Growing => {}
         }
     }
 }
 
-/// Copies and syncs until little is left for the writer to do; whether it should restart the log then.
+/// What passive checkpoints left.
+enum Left {
+    /// The writer should restart the log.
+    Little,
+    /// The log is large, and somebody always reads from it.
+    Much,
+    /// The log is small, or can wait.
+    Growing,
+}
+
+/// Copies and syncs until little is left for the writer to do.
 ///
 /// Each pass is shorter than the one before, since less was written meanwhile. A log that is small, or that a reader still needs, stays.
-fn catch_up(conn: &Connection, file: &File) -> bool {
+fn catch_up(conn: &Connection, file: &File) -> Left {
     let (mut seen, mut all) = (0, false);
     for _ in 0..PASSES {
         // A checkpoint that finds the log busy does nothing; the next commits ask again.
-        let Ok((log, copied)) = checkpoint(conn, "PRAGMA wal_checkpoint(PASSIVE)") else { return false };
+        let Ok((log, copied)) = checkpoint(conn, "PRAGMA wal_checkpoint(PASSIVE)") else { return Left::Growing };
         if let Err(error) = file.sync_data() {
             end_process(&error);
         }
         all = copied == log;
         if log < START {
-            return false;
+            return Left::Growing;
+        }
+        if log >= LARGE {
+            return Left::Much;
         }
         if all && log - seen < FEW {
-            return true;
+            return Left::Little;
         }
         seen = log;
     }
-    all
+    if all { Left::Little } else { Left::Growing }
+}
+
+/// Restarts the log while nobody else uses the file. Gives up if a read goes on; the next commits ask again.
+fn restart_alone(conn: &Connection, others: &Others) {
+    let alone = async {
+        let mut readers = Vec::new();
+        for _ in 0..READERS {
+            readers.push(others.readers.acquire().await.ok()?);
+        }
+        Some(readers)
+    };
+    let Ok(Some(_readers)) = others.runtime.block_on(async { timeout(PATIENCE, alone).await }) else { return };
+    // Whoever has the turn may wait for one of the readers.
+    let Ok(_turn) = others.runtime.block_on(async { timeout(TURN, others.turn.lock()).await }) else { return };
+    let _ = checkpoint(conn, RESTART);
 }
 
 /// Runs one checkpoint; returns the frames in the log and those copied so far.

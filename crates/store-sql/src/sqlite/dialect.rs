@@ -72,9 +72,9 @@ pub(super) fn contacts_of(table: &'static str, tenant: i64, addresses: impl Into
 
 /// Name keys with up to `limit` contacts of each, the oldest ones. The keys come first, so that each is one look into the index.
 pub(super) fn contacts_named(tenant: i64, name_keys: &BTreeSet<String>, limit: u32) -> QueryBuilder<Db> {
-    let mut query = with_keys(name_keys);
+    let mut query = with_keys(name_keys.iter().cloned());
     query.push(
-        r" SELECT k.text, c.id
+        r" SELECT k.value, c.id
             FROM k
             CROSS JOIN contacts c
             WHERE c.tenant_id = ",
@@ -83,7 +83,7 @@ pub(super) fn contacts_named(tenant: i64, name_keys: &BTreeSet<String>, limit: u
         r" AND c.id IN (
                 SELECT n.id
                 FROM contacts n
-                WHERE n.name_key IS NOT NULL AND n.name_key = k.text AND n.tenant_id = ",
+                WHERE n.name_key IS NOT NULL AND n.name_key = k.value AND n.tenant_id = ",
     );
     query.push_bind(tenant).push(" ORDER BY n.id LIMIT ").push_bind(i64::from(limit)).push(")");
     query
@@ -91,23 +91,47 @@ pub(super) fn contacts_named(tenant: i64, name_keys: &BTreeSet<String>, limit: u
 
 /// Identifiers of one kind, each with its contact. Given `IN (…)` instead, the planner reads all addresses of the tenant.
 pub(super) fn contacts_by_identifier(tenant: i64, kind: i16, identifiers: &BTreeSet<String>) -> QueryBuilder<Db> {
-    let mut query = with_keys(identifiers);
+    let mut query = with_keys(identifiers.iter().cloned());
     query.push(
         r" SELECT a.identifier, a.contact_id
             FROM k
             CROSS JOIN addresses a
-            WHERE a.identifier = k.text AND a.tenant_id = ",
+            WHERE a.identifier = k.value AND a.tenant_id = ",
     );
     query.push_bind(tenant).push(" AND a.kind = ").push_bind(kind);
     query
 }
 
-/// Begins a query with the table `k` of these texts, in the column `text`. There must be one at least.
-fn with_keys(keys: &BTreeSet<String>) -> QueryBuilder<Db> {
-    let mut query = QueryBuilder::new("WITH k (text) AS (VALUES ");
+/// The addresses that merges moved to contacts; by key, as [`contacts_by_identifier`].
+pub(super) fn moved_addresses(tenant: i64, contacts: impl IntoIterator<Item = Uuid>) -> QueryBuilder<Db> {
+    let mut query = with_keys(contacts);
+    query.push(
+        r" SELECT a.id, a.contact_id, a.kind, a.identifier, a.created_at
+            FROM k
+            CROSS JOIN addresses a
+            WHERE a.contact_id <> a.id AND a.contact_id = k.value AND a.tenant_id = ",
+    );
+    query.push_bind(tenant);
+    query
+}
+
+/// Rows of the log by their batch; by key, as [`contacts_by_identifier`].
+pub(super) fn log_of_batches(tenant: i64, batches: &[i64]) -> QueryBuilder<Db> {
+    let mut query = with_keys(batches.iter().copied());
+    query.push(" SELECT l.position, l.entries FROM k CROSS JOIN log l WHERE l.batch = k.value AND l.tenant_id = ");
+    query.push_bind(tenant);
+    query
+}
+
+/// Begins a query with the table `k` of these values, in the column `value`. There must be one at least.
+fn with_keys<T>(keys: impl IntoIterator<Item = T>) -> QueryBuilder<Db>
+where
+    T: for<'q> sqlx::Encode<'q, Db> + sqlx::Type<Db>,
+{
+    let mut query = QueryBuilder::new("WITH k (value) AS (VALUES ");
     let mut rows = query.separated(", ");
     for key in keys {
-        rows.push("(").push_bind_unseparated(key.clone()).push_unseparated(")");
+        rows.push("(").push_bind_unseparated(key).push_unseparated(")");
     }
     query.push(")");
     query

@@ -33,6 +33,8 @@ pub(crate) type Db = Sqlite;
 pub(crate) type Conn = sqlx::SqliteConnection;
 
 const READERS: u32 = 4;
+/// How long to wait for a lock of the file that another process holds.
+const BUSY: Duration = Duration::from_secs(5);
 /// Rows of metrics in one transaction.
 const METRICS: usize = 64;
 
@@ -62,7 +64,7 @@ impl SqliteStore {
             .store()?;
         let turn = Arc::new(Mutex::new(()));
         let file = Arc::new(File::open(path).map_err(|e| StoreError::Unavailable(e.to_string()))?);
-        let writer = Writer::start(path, Arc::clone(&file), Arc::clone(&turn))?;
+        let writer = Writer::start(path, Arc::clone(&file), readers.clone(), Arc::clone(&turn))?;
         Ok(Self { path: path.to_owned(), readers, cold, turn, writer, _file: file })
     }
 }
@@ -73,7 +75,7 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
-        .busy_timeout(Duration::from_secs(5))
+        .busy_timeout(BUSY)
         .pragma("wal_autocheckpoint", "0")
         .pragma("cache_size", "-2048")
         .pragma("temp_store", "MEMORY")

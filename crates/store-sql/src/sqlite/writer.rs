@@ -4,22 +4,23 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nuncio_store::{Accepted, DeliveryLog, MetricRow, Result, StoreError, Transition, Transitioned};
 use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
+use sqlx::SqlitePool;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::checkpoint::Checkpointer;
+use super::checkpoint::{Checkpointer, Others};
 use super::message_batch::{self, Batch, Statements};
 use super::pace::Pace;
-use super::{end_if_sync_failed, rusqlite_error};
+use super::{BUSY, end_if_sync_failed, rusqlite_error};
 use crate::batch::{answer, closed, fail, may_be_one_item};
 use crate::cache::Cache;
 use crate::message_batch::{AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Prepared, TransitionOp};
-use crate::queue::{Queue, push};
+use crate::queue::{COMPANY, Queue, push};
 
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -55,10 +56,11 @@ struct Work {
 }
 
 impl Writer {
-    pub(super) fn start(path: &Path, file: Arc<File>, turn: Arc<tokio::sync::Mutex<()>>) -> Result<Self> {
+    pub(super) fn start(path: &Path, file: Arc<File>, readers: SqlitePool, turn: Arc<tokio::sync::Mutex<()>>) -> Result<Self> {
         let conn = connect(path).map_err(rusqlite_error)?;
         let runtime = Handle::current();
-        let checkpointer = Checkpointer::start(path, file).map_err(rusqlite_error)?;
+        let others = Others { readers, turn: Arc::clone(&turn), runtime: runtime.clone() };
+        let checkpointer = Checkpointer::start(path, file, others).map_err(rusqlite_error)?;
         let shared = Arc::new(Shared::default());
         let for_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -111,7 +113,7 @@ impl Writer {
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let conn = Connection::open(path)?;
-    conn.busy_timeout(Duration::from_secs(5))?;
+    conn.busy_timeout(BUSY)?;
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
@@ -142,6 +144,14 @@ fn next(shared: &Shared, pace: &Pace) -> Option<Work> {
         waiting.idle = true;
         shared.wake.wait(&mut waiting);
     }
+    let until = Instant::now() + COMPANY;
+    while waiting.messages.waits_for_company() && !waiting.closed {
+        waiting.idle = true;
+        if shared.wake.wait_until(&mut waiting, until).timed_out() {
+            break;
+        }
+    }
+    waiting.idle = false;
     let (accepts, transitions) = waiting.messages.take(pace.limits());
     Some(Work {
         accepts,

@@ -199,22 +199,26 @@ impl BroadcastRepo for SqlTx {
         if !self.grow_draft(tenant, id, 0).await? {
             return Ok(None);
         }
-        let changed = self
-            .run(sql!(
+        // A span of the key: without statistics, PostgreSQL would compare each recipient with each of a list.
+        let last: Option<(Uuid,)> = self
+            .optional(sql!(
                 r"
-                DELETE FROM broadcast_contacts
-                WHERE tenant_id = $1
-                  AND broadcast_id = $2
-                  AND id IN (
-                      SELECT id
-                      FROM broadcast_contacts
-                      WHERE tenant_id = $1 AND broadcast_id = $2
-                      LIMIT $3
-                  )",
-                [tenant.0, id.uuid(), i64::from(limit)]
+                SELECT id
+                FROM broadcast_contacts
+                WHERE tenant_id = $1 AND broadcast_id = $2
+                ORDER BY id
+                LIMIT 1
+                OFFSET $3",
+                [tenant.0, id.uuid(), i64::from(limit) - 1]
             ))
             .await?;
-        if changed == u64::from(limit) {
+        let mut query = QueryBuilder::<Db>::new("DELETE FROM broadcast_contacts WHERE tenant_id = ");
+        query.push_bind(tenant.0).push(" AND broadcast_id = ").push_bind(id.uuid());
+        if let Some((last,)) = last {
+            query.push(" AND id <= ").push_bind(last);
+        }
+        self.run(query.build()).await?;
+        if last.is_some() {
             self.grow_draft(tenant, id, -i64::from(limit)).await?;
             return Ok(Some(false));
         }
