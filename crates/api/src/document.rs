@@ -48,8 +48,8 @@ const HEADERS: &[(&str, Type, &str)] = &[
         Type::String,
         "The request's id: yours, if it is 1 to 128 letters, digits, dots, dashes and underscores, otherwise a new one.",
     ),
-    ("X-RateLimit-Limit", Type::Integer, "Requests per minute of this environment. Absent without a limit."),
-    ("X-RateLimit-Remaining", Type::Integer, "Requests that this environment can make now."),
+    ("X-RateLimit-Limit", Type::Integer, "Requests per minute of this environment; of a 401, and a 429 of wrong keys, failed authentications per minute of your address. Absent without a limit."),
+    ("X-RateLimit-Remaining", Type::Integer, "How many of them are left now."),
     ("X-RateLimit-Reset", Type::Integer, "When the full burst is available again, in Unix milliseconds."),
     ("Retry-After", Type::Integer, "Seconds to wait before a retry."),
     ("X-Should-Retry", Type::String, "`false`: the same request will fail again."),
@@ -242,7 +242,7 @@ fn add_headers(response: &mut Response, status: u16) {
             "Retry-After" => matches!(status, 429 | 503),
             "X-Should-Retry" => (400..500).contains(&status) && !matches!(status, 408 | 429) || status == 507,
             "WWW-Authenticate" => status == 401,
-            _ => status != 401, // a 401 has no environment whose rate limit could apply
+            _ => true,
         };
         if applies {
             response.headers.insert((*name).to_owned(), RefOr::Ref(Ref::new(format!("#/components/headers/{name}"))));

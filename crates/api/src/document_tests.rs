@@ -100,7 +100,7 @@ fn the_code_of_an_error_decides_what_its_details_are() {
     let details = |code: ErrorCode| match code {
         ErrorCode::InvalidJson => json!({"line": 1, "column": 2}),
         ErrorCode::BroadcastNotEditable => json!({"currentStatus": "sending", "allowedFrom": ["draft"]}),
-        ErrorCode::InsufficientBalance => json!({"required": 1.5}),
+        ErrorCode::InsufficientBalance => json!({"required": 1.5, "balance": 1, "reserved": 0, "available": 1}),
         ErrorCode::Forbidden => json!({"requiredPermission": "messages:send"}),
         ErrorCode::InternalError => json!({"requestId": "req_1"}),
         ErrorCode::StorageQuotaExceeded => json!({"storedBytes": 9, "maxBytes": 10, "requiredBytes": 2}),

@@ -80,21 +80,21 @@ pub(crate) struct DuplicateIdentifierDetails {
     contact_id: Option<String>,
 }
 
-/// The balance of the environment, or the daily limit of the sender, in US dollars.
+/// The balance of the environment and, if it is too low, the daily limit of the sender, in US dollars.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(crate) struct InsufficientBalanceDetails {
     /// Maximum cost of the operation.
     required: f64,
     /// `reserved` and `available` together.
-    balance: Option<f64>,
+    balance: f64,
     /// Reserved for messages and broadcasts in flight.
-    reserved: Option<f64>,
+    reserved: f64,
     /// Available to spend.
-    available: Option<f64>,
+    available: f64,
     /// The sender's daily limit, if it is too low for the operation.
     daily_spend_limit: Option<f64>,
-    /// What the sender has spent or reserved today (UTC).
+    /// What the sender has spent or reserved today (UTC), if its daily limit is too low.
     spent_today: Option<f64>,
 }
 

@@ -193,7 +193,7 @@ async fn admit(app: &App, operation: Option<Operation>, request: &mut Request, t
     Ok(owner)
 }
 
-/// Authenticates the caller and takes a token of its environment.
+/// Authenticates the caller and takes a token of its environment; `taken` is the bucket that the response tells of.
 async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr, taken: &mut Option<Taken>) -> Result<Caller, ApiError> {
     let now = app.core.ids().clock.monotonic();
     let key = bearer(headers);
@@ -201,10 +201,11 @@ async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr, taken: &mut 
         && headers.contains_key(AUTHORIZATION)
         && !app.core.keys().knows(key)
     {
+        *taken = app.failures.state(&from, now);
         return Err(guessed_too_often(wait)); // without a database access
     }
     let caller = match app.core.keys().authenticate(key).await {
-        Err(error) if error.code() == ErrorCode::Unauthorized => return Err(refused(app, headers, from, error, now)),
+        Err(error) if error.code() == ErrorCode::Unauthorized => return Err(refused(app, headers, from, error, now, taken)),
         result => result?,
     };
     *taken = app.requests.take(caller.tenant, now);
@@ -221,11 +222,14 @@ fn guessed_too_often(wait: std::time::Duration) -> ApiError {
 }
 
 /// Counts a wrong key against the client address. Keys that were valid before are never blocked: clients behind a proxy share an address.
-fn refused(app: &App, headers: &HeaderMap, from: IpAddr, error: Error, now: std::time::Duration) -> ApiError {
+/// The caller has no environment, so `taken` becomes the bucket of failed authentications.
+fn refused(app: &App, headers: &HeaderMap, from: IpAddr, error: Error, now: std::time::Duration, taken: &mut Option<Taken>) -> ApiError {
     if !headers.contains_key(AUTHORIZATION) {
+        *taken = app.failures.state(&from, now);
         return error.into(); // not a guess
     }
-    match app.failures.take(from, now).and_then(|taken| taken.wait) {
+    *taken = app.failures.take(from, now);
+    match taken.and_then(|taken| taken.wait) {
         Some(wait) => guessed_too_often(wait),
         None => error.into(),
     }

@@ -114,6 +114,8 @@ pub const VALIDITY_DEFAULT_EMAIL: u64 = 259_200;
 pub const SCHEDULE_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 /// A message overdue by more than this is held for a human decision.
 pub const PAST_DUE: Duration = Duration::from_secs(3_600);
+/// A retry that would come after the validity is made so long before its end.
+pub const LAST_RETRY: Duration = Duration::from_secs(5);
 /// Retry interval of a paused broadcast's message that cannot be withdrawn because a provider has an attempt of it.
 pub const PAUSED_LOOK: Duration = Duration::from_secs(30);
 /// Maximum time that a message is held.

@@ -616,7 +616,58 @@ fn the_moments_after_which_nothing_is_sent() {
     deferred.now = BIRTH.plus(DAY - HOUR);
     deferred.start();
     deferred.settle(0, Outcome::Deferred { retry_after: None, failure: failure(FailureCode::RateLimited), scope: Scope::Message });
+    let last = BIRTH.plus(DAY).minus(limits::LAST_RETRY);
+    assert_eq!(deferred.state.wait, Wait::Attempt { due_at: last }, "the last retry");
+    deferred.now = last;
+    deferred.start();
+    deferred.settle(1, Outcome::Deferred { retry_after: None, failure: failure(FailureCode::RateLimited), scope: Scope::Message });
+    assert_eq!(deferred.state.wait, Wait::Attempt { due_at: BIRTH.plus(DAY) }, "not before its end");
+    deferred.now = BIRTH.plus(DAY);
+    deferred.start();
     assert_eq!(deferred.state.detail.failure.as_ref().map(|f| f.code), Some(FailureCode::RateLimited), "retried when it is over");
+}
+
+#[test]
+fn a_route_that_accepts_nothing_gives_way_to_the_fallback() {
+    let deferred = || Outcome::Deferred { retry_after: None, failure: failure(FailureCode::RateLimited), scope: Scope::Connection };
+    let life = |fallback_after_seconds| {
+        let detail = Detail { fallback: Some(route(Channel::Sms)), fallback_after_seconds, ..Detail::default() };
+        let mut state = born(Status::Queued, BIRTH, detail);
+        state.route = route(Channel::Whatsapp);
+        let mut life = Life::new(state);
+        life.start();
+        life
+    };
+    // After the time that the caller gave it: nothing else can become of what was not accepted.
+    let mut asked = life(Some(60));
+    let first = asked.now;
+    asked.settle(0, deferred());
+    let sms = (route(Channel::Sms), Wait::Attempt { due_at: first.plus(Duration::from_secs(60)) });
+    assert_eq!((asked.state.route.clone(), asked.state.wait), sms, "a retry in an hour comes too late");
+    // An unknown attempt may still turn out to be accepted.
+    let mut unclear = life(Some(60));
+    let first = unclear.now;
+    unclear.settle(0, unknown());
+    let kept = (route(Channel::Whatsapp), Wait::Attempt { due_at: first.plus(Duration::from_secs(60)) });
+    assert_eq!((unclear.state.route.clone(), unclear.state.wait), kept);
+    unclear.now = first.plus(Duration::from_secs(60));
+    unclear.start();
+    assert_eq!((unclear.state.route.clone(), unclear.state.wait), (route(Channel::Sms), Wait::Attempt { due_at: unclear.now }));
+    // When no retry fits into the validity.
+    for outcome in [deferred(), unknown()] {
+        let mut late = life(None);
+        late.state.expires_at = late.now.plus(HOUR);
+        late.settle(0, outcome);
+        assert_eq!((late.state.route.clone(), late.state.wait), (route(Channel::Sms), Wait::Attempt { due_at: late.now }));
+        late.start();
+        late.settle(1, accepted());
+        assert_eq!(late.state.status, Status::Sent);
+    }
+    let mut never = life(None);
+    never.state.detail.fallback = None;
+    never.state.expires_at = never.now.plus(HOUR);
+    never.settle(0, deferred());
+    assert_eq!(never.state.route, route(Channel::Whatsapp));
 }
 
 #[test]

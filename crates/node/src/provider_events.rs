@@ -110,7 +110,8 @@ pub(crate) async fn apply_all(mut jobs: mpsc::UnboundedReceiver<Job>, core: Core
 }
 
 async fn record(core: &Core, dispatch: &Dispatch, event: ProviderEvent) -> Result<(), Unrecorded> {
-    if dispatch.is_stopping() {
+    // By a wrong clock, a later START would be older than a STOP.
+    if dispatch.is_stopping() || dispatch.has_wrong_clock() {
         return Err(Unrecorded);
     }
     core.inbound().receive(event).await.map_err(|error| {

@@ -67,6 +67,8 @@ pub struct Limits {
     pub connections: usize,
     /// Maximum connections per address.
     pub per_address: usize,
+    /// Maximum connections above these limits, for probes.
+    pub spare: usize,
 }
 
 impl Default for Limits {
@@ -78,7 +80,7 @@ impl Default for Limits {
 impl Limits {
     /// Returns the configured limits, reduced to what `files` open files allow.
     pub fn new(config: &ServerConfig, files: usize) -> Self {
-        let most = files.saturating_sub(OTHER_FILES).max(SPARE);
+        let most = files.saturating_sub(OTHER_FILES).max(files / 8);
         if most < config.max_connections {
             tracing::warn!(most, configured = config.max_connections, "open file limit allows fewer connections than configured");
         }
@@ -87,6 +89,7 @@ impl Limits {
             stall: Duration::from_secs(config.stall_seconds),
             connections: config.max_connections.min(most),
             per_address: config.max_connections_per_address,
+            spare: SPARE.min(files / 8),
         }
     }
 
@@ -112,7 +115,7 @@ pub async fn serve(mut listener: TcpListener, router: axum::Router, limits: Limi
             Ok(permit) => drop(connections.spawn(client.serve(io, Some(permit)))),
             Err(full) => {
                 log.refused(full, peer);
-                make_room(&mut spare);
+                make_room(&mut spare, limits.spare);
                 let limits = Limits { idle: SPARE_HEAD.min(limits.idle), ..limits };
                 spare.push_back(connections.spawn(Client { limits, ..client }.serve(io, None)));
             }
@@ -123,11 +126,11 @@ pub async fn serve(mut listener: TcpListener, router: axum::Router, limits: Limi
 }
 
 /// Closes the oldest connections above the limit if there are too many.
-fn make_room(spare: &mut VecDeque<AbortHandle>) {
-    if spare.len() >= SPARE {
+fn make_room(spare: &mut VecDeque<AbortHandle>, most: usize) {
+    if spare.len() >= most {
         spare.retain(|connection| !connection.is_finished());
     }
-    while spare.len() >= SPARE {
+    while spare.len() >= most {
         if let Some(oldest) = spare.pop_front() {
             oldest.abort();
         }

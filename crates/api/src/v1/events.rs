@@ -10,6 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures::stream;
 use nuncio_core::Caller;
 use nuncio_core::events::{EventFilter, EventView, ListEvents, Seen};
+use nuncio_domain::Error;
 
 use crate::extract::{Auth, LastEventId, Query};
 use crate::middleware::weight;
@@ -56,6 +57,9 @@ pub(crate) async fn list_events(
     }
     let filter = EventFilter::read(&list)?;
     let log = app.core.events();
+    if !log.may_follow(&caller).await {
+        return Err(Error::unavailable("this node cannot follow the log now").into());
+    }
     let (seen, start) = match last {
         Some(token) => (log.seen(&caller, &token)?, None),
         None => {

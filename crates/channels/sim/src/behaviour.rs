@@ -8,7 +8,7 @@ use nuncio_domain::Channel;
 /// |---|---|---|
 /// | [`Invalid`](Self::Invalid) | 01 | `invalid` |
 /// | [`Undeliverable`](Self::Undeliverable) | 02 | `bounce` |
-/// | [`TimesOutOnce`](Self::TimesOutOnce) | 03 | `timeout` |
+/// | [`TimesOutOnce`](Self::TimesOutOnce) | 03 | `delay` |
 /// | [`ThrottlesOnce`](Self::ThrottlesOnce) | 04 | `throttle` |
 /// | [`Silent`](Self::Silent) | 05 | `sent` |
 /// | [`Replies`](Self::Replies) | 06 | `reply` |
@@ -19,7 +19,7 @@ use nuncio_domain::Channel;
 /// | [`AsksForHelp`](Self::AsksForHelp) | 12 | `help` |
 /// | [`Blocks`](Self::Blocks) | 13 | `blocked` |
 /// | [`RefusesContent`](Self::RefusesContent) | 14 | `rejected` |
-/// | [`Late`](Self::Late) | 15 | `delay` |
+/// | [`Late`](Self::Late) | 15 | `late` |
 /// | [`Corrects`](Self::Corrects) | 16 | `corrected` |
 /// | [`TimesOut`](Self::TimesOut) | 17 | `expired` |
 /// | [`Complains`](Self::Complains) | | `complaint` |
@@ -122,7 +122,7 @@ fn email(to: &str) -> Behaviour {
     match local.split_once('+').map_or(local, |(name, _)| name) {
         "invalid" => Behaviour::Invalid,
         "bounce" => Behaviour::Undeliverable,
-        "timeout" => Behaviour::TimesOutOnce,
+        "delay" => Behaviour::TimesOutOnce,
         "throttle" => Behaviour::ThrottlesOnce,
         "sent" => Behaviour::Silent,
         "reply" => Behaviour::Replies,
@@ -132,7 +132,7 @@ fn email(to: &str) -> Behaviour {
         "help" => Behaviour::AsksForHelp,
         "blocked" => Behaviour::Blocks,
         "rejected" => Behaviour::RefusesContent,
-        "delay" => Behaviour::Late,
+        "late" => Behaviour::Late,
         "corrected" => Behaviour::Corrects,
         "expired" => Behaviour::TimesOut,
         "complaint" => Behaviour::Complains,

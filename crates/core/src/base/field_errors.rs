@@ -5,6 +5,15 @@ use serde_json::{Map, Value};
 
 use super::Core;
 
+/// What is wrong with a text that nobody can see.
+pub(crate) const BLANK: &str = "has only whitespace; must have visible text";
+
+/// Returns whether a text is invisible: spaces, line breaks, and characters without width or ink.
+pub(crate) fn is_blank(text: &str) -> bool {
+    let no_ink = |c| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{2800}' | '\u{3164}' | '\u{feff}');
+    text.chars().all(|c| c.is_whitespace() || c.is_control() || no_ink(c))
+}
+
 /// Collects field errors.
 pub(crate) struct FieldErrors<'a> {
     pub(crate) errors: &'a mut Vec<FieldError>,
@@ -27,9 +36,14 @@ impl FieldErrors<'_> {
         }
     }
 
-    /// Checks a name: one line of this many characters.
+    /// Checks a name: one line of this many characters; a required one must be visible.
     pub(crate) fn name(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
-        self.errors.extend(value.and_then(|value| line::check(path, value, least, most)));
+        let Some(value) = value else { return };
+        match line::check(path, value, least, most) {
+            Some(error) => self.errors.push(error),
+            None if least > 0 && is_blank(value) => self.push(path, BLANK),
+            None => {}
+        }
     }
 
     pub(crate) fn count(&mut self, path: &str, count: usize, least: usize, most: usize) {

@@ -34,7 +34,7 @@ use cache::Cache;
 use configuration::Books as PriceBooks;
 pub(crate) use configuration::SIM;
 pub use cursor::Cursors;
-pub(crate) use field_errors::{FieldErrors, check_metadata, has_nul};
+pub(crate) use field_errors::{BLANK, FieldErrors, check_metadata, has_nul, is_blank};
 pub use identifier_hasher::IdentifierHasher;
 pub(crate) use identifier_hasher::is_mark;
 pub use list::Listed;
@@ -132,6 +132,15 @@ pub(crate) fn named_sender<'a>(config: &'a TenantConfig, path: &str, id: &str) -
         let shown: String = id.chars().take(64).collect();
         Error::not_found("sender").at(path, format!("{shown:?} is not a sender of this environment"))
     })
+}
+
+/// Returns the sender that the body names as `senderId`, or else the header. They must not differ.
+pub(crate) fn body_sender<'a>(config: &'a TenantConfig, body: Option<&str>, header: Option<&str>) -> Result<&'a Sender> {
+    let Some(id) = body else { return requested_sender(config, header) };
+    if header.is_some_and(|header| header != id) {
+        return Err(Error::field("senderId", "differs from the header Service-Sender; set one of them, or the same in both"));
+    }
+    named_sender(config, "senderId", id)
 }
 
 /// Returns the sender that the header `Service-Sender` names, or the default sender.

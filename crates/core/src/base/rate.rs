@@ -27,9 +27,19 @@ impl Quota {
         let interval = Duration::from_secs(60).checked_div(per_minute)?;
         Some(Self { per_minute, burst: burst.max(1), interval })
     }
+
+    /// Returns the state of a bucket that is full again after `debt`.
+    fn state(self, debt: Duration) -> Taken {
+        let Self { per_minute, burst, interval } = self;
+        let capacity = interval * burst;
+        // A request that read the clock before another one, and came to the lock after it, sees a larger debt.
+        let remaining = capacity.saturating_sub(debt).as_nanos() / interval.as_nanos().max(1);
+        let wait = (debt + interval).checked_sub(capacity).filter(|wait| !wait.is_zero());
+        Taken { limit: per_minute, remaining: remaining as u32, full_in: debt, wait }
+    }
 }
 
-/// Result of taking a token.
+/// Result of taking a token, or the state of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Taken {
     /// Tokens per minute.
@@ -38,7 +48,7 @@ pub struct Taken {
     pub remaining: u32,
     /// Time until the bucket is full again.
     pub full_in: Duration,
-    /// Time until the next token, if none was available.
+    /// Time until the next token, if none is available.
     pub wait: Option<Duration>,
 }
 
@@ -57,31 +67,31 @@ impl<K: Eq + Hash> Buckets<K> {
 
     /// Returns the time until the next token if none is available; takes none.
     pub fn wait(&self, key: &K, now: Duration) -> Option<Duration> {
-        let Quota { burst, interval, .. } = self.quota?;
         let debt = self.full_at.lock().get(key)?.saturating_sub(now);
-        (debt + interval).checked_sub(interval * burst).filter(|wait| !wait.is_zero())
+        self.quota?.state(debt).wait
+    }
+
+    /// Returns the state of a bucket; takes no token. `None` if there is no limit.
+    pub fn state(&self, key: &K, now: Duration) -> Option<Taken> {
+        let debt = self.full_at.lock().get(key).map_or(Duration::ZERO, |full_at| full_at.saturating_sub(now));
+        self.quota.map(|quota| quota.state(debt))
     }
 
     /// Takes a token; `None` if there is no limit.
     pub fn take(&self, key: K, now: Duration) -> Option<Taken> {
-        let Quota { per_minute, burst, interval } = self.quota?;
-        let capacity = interval * burst;
+        let quota = self.quota?;
         let mut buckets = self.full_at.lock();
         if buckets.len() >= BUCKETS && !buckets.contains_key(&key) {
             make_room(&mut buckets, now);
         }
         let full_at = buckets.entry(key).or_insert(now);
-        let debt = full_at.saturating_sub(now);
-        let (debt, wait) = match (debt + interval).checked_sub(capacity) {
-            Some(wait) if !wait.is_zero() => (debt, Some(wait)),
-            _ => {
-                *full_at = now + debt + interval;
-                (debt + interval, None)
-            }
-        };
-        // A request that read the clock before another one, and came to the lock after it, sees a larger debt.
-        let remaining = capacity.saturating_sub(debt).as_nanos() / interval.as_nanos().max(1);
-        Some(Taken { limit: per_minute, remaining: remaining as u32, full_in: debt, wait })
+        let before = quota.state(full_at.saturating_sub(now));
+        if before.wait.is_some() {
+            return Some(before);
+        }
+        let debt = before.full_in + quota.interval;
+        *full_at = now + debt;
+        Some(Taken { wait: None, ..quota.state(debt) })
     }
 }
 

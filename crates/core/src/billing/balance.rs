@@ -84,7 +84,11 @@ async fn transfer(tx: &mut dyn Tx, tenant: TenantId, purpose: Purpose, amount: M
 
 /// Returns `402 insufficient_balance`.
 pub(crate) fn insufficient(balance: Balance, required: Micros) -> Error {
-    let message = format!("${required} is required, ${} is available", balance.available);
+    short(balance, required, format!("${required} is required, ${} is available", balance.available))
+}
+
+/// Returns `402 insufficient_balance`; every one has these details.
+fn short(balance: Balance, required: Micros, message: String) -> Error {
     Error::new(ErrorCode::InsufficientBalance, message)
         .with("balance", amount(balance.total()))
         .with("reserved", amount(balance.reserved))
@@ -167,10 +171,8 @@ impl Billing<'_> {
         }
         let message =
             format!("sender {sender} can spend ${limit} a day; ${spent} is spent or reserved today, and ${required} more is required");
-        Err(Error::new(ErrorCode::InsufficientBalance, message)
-            .with("dailySpendLimit", amount(limit))
-            .with("spentToday", amount(spent))
-            .with("required", amount(required)))
+        let balance = self.balance(tenant).await?;
+        Err(short(balance, required, message).with("dailySpendLimit", amount(limit)).with("spentToday", amount(spent)))
     }
 }
 

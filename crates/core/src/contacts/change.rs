@@ -13,8 +13,8 @@ use super::Contacts;
 use super::command::{ContactChannelIn, CreateContact, UpdateContact};
 use super::read::{self, people, view};
 use super::view::ContactView;
-use super::{CHANNELS, lock};
-use crate::base::{Caller, Change, FieldErrors, UseCase, check_metadata, idempotency, parse_id, rights};
+use super::{CHANNELS, gone, lock};
+use crate::base::{Caller, Change, FieldErrors, UseCase, check_metadata, idempotency, is_blank, parse_id, rights};
 
 /// A parsed channel of a request.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Contacts<'_> {
         let country = wanted.iter().map(|w| country(&w.entry, &w.recipient)).find(|country| !country.is_empty()).unwrap_or_default();
         let CreateContact { channels: _, display_name, metadata } = command;
         let detail = ContactDetail {
-            display_name: display_name.filter(|name| !name.is_empty()),
+            display_name: display_name.filter(|name| !is_blank(name)),
             metadata: metadata.unwrap_or_default(),
             ..ContactDetail::default()
         };
@@ -102,7 +102,7 @@ impl Contacts<'_> {
             contact.detail.default_channel = channel;
         }
         if let Some(name) = display_name {
-            contact.detail.display_name = Some(name).filter(|name| !name.is_empty());
+            contact.detail.display_name = Some(name).filter(|name| !is_blank(name));
         }
         if let Some(metadata) = metadata {
             contact.detail.metadata = metadata;
@@ -114,19 +114,36 @@ impl Contacts<'_> {
         self.current(caller.tenant, id).await
     }
 
-    /// `DELETE /v1/contacts/{id}/merge-suggestion`: dismisses the current suggestion permanently.
+    /// `DELETE /v1/contacts/{id}/merge-suggestion`: dismisses the current suggestion permanently, also at the suggested contact.
     pub async fn dismiss_merge_suggestion(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(UseCase::DismissMergeSuggestion)?;
         let id = parse_id(id, "contact")?;
+        let suggested = self.suggested(caller.tenant, id).await?;
         let mut tx = self.inner.store.begin().await?;
-        let contact = lock(&mut *tx, caller.tenant, id).await?;
-        let mut found = people(&mut *tx, caller.tenant, vec![contact]).await?;
-        let Some(suggested) = read::suggest(&mut *tx, caller.tenant, &found).await?.remove(&id) else { return Ok(()) };
-        let Some(mut person) = found.pop() else { return Ok(()) };
-        person.contact.detail.dismissed.push(suggested);
-        self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
+        // Both at once: one after the other, two requests that dismiss each other's contact would wait for each other.
+        let both: Vec<ContactId> = std::iter::once(id).chain(suggested).collect();
+        let locked = tx.lock_contacts(caller.tenant, &both).await?;
+        if locked.iter().all(|contact| contact.id != id) {
+            return Err(gone(&mut *tx, caller.tenant, id).await?);
+        }
+        let Some(suggested) = suggested else { return Ok(()) };
+        for mut contact in locked {
+            let other = if contact.id == id { suggested } else { id };
+            if !contact.detail.dismissed.contains(&other) {
+                contact.detail.dismissed.push(other);
+                self.touch(&mut *tx, caller.tenant, &mut contact).await?;
+            }
+        }
         Change::new("contact", "dismiss_suggestion", id).record(&mut *tx, caller.tenant).await?;
         Ok(tx.commit().await?)
+    }
+
+    /// Returns the contact that is suggested for a merge, if the contact exists and has a suggestion.
+    async fn suggested(&self, tenant: TenantId, id: ContactId) -> Result<Option<ContactId>> {
+        let mut tx = self.inner.store.read().await?;
+        let contact = tx.find_contact(tenant, id).await?;
+        let found = people(&mut *tx, tenant, contact.into_iter().collect()).await?;
+        Ok(read::suggest(&mut *tx, tenant, &found).await?.remove(&id))
     }
 
     /// Stores a changed contact, which is locked.
@@ -221,7 +238,7 @@ pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp,
         return None;
     }
     let entry = ChannelEntry {
-        label: given.label.clone().filter(|label| !label.is_empty()),
+        label: given.label.clone().filter(|label| !is_blank(label)),
         country: given.country_code.clone(),
         ..ChannelEntry::new(given.channel, now)
     };

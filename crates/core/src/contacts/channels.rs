@@ -1,8 +1,8 @@
 //! Adds, changes and removes channels of a contact.
 
-use nuncio_domain::contact::ChannelEntry;
+use nuncio_domain::contact::{ChannelEntry, Contact};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{ContactChannelId, ContactId, Error, ErrorCode, Result, TenantId, Timestamp, limits};
+use nuncio_domain::{Channel, ContactChannelId, ContactId, Error, ErrorCode, Recipient, Result, TenantId, Timestamp, limits};
 use nuncio_store::{Address, IdempotentOperation, Tx};
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use super::command::{AddChannel, UpdateContactChannel};
 use super::lock;
 use super::read::people;
 use super::view::{ContactChannelView, Person, PersonChannel};
-use crate::base::{Caller, Change, FieldErrors, UseCase, check_metadata, idempotency, parse_id, rights};
+use crate::base::{Caller, Change, FieldErrors, UseCase, check_metadata, idempotency, is_blank, parse_id, rights};
 
 impl Contacts<'_> {
     /// `POST /v1/contacts/{id}/channels`.
@@ -97,7 +97,7 @@ impl Contacts<'_> {
         let mut entry = entry_of(&found);
         entry.updated_at = now;
         if let Some(label) = command.label {
-            entry.label = Some(label).filter(|label| !label.is_empty());
+            entry.label = Some(label).filter(|label| !is_blank(label));
         }
         if let Some(metadata) = command.metadata {
             entry.metadata = Some(metadata);
@@ -110,6 +110,32 @@ impl Contacts<'_> {
         change.record(&mut *tx, caller.tenant).await?;
         tx.commit().await?;
         self.channel_now(caller.tenant, id, channel).await
+    }
+
+    /// Marks the channel of a locked contact, who entered a code that came on it, as verified, in the transaction of the caller. Returns what
+    /// to record; `None` if the channel was removed since.
+    pub(crate) async fn verify_channel(
+        &self,
+        tx: &mut dyn Tx,
+        tenant: TenantId,
+        contact: Contact,
+        recipient: &Recipient,
+        channel: Channel,
+    ) -> Result<Option<Change>> {
+        let mut person = person(tx, tenant, contact).await?;
+        let Some(address) = person.addresses.iter().find(|address| address.recipient == *recipient) else { return Ok(None) };
+        let now = self.ids().clock.now();
+        // Before its first receipt, the channel may have no trace yet.
+        let known = address.entries.iter().find(|entry| entry.channel == channel).cloned();
+        let entry = known.unwrap_or_else(|| ChannelEntry::new(channel, address.created_at));
+        if entry.hidden {
+            return Ok(None);
+        }
+        pin(tx, tenant, &person, address, now).await?;
+        tx.put_channel_entry(tenant, address.id, &ChannelEntry { verified: Some(true), updated_at: now, ..entry }).await?;
+        let id = ContactChannelId::of(address.id, channel);
+        self.touch(tx, tenant, &mut person.contact).await?;
+        Ok(Some(Change::new("contact", "update_channel", person.contact.id).to(&json!({"channelId": id, "verified": true}))))
     }
 
     /// `DELETE /v1/contacts/{id}/channels/{channelId}`. Removing its last channel frees the identifier.
@@ -212,7 +238,7 @@ fn entry_of(channel: &PersonChannel<'_>) -> ChannelEntry {
     channel.entry.cloned().unwrap_or_else(|| ChannelEntry::new(channel.channel, channel.address.created_at))
 }
 
-async fn person(tx: &mut dyn Tx, tenant: TenantId, contact: nuncio_domain::contact::Contact) -> Result<Person> {
+async fn person(tx: &mut dyn Tx, tenant: TenantId, contact: Contact) -> Result<Person> {
     people(tx, tenant, vec![contact]).await?.pop().ok_or_else(|| Error::not_found("contact"))
 }
 

@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 
 use super::Invitations;
 use super::view::{InvitationView, TOKEN};
-use crate::base::{Caller, Change, UseCase, idempotency, list, parse_id, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, is_blank, list, parse_id, rights};
 use crate::numbers;
 
 /// 32 bytes in base64.
@@ -58,7 +58,7 @@ impl Invitations<'_> {
     /// Creates an invitation with a link for the client.
     pub async fn create(&self, caller: &Caller, mut asked: CreateInvitation, key: Option<&str>) -> Result<InvitationView> {
         caller.require(UseCase::CreateInvitation)?;
-        asked.client_name = asked.client_name.filter(|name| !name.is_empty());
+        asked.client_name = asked.client_name.filter(|name| !is_blank(name));
         let days = *asked.expires_in_days.get_or_insert(limits::INVITATION_DAYS_DEFAULT);
         asked.allowed_phone_countries.get_or_insert_default();
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateInvitation, idempotency::key(None, key)?, &asked);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nuncio_domain::config::{Sender, TenantConfig};
+use nuncio_domain::contact::Contact;
 use nuncio_domain::invitation::{Invitation, InvitationStatus, Stage};
 use nuncio_domain::number::{NumberStatus, PhoneNumber};
 use nuncio_domain::{
@@ -14,9 +15,11 @@ use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
 use super::Invitations;
+use super::code::recipient;
 use super::create::hash;
 use super::status;
 use crate::base::Change;
+use crate::contacts::lock_of;
 use crate::numbers;
 
 /// An invitation as its client sees it.
@@ -151,10 +154,10 @@ impl Invitations<'_> {
             };
             return Err(Error::field("form", message));
         }
-        held.invitation.progress.code = Some(new.kept);
+        held.invitation.progress.code = Some(new.kept.clone());
         let tenant = held.tenant;
         held.save().await?;
-        self.send_code(tenant, (project, language), phone, &new.digits).await.map_err(|error| {
+        self.send_code(tenant, (project, language), phone, &new).await.map_err(|error| {
             let message = "We could not send a code to this number. Try another number, or contact the person who invited you.";
             if error.code().status() >= 500 { error } else { Error::field("form", message).caused_by(error) }
         })
@@ -162,7 +165,7 @@ impl Invitations<'_> {
 
     /// The client enters a code. Each wrong one counts, even if entered concurrently.
     pub async fn enter_code(&self, token: &str, entered: &str) -> Result<()> {
-        let mut held = self.hold_token(token, &[Stage::Code]).await?;
+        let (mut held, contact) = self.hold_with_contact(token, &[Stage::Code]).await?;
         let digits: String = entered.chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
         if digits.is_empty() {
             return Err(Error::field("code", "Enter the code."));
@@ -176,6 +179,9 @@ impl Invitations<'_> {
             return Err(Error::field("code", format!("{why} Request a new one below.")));
         }
         if self.is_code(&held.invitation, &phone, &code, &digits) {
+            if let Some(contact) = contact {
+                self.verify_contact(&mut *held.tx, held.tenant, contact, &held.invitation, &code).await?;
+            }
             held.invitation.progress.code = None;
             held.invitation.progress.proved = Some(phone);
             return held.save().await.map(drop);
@@ -263,6 +269,15 @@ impl Invitations<'_> {
         let (tenant, id) = self.find_token(token).await?;
         let tx = self.inner.store.begin().await?;
         self.hold(tx, tenant, id).await?.at(stages)
+    }
+
+    /// Like [`Self::hold_token`], but first locks the contact that has the client's number, in the order of an erasure.
+    async fn hold_with_contact(&self, token: &str, stages: &[Stage]) -> Result<(Held, Option<Contact>)> {
+        let (tenant, id) = self.find_token(token).await?;
+        let recipient = recipient(&self.read(tenant, id).await?);
+        let mut tx = self.inner.store.begin().await?;
+        let contact = lock_of(&mut *tx, tenant, &recipient).await?;
+        Ok((self.hold(tx, tenant, id).await?.at(stages)?, contact))
     }
 
     /// Returns the configuration as the transaction sees it. A second connection could wait for the one held here.

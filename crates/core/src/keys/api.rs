@@ -58,9 +58,9 @@ pub struct CreateApiKey {
     /// What the key is for.
     #[schema(min_length = 1, max_length = 100)]
     pub name: String,
-    /// Its permissions, such as `messages:send`; `*` means all. A key cannot have permissions that the key that creates it lacks. If absent
-    /// or empty, it gets those of that key.
-    #[schema(max_items = 64)]
+    /// Its permissions, such as `messages:send`; `*` means all. A key cannot have permissions that the key that creates it lacks. If absent,
+    /// it gets those of that key.
+    #[schema(min_items = 1, max_items = 64)]
     pub permissions: Option<Vec<String>>,
     /// From when on the key is refused: a time in the future, and no later than that of the key that creates it. If absent, it expires with
     /// that key, or not at all.
@@ -88,8 +88,13 @@ impl Keys<'_> {
     pub async fn issue(&self, caller: &Caller, asked: CreateApiKey, idempotency_key: Option<&str>) -> Result<KeyView> {
         caller.require(UseCase::CreateKey)?;
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateKey, idempotency::key(None, idempotency_key)?, &asked);
-        let permissions = match asked.permissions.filter(|names| !names.is_empty()) {
+        let permissions = match asked.permissions {
             None => caller.permissions,
+            // Perhaps a program's list that lost its items: it must not allow everything.
+            Some(names) if names.is_empty() => {
+                let message = "has 0 items; must have at least 1; leave it out for all permissions of the key that creates it";
+                return Err(Error::field("permissions", message));
+            }
             Some(names) => {
                 Permissions::parse(names.iter().map(String::as_str)).map_err(|error| Error::field("permissions", error.to_string()))?
             }

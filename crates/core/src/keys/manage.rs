@@ -2,12 +2,12 @@
 
 use nuncio_domain::config::ApiKey;
 use nuncio_domain::key::KeyHash;
-use nuncio_domain::{Error, ErrorCode, FieldError, KeyId, Permissions, Redacted, Result, TenantId, Timestamp, key, limits, line};
+use nuncio_domain::{Error, ErrorCode, FieldError, KeyId, Permissions, Redacted, Result, TenantId, Timestamp, key, limits};
 use serde_json::{Value, json};
 
 use super::Keys;
 use crate::base::cache::TRUST;
-use crate::base::{Caller, Change};
+use crate::base::{Caller, Change, FieldErrors};
 
 /// A newly created key.
 #[derive(Debug)]
@@ -90,7 +90,8 @@ impl Keys<'_> {
         permissions: Permissions,
         expires_at: Option<Timestamp>,
     ) -> Result<NewKey> {
-        let mut errors = Vec::from_iter(line::check("name", name, 1, limits::KEY_NAME));
+        let mut errors = Vec::new();
+        FieldErrors { errors: &mut errors }.name("name", Some(name), 1, limits::KEY_NAME);
         if let Some(at) = expires_at.filter(|at| *at <= self.ids().clock.now()) {
             errors.push(FieldError::new("expiresAt", format!("{at} has passed; must be in the future")));
         }

@@ -6,7 +6,8 @@ use nuncio_domain::{Channel, FieldError, MessageType, Timestamp, address, limits
 
 use super::command::{AttachmentIn, SendMessage};
 use super::content;
-use crate::base::{FieldErrors, check_metadata};
+pub(super) use crate::base::is_blank;
+use crate::base::{BLANK, FieldErrors, check_metadata};
 
 /// Collects all errors of `command` on `channel`. With `lenient`, unused fields are removed instead.
 pub(crate) fn check(command: &mut SendMessage, channel: Channel, now: Timestamp, lenient: bool) -> Vec<FieldError> {
@@ -73,7 +74,7 @@ fn text(command: &mut SendMessage, channel: Channel, message_type: MessageType, 
     let needs_words = matches!(message_type, MessageType::Text | MessageType::Buttons | MessageType::List | MessageType::CtaUrl);
     let has_html = channel == Channel::Email && command.html_body.as_deref().is_some_and(|html| !is_blank(html));
     if !text.is_empty() && is_blank(text) && !has_html {
-        faults.push("text", "has only whitespace; must have visible text");
+        faults.push("text", BLANK);
     } else if needs_words && text.is_empty() && !has_html {
         let also = if channel == Channel::Email { "text or an HTML body" } else { "text" };
         faults.push("text", format!("messageType {message_type} requires {also}"));
@@ -83,12 +84,6 @@ fn text(command: &mut SendMessage, channel: Channel, message_type: MessageType, 
         faults.push("text", format!("messageType {message_type} has no text"));
     }
     length(&mut faults, "text", text, channel, message_type != MessageType::Text);
-}
-
-/// Returns whether a text is invisible: spaces, line breaks, and characters without width or ink.
-pub(super) fn is_blank(text: &str) -> bool {
-    let no_ink = |c| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{2800}' | '\u{3164}' | '\u{feff}');
-    text.chars().all(|c| c.is_whitespace() || c.is_control() || no_ink(c))
 }
 
 /// Checks the text length limit of a channel.
@@ -116,6 +111,7 @@ fn email(command: &SendMessage, channel: Channel, errors: &mut Vec<FieldError>) 
     let mut faults = FieldErrors { errors };
     match command.subject.as_deref() {
         None | Some("") => faults.push("subject", "is required for email"),
+        Some(subject) if is_blank(subject) => faults.push("subject", BLANK),
         Some(subject) => {
             faults.length("subject", Some(subject), 1, limits::SUBJECT);
             header(&mut faults, "subject", subject);

@@ -2,11 +2,11 @@
 
 use nuncio_domain::config::Sender;
 use nuncio_domain::webhook::Webhook;
-use nuncio_domain::{FieldError, Micros, address, limits, line};
+use nuncio_domain::{FieldError, Micros, address, limits};
 use serde_json::Number;
 
 use super::command::UpdateSender;
-use crate::base::Core;
+use crate::base::{Core, FieldErrors};
 use crate::webhooks::{WebhookChange, check_events};
 
 /// What happens to a sender's webhook.
@@ -23,7 +23,7 @@ impl UpdateSender {
     /// Applies the change except for the webhook.
     pub(super) fn apply(&self, sender: &mut Sender, errors: &mut Vec<FieldError>) {
         if let Some(name) = &self.name {
-            errors.extend(line::check("name", name, 1, limits::SENDER_NAME));
+            FieldErrors { errors }.name("name", Some(name), 1, limits::SENDER_NAME);
             sender.name.clone_from(name);
         }
         if let Some(phone) = &self.phone_number {

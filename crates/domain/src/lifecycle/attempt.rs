@@ -29,6 +29,9 @@ impl State {
             self.hold(HeldReason::PastDue, now);
         } else if now >= self.expires_at {
             self.expire(now, changes);
+        } else if self.is_given_up(now) {
+            self.fence += 1;
+            self.fall_back(now);
         } else if let Some(end) = self.detail.broadcast.and_then(|part| part.quiet_hours?.end(now)) {
             self.fence += 1;
             self.wait = Wait::Attempt { due_at: end };
@@ -122,7 +125,7 @@ impl State {
                 self.await_receipt(policy.receipt_wait, now);
             }
             Outcome::Accepted { .. } => self.await_receipt(policy.receipt_wait, now),
-            Outcome::Deferred { .. } => self.retry(policy.retry_in, now, changes),
+            Outcome::Deferred { .. } => self.retry(policy.retry_in, false, now),
             Outcome::Rejected { .. } => self.next_route_or_fail(now, changes),
             Outcome::Unknown { .. } => self.unknown(policy.retry_in, now, changes),
         }
@@ -132,7 +135,7 @@ impl State {
     pub(super) fn unknown(&mut self, retry_in: Duration, now: Timestamp, changes: &mut Vec<Change>) {
         let unknown = self.detail.attempts.iter().filter(|attempt| attempt.status == AttemptStatus::Unknown).count();
         match self.detail.on_unknown {
-            OnUnknown::Resend if unknown < limits::UNKNOWN_ATTEMPTS => self.retry(retry_in, now, changes),
+            OnUnknown::Resend if unknown < limits::UNKNOWN_ATTEMPTS => self.retry(retry_in, true, now),
             OnUnknown::Resend | OnUnknown::Hold => {
                 self.hold(HeldReason::UnknownOutcome, now);
             }

@@ -3,16 +3,43 @@
 use std::time::Duration;
 
 use super::Change;
+use crate::limits;
 use crate::message::{Attempt, AttemptStatus, Failure, FailureCode, State, Status, Wait};
 use crate::time::Timestamp;
 
 impl State {
-    pub(super) fn retry(&mut self, retry_in: Duration, now: Timestamp, changes: &mut Vec<Change>) {
+    /// Tries again, or takes the fallback if its time comes first or no retry fits into the validity. The last retry is shortly before the
+    /// validity ends; after that one the message waits for the end. An unknown attempt may turn out to be accepted: its route stays until
+    /// the time of the fallback.
+    pub(super) fn retry(&mut self, retry_in: Duration, is_unknown: bool, now: Timestamp) {
         let due_at = now.plus(retry_in);
-        if due_at >= self.expires_at {
-            return self.expire(now, changes);
+        let can_fall_back = self.can_fall_back(now);
+        match self.fallback_at().filter(|at| can_fall_back && *at <= due_at && *at < self.expires_at) {
+            Some(at) if is_unknown => self.wait = Wait::Attempt { due_at: at.max(now) },
+            Some(at) => self.fall_back(at.max(now)),
+            None if can_fall_back && due_at >= self.expires_at => self.fall_back(now),
+            None => self.wait = Wait::Attempt { due_at: self.within_validity(due_at, now) },
         }
-        self.wait = Wait::Attempt { due_at };
+    }
+
+    fn within_validity(&self, due_at: Timestamp, now: Timestamp) -> Timestamp {
+        let last = self.expires_at.minus(limits::LAST_RETRY);
+        match (due_at < self.expires_at, now < last) {
+            (true, _) => due_at,
+            (false, true) => last,
+            (false, false) => self.expires_at,
+        }
+    }
+
+    /// Returns whether the route has had its time without a receipt, and a fallback follows.
+    pub(super) fn is_given_up(&self, now: Timestamp) -> bool {
+        self.can_fall_back(now) && self.fallback_at().is_some_and(|at| at <= now)
+    }
+
+    /// Returns when the fallback follows without a receipt: counted from the first attempt of the route.
+    fn fallback_at(&self) -> Option<Timestamp> {
+        let first = self.detail.attempts.iter().find(|attempt| self.is_of_route(attempt))?;
+        Some(first.started_at.plus(Duration::from_secs(self.detail.fallback_after_seconds?)))
     }
 
     pub(super) fn next_route_or_fail(&mut self, now: Timestamp, changes: &mut Vec<Change>) {
@@ -30,11 +57,11 @@ impl State {
         self.detail.fallback.is_some() && now < self.expires_at && !is_settled
     }
 
-    pub(super) fn fall_back(&mut self, now: Timestamp) {
+    pub(super) fn fall_back(&mut self, due_at: Timestamp) {
         if let Some(route) = self.detail.fallback.take() {
             self.route = route;
         }
-        self.wait = Wait::Attempt { due_at: now };
+        self.wait = Wait::Attempt { due_at };
     }
 
     pub(super) fn expire(&mut self, now: Timestamp, changes: &mut Vec<Change>) {
@@ -62,8 +89,12 @@ impl State {
 
     /// Returns whether the current route accepted an attempt that was not refused since.
     pub(super) fn accepted_by_route(&self) -> bool {
-        let here = |a: &Attempt| a.channel == self.route.channel && a.connection == self.route.connection;
-        self.detail.attempts.iter().any(|a| here(a) && matches!(a.status, AttemptStatus::Accepted | AttemptStatus::Delivered))
+        let accepted = |a: &Attempt| matches!(a.status, AttemptStatus::Accepted | AttemptStatus::Delivered);
+        self.detail.attempts.iter().any(|a| self.is_of_route(a) && accepted(a))
+    }
+
+    fn is_of_route(&self, attempt: &Attempt) -> bool {
+        attempt.channel == self.route.channel && attempt.connection == self.route.connection
     }
 
     /// Marks a possible duplicate: two attempts that may both have been sent.

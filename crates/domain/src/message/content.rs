@@ -36,7 +36,7 @@ pub struct Card {
 #[serde(deny_unknown_fields)]
 pub struct Section {
     /// Heading.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[cfg_attr(feature = "openapi", schema(max_length = 24))]
     pub title: String,
     /// Options.

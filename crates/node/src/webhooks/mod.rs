@@ -38,6 +38,12 @@ impl Shared {
     /// reads logs without a signal.
     pub(crate) async fn post_events(self: &Arc<Self>, look: bool) -> Result<bool> {
         let mut looked_at = self.webhooks.round.lock().await;
+        // Receivers would reject the time in the signatures, and retries and the end of a failing endpoint would be days off.
+        if self.dispatch.has_wrong_clock() {
+            *looked_at = None;
+            self.release_logs().await?;
+            return Ok(false);
+        }
         let now = self.ids.clock.monotonic();
         if self.dispatch.log_signals().take_webhooks_changed() || looked_at.is_none_or(|at| now.saturating_sub(at) >= LOOK) {
             self.assign_logs().await?;

@@ -63,6 +63,7 @@ impl KeysAction {
         match self {
             Self::Create { name, env, permissions, expires } => {
                 let world = Remote::new(access, Some(env), json).world()?;
+                let permissions = (!permissions.is_empty()).then_some(permissions); // without a list, all
                 let asked = json!({"name": name, "permissions": permissions, "expiresAt": expires});
                 let mut key = world.call(Method::POST, "/v1/keys", Some(&asked)).await?;
                 key["environment"] = world.environment.as_str().into();

@@ -161,13 +161,15 @@ async fn a_contact_has_a_bounded_number_of_channels() {
 #[tokio::test]
 async fn streams_end_before_the_node_does() {
     let app = TestApp::start().await;
-    app.node.core.events().end_streams();
     let auth = format!("Bearer {}", app.test_key);
     let headers = [("authorization", auth.as_str()), ("accept", "text/event-stream")];
-    let stream = app.send("GET", "/v1/events", &headers, None);
-    let ended = tokio::time::timeout(std::time::Duration::from_secs(20), stream).await.expect("it ends");
-    let text = ended.expect(200).text;
-    assert!(text.starts_with("id: ") && text.lines().count() == 2, "only where it began: {text}");
+    let open = app.open("GET", "/v1/events", &headers, Vec::new()).await;
+    assert_eq!(open.status(), 200);
+    app.node.core.events().end_streams();
+    let read = axum::body::to_bytes(open.into_body(), 4_096);
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(20), read).await.expect("it ends").expect("whole");
+    assert!(ended.starts_with(b"id: ") && ended.iter().filter(|byte| **byte == b'\n').count() == 2, "only where it began: {ended:?}");
+    app.send("GET", "/v1/events", &headers, None).await.expect(503);
     assert!(app.node.core.ready().await.is_ok());
 }
 

@@ -72,7 +72,7 @@ async fn every_fault_of_a_broadcast_is_told() {
     let unknown =
         app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x", "senderId": "snd_nobody"})).await.expect(404);
     assert_eq!(unknown.json()["details"]["errors"][0]["path"], "senderId");
-    // The header names the sender, unless the body does.
+    // Header or body name the sender; they must not differ.
     let sender = async |name: &str| {
         let made = app.post("/v1/senders", json!({"name": name})).await.expect(201).json();
         made["id"].as_str().expect("an id").to_owned()
@@ -83,12 +83,13 @@ async fn every_fault_of_a_broadcast_is_told() {
     let nobody = [("authorization", auth.as_str()), ("service-sender", "snd_nobody")];
     let unknown = app.send("POST", "/v1/broadcasts", &nobody, Some(named.clone())).await.expect(404);
     assert_eq!(unknown.json()["details"]["errors"][0]["path"], "header.Service-Sender");
-    let mut both = named.clone();
-    both["senderId"] = json!(other);
-    for (body, expected) in [(named, &one), (both, &other)] {
+    let both = |id: &str| json!({"name": "x", "channel": "sms", "text": "x", "senderId": id});
+    for body in [named, both(&one)] {
         let made = app.send("POST", "/v1/broadcasts", &headers, Some(body)).await.expect(201).json();
-        assert_eq!(made["broadcast"]["senderId"], expected.as_str());
+        assert_eq!(made["broadcast"]["senderId"], one.as_str());
     }
+    let differ = app.send("POST", "/v1/broadcasts", &headers, Some(both(&other))).await.expect(400).json();
+    assert_eq!(differ["details"]["errors"][0]["path"], "senderId", "{differ}");
     let template = json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": "tpl_nothing"}});
     app.post("/v1/broadcasts", template).await.expect(404);
 }

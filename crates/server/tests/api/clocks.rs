@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use nuncio_domain::{Clock as _, Timestamp};
+use nuncio_channel::ProviderEvent;
+use nuncio_domain::{Clock as _, MessageId, Timestamp};
 use nuncio_store::IdempotentOperation;
-use nuncio_testkit::{Backend, Options, TestApp};
+use nuncio_testkit::{Backend, Options, Receiver, TestApp};
 use serde_json::{Value, json};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -52,6 +53,39 @@ async fn a_node_that_starts_with_a_wrong_clock_accepts_nothing_until_it_is_set()
         set_right(&app).await;
         app.get("/readyz").await.expect(200);
         app.send_message(text()).await;
+    }
+}
+
+#[tokio::test]
+async fn by_a_wrong_clock_no_webhook_is_posted_and_no_stream_begins() {
+    for backend in Backend::all() {
+        let mut options = Options::default();
+        options.dispatch.compare_clocks = true;
+        (options.dispatch.guard.allow_http, options.dispatch.guard.allow_loopback) = (true, true);
+        let app = TestApp::with(backend, options).await;
+        let receiver = Receiver::start().await;
+        app.request("PUT", "/v1/webhook", Some(json!({"url": receiver.url, "events": ["webhook.test"]}))).await.expect(201);
+        app.post("/v1/webhook/test", json!({})).await.expect(202);
+        app.drain().await;
+        assert!(receiver.got().is_empty(), "its signature would have a wrong time");
+        let auth = format!("Bearer {}", app.test_key);
+        let headers = [("authorization", auth.as_str()), ("accept", "text/event-stream")];
+        app.send("GET", "/v1/events", &headers, None).await.expect(503);
+        set_right(&app).await;
+        app.drain().await;
+        assert_eq!(receiver.got().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn by_a_wrong_clock_providers_are_asked_to_report_again() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let (sink, unknown) = (app.node.events(), app.node.core.ids().next::<MessageId>());
+        let report = async || sink.record(ProviderEvent::Complaint { tenant: app.tenant(), message: unknown }).await;
+        assert!(report().await.is_err(), "a STOP would be newer than the START that follows it");
+        set_right(&app).await;
+        assert!(report().await.is_ok());
     }
 }
 

@@ -110,12 +110,37 @@ async fn merging_is_suggested_for_one_person_until_it_is_turned_down() {
         dismiss(&by_email["id"]).await.expect(204);
         dismiss(&by_email["id"]).await.expect(204);
         assert!(get(&app, &by_email["id"]).await.get("suggestedMergeWith").is_none());
+        assert_eq!(get(&app, &chat).await["suggestedMergeWith"], phone["id"], "each suggests the other");
         dismiss(&phone["id"]).await.expect(204);
         assert_eq!(get(&app, &phone["id"]).await["suggestedMergeWith"], same_kind["id"], "the next one");
+        assert!(get(&app, &chat).await.get("suggestedMergeWith").is_none(), "nor does the other one suggest it");
         let merge = json!({"sourceContactId": same_kind["id"]});
         app.post(&format!("/v1/contacts/{}/merge", text(&phone["id"])), merge).await.expect(200);
         assert!(get(&app, &phone["id"]).await.get("suggestedMergeWith").is_none());
         app.request("DELETE", "/v1/contacts/con_nonsense/merge-suggestion", None).await.expect(404);
+    }
+}
+
+// holds: contacts.suggestion
+#[tokio::test(flavor = "multi_thread")]
+async fn two_contacts_that_dismiss_each_other_at_once_stay_dismissed() {
+    for app in TestApp::on_each().await {
+        for round in 0..5 {
+            let named = |channel: Value| json!({"displayName": format!("Ada {round}"), "channels": [channel]});
+            let phone = create(&app, named(json!({"channel": "sms", "identifier": format!("+3460011122{round}")}))).await;
+            let email = create(&app, named(json!({"channel": "email", "identifier": format!("ada{round}@example.org")}))).await;
+            let path = |contact: &Value| format!("/v1/contacts/{}", text(&contact["id"]));
+            let (ours, theirs) = (path(&phone), path(&email));
+            // A change of the other contact, at the same moment, loses nothing either.
+            let renames = app.request("PATCH", &theirs, Some(json!({"metadata": {"a": 1}})));
+            let (one, other) = (format!("{ours}/merge-suggestion"), format!("{theirs}/merge-suggestion"));
+            let (one, other, renamed) = tokio::join!(app.request("DELETE", &one, None), app.request("DELETE", &other, None), renames);
+            assert_eq!((one.status.as_u16(), other.status.as_u16(), renamed.status.as_u16()), (204, 204, 200));
+            for contact in [&phone, &email] {
+                assert!(get(&app, &contact["id"]).await.get("suggestedMergeWith").is_none(), "{contact}");
+            }
+            assert_eq!(get(&app, &email["id"]).await["metadata"], json!({"a": 1}));
+        }
     }
 }
 

@@ -99,6 +99,27 @@ async fn the_rate_limit_is_a_bucket_per_world() {
     app.get("/v1/me").await.expect(200);
 }
 
+// holds: rate.headers, auth.guesses
+#[tokio::test]
+async fn who_has_no_environment_learns_of_the_limit_of_failed_authentications() {
+    let app = TestApp::with(Backend::Sqlite, Options { per_minute: 60_000, burst: 1_000, ..Options::default() }).await;
+    let wrong = async |authorization: &str| app.send("GET", "/v1/me", &[("authorization", authorization)], None).await;
+    let left = |answer: &nuncio_testkit::TestResponse| {
+        assert_eq!(answer.header("x-ratelimit-limit"), "60");
+        assert!(!answer.header("x-ratelimit-reset").is_empty());
+        answer.header("x-ratelimit-remaining").parse::<u32>().expect("a number")
+    };
+    let bare = app.send("GET", "/v1/me", &[], None).await.expect(401);
+    assert_eq!(left(&bare), 60, "without a key, nothing was guessed");
+    for expected in (0..60).rev() {
+        assert_eq!(left(&wrong("Bearer x").await.expect(401)), expected);
+    }
+    let refused = wrong("Bearer x").await.expect(429);
+    assert_eq!((left(&refused), refused.header("retry-after")), (0, "1"));
+    let own = app.get("/v1/me").await.expect(200);
+    assert_eq!((own.header("x-ratelimit-limit"), own.header("x-ratelimit-remaining")), ("60000", "999"), "the key has its own bucket");
+}
+
 // holds: rate.headers
 #[tokio::test]
 async fn without_a_limit_there_are_no_headers_of_one() {

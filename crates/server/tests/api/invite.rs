@@ -408,6 +408,68 @@ async fn a_wrong_code_counts_and_five_are_too_many() {
     }
 }
 
+// holds: contacts.fields
+#[tokio::test]
+async fn a_code_proves_the_channel_that_carried_it() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        // It has another channel already, which the code does not prove.
+        app.send_message(json!({"to": PHONE, "text": "hi", "channel": "voice"})).await;
+        app.drain().await;
+        let client = Client::invited(&app, json!({})).await;
+        client.to_code().await;
+        let contact = async || app.get(&format!("/v1/contacts/phone/{PHONE}")).await.expect(200).json();
+        assert_eq!(contact().await["verified"], false, "a code that was sent proves nothing yet");
+        let sent = app.get("/v1/messages?to=%2B34600111222&limit=1").await.expect(200).json()["items"][0].clone();
+        client.go("code", &[("code", &client.code().await)]).await;
+        let contact = contact().await;
+        assert_eq!(contact["verified"], true, "{contact}");
+        let channels = contact["channels"].as_array().expect("channels");
+        let proved: Vec<_> = channels.iter().map(|channel| (&channel["channel"], channel["verified"] == true)).collect();
+        assert!(proved.contains(&(&json!("voice"), false)) && proved.contains(&(&sent["channel"], true)), "{sent}: {proved:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_code_does_not_bring_back_a_channel_that_was_removed() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        app.send_message(json!({"to": PHONE, "text": "hi", "channel": "voice"})).await;
+        let client = Client::invited(&app, json!({})).await;
+        client.to_code().await;
+        app.drain().await;
+        let sent = app.get("/v1/messages?to=%2B34600111222&limit=1").await.expect(200).json()["items"][0]["channel"].clone();
+        let contact = async || app.get(&format!("/v1/contacts/phone/{PHONE}")).await.expect(200).json();
+        let before = contact().await;
+        let carried = before["channels"].as_array().expect("channels").iter().find(|channel| channel["channel"] == sent).expect("it");
+        let id = |value: &Value| value["id"].as_str().expect("an id").to_owned();
+        app.request("DELETE", &format!("/v1/contacts/{}/channels/{}", id(&before), id(carried)), None).await.expect(204);
+        client.go("code", &[("code", &client.code().await)]).await;
+        let after = contact().await;
+        assert_eq!((&after["verified"], &after["availableChannels"]), (&json!(false), &json!(["voice"])), "{after}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_and_an_erasure_at_once_do_not_block_each_other() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        for _ in 0..5 {
+            app.advance(Duration::from_secs(1)).await;
+            let client = Client::invited(&app, json!({})).await;
+            let page = client.to_code().await;
+            let mut fields = form(&page.text, "code").expect("a form");
+            fields.retain(|(name, _)| name != "code");
+            fields.push(("code".to_owned(), client.code().await));
+            let contact = app.get(&format!("/v1/contacts/phone/{PHONE}")).await.expect(200).json();
+            let erase = format!("/v1/contacts/{}", contact["id"].as_str().expect("an id"));
+            let (entered, erased) = tokio::join!(client.post(&fields), app.request("DELETE", &erase, None));
+            assert_eq!(erased.status.as_u16(), 204, "{}", erased.text);
+            assert!(!entered.status.is_server_error(), "{}", entered.text);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_codes_entered_at_once_all_count() {
     for backend in Backend::all() {

@@ -50,10 +50,14 @@ async fn a_key_never_allows_more_than_the_key_that_created_it() {
         let refused = with(&app, &weak, "POST", "/v1/keys", Some(json!({"name": "x", "permissions": asked}))).await.expect(403).json();
         assert_eq!(refused["details"]["requiredPermission"], missing, "{refused}");
     }
-    for permissions in [Value::Null, json!([])] {
-        let made = with(&app, &weak, "POST", "/v1/keys", Some(json!({"name": "x", "permissions": permissions}))).await.expect(201).json();
+    for body in [json!({"name": "x"}), json!({"name": "x", "permissions": null})] {
+        let made = with(&app, &weak, "POST", "/v1/keys", Some(body)).await.expect(201).json();
         assert_eq!(made["permissions"], json!(["messages:read", "keys:write"]), "as much as its maker");
     }
+    let none = app.post("/v1/keys", json!({"name": "x", "permissions": []})).await.expect(400).json();
+    let fault = &none["details"]["errors"][0];
+    assert_eq!(fault["path"], "permissions", "{none}");
+    assert!(fault["message"].as_str().is_some_and(|message| message.contains("leave it out for all permissions")), "{none}");
     // A key with all current permissions must not create one that also gets future ones.
     let all: Vec<&str> = nuncio_domain::Permission::ALL.iter().map(|permission| permission.as_str()).collect();
     let strong = app.key(Environment::Test, &all).await;

@@ -129,6 +129,7 @@ async fn every_field_of_content_comes_back() {
         ("contact", json!({"contacts": [{"name": "Ada", "phones": ["+34600111222", "+34600111223"]}]})),
         ("buttons", json!({"buttons": [{"id": "1", "title": "Yes"}, {"id": "2", "title": "No"}], "footerText": "f"})),
         ("list", json!({"listButton": "b", "sections": [{"title": "s", "rows": [{"id": "1", "title": "t", "description": "d"}]}]})),
+        ("list", json!({"listButton": "b", "sections": [{"rows": [{"id": "1", "title": "t"}]}]})),
         ("cta_url", json!({"ctaDisplayText": "Go", "ctaUrl": url, "ctaHeaderType": "text", "ctaHeaderText": "h"})),
         ("cta_url", json!({"ctaDisplayText": "Go", "ctaUrl": url, "ctaHeaderType": "image", "ctaHeaderMediaUrl": url})),
         ("reaction", json!({"emoji": "👍", "reactToMessageId": first})),

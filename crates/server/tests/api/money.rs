@@ -360,7 +360,12 @@ async fn a_sender_spends_no_more_than_its_daily_limit() {
         }
         let over = app.post("/v1/messages", body("c")).await.expect(402).json();
         assert_eq!(over["code"], "insufficient_balance");
-        assert_eq!(over["details"], json!({"dailySpendLimit": 0.08, "spentToday": 0.07, "required": 0.035}));
+        let money = app.get("/v1/balance").await.expect(200).json();
+        let mut details = json!({"dailySpendLimit": 0.08, "spentToday": 0.07, "required": 0.035});
+        for figure in ["balance", "reserved", "available"] {
+            details[figure] = money[figure].clone();
+        }
+        assert_eq!(over["details"], details);
         assert_eq!(app.post("/v1/messages?dryRun=true", body("c")).await.expect(200).json()["plan"]["affordable"], false);
         app.post("/v1/messages", body("a")).await.expect(409);
         // What costs nothing is accepted.

@@ -38,7 +38,7 @@ async fn receipts_that_the_simulator_owed_come_after_a_restart() {
     for mut app in TestApp::on_each().await {
         let mut late = Vec::new();
         for n in 0..3 {
-            late.push(app.send_message(json!({"to": format!("delay+{n}@example.com"), "subject": "s", "text": "x"})).await);
+            late.push(app.send_message(json!({"to": format!("late+{n}@example.com"), "subject": "s", "text": "x"})).await);
         }
         let silent = app.send_message(json!({"to": "+12125550005", "text": "x"})).await;
         app.drain().await;

@@ -12,7 +12,7 @@ type Row = (&'static str, &'static str, &'static str, &'static [(&'static str, &
 const ROWS: &[Row] = &[
     ("01", "invalid", "failed invalid_recipient", &[]),
     ("02", "bounce", "failed undeliverable", &[("email", "failed undeliverable; suppressed bounce")]),
-    ("03", "timeout", "delivered after 2 attempts", &[]),
+    ("03", "delay", "delivered after 2 attempts", &[]),
     ("04", "throttle", "delivered after 2 attempts", &[]),
     ("05", "sent", "sent", &[]),
     ("06", "reply", "delivered; says Reply to: hello", &[]),
@@ -24,7 +24,7 @@ const ROWS: &[Row] = &[
     ("12", "help", "delivered; says HELP", &[]),
     ("13", "blocked", "failed blocked_by_recipient", &[]),
     ("14", "rejected", "failed content_rejected", &[]),
-    ("15", "delay", "delivered", &[]),
+    ("15", "late", "delivered", &[]),
     ("16", "corrected", "delivered", &[]),
     ("17", "expired", "failed expired", &[]),
     ("", "complaint", "delivered; suppressed complaint", &[]),
@@ -320,7 +320,7 @@ async fn a_complaint_suppresses_for_every_sender() {
 #[tokio::test]
 async fn a_late_receipt_delivers() {
     let app = TestApp::start().await;
-    let message = sent(&app, "delay@example.com").await;
+    let message = sent(&app, "late@example.com").await;
     assert_eq!(message["status"], "sent");
     app.advance(Duration::from_secs(31)).await;
     assert_eq!(app.message(message["id"].as_str().unwrap_or_default()).await["status"], "delivered");

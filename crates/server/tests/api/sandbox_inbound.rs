@@ -121,7 +121,7 @@ async fn a_tap_names_what_was_tapped() {
         send(&app, list(channel, person)).await;
         let row = play(&app, tap("pm")).await;
         let wanted = match channel {
-            "whatsapp" => json!({"sections": [{"title": "", "rows": [{"id": "pm", "title": "Noon"}]}]}),
+            "whatsapp" => json!({"sections": [{"rows": [{"id": "pm", "title": "Noon"}]}]}),
             _ => json!({"buttons": [{"id": "pm", "title": "Noon"}]}),
         };
         assert_eq!((text(&row["text"]), &row["content"]), ("Noon", &wanted), "{channel}");

@@ -374,3 +374,41 @@ async fn a_number_in_another_form_gets_the_one_that_was_meant() {
         }
     }
 }
+
+/// Optional texts are in [`an_optional_text_of_only_blanks_counts_as_none`].
+// holds: errors.all
+#[tokio::test]
+async fn a_required_text_must_be_visible() {
+    let app = TestApp::start().await;
+    let sender = app.post("/v1/senders", json!({"name": "desk"})).await.expect(201).json()["id"].clone();
+    let sender = format!("/v1/senders/{}", sender.as_str().expect("an id"));
+    for blank in [" ", "\u{a0}\u{200b}"] {
+        for (method, path, body, field) in [
+            ("POST", "/v1/messages", json!({"to": "a@example.org", "text": "x", "subject": blank}), "subject"),
+            ("POST", "/v1/senders", json!({"name": blank}), "name"),
+            ("PATCH", &sender, json!({"name": blank}), "name"),
+            ("POST", "/v1/broadcasts", json!({"name": blank, "channel": "sms", "text": "x"}), "name"),
+            ("POST", "/v1/broadcasts", json!({"name": "x", "channel": "email", "text": "x", "emailSubject": blank}), "emailSubject"),
+            ("POST", "/v1/keys", json!({"name": blank}), "name"),
+        ] {
+            let refused = app.request(method, path, Some(body)).await.expect(400).json();
+            let expected = json!([{"path": field, "message": "has only whitespace; must have visible text"}]);
+            assert_eq!(refused["details"]["errors"], expected, "{method} {path} {blank:?}");
+        }
+    }
+}
+
+// holds: contacts.create.limits, invitations.create
+#[tokio::test]
+async fn an_optional_text_of_only_blanks_counts_as_none() {
+    let app = TestApp::start().await;
+    let channel = json!({"channel": "sms", "identifier": "+34600111222", "label": " "});
+    let made = app.post("/v1/contacts", json!({"channels": [channel], "displayName": " "})).await.expect(201).json();
+    assert!(made.get("displayName").is_none() && made["channels"][0].get("label").is_none(), "{made}");
+    let path = format!("/v1/contacts/{}", made["id"].as_str().expect("an id"));
+    app.request("PATCH", &path, Some(json!({"displayName": "Ada"}))).await.expect(200);
+    let cleared = app.request("PATCH", &path, Some(json!({"displayName": "\u{a0}"}))).await.expect(200).json();
+    assert!(cleared.get("displayName").is_none(), "{cleared}");
+    let invitation = app.post("/v1/invitations", json!({"clientName": " "})).await.expect(201).json();
+    assert_eq!(invitation["invitation"]["clientName"], Value::Null, "{invitation}");
+}

@@ -16,7 +16,7 @@ repeated! {
 /// Create a broadcast
 ///
 /// Creates a draft without recipients. The limits of its channel apply to its content, as for a message. Without `senderId`, it is sent by
-/// the sender in `Service-Sender`, or by the default sender.
+/// the sender in `Service-Sender`, or by the default sender. The two must not differ.
 #[utoipa::path(
     post, path = "/v1/broadcasts", tag = "Broadcasts", request_body = CreateBroadcast, params(ServiceSender, IdempotencyKey),
     responses(
