@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::lifecycle::{ReceiptKind, bounded_reference};
 use nuncio_domain::message::Content;
 use nuncio_domain::sms::Alphabet;
 use nuncio_domain::template::Decision;
@@ -95,10 +95,10 @@ impl Origin {
         ReceiptTarget::Attempt { tenant, message, attempt: Some(attempt), connection }
     }
 
-    /// Names an attempt by the provider's id.
-    pub const fn reference(self, reference: String) -> ReceiptTarget {
+    /// Names an attempt by the provider's id, which is bounded as that of the response was.
+    pub fn reference(self, reference: String) -> ReceiptTarget {
         let Self { tenant, connection, .. } = self;
-        ReceiptTarget::Reference { tenant, connection, reference }
+        ReceiptTarget::Reference { tenant, connection, reference: bounded_reference(reference) }
     }
 
     /// Returns the event that `from` (in canonical form) opted out of this connection; `at` is the time as reported by the provider.

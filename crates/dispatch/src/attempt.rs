@@ -9,7 +9,7 @@ use nuncio_channel::SendRequest;
 use nuncio_domain::lifecycle::{Applied, Outcome, Scope, Step};
 use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message, Status, Wait};
 use nuncio_domain::{MessageType, TenantId};
-use nuncio_store::{StoreError, Transition, Transitioned};
+use nuncio_store::{Store, StoreError, Transition, Transitioned};
 
 use crate::lane::Slot;
 use crate::{Hint, Shared, retry};
@@ -70,7 +70,7 @@ impl Shared {
         };
         let result = Transition::new(message.tenant, message.id, step, self.ids.clock.now());
         let result = Transition { frees: Some(slot.lane.connection), ..result };
-        let mut settled = std::pin::pin!(self.record(result));
+        let mut settled = std::pin::pin!(record(&*self.store, result));
         // Polled once, it is in the queue of the store.
         let first = futures::poll!(settled.as_mut());
         // A large request stays in memory until the end, and so does what it reserved. Others release their slot here.
@@ -128,7 +128,7 @@ impl Shared {
         };
         let message = reaction.as_deref().unwrap_or(message);
         let request = SendRequest { message, attempt, channel, attachments: &attachments, now: self.ids.clock.now() };
-        adapter.send(&request).await
+        adapter.send(&request).await.with_bounded_references()
     }
 
     /// Returns a copy of a reaction that names the message reacted to by the provider's id instead of ours.
@@ -155,24 +155,6 @@ impl Shared {
         Ok(named)
     }
 
-    /// Records a fact, retrying while the process lives: what happened must not be lost. A node that stops waits for it as long as its patience
-    /// lasts.
-    pub(crate) async fn record(&self, transition: Transition) -> Option<Transitioned> {
-        let mut pause = Duration::from_millis(50);
-        loop {
-            match self.store.transition(transition.clone()).await {
-                Ok(transitioned) => return Some(transitioned),
-                Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) => {}
-                Err(error) => {
-                    tracing::error!(message.id = %transition.id, %error, "failed to store the result of an attempt; recovery will count it as unknown");
-                    return None;
-                }
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_secs(2));
-        }
-    }
-
     /// Counts what a step did to its message, and signals the reader of its event log.
     pub(crate) fn count_step(&self, tenant: TenantId, transitioned: &Transitioned) {
         for change in transitioned.changes() {
@@ -196,6 +178,37 @@ impl Shared {
     }
 }
 
+/// Records a fact, retrying while the process lives: what happened must not be lost. A node that stops waits for it as long as its patience
+/// lasts.
+async fn record(store: &dyn Store, mut transition: Transition) -> Option<Transitioned> {
+    let mut pause = Duration::from_millis(50);
+    loop {
+        match store.transition(transition.clone()).await {
+            Ok(transitioned) => return Some(transitioned),
+            Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) => {}
+            // Without its result, an accepted message would be sent again. Without its ids, only its receipts are lost.
+            Err(error) if drop_references(&mut transition.step) => {
+                tracing::error!(message.id = %transition.id, %error, "failed to store the result of an attempt; storing it without the provider's ids");
+                continue;
+            }
+            Err(error) => {
+                tracing::error!(message.id = %transition.id, %error, "failed to store the result of an attempt; recovery will count it as unknown");
+                return None;
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(2));
+    }
+}
+
+/// Drops the provider's ids from a result; returns whether there were any.
+fn drop_references(step: &mut Step) -> bool {
+    match step {
+        Step::Settle { outcome, .. } => outcome.drop_references(),
+        _ => false,
+    }
+}
+
 /// Returns whether the provider responded.
 const fn has_responded(outcome: &Outcome) -> bool {
     match outcome {
@@ -204,3 +217,7 @@ const fn has_responded(outcome: &Outcome) -> bool {
         Outcome::Unknown { .. } => false,
     }
 }
+
+#[cfg(test)]
+#[path = "attempt_tests.rs"]
+mod tests;

@@ -313,6 +313,11 @@ impl Dispatch {
         self.shared.is_stopping()
     }
 
+    /// Returns whether the clock of this node is wrong: what it writes or signs by it would be wrong, too.
+    pub fn has_wrong_clock(&self) -> bool {
+        self.shared.health.has_wrong_clock()
+    }
+
     /// Returns the id of this node.
     pub fn node(&self) -> NodeId {
         self.shared.node()

@@ -72,6 +72,11 @@ impl Health {
         !pulse.clock_off && pulse.beat_at.is_some_and(|at| now.saturating_sub(at) < MAX_SILENCE)
     }
 
+    /// Returns whether the clock differs too much from the database's.
+    pub(crate) fn has_wrong_clock(&self) -> bool {
+        self.0.lock().clock_off
+    }
+
     /// Notes a heartbeat that began at `began` and is stored at `now`.
     fn beaten(&self, began: Duration, now: Duration) {
         let mut pulse = self.0.lock();

@@ -38,6 +38,7 @@ pub mod promises;
 mod receipt;
 mod recent;
 mod session;
+mod silence;
 mod status;
 mod submit;
 mod supervisor;

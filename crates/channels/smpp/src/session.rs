@@ -18,8 +18,9 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, split};
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::yield_now;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::silence::Silence;
 use crate::status;
 use crate::wire::{self, DeliverSm, Header, id};
 
@@ -300,23 +301,22 @@ impl Session {
         }
     }
 
-    /// The reader. Tests the connection after `enquire` of silence.
+    /// The reader. Tests the connection after `enquire` without a PDU.
     async fn read(self: &Arc<Self>, from: &mut (impl AsyncRead + Unpin), inbox: Option<&Arc<dyn Inbox>>, enquire: Duration) -> SessionEnd {
         let mut buffer = Vec::with_capacity(READ);
-        let mut tested = false;
+        let mut silence = Silence::new(enquire, self.limit);
         loop {
             buffer.reserve(READ);
-            let patience = if tested { self.limit } else { enquire };
-            match timeout(patience, from.read_buf(&mut buffer)).await {
+            match timeout_at(silence.until(), from.read_buf(&mut buffer)).await {
                 Ok(Ok(0)) => return SessionEnd::because("the SMSC closed the connection"),
-                Ok(Ok(_)) => tested = false,
+                Ok(Ok(_)) => {}
                 Ok(Err(error)) => return SessionEnd::because(format!("the connection broke: {error}")),
-                Err(_) if tested => {
-                    return SessionEnd::because(format!("the SMSC was silent for {} s, also to enquire_link", self.limit.as_secs()));
-                }
                 Err(_) => {
-                    tested = true;
+                    if let Some(why) = silence.lasts() {
+                        return SessionEnd::because(why);
+                    }
                     self.test();
+                    continue;
                 }
             }
             let mut rest = &buffer[..];
@@ -334,6 +334,7 @@ impl Session {
             }
             let read = buffer.len() - rest.len();
             buffer.drain(..read);
+            silence.heard(read > 0, !buffer.is_empty());
         }
     }
 

@@ -106,6 +106,51 @@ async fn a_silent_line_is_tested_and_then_given_up() {
     assert_eq!(running.await.unwrap(), "the SMSC was silent for 30 s, also to enquire_link");
 }
 
+/// A deliver_sm_resp that nobody asked for, with a body of 100 octets.
+fn long_pdu() -> Vec<u8> {
+    let mut pdu = vec![0, 0, 0, 116, 0x80, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 9];
+    pdu.resize(116, 0);
+    pdu
+}
+
+#[tokio::test(start_paused = true)]
+async fn octets_of_a_pdu_that_never_ends_are_no_sign_of_life() {
+    let session = session();
+    let (mut far, running) = run(&session, 4096);
+    let began = Instant::now();
+    // Whole PDUs are one; the last begins after a minute, when the line is tested.
+    say(&mut far, Header { id: id::OUTBIND, status: 0, sequence: 1 }).await;
+    assert_eq!(hear(&mut far).await.id, id::ENQUIRE_LINK);
+    assert_eq!(began.elapsed(), Duration::from_secs(60));
+    let mut seconds = 0;
+    for octet in long_pdu() {
+        if far.write_all(&[octet]).await.is_err() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        seconds += 1;
+    }
+    assert_eq!(running.await.unwrap(), "the SMSC did not complete a PDU within 30 s");
+    assert!((30..=32).contains(&seconds), "{seconds}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pdu_may_arrive_slowly() {
+    let session = session();
+    let (mut far, running) = run(&session, 4096);
+    let pdu = long_pdu();
+    // Each read ends one PDU and begins the next.
+    for start in [0, 50, 50, 50] {
+        far.write_all(&pdu[start..]).await.unwrap();
+        far.write_all(&pdu[..50]).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(29)).await;
+    }
+    assert!(!running.is_finished());
+    far.write_all(&pdu[50..]).await.unwrap();
+    assert_eq!(hear(&mut far).await.id, id::ENQUIRE_LINK, "a minute after the last");
+    assert!(!running.is_finished());
+}
+
 #[tokio::test]
 async fn what_is_not_for_us_is_answered_and_breaks_nothing() {
     let session = session();

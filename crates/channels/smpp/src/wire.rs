@@ -1,7 +1,7 @@
 //! Encodes and decodes PDUs (SMPP 3.4, issue 1.2, <https://smpp.org/SMPP_v3_4_Issue1_2.pdf>). Pure.
 //!
-//! Writes directly into the outgoing buffer, and parses leniently: an oversized field or an unknown parameter is no reason to refuse a
-//! message that its sender cannot change.
+//! Writes directly into the outgoing buffer, and parses leniently: an unknown parameter, or a field somewhat longer than allowed, is no
+//! reason to refuse a message that its sender cannot change.
 
 use std::borrow::Cow;
 
@@ -39,6 +39,8 @@ const VERSION: u8 = 0x34;
 const HEADER: usize = 16;
 /// The longest PDU that is read, in octets: a message_payload of 64 KiB with everything around it.
 const LONGEST: usize = 70 * 1024;
+/// The longest address that is read, in octets without NUL: as in SMPP 5.0 §4.2.1.1. Version 3.4 allows 20.
+const ADDRESS: usize = 64;
 
 /// The header of every PDU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -238,7 +240,9 @@ impl<'a> Cursor<'a> {
     }
 
     fn address(&mut self) -> Option<Address> {
-        Some(Address { ton: self.octet()?, npi: self.octet()?, text: self.c_string()? })
+        let address = Address { ton: self.octet()?, npi: self.octet()?, text: self.c_string()? };
+        // A longer one is no address, and the database could not keep it. Each octet is one character.
+        (address.text.chars().count() <= ADDRESS).then_some(address)
     }
 
     fn parameter(&mut self) -> Option<(u16, &'a [u8])> {

@@ -139,6 +139,17 @@ fn what_breaks_the_rules_is_read_as_far_as_it_goes() {
 }
 
 #[test]
+fn an_address_that_is_far_too_long_is_none() {
+    let body = |source: usize, destination: usize| {
+        let address = |length| [&[1, 1][..], &vec![0xE9; length], &[0]].concat();
+        [&[0][..], &address(source), &address(destination), &[0, 0, 0, 0, 0, 0, 0, 8, 0, 2, 0, b'a']].concat()
+    };
+    let read = |source, destination| deliver_sm(id::DELIVER_SM, &body(source, destination)).map(|found| found.octets);
+    assert_eq!(read(64, 64).as_deref(), Some(&b"\0a"[..]));
+    assert_eq!([read(65, 5), read(5, 65), read(9_000, 5)], [None, None, None]);
+}
+
+#[test]
 fn frames() {
     let mut out = Vec::new();
     bare(&mut out, Header { id: id::ENQUIRE_LINK, status: 0, sequence: 5 });

@@ -15,11 +15,13 @@ mod attempt;
 mod change;
 mod decision;
 mod money;
+mod reference;
 mod route;
 mod step;
 
 use attempt::Policy;
 pub use change::Change;
+pub use reference::bounded_reference;
 pub use step::{Outcome, ReceiptKind, Receipts, Resolution, Scope, Step};
 
 /// Result of a step.

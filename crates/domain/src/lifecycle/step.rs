@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::bounded_reference;
 use crate::broadcast::Halt;
 use crate::message::{Attempt, Cost, Failure, HeldReason, NodeId};
 use crate::time::Timestamp;
@@ -137,6 +138,26 @@ impl Outcome {
             Self::Accepted { .. } | Self::Deferred { .. } | Self::Rejected { .. } => &[],
         };
         &refs[..refs.len().min(PARTS)]
+    }
+
+    /// Bounds the provider's ids, so that the store can keep them. An adapter may return any.
+    pub fn with_bounded_references(mut self) -> Self {
+        if let Some(refs) = self.refs_mut() {
+            refs.iter_mut().for_each(|id| *id = bounded_reference(std::mem::take(id)));
+        }
+        self
+    }
+
+    /// Drops the provider's ids; returns whether there were any.
+    pub fn drop_references(&mut self) -> bool {
+        self.refs_mut().is_some_and(|refs| !std::mem::take(refs).is_empty())
+    }
+
+    const fn refs_mut(&mut self) -> Option<&mut Vec<String>> {
+        match self {
+            Self::Accepted { refs, .. } | Self::Unknown { refs, .. } => Some(refs),
+            Self::Deferred { .. } | Self::Rejected { .. } => None,
+        }
     }
 
     /// Records on the attempt what the provider accepted.

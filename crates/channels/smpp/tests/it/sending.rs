@@ -9,7 +9,7 @@ use nuncio_domain::message::{Content, FailureCode};
 use rusmpp::values::{DataCoding, Npi, Ton};
 use serde_json::json;
 
-use crate::smsc::{Act, Script, Smsc, receipt};
+use crate::smsc::{Act, Script, Smsc, pdu, receipt};
 use crate::support::{Running, draft, send, send_message, short};
 
 #[tokio::test]
@@ -150,6 +150,27 @@ async fn an_id_of_another_base_is_the_same_in_answer_and_receipt() {
     let ProviderEvent::Receipt { target: ReceiptTarget::Reference { reference, .. }, kind, raw, .. } = told else { panic!() };
     assert_eq!((kind, vec![reference.as_str()]), (ReceiptKind::Delivered, short(&outcome).2));
     assert!(raw.unwrap().starts_with("id:0000002587"), "as it came");
+}
+
+#[tokio::test]
+async fn an_id_of_any_length_is_the_same_in_answer_and_receipt() {
+    let id = format!("{}\0", "7".repeat(9_000));
+    let mut smsc = Smsc::start(Script::new(|_, _| Act::Leave)).await;
+    let mut running = Running::start(smsc.port, json!({}));
+    let (_, says) = smsc.bound().await;
+    let answering = async {
+        let (_, sequence, _) = smsc.submitted().await;
+        says.octets(pdu(0x8000_0004, sequence, id.as_bytes()));
+    };
+    let outcome = tokio::join!(running.send("x"), answering).0.with_bounded_references();
+    // The parameter receipted_message_id, in a receipt without a text.
+    let fields = b"\0\x01\x0134600111222\0\x01\x0112345\0\x04\0\0\0\0\0\0\0\0\0\x04\x27\0\x01\x02\0\x1e";
+    let body = [&fields[..], &(id.len() as u16).to_be_bytes(), id.as_bytes()].concat();
+    says.octets(pdu(5, 7, &body));
+    let told = running.told().await;
+    let ProviderEvent::Receipt { target: ReceiptTarget::Reference { reference, .. }, kind, .. } = told else { panic!() };
+    assert_eq!((kind, vec![reference.as_str()]), (ReceiptKind::Delivered, short(&outcome).2));
+    assert_eq!(reference.len(), 255, "the store can keep it");
 }
 
 #[tokio::test]

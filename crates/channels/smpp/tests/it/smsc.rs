@@ -282,3 +282,9 @@ pub(crate) fn receipt(sequence: u32, id: &str, stat: &str) -> Command {
     let text = format!("id:{id} sub:001 dlvrd:001 submit date:2611210900 done date:2611210900 stat:{stat} err:000 text:Hello");
     delivery(sequence, 0x04, text.as_bytes())
 }
+
+/// A request, or a response without an error, that the foreign codec refuses to write.
+pub(crate) fn pdu(command: u32, sequence: u32, body: &[u8]) -> Vec<u8> {
+    let words = [16 + body.len() as u32, command, 0, sequence];
+    [&words.map(u32::to_be_bytes).concat()[..], body].concat()
+}
