@@ -48,7 +48,11 @@ const HEADERS: &[(&str, Type, &str)] = &[
         Type::String,
         "The request's id: yours, if it is 1 to 128 letters, digits, dots, dashes and underscores, otherwise a new one.",
     ),
-    ("X-RateLimit-Limit", Type::Integer, "Requests per minute of this environment; of a 401, and a 429 of wrong keys, failed authentications per minute of your address. Absent without a limit."),
+    (
+        "X-RateLimit-Limit",
+        Type::Integer,
+        "Requests per minute of this environment; of a 401, and a 429 of wrong keys, failed authentications per minute of your address. Absent without a limit.",
+    ),
     ("X-RateLimit-Remaining", Type::Integer, "How many of them are left now."),
     ("X-RateLimit-Reset", Type::Integer, "When the full burst is available again, in Unix milliseconds."),
     ("Retry-After", Type::Integer, "Seconds to wait before a retry."),

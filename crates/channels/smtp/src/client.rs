@@ -6,6 +6,8 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -144,6 +146,14 @@ impl Connection {
     /// Returns the relay's size limit, in octets.
     pub(crate) fn size_limit(&self) -> Option<usize> {
         self.offers.size
+    }
+
+    /// Returns the connection if nothing is left to read, and the relay has not closed it. Does not wait.
+    pub(crate) fn quiet(mut self) -> Option<Self> {
+        // The budget of a task would make a stream look quiet that is not.
+        let fill = pin!(tokio::task::unconstrained(self.stream.fill_buf()));
+        let is_quiet = fill.poll(&mut Context::from_waker(Waker::noop())).is_pending();
+        is_quiet.then_some(self)
     }
 
     /// Starts TLS on the bare stream.
@@ -379,28 +389,5 @@ async fn connect(config: &Config, relay: &Relay) -> Result<TcpStream, SessionErr
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn offers_of_relays() {
-        let lines = ["mx hello", "PIPELINING", "SIZE 1000", "STARTTLS", "AUTH CRAM-MD5 LOGIN PLAIN", "8BITMIME", "smtputf8"];
-        let offers = Offers::read(&Reply { code: 250, lines: lines.map(str::to_owned).to_vec() });
-        assert_eq!(
-            offers,
-            Offers { starttls: true, pipelining: true, utf8: true, eight_bit: true, plain: true, login: true, size: Some(1000) }
-        );
-        let old = Offers::read(&Reply { code: 250, lines: ["PIPELINING", "AUTH=LOGIN", "SIZE 0", "SIZE"].map(str::to_owned).to_vec() });
-        assert_eq!(old, Offers { login: true, ..Offers::default() }, "the first line is the name");
-    }
-
-    #[test]
-    fn lines_of_answers() {
-        assert_eq!(reply_line(b"250-SIZE 5\r\n"), Some((250, true, "SIZE 5".into())));
-        assert_eq!(reply_line(b"250\r\n"), Some((250, false, String::new())));
-        assert_eq!(reply_line(b"550 Empf\xe4nger\n"), Some((550, false, "Empf\u{fffd}nger".into())));
-        for bad in [&b"25\r\n"[..], b"\r\n", b"hello\r\n", b"250x\r\n", b"999 x\r\n", b"100 x\r\n"] {
-            assert_eq!(reply_line(bad), None);
-        }
-    }
-}
+#[path = "client_tests.rs"]
+mod tests;

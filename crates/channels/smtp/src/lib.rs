@@ -25,6 +25,7 @@ mod client;
 mod config;
 mod degrade;
 pub mod dkim;
+mod fields;
 mod html;
 pub mod inlet;
 pub mod mail;

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::fields::FIELDS;
 use crate::parts::{LINES, NESTED};
 
 fn read(from: &str, mail: &str) -> Mail {
@@ -121,7 +122,11 @@ fn messages_that_end_out_of_order_are_refused() {
 fn headers_end() {
     let letter = |headers: usize| format!("From: a@b.example\n{}\nx\n", "a:\n".repeat(headers));
     assert!(Mail::read("a@b", letter(1_000).as_bytes()).is_some());
-    assert!(Mail::read("a@b", letter(LINES).as_bytes()).is_none());
+    assert!(Mail::read("a@b", letter(FIELDS - 1).as_bytes()).is_some());
+    assert!(Mail::read("a@b", letter(FIELDS).as_bytes()).is_none());
+    let body = |lines: usize| format!("From: a@b.example\n\n{}", "a:\n".repeat(lines));
+    assert!(Mail::read("a@b", body(LINES - 2).as_bytes()).is_some());
+    assert!(Mail::read("a@b", body(LINES - 1).as_bytes()).is_none());
 }
 
 #[test]

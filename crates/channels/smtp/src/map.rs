@@ -69,14 +69,20 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    /// Returns whether a new connection is likely to work: the relay closed the idle one before anything of the email was written.
+    /// Returns whether a new connection is likely to work: the relay closed the idle one before anything of the email was written, or what
+    /// it answered may not be about the email.
     pub(crate) fn was_stale(&self) -> bool {
         let gone = match &self.fault {
             SessionError::Lost(_) => true,
-            SessionError::Refused(reply) => reply.code == 421,
+            SessionError::Refused(reply) => reply.code == 421 || self.may_be_stray(),
             _ => false,
         };
         gone && self.stage < Stage::Content
+    }
+
+    /// Returns whether the relay may have said this about the email before, while it was still on its way: it is the first answer.
+    fn may_be_stray(&self) -> bool {
+        self.stage == Stage::Mail && matches!(&self.fault, SessionError::Refused(reply) if reply.code >= 500)
     }
 
     /// Returns whether another relay may accept the email: this one cannot have it, and the problem is not the email.
@@ -87,7 +93,7 @@ impl Failed {
     /// Returns whether the connection can be reused.
     pub(crate) fn keeps_connection(&self) -> bool {
         match &self.fault {
-            SessionError::Refused(reply) => reply.code != 421,
+            SessionError::Refused(reply) => reply.code != 421 && !self.may_be_stray(),
             SessionError::TooLarge { .. } | SessionError::NoUtf8 => true,
             _ => false,
         }
@@ -344,6 +350,9 @@ mod tests {
             (Stage::Mail, SessionError::TooLarge { size: 2, limit: 1 }, "rejected", FailureCode::ContentRejected, false),
             (Stage::Mail, SessionError::NoUtf8, "rejected", FailureCode::InvalidRecipient, false),
             (Stage::Mail, SessionError::Refused(reply("421 bye")), "connection", FailureCode::RateLimited, true),
+            (Stage::Mail, SessionError::Refused(reply("550 no")), "rejected", FailureCode::ProviderRejected, true),
+            (Stage::Mail, SessionError::Refused(reply("451 later")), "message", FailureCode::Undeliverable, false),
+            (Stage::Rcpt, SessionError::Refused(reply("550 no")), "rejected", FailureCode::InvalidRecipient, false),
             (Stage::Answer, SessionError::Refused(reply("421 bye")), "connection", FailureCode::RateLimited, false),
         ] {
             let failed = Failed { stage, fault };

@@ -13,11 +13,13 @@ use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use mail_parser::{HeaderName, Message, MessageParser, MessagePart, MimeHeaders as _};
 use nuncio_domain::MessageId;
 
+use crate::fields::{self, FIELDS};
+
 /// Maximum number of `Content-Type` fields in a parsed email. Each can nest one level deeper.
 pub(crate) const NESTED: usize = 500;
 /// Maximum number of lines that can separate parts. Each part costs memory, even if empty.
 pub(crate) const DIVIDED: usize = 100_000;
-/// Maximum number of lines: any of them can be a header, which is stored with its position. 25 MiB of base64 are 340,000.
+/// Maximum number of lines. 25 MiB of base64 are 340,000.
 pub(crate) const LINES: usize = 600_000;
 
 /// Decodes a transfer encoding; `None` if it is invalid.
@@ -45,24 +47,27 @@ pub(crate) fn parse(mail: &[u8]) -> Option<Message<'_>> {
 fn is_hostile(mail: &[u8]) -> bool {
     let lines = mail.iter().filter(|&&b| b == b'\n');
     let dividers = mail.split(|&b| b == b'\n').filter(|line| line.windows(2).any(|pair| pair == b"--"));
-    nests(mail) || lines.take(LINES + 1).count() > LINES || dividers.take(DIVIDED + 1).count() > DIVIDED
+    lines.take(LINES + 1).count() > LINES
+        || dividers.take(DIVIDED + 1).count() > DIVIDED
+        || types(mail).is_none_or(|types| fields::count(mail, &types) > FIELDS)
 }
 
-/// Returns whether `Content-Type:` occurs too often anywhere, with any whitespace inside.
-fn nests(mail: &[u8]) -> bool {
+/// Returns where `Content-Type:` ends, with any whitespace inside; `None` if it occurs too often.
+pub(crate) fn types(mail: &[u8]) -> Option<Vec<usize>> {
     const NAME: &[u8] = b"content-type:";
-    let (mut count, mut matched) = (0, 0);
-    for byte in mail.iter().filter(|byte| !byte.is_ascii_whitespace()).map(u8::to_ascii_lowercase) {
+    let (mut found, mut matched) = (Vec::new(), 0);
+    for (at, byte) in mail.iter().map(u8::to_ascii_lowercase).enumerate().filter(|(_, byte)| !byte.is_ascii_whitespace()) {
         // `c` occurs only at the beginning, so only it can restart the match.
         matched = if byte == NAME[matched] { matched + 1 } else { usize::from(byte == NAME[0]) };
         if matched == NAME.len() {
-            (count, matched) = (count + 1, 0);
+            found.push(at);
+            matched = 0;
         }
-        if count > NESTED {
-            return true;
+        if found.len() > NESTED {
+            return None;
         }
     }
-    false
+    Some(found)
 }
 
 /// Returns whether a contained email is encoded, which RFC 2046 §5.2.1 forbids. Its end is unknown, so later parts can be missing.

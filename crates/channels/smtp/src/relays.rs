@@ -81,9 +81,17 @@ impl Relays {
 }
 
 impl RelayState {
-    /// Sends over a waiting connection; over a fresh one if there is none, or if the relay had closed it meanwhile.
+    /// A waiting connection on which nothing arrived. What a relay said unasked would be taken for the answer to the next command.
+    async fn idle(&self) -> Option<Connection> {
+        // Lets the runtime learn what has arrived.
+        tokio::task::yield_now().await;
+        std::iter::from_fn(|| self.pool.take()).find_map(Connection::quiet)
+    }
+
+    /// Sends over a waiting connection; over a fresh one if there is none, or if it turns out to be
+    /// stale.
     async fn deliver(&self, config: &Config, post: &Post<'_>) -> Result<Outcome, Failed> {
-        if let Some(connection) = self.pool.take() {
+        if let Some(connection) = self.idle().await {
             match self.deliver_over(connection, config, post).await {
                 Err(failed) if failed.was_stale() => {}
                 outcome => return outcome,
@@ -94,7 +102,9 @@ impl RelayState {
 
     async fn deliver_over(&self, mut connection: Connection, config: &Config, post: &Post<'_>) -> Result<Outcome, Failed> {
         let outcome = connection.deliver(post.from, post.letter, config.timeout).await;
-        if outcome.as_ref().map_or_else(Failed::keeps_connection, |_| true) {
+        if outcome.as_ref().map_or_else(Failed::keeps_connection, |_| true)
+            && let Some(connection) = connection.quiet()
+        {
             self.pool.put(connection);
         }
         outcome.map(|reply| map::accepted(&reply, &post.letter.message_id))

@@ -66,7 +66,8 @@ impl Checkpointer {
         conn.busy_timeout(Duration::ZERO)?;
         let shared = Arc::new(Shared::default());
         let for_thread = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("sqlite-checkpoint".into()).spawn(move || run(&conn, &file, &for_thread, &others)).ok();
+        let thread =
+            std::thread::Builder::new().name("sqlite-checkpoint".into()).spawn(move || run(&conn, &file, &for_thread, &others)).ok();
         Ok(Self { shared, thread })
     }
 

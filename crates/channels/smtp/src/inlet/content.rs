@@ -7,6 +7,8 @@ use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 
+use super::room::{Buffer, Room};
+
 /// The longest command, in octets, its end included: RFC 5321 asks for 512, the extensions for some more.
 pub(super) const COMMAND: usize = 4 * 1024;
 /// Maximum length of a line, in octets, including its end. The standard allows 1000; many exceed it.
@@ -42,23 +44,34 @@ pub(super) async fn read_line(from: &mut (impl AsyncBufRead + Unpin), line: &mut
     if line.contains(&b'\r') { Err(Broken::Bare) } else { Ok(()) }
 }
 
-/// Reads an email up to its final dot and undoubles dots (RFC 5321 §4.5.2). `None` for more than `most` octets, which are still read to the
-/// end.
-pub(super) async fn read_mail(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> Result<Option<Vec<u8>>, Broken> {
-    let (mut mail, mut line, mut large) = (Vec::new(), Vec::new(), false);
+/// What arrived of an email.
+#[derive(Debug)]
+pub(super) enum Content {
+    Whole(Buffer),
+    /// It has more octets than an email may have.
+    TooLarge,
+    /// The memory for emails was used up.
+    NoRoom,
+}
+
+/// Reads an email of up to `most` octets up to its final dot and undoubles dots (RFC 5321 §4.5.2). One that is not kept is still read to the
+/// end, because only there it can be answered.
+pub(super) async fn read_mail(from: &mut (impl AsyncBufRead + Unpin), room: &Room, most: usize) -> Result<Content, Broken> {
+    let (mut content, mut line, mut size) = (Content::Whole(room.buffer(most)), Vec::new(), 0_usize);
     loop {
         read_line(from, &mut line, LINE).await?;
         if line == b"." {
-            return Ok((!large).then_some(mail));
+            return Ok(content);
         }
         let line = line.strip_prefix(b".").unwrap_or(&line);
-        large |= mail.len() + line.len() + 2 > most;
-        if large {
-            mail = Vec::new();
-            continue;
+        size = size.saturating_add(line.len() + 2);
+        if size > most {
+            content = Content::TooLarge;
+        } else if let Content::Whole(buffer) = &mut content
+            && !buffer.push(line)
+        {
+            content = Content::NoRoom;
         }
-        mail.extend_from_slice(line);
-        mail.extend_from_slice(b"\r\n");
     }
 }
 
@@ -66,9 +79,29 @@ pub(super) async fn read_mail(from: &mut (impl AsyncBufRead + Unpin), most: usiz
 mod tests {
     use super::*;
 
+    /// `None` for an email that is too large.
     async fn mail(bytes: &[u8]) -> Result<Option<String>, Broken> {
         let mut rest = bytes;
-        read_mail(&mut rest, 50).await.map(|mail| mail.map(|mail| String::from_utf8_lossy(&mail).into_owned()))
+        match read_mail(&mut rest, &Room::new(50, 1), 50).await? {
+            Content::Whole(buffer) => Ok(Some(String::from_utf8_lossy(&buffer.split().0).into_owned())),
+            Content::TooLarge => Ok(None),
+            Content::NoRoom => panic!("there is room for one email of the largest size"),
+        }
+    }
+
+    #[tokio::test]
+    async fn memory_is_shared_and_given_back() {
+        let room = Room::new(100 * 1024, 1);
+        let bytes = [&b"0123456789abcdef0123456789abcd\r\n".repeat(2_000)[..], b".\r\n"].concat();
+        let read = async || read_mail(&mut &bytes[..], &room, 64_000).await.unwrap();
+        let Content::Whole(first) = read().await else { panic!("the first has room") };
+        assert!(matches!(read().await, Content::NoRoom));
+        let too_large = read_mail(&mut &bytes[..], &room, 63_999).await.unwrap();
+        assert!(matches!(too_large, Content::TooLarge), "sending it again would be in vain");
+        let (bytes, held) = first.split();
+        assert_eq!((bytes.len(), held.as_ref().map(|held| held.num_permits())), (64_000, Some(63)), "not more than its size");
+        drop(held);
+        assert!(matches!(read().await, Content::Whole(_)));
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@
 //! stored it.
 
 mod content;
+mod room;
 mod session;
 
 use std::fmt::Debug;
@@ -17,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use self::room::Room;
 use crate::authenticate::Authenticator;
 use crate::mail::Mail;
 
@@ -58,6 +60,9 @@ pub struct Limits {
     pub connections: usize,
     /// Octets of an email.
     pub size: usize,
+    /// Octets of the emails of all connections that are being received, checked or stored; at least `size`. Emails beyond that are asked
+    /// to be sent again later.
+    pub memory: usize,
     /// Recipients of an email.
     pub recipients: usize,
     /// Timeout of a command. An email has twice that.
@@ -67,13 +72,17 @@ pub struct Limits {
 impl Limits {
     /// Returns the usual limits for emails of up to `size` octets. The timeout is that of RFC 5321 §4.5.3.2.7.
     pub const fn of_size(size: usize) -> Self {
-        Self { connections: 100, size, recipients: 100, patience: Duration::from_secs(300) }
+        Self { connections: 100, size, memory: 128 * 1024 * 1024, recipients: 100, patience: Duration::from_secs(300) }
     }
 }
+
+/// Most emails that are parsed at once.
+const PARSERS: usize = 2;
 
 /// Serves until it is asked to stop, then closes connections without an email in flight.
 pub async fn serve(listener: TcpListener, desk: Arc<dyn MailHandler>, limits: Limits, mut stop: Stop) {
     let permits = Arc::new(Semaphore::new(limits.connections));
+    let room = Room::new(limits.memory.max(limits.size), PARSERS);
     let mut sessions = JoinSet::new();
     loop {
         let next = async {
@@ -87,9 +96,9 @@ pub async fn serve(listener: TcpListener, desk: Arc<dyn MailHandler>, limits: Li
         };
         match accepted {
             Ok((stream, peer)) => {
-                let (desk, stop) = (Arc::clone(&desk), stop.clone());
+                let (desk, room, stop) = (Arc::clone(&desk), room.clone(), stop.clone());
                 sessions.spawn(async move {
-                    session::run(stream, peer.ip(), &*desk, limits, stop).await;
+                    session::run(stream, peer.ip(), &*desk, (limits, room), stop).await;
                     drop(permit);
                 });
             }

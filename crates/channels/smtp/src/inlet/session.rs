@@ -12,7 +12,8 @@ use smtp_proto::{Error, Request};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::time::timeout;
 
-use super::content::{Broken, COMMAND, read_line, read_mail};
+use super::content::{Broken, COMMAND, Content, read_line, read_mail};
+use super::room::Room;
 use super::{Limits, MailDestination, MailHandler, NotNow};
 use crate::authenticate::Origin;
 use crate::mail::Mail;
@@ -20,6 +21,9 @@ use crate::mail::Mail;
 /// Invalid commands since the last accepted email after which a client is disconnected. Rejected addresses do not count: a mail server
 /// tries many over one connection.
 const FAULTS: u32 = 20;
+const UNREADABLE: &str =
+    "554 5.6.0 The mail cannot be read, or is too complex: 10000 header fields, 500 parts and 600000 lines are taken at most";
+const NO_ROOM: &str = "452 4.3.1 Too many mails are under way; try again later";
 const BARE: &str = "521 5.5.2 A line ends with CR and LF and has no other";
 
 /// The envelope of an email.
@@ -32,6 +36,7 @@ struct Session<'a, S> {
     stream: S,
     desk: &'a dyn MailHandler,
     limits: Limits,
+    room: Room,
     /// Whether it said hello, and whether in LMTP.
     lmtp: Option<bool>,
     envelope: Option<Envelope>,
@@ -49,10 +54,16 @@ enum Then {
 }
 
 /// Converses until one side has enough.
-pub(super) async fn run(stream: impl AsyncRead + AsyncWrite + Unpin, peer: IpAddr, desk: &dyn MailHandler, limits: Limits, stop: Stop) {
+pub(super) async fn run(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: IpAddr,
+    desk: &dyn MailHandler,
+    (limits, room): (Limits, Room),
+    stop: Stop,
+) {
     let is_front = GuardPolicy::default().check_address("", peer.to_canonical()).is_err();
     let (stream, origin) = (BufReader::new(stream), Origin::default());
-    let mut session = Session { stream, desk, limits, lmtp: None, envelope: None, is_front, origin, faults: 0 };
+    let mut session = Session { stream, desk, limits, room, lmtp: None, envelope: None, is_front, origin, faults: 0 };
     // Clients that disconnect or are too slow are not logged.
     let _ = session.converse(stop).await;
 }
@@ -191,18 +202,20 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
             return self.say(answer).await.map(|()| Then::On);
         };
         self.say("354 Go ahead, and end with a dot").await?;
-        let read = timeout(self.limits.patience * 2, read_mail(&mut self.stream, self.limits.size)).await;
-        let mail = match read {
-            Ok(Ok(mail)) => mail,
+        let read = timeout(self.limits.patience * 2, read_mail(&mut self.stream, &self.room, self.limits.size)).await;
+        // The memory stays taken until the email is stored.
+        let (bytes, _held) = match read {
+            Ok(Ok(Content::Whole(buffer))) => buffer.split(),
+            Ok(Ok(Content::TooLarge)) => return self.answer_all(&envelope, &self.too_large()).await,
+            Ok(Ok(Content::NoRoom)) => return self.answer_all(&envelope, NO_ROOM).await,
             Err(_) => return self.say("421 4.4.2 Too slow").await.map(|()| Then::End),
             Ok(Err(Broken::Bare)) => return self.say(BARE).await.map(|()| Then::End),
             Ok(Err(Broken::Long)) => return self.say("500 5.5.2 A line is too long").await.map(|()| Then::End),
             Ok(Err(Broken::Gone)) => return Ok(Then::End),
         };
-        let Some(mail) = mail else { return self.answer_all(&envelope, &self.too_large()).await };
-        let bytes = Arc::new(mail);
-        let Some(mut mail) = read_apart(&envelope.origin.mail_from, Arc::clone(&bytes)).await else {
-            return self.answer_all(&envelope, "554 5.6.0 The mail cannot be read").await;
+        let bytes = Arc::new(bytes);
+        let Some(mut mail) = read_apart(&self.room, &envelope.origin.mail_from, Arc::clone(&bytes)).await else {
+            return self.answer_all(&envelope, UNREADABLE).await;
         };
         if !self.authenticate(&envelope, &mut mail, bytes).await {
             return self.answer_all(&envelope, "550 5.7.1 The DMARC policy of the domain in From refuses this mail").await;
@@ -253,9 +266,62 @@ const fn answer(taken: bool) -> &'static str {
     if taken { "250 2.0.0 Taken" } else { "451 4.3.0 It could not be written; try again later" }
 }
 
-/// Parses an email on a blocking thread.
-async fn read_apart(from: &str, bytes: Arc<Vec<u8>>) -> Option<Mail> {
-    let from = from.to_owned();
+/// Parses an email on a blocking thread, when it is its turn.
+async fn read_apart(room: &Room, from: &str, bytes: Arc<Vec<u8>>) -> Option<Mail> {
+    let (turn, from) = (Arc::clone(&room.parsers).acquire_owned().await.ok()?, from.to_owned());
+    let read = move || {
+        // Kept by the thread, which outlives a session that is dropped.
+        let _turn = turn;
+        Mail::read(&from, &bytes)
+    };
     // An email that makes the parser panic is unreadable.
-    tokio::task::spawn_blocking(move || Mail::read(&from, &bytes)).await.ok().flatten()
+    tokio::task::spawn_blocking(read).await.ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use nuncio_channel::stop;
+    use nuncio_domain::id::{Id as _, uuid_v7};
+    use nuncio_domain::{ConnectionId, TenantId, Timestamp};
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct TakesAll;
+
+    #[async_trait::async_trait]
+    impl MailHandler for TakesAll {
+        async fn find(&self, address: &str) -> Result<Option<MailDestination>, NotNow> {
+            let connection = ConnectionId::from_uuid(uuid_v7(Timestamp::from_millis(1), [7; 10]));
+            Ok(Some(MailDestination::Sender(TenantId(1), connection, address.to_owned())))
+        }
+
+        async fn take(&self, _: &MailDestination, _: &Mail) -> Result<(), NotNow> {
+            Ok(())
+        }
+    }
+
+    /// With a paused clock, time passes only when nothing else is left to do.
+    #[tokio::test(start_paused = true)]
+    async fn mails_are_parsed_in_turn() {
+        let (room, (_ask, asked)) = (Room::new(10_000, 1), stop());
+        let turn = Arc::clone(&room.parsers).acquire_owned().await.unwrap();
+        let (mut client, server) = tokio::io::duplex(10_000);
+        let ours = (Limits::of_size(10_000), room);
+        let session = tokio::spawn(async move { run(server, [127, 0, 0, 1].into(), &TakesAll, ours, asked).await });
+        client
+            .write_all(b"HELO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<b@b.example>\r\nDATA\r\nFrom: a@b.example\r\n\r\n.\r\nQUIT\r\n")
+            .await
+            .unwrap();
+        let mut heard = Vec::new();
+        let waiting = timeout(Duration::from_secs(1), client.read_to_end(&mut heard)).await;
+        assert!(waiting.is_err() && heard.ends_with(b"354 Go ahead, and end with a dot\r\n"), "{}", heard.escape_ascii());
+        drop(turn);
+        client.read_to_end(&mut heard).await.unwrap();
+        assert!(heard.ends_with(b"250 2.0.0 Taken\r\n221 2.0.0 Goodbye\r\n"), "{}", heard.escape_ascii());
+        session.await.unwrap();
+    }
 }

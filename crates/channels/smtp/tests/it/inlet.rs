@@ -67,11 +67,15 @@ async fn server(patience: Duration) -> Server {
     Server { address, book, ask, task }
 }
 
-struct Client(BufReader<TcpStream>);
+pub(crate) struct Client(BufReader<TcpStream>);
 
 impl Client {
     async fn meet(server: &Server, hello: &str) -> Self {
-        let mut client = Self(BufReader::new(TcpStream::connect(server.address).await.unwrap()));
+        Self::meet_at(server.address, hello).await
+    }
+
+    pub(crate) async fn meet_at(address: SocketAddr, hello: &str) -> Self {
+        let mut client = Self(BufReader::new(TcpStream::connect(address).await.unwrap()));
         assert_eq!(client.hear().await, "220 nuncio ready");
         client.say(&format!("{hello} client.test\r\n")).await;
         let mut line = client.hear().await;
@@ -81,18 +85,18 @@ impl Client {
         client
     }
 
-    async fn say(&mut self, text: &str) {
+    pub(crate) async fn say(&mut self, text: &str) {
         self.0.get_mut().write_all(text.as_bytes()).await.unwrap();
     }
 
-    async fn hear(&mut self) -> String {
+    pub(crate) async fn hear(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).await.unwrap();
         line.trim_end().to_owned()
     }
 
     /// Says a line, and hears the code of the answer.
-    async fn turn(&mut self, line: &str) -> String {
+    pub(crate) async fn turn(&mut self, line: &str) -> String {
         self.say(&format!("{line}\r\n")).await;
         self.hear().await.chars().take(3).collect()
     }

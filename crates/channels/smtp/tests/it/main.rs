@@ -7,5 +7,7 @@ mod conversation;
 mod envelope;
 mod failover;
 mod inlet;
+mod inlet_limits;
 mod peer;
 mod settings;
+mod stray;

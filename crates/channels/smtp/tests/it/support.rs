@@ -14,7 +14,7 @@ use nuncio_domain::message::{FailureCode, Message};
 use nuncio_domain::{Channel, FieldError, Redacted, TenantId};
 use nuncio_net::{GuardPolicy, Network};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::message;
@@ -110,7 +110,7 @@ pub(crate) fn short(outcome: &Outcome) -> (&'static str, Option<FailureCode>, Op
 }
 
 /// One side of a conversation, as the relay sees it.
-pub(crate) struct Peer(pub(crate) BufReader<TcpStream>);
+pub(crate) struct Peer<S = TcpStream>(pub(crate) BufReader<S>);
 
 impl Peer {
     /// The next client.
@@ -125,7 +125,9 @@ impl Peer {
         peer.ehlo(offers).await;
         peer
     }
+}
 
+impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     /// Hears EHLO and answers with `offers`.
     pub(crate) async fn ehlo(&mut self, offers: &[&str]) {
         assert_eq!(self.hear().await, "EHLO [127.0.0.1]");
@@ -144,6 +146,7 @@ impl Peer {
     /// Says anything.
     pub(crate) async fn say_bytes(&mut self, bytes: &[u8]) {
         self.0.get_mut().write_all(bytes).await.unwrap();
+        self.0.get_mut().flush().await.unwrap();
     }
 
     /// Hears a line; `""` when the client is gone.
