@@ -34,7 +34,7 @@ impl Simulated {
             Mode::Accepts => (Some(9), Some("ada")),
             Mode::RejectsPermanently => (Some(1), Some("invalid")),
             Mode::Throttles => (Some(4), Some("throttle")),
-            Mode::AnswersNever => (Some(3), Some("timeout")),
+            Mode::AnswersNever => (Some(3), Some("delay")),
             Mode::LosesAnswer => (Some(8), Some("unknown")),
             Mode::Unreachable | Mode::BadCredentials => (Some(9), Some("ada")),
             Mode::FailsTemporarily | Mode::Garbage => (None, None),

@@ -139,7 +139,7 @@ fn numbered(n: u8, channel: Channel) -> (&'static str, &'static str) {
 const EMAILS: [(&str, &str, &str); 16] = [
     ("invalid", INVALID, INVALID),
     ("bounce", "accepted; +0ms bounced; +0ms failed undeliverable", "accepted; +0ms bounced; +0ms failed undeliverable"),
-    ("timeout", TIMED_OUT, PLAIN),
+    ("delay", TIMED_OUT, PLAIN),
     ("throttle", THROTTLED, PLAIN),
     ("sent", "accepted", "accepted"),
     ("reply", REPLIED, REPLIED),
@@ -153,7 +153,7 @@ const EMAILS: [(&str, &str, &str); 16] = [
     ("help", HELP, HELP),
     ("blocked", BLOCKED, BLOCKED),
     ("rejected", REFUSED, REFUSED),
-    ("delay", LATE, LATE),
+    ("late", LATE, LATE),
     ("corrected", CORRECTED, CORRECTED),
     ("expired", TIMED_OUT, TIMED_OUT),
     ("complaint", "accepted; +0ms delivered; +100ms complaint", "accepted; +0ms delivered; +100ms complaint"),

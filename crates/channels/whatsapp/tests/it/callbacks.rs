@@ -263,7 +263,7 @@ pub(crate) fn kinds() -> Vec<(&'static str, Value)> {
 fn messages_of_every_kind() {
     let adapter = CLOUD.offline(json!({}));
     let button = json!({"buttons": [{"id": "y", "title": "Yes"}]});
-    let row = json!({"sections": [{"title": "", "rows": [{"id": "r", "title": "One", "description": "first"}]}]});
+    let row = json!({"sections": [{"rows": [{"id": "r", "title": "One", "description": "first"}]}]});
     let place = json!({"latitude": 40.5, "longitude": -3.25, "locationName": "Sol", "locationAddress": "Plaza 1"});
     let cards = json!({"contacts": [{"name": "Bob", "phones": ["+34600333444"]}]});
     let wanted = [
