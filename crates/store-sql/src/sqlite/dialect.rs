@@ -102,16 +102,16 @@ pub(super) fn contacts_by_identifier(tenant: i64, kind: i16, identifiers: &BTree
     query
 }
 
-/// The addresses that merges moved to contacts; by key, as [`contacts_by_identifier`].
+/// The addresses that merges moved to contacts. Without the name of the index, the planner reads all addresses of the tenant.
 pub(super) fn moved_addresses(tenant: i64, contacts: impl IntoIterator<Item = Uuid>) -> QueryBuilder<Db> {
-    let mut query = with_keys(contacts);
-    query.push(
-        r" SELECT a.id, a.contact_id, a.kind, a.identifier, a.created_at
-            FROM k
-            CROSS JOIN addresses a
-            WHERE a.contact_id <> a.id AND a.contact_id = k.value AND a.tenant_id = ",
+    let mut query = QueryBuilder::new(
+        r"
+        SELECT id, contact_id, kind, identifier, created_at
+        FROM addresses INDEXED BY addresses_contact_idx
+        WHERE tenant_id = ",
     );
-    query.push_bind(tenant);
+    query.push_bind(tenant).push(" AND contact_id <> id");
+    push_in(&mut query, "contact_id", contacts);
     query
 }
 
