@@ -193,7 +193,7 @@ async fn admit(app: &App, operation: Option<Operation>, request: &mut Request, t
     Ok(owner)
 }
 
-/// Authenticates the caller and takes a token of its environment; `taken` is the bucket that the response tells of.
+/// Authenticates the caller and takes a token of its environment. Sets `taken` to the bucket that the response reports.
 async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr, taken: &mut Option<Taken>) -> Result<Caller, ApiError> {
     let now = app.core.ids().clock.monotonic();
     let key = bearer(headers);

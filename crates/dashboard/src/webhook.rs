@@ -36,7 +36,7 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &str, faults
 }
 
 async fn content(app: &App, who: &SignedIn, typed: &str, faults: &Faults, secret: Option<&Redacted<String>>) -> Result<Markup> {
-    let webhook = environments(app, who).await?;
+    let webhook = find_own(app, who).await?;
     let panel = Panel::load(app, who, PLACE, None).await?;
     Ok(html! {
         (head(Some((DEVELOPERS, "API keys")), html! { "Webhook of the environment" },
@@ -53,7 +53,7 @@ async fn content(app: &App, who: &SignedIn, typed: &str, faults: &Faults, secret
 }
 
 /// Returns the environment's webhook, if it has one.
-pub(crate) async fn environments(app: &App, who: &SignedIn) -> Result<Option<WebhookView>> {
+pub(crate) async fn find_own(app: &App, who: &SignedIn) -> Result<Option<WebhookView>> {
     match app.core.webhooks().get(&who.caller).await {
         Ok(webhook) => Ok(Some(webhook)),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
@@ -80,7 +80,7 @@ async fn change(app: &App, who: &SignedIn, form: &Form) -> Result<Option<Redacte
     let verb = form.get("do");
     match verb.as_str() {
         "webhook" | "enable" => {
-            let before = environments(app, who).await?;
+            let before = find_own(app, who).await?;
             let put = put(before, Some(form.get("webhookUrl")).filter(|_| verb == "webhook"));
             Ok(webhooks.put(caller, put).await?.0.secret)
         }

@@ -63,6 +63,14 @@ async fn ends(client: &mut TcpStream) -> bool {
     tokio::time::timeout(Duration::from_secs(20), async { while client.read_u8().await.is_ok() {} }).await.is_ok()
 }
 
+#[test]
+fn few_open_files_are_not_all_given_to_clients() {
+    for files in [64, 128, 256, 1_024] {
+        let limits = Limits::new(&ServerConfig::default(), files);
+        assert!(limits.connections > 0 && limits.spare > 0 && limits.connections + limits.spare <= files * 5 / 8, "{files}: {limits:?}");
+    }
+}
+
 #[tokio::test]
 async fn who_never_ends_the_head_of_a_request_is_hung_up_on() {
     let Serving { address, stop: _stop, .. } = serving(Limits { idle: MOMENT, ..Limits::default() }).await;

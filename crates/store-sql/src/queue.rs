@@ -14,10 +14,10 @@ use crate::message_batch::{AcceptOp, Prepared, TransitionOp};
 pub(crate) const WAITING: usize = 16_384;
 /// Up to so many new messages that callers wait for make a transaction short.
 const FEW: usize = 8;
-/// How long steps wait for a new message to share a transaction with, while they are few: one client that sends message after message would
-/// otherwise wait for the transaction of the result of its last one.
-pub(crate) const COMPANY: Duration = Duration::from_millis(1);
-/// So many steps wait for no company.
+/// How long a few steps wait for a new message to share their transaction. Otherwise a client that sends one message after another would
+/// wait for the transaction with the result of the one before.
+pub(crate) const STEP_WAIT: Duration = Duration::from_millis(1);
+/// From so many steps on, they do not wait.
 const MANY: usize = 32;
 
 /// How many items a transaction may carry.
@@ -72,8 +72,8 @@ impl Queue {
         self.accepts.is_empty() && self.bulk.is_empty() && self.transitions.is_empty()
     }
 
-    /// Returns whether a few steps wait and no new message does.
-    pub(crate) fn waits_for_company(&self) -> bool {
+    /// Returns whether the queue has a few steps and no new message.
+    pub(crate) fn has_only_few_steps(&self) -> bool {
         self.accepts.is_empty() && self.bulk.is_empty() && (1..MANY).contains(&self.transitions.len())
     }
 

@@ -106,7 +106,7 @@ async fn a_silent_line_is_tested_and_then_given_up() {
     assert_eq!(running.await.unwrap(), "the SMSC was silent for 30 s, also to enquire_link");
 }
 
-/// A deliver_sm_resp that nobody asked for, with a body of 100 octets.
+/// An unsolicited deliver_sm_resp with a body of 100 octets.
 fn long_pdu() -> Vec<u8> {
     let mut pdu = vec![0, 0, 0, 116, 0x80, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 9];
     pdu.resize(116, 0);

@@ -1,4 +1,4 @@
-//! How long a session waits for the SMSC. Only a whole PDU is a sign of life: single octets can arrive for ever.
+//! How long a session waits for the SMSC. Only a complete PDU shows that it is alive: a broken peer can trickle octets without end.
 
 use std::time::Duration;
 

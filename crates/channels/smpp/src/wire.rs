@@ -241,7 +241,7 @@ impl<'a> Cursor<'a> {
 
     fn address(&mut self) -> Option<Address> {
         let address = Address { ton: self.octet()?, npi: self.octet()?, text: self.c_string()? };
-        // A longer one is no address, and the database could not keep it. Each octet is one character.
+        // Longer ones are not addresses, and would not fit an index of the database. Each octet is one character.
         (address.text.chars().count() <= ADDRESS).then_some(address)
     }
 

@@ -1,5 +1,6 @@
 use mail_parser::Message;
 use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 
 use super::*;
 use crate::parts::{parse, types};
@@ -37,8 +38,18 @@ fn a_long_type_hides_no_boundary() {
     assert_eq!(counted(&format!("Content-Type: message/rfc822;\n{padding}\nX: y\n\n")), 2);
 }
 
+fn config() -> Config {
+    Config {
+        cases: 2_000,
+        rng_seed: RngSeed::Fixed(7),
+        rng_algorithm: RngAlgorithm::ChaCha,
+        failure_persistence: None,
+        ..Config::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(config())]
     #[test]
     fn the_parser_finds_no_more(
         pieces in proptest::collection::vec(

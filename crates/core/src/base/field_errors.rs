@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Core;
 
-/// What is wrong with a text that nobody can see.
+/// Error message for a text without a visible character.
 pub(crate) const BLANK: &str = "has only whitespace; must have visible text";
 
 /// Returns whether a text is invisible: spaces, line breaks, and characters without width or ink.

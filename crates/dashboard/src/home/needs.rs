@@ -37,7 +37,7 @@ pub(super) async fn all(app: &App, who: &SignedIn, senders: &[SenderView]) -> Re
         let title = html! { "The webhook of " (words(&sender.name)) " is switched off" };
         switched_off(sender.webhook.as_ref()?, title, Some(sender.id))
     }));
-    let own = webhook::environments(app, who).await?;
+    let own = webhook::find_own(app, who).await?;
     needs.extend(own.and_then(|own| switched_off(&own, html! { "The environment's webhook is switched off" }, None)));
     let dead = ListDeliveries { status: Some("dead".to_owned()), limit: Some(SHOWN), ..ListDeliveries::default() };
     let dead = app.core.webhooks().list_deliveries(&who.caller, &dead).await?.0;

@@ -32,6 +32,8 @@ async fn senders_connections_and_keys_are_managed_on_a_node_elsewhere() {
     let listed = run(&terminal, "keys list --env test --json").await.expect(0).json();
     assert!(listed[0]["name"] == "shop" && listed[0]["environment"] == "test", "{listed}");
     run(&terminal, &format!("keys revoke {}", listed[0]["id"].as_str().expect("an id"))).await.expect(0);
+    let made = run(&terminal, "keys create --name all --env test --json").await.expect(0).json();
+    assert_eq!(made["permissions"], json!(["*"]), "without a list, all");
 
     let refused = run(&terminal, "senders create --name Desk").await.expect(1);
     assert!(refused.err.contains("set --env live or --env test"), "{refused:?}");

@@ -17,7 +17,7 @@ use super::message_batch::{self, DirectWrites, Session};
 use crate::batch::{BATCH, Op, answer, closed, fail, may_be_one_item};
 use crate::cache::Cache;
 use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, TransitionOp};
-use crate::queue::{COMPANY, Limits, Queue};
+use crate::queue::{Limits, Queue, STEP_WAIT};
 
 /// How often a batch that lost a deadlock is tried again.
 const RETRIES: u32 = 5;
@@ -208,7 +208,7 @@ impl Connection {
             {
                 let mut queue = shared.queue.lock();
                 let closing = *self.closing.borrow();
-                let waits = queue.waits_for_company() && !closing && until.is_none_or(|until| Instant::now() < until);
+                let waits = queue.has_only_few_steps() && !closing && until.is_none_or(|until| Instant::now() < until);
                 if !queue.is_empty() && !waits {
                     let (accepts, transitions) = queue.take(LIMITS);
                     return Some(Work { accepts, transitions });
@@ -217,7 +217,7 @@ impl Connection {
                     return None;
                 }
                 if waits && until.is_none() {
-                    until = Some(Instant::now() + COMPANY);
+                    until = Some(Instant::now() + STEP_WAIT);
                 }
             }
             match until {

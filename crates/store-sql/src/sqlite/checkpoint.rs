@@ -107,60 +107,54 @@ fn run(conn: &Connection, file: &File, shared: &Shared, others: &Others) {
         if shared.stop.load(Ordering::Acquire) {
             return;
         }
-        match catch_up(conn, file) {
-            Left::Little => shared.restart.store(true, Ordering::Release),
-            Left::Much => restart_alone(conn, others),
-            Left::Growing => {}
+        let Ok(left) = catch_up(conn, file) else { continue };
+        if left.is_little {
+            shared.restart.store(true, Ordering::Release);
+        } else if left.log >= LARGE {
+            restart_alone(conn, file, others);
         }
     }
 }
 
 /// What passive checkpoints left.
-enum Left {
-    /// The writer should restart the log.
-    Little,
-    /// The log is large, and somebody always reads from it.
-    Much,
-    /// The log is small, or can wait.
-    Growing,
+struct Left {
+    /// Frames in the log.
+    log: i64,
+    /// Whether the log should be restarted, and whoever does it has little to copy.
+    is_little: bool,
 }
 
-/// Copies and syncs until little is left for the writer to do.
+/// Copies and syncs until little is left to do. An error is a log that is busy; the next commits ask again.
 ///
 /// Each pass is shorter than the one before, since less was written meanwhile. A log that is small, or that a reader still needs, stays.
-fn catch_up(conn: &Connection, file: &File) -> Left {
+fn catch_up(conn: &Connection, file: &File) -> rusqlite::Result<Left> {
     let (mut seen, mut all) = (0, false);
     for _ in 0..PASSES {
-        // A checkpoint that finds the log busy does nothing; the next commits ask again.
-        let Ok((log, copied)) = checkpoint(conn, "PRAGMA wal_checkpoint(PASSIVE)") else { return Left::Growing };
+        let (log, copied) = checkpoint(conn, "PRAGMA wal_checkpoint(PASSIVE)")?;
         if let Err(error) = file.sync_data() {
             end_process(&error);
         }
         all = copied == log;
-        if log < START {
-            return Left::Growing;
-        }
-        if log >= LARGE {
-            return Left::Much;
-        }
-        if all && log - seen < FEW {
-            return Left::Little;
+        if log < START || (all && log - seen < FEW) {
+            return Ok(Left { log, is_little: log >= START });
         }
         seen = log;
     }
-    if all { Left::Little } else { Left::Growing }
+    Ok(Left { log: seen, is_little: all })
 }
 
 /// Restarts the log while nobody else uses the file. Gives up if a read goes on; the next commits ask again.
-fn restart_alone(conn: &Connection, others: &Others) {
-    let alone = async {
-        let mut readers = Vec::new();
+fn restart_alone(conn: &Connection, file: &File, others: &Others) {
+    let readers = async {
+        let mut held = Vec::new();
         for _ in 0..READERS {
-            readers.push(others.readers.acquire().await.ok()?);
+            held.push(others.readers.acquire().await.ok()?);
         }
-        Some(readers)
+        Some(held)
     };
-    let Ok(Some(_readers)) = others.runtime.block_on(async { timeout(PATIENCE, alone).await }) else { return };
+    let Ok(Some(_readers)) = others.runtime.block_on(async { timeout(PATIENCE, readers).await }) else { return };
+    // What the reads kept from being copied, while the writer goes on.
+    let Ok(_) = catch_up(conn, file) else { return };
     // Whoever has the turn may wait for one of the readers.
     let Ok(_turn) = others.runtime.block_on(async { timeout(TURN, others.turn.lock()).await }) else { return };
     let _ = checkpoint(conn, RESTART);
@@ -174,3 +168,7 @@ fn checkpoint(conn: &Connection, pragma: &'static str) -> rusqlite::Result<(i64,
     conn.query_row(pragma, [], |row| Ok((row.get(1)?, row.get(2)?)))
         .inspect_err(|error| end_if_sync_failed(error.sqlite_error().map(|e| e.extended_code), error))
 }
+
+#[cfg(test)]
+#[path = "checkpoint_tests.rs"]
+mod tests;

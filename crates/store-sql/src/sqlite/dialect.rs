@@ -186,3 +186,7 @@ pub(super) const TABLE_SIZES: &str = r"
     WHERE d.aggregate = TRUE
     GROUP BY s.tbl_name
     ORDER BY 2 DESC, 1";
+
+#[cfg(test)]
+#[path = "dialect_tests.rs"]
+mod tests;

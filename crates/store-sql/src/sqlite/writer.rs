@@ -20,7 +20,7 @@ use super::{BUSY, end_if_sync_failed, rusqlite_error};
 use crate::batch::{answer, closed, fail, may_be_one_item};
 use crate::cache::Cache;
 use crate::message_batch::{AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Prepared, TransitionOp};
-use crate::queue::{COMPANY, Queue, push};
+use crate::queue::{Queue, STEP_WAIT, push};
 
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -144,8 +144,8 @@ fn next(shared: &Shared, pace: &Pace) -> Option<Work> {
         waiting.idle = true;
         shared.wake.wait(&mut waiting);
     }
-    let until = Instant::now() + COMPANY;
-    while waiting.messages.waits_for_company() && !waiting.closed {
+    let until = Instant::now() + STEP_WAIT;
+    while waiting.messages.has_only_few_steps() && !waiting.closed {
         waiting.idle = true;
         if shared.wake.wait_until(&mut waiting, until).timed_out() {
             break;

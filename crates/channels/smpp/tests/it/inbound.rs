@@ -115,7 +115,7 @@ async fn a_delivery_that_cannot_be_read_is_refused_and_breaks_nothing() {
     broken.extend_from_slice(b"\0\x01\x01a");
     says.octets(broken);
     assert_eq!(smsc.other(TAKEN).await, (0x65, 9));
-    // An address that no database keeps: later is no better.
+    // Too long to store: a repeat would fail as well.
     let body = [&b"\0\x01\x01"[..], &[b'1'; 9_000], b"\0\x01\x0134600111222\0\0\0\0\0\0\0\0\0\0\x01x"].concat();
     says.octets(pdu(5, 8, &body));
     assert_eq!(smsc.other(TAKEN).await, (0x65, 8));

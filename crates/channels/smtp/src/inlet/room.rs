@@ -40,7 +40,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Adds a line and its end; `false` if there is no memory left. The caller sees to it that the email stays within its size.
+    /// Appends a line with CR and LF; `false` if the memory is used up. The caller enforces the size limit.
     pub(super) fn push(&mut self, line: &[u8]) -> bool {
         let needed = self.bytes.len() + line.len() + 2;
         if needed > self.bytes.capacity() && !self.grow(needed) {

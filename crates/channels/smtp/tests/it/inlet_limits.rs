@@ -16,7 +16,7 @@ use crate::support::listen;
 const SIZE: usize = 500_000;
 const MEMORY: usize = SIZE + 100_000;
 
-/// Knows every address. For `wait@c.example`, it tells that it has the email, and stores it when it may go on.
+/// Accepts every address. For `wait@c.example`, signals `has` when it gets the email, and waits for `goes_on` before it stores it.
 #[derive(Debug)]
 struct Desk {
     has: Semaphore,

@@ -25,8 +25,6 @@ pub(super) async fn find_message(tx: &mut SqlTx, tenant: TenantId, operation: Id
     Ok(row.map(|(id,)| MessageId::from_uuid(id)))
 }
 
-const MINUTE: i64 = 60_000;
-
 pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<u64> {
     let (now, retention) = (now.millis(), limits::IDEMPOTENCY_RETENTION.as_millis() as i64);
     let due: Vec<DueKey> = tx
@@ -47,7 +45,8 @@ pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<
     let again = |(tenant, operation, key, wait, status, changed_at): DueKey| {
         let is_final = wait.is_none_or(|wait| wait == 0) && status.and_then(Status::from_number).is_none_or(Status::is_final);
         let since = if is_final { changed_at } else { Some(now) };
-        // Up to the full minute, so that keys share statements.
+        // Rounded up to the minute, so that many keys share a statement.
+        const MINUTE: i64 = 60_000;
         let full = |at: i64| (at + MINUTE - 1) / MINUTE * MINUTE;
         (tenant, operation, since.map(|since| since + retention).filter(|again| *again > now).map(full), key)
     };

@@ -1,0 +1,58 @@
+use std::time::Instant;
+
+use sqlx::sqlite::SqlitePoolOptions;
+
+use super::super::options;
+use super::*;
+
+/// A database with a log of more than this many frames, and its writer.
+fn database(frames: i64) -> (tempfile::TempDir, std::path::PathBuf, Connection) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let writer = Connection::open(&path).unwrap();
+    writer.busy_timeout(BUSY).unwrap();
+    writer.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE a (b)").unwrap();
+    writer.execute("INSERT INTO a VALUES (zeroblob(?1))", [frames * 4_096]).unwrap();
+    (dir, path, writer)
+}
+
+/// Frames in the log.
+fn log(conn: &Connection) -> i64 {
+    checkpoint(conn, "PRAGMA wal_checkpoint(PASSIVE)").unwrap().0
+}
+
+#[test]
+fn the_writer_waits_for_no_reader() {
+    let (_dir, path, writer) = database(10);
+    let reader = Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT b FROM a").unwrap();
+    let checkpointer = Checkpointer::default();
+    checkpointer.shared.restart.store(true, Ordering::Release);
+    let began = Instant::now();
+    checkpointer.after_commit(&writer);
+    assert!(began.elapsed() < BUSY / 2, "{:?}", began.elapsed());
+    // It still waits for the lock of another process.
+    assert_eq!(writer.query_row("PRAGMA busy_timeout", [], |row| row.get::<_, i64>(0)).unwrap(), BUSY.as_millis() as i64);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_large_log_restarts_when_the_reads_under_way_have_ended() {
+    let (_dir, path, writer) = database(2 * START);
+    let readers = SqlitePoolOptions::new().max_connections(READERS).connect_with(options(&path)).await.unwrap();
+    let others = Others { readers: readers.clone(), turn: Arc::default(), runtime: Handle::current() };
+    let (conn, file) = (Connection::open(&path).unwrap(), File::open(&path).unwrap());
+    let mut read = readers.begin().await.unwrap();
+    sqlx::query("SELECT b FROM a").fetch_all(&mut *read).await.unwrap();
+    let restarting = tokio::task::spawn_blocking(move || restart_alone(&conn, &file, &others));
+    // It has taken the others, and waits for this one.
+    let all_taken = async {
+        while readers.num_idle() > 0 || readers.size() < READERS {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(10), all_taken).await.expect("it takes the readers");
+    read.commit().await.unwrap();
+    restarting.await.unwrap();
+    writer.execute("INSERT INTO a VALUES (1)", []).unwrap();
+    assert!(log(&writer) < START, "it begins anew");
+}
