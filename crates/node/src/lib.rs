@@ -228,7 +228,7 @@ impl Node {
     pub async fn stop(&self, patience: Duration) {
         self.dispatch.stop(patience).await;
         let used = self.core.keys().store_uses().await;
-        let saved = self.shared.release_logs().await;
+        let saved = self.shared.stop_posting().await;
         if let Err(error) = used.and(saved).and(self.dispatch.leave().await) {
             tracing::warn!(%error, "failed to unregister node");
         }

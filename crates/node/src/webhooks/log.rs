@@ -10,7 +10,7 @@ use nuncio_dispatch::LogFlags;
 use nuncio_domain::config::TenantConfig;
 use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{DeliveryId, SenderId, TenantId, Timestamp};
-use nuncio_store::{Delivery, DeliveryLog, LogEntry, Position, Result};
+use nuncio_store::{Delivery, DeliveryLog, LogEntry, Position, Result, Tx};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -100,9 +100,12 @@ pub(super) struct Inner {
     place: Option<Position>,
     placed_at: Duration,
     pub(super) endpoints: HashMap<Key, Endpoint>,
-    /// Changes of webhooks to store: failing since, and the reason to disable.
-    pub(super) notes: HashMap<Key, (Option<Timestamp>, Option<String>)>,
+    /// Changes of webhooks to store.
+    pub(super) notes: HashMap<Key, Note>,
 }
+
+/// Since when a webhook has only failed, and the reason to disable it.
+pub(super) type Note = (Option<Timestamp>, Option<String>);
 
 /// A delivery in flight.
 #[derive(Debug)]
@@ -130,7 +133,10 @@ impl Log {
     /// Returns whether nothing is in flight and everything is stored.
     pub(super) fn is_idle(&self) -> bool {
         let inner = self.inner.lock();
-        inner.open.is_empty() && inner.done.is_empty() && inner.endpoints.values().all(|e| e.under_way + e.waiting == 0)
+        inner.open.is_empty()
+            && inner.done.is_empty()
+            && inner.notes.is_empty()
+            && inner.endpoints.values().all(|e| e.under_way + e.waiting == 0)
     }
 
     pub(super) fn config(&self) -> Option<Arc<Config>> {
@@ -200,11 +206,14 @@ impl Shared {
         if let Some((_, config)) = log.inner.lock().config.as_ref().filter(|(until, _)| until.is_some_and(|until| now < until)) {
             return Ok(Some(Arc::clone(config)));
         }
-        let mut tx = self.store.read().await?;
+        self.read_config(&mut *self.store.read().await?, log).await
+    }
+
+    async fn read_config(&self, tx: &mut dyn Tx, log: &Log) -> Result<Option<Arc<Config>>> {
         let Some(tenant) = tx.load_tenant(log.tenant).await? else { return Ok(None) };
-        let targets = Targets::read(&mut *tx, &self.sealer, &tenant, self.ids.clock.now()).await?;
+        let targets = Targets::read(tx, &self.sealer, &tenant, self.ids.clock.now()).await?;
         let config = Arc::new(Config { tenant, targets });
-        log.inner.lock().config = Some((Some(now + CONFIG_TTL), Arc::clone(&config)));
+        log.inner.lock().config = Some((Some(self.ids.clock.monotonic() + CONFIG_TTL), Arc::clone(&config)));
         Ok(Some(config))
     }
 
@@ -214,7 +223,8 @@ impl Shared {
         let (read, rows, caught_up) = {
             let inner = log.inner.lock();
             let is_full = |(count, bytes)| count >= MEMORY || bytes >= MEMORY_BYTES;
-            if is_full(inner.endpoints.values().fold((0, 0), |(count, bytes), e| (count + e.waiting, bytes + e.bytes))) {
+            let unsaved = (inner.done.len(), 0);
+            if is_full(inner.endpoints.values().fold(unsaved, |(count, bytes), e| (count + e.waiting, bytes + e.bytes))) {
                 return Ok(false);
             }
             let told = log.flags.take_grown();
@@ -231,6 +241,10 @@ impl Shared {
             inner.read_next = now + (now.saturating_sub(inner.read_at) / 8).min(QUIET);
             return Ok(false);
         }
+        // After the entries, so that a webhook that was set up before an event gets it.
+        let epoch = tx.epochs(&[log.tenant]).await?.pop();
+        let newer = if epoch == Some((log.tenant, config.tenant.epoch)) { None } else { self.read_config(&mut *tx, log).await? };
+        let config = newer.as_deref().unwrap_or(config);
         let events = events::build_events(&mut *tx, &config.tenant, &entries, |event_type| config.targets.want(event_type)).await?;
         let created_at = self.ids.clock.now();
         let with_delivery = |event: Event| config.targets.of(&event).map(|target| (new_delivery(&event, target, created_at), event));

@@ -73,11 +73,19 @@ impl Shared {
         }
     }
 
-    /// Stores the last outcomes and releases the logs to other nodes.
-    pub(crate) async fn release_logs(self: &Arc<Self>) -> Result<()> {
+    /// Stores the last outcomes and releases the logs to other nodes, after the round that is running.
+    pub(crate) async fn stop_posting(self: &Arc<Self>) -> Result<()> {
+        let _round = self.webhooks.round.lock().await;
+        self.release_logs().await
+    }
+
+    async fn release_logs(self: &Arc<Self>) -> Result<()> {
         let logs: Vec<_> = self.webhooks.logs.lock().drain().map(|(_, log)| log).collect();
         for log in logs {
             self.dispatch.log_signals().remove(log.tenant);
+            if let Some(config) = log.config() {
+                self.note_webhooks(&log, &config).await?;
+            }
             while self.save(&log).await? {}
             self.give_up(&log).await?;
         }

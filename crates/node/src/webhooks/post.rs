@@ -11,7 +11,7 @@ use nuncio_net::{FetchLimits, Method, Response};
 use nuncio_store::{Delivery, DeliveryTry, Result};
 
 use super::endpoint::{HOLDING_TRIES, abandoned};
-use super::log::{Config, Flight, Key, Log};
+use super::log::{Config, Flight, Key, Log, Note};
 use crate::Shared;
 
 /// Timeout of an endpoint.
@@ -145,25 +145,34 @@ impl Shared {
 
     /// Stores since when webhooks fail, and disables those that failed for too long or are gone. Returns whether anything was stored.
     pub(super) async fn note_webhooks(&self, log: &Log, config: &Config) -> Result<bool> {
-        let notes: Vec<_> = log.inner.lock().notes.drain().collect();
-        let any = !notes.is_empty();
-        for (key, (since, reason)) in notes {
-            let Some(target) = config.targets.find(key) else { continue };
-            let mut tx = self.store.begin().await?;
-            let noted = tx.mark_webhook(log.tenant, key, target.updated_at, since, reason.as_deref()).await?;
-            if noted && let Some(reason) = &reason {
-                // The path of the URL can be secret.
-                let host = url::Url::parse(&target.url).ok().and_then(|url| url.host_str().map(str::to_owned));
-                tracing::warn!(tenant = log.tenant.0, host, reason, "webhook disabled");
-                nuncio_core::webhooks::update_log_reader(&mut *tx, log.tenant, self.ids.clock.now()).await?;
+        let notes = log.inner.lock().notes.clone();
+        for (key, note) in &notes {
+            if let Some(target) = config.targets.find(*key) {
+                self.note_webhook(log, *key, target, note).await?;
             }
-            tx.commit().await?;
-            if noted && reason.is_some() {
-                nuncio_core::webhooks::drop_waiting(&*self.store, log.tenant, key, self.ids.clock.now()).await?;
+            let mut inner = log.inner.lock();
+            if inner.notes.get(key) == Some(note) {
+                inner.notes.remove(key);
             }
-            log.invalidate_config();
         }
-        Ok(any)
+        Ok(!notes.is_empty())
+    }
+
+    async fn note_webhook(&self, log: &Log, key: Key, target: &Target, (since, reason): &Note) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        let noted = tx.mark_webhook(log.tenant, key, target.updated_at, *since, reason.as_deref()).await?;
+        if noted && let Some(reason) = reason {
+            // The path of the URL can be secret.
+            let host = url::Url::parse(&target.url).ok().and_then(|url| url.host_str().map(str::to_owned));
+            tracing::warn!(tenant = log.tenant.0, host, reason, "webhook disabled");
+            nuncio_core::webhooks::update_log_reader(&mut *tx, log.tenant, self.ids.clock.now()).await?;
+        }
+        tx.commit().await?;
+        log.invalidate_config();
+        if noted && reason.is_some() {
+            nuncio_core::webhooks::drop_waiting(&*self.store, log.tenant, key, self.ids.clock.now()).await?;
+        }
+        Ok(())
     }
 }
 

@@ -42,6 +42,31 @@ async fn a_replay_is_posted_whichever_node_is_asked() {
     }
 }
 
+/// The node that posts keeps webhooks in memory for a second; another node may have changed them.
+// holds: webhooks.events
+#[tokio::test]
+async fn a_change_of_a_webhook_holds_for_the_next_message() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let receiver = Receiver::start().await;
+        let sender = Some(default_sender(&app).await);
+        hook(&app, sender, &receiver.url, &[EventType::MessageDelivered]).await;
+        app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+        app.drain().await;
+        assert_eq!(receiver.taken(), ["message.delivered"]);
+
+        let mut elsewhere = app.store().begin().await.expect("a transaction");
+        elsewhere.raise_epoch(app.tenant()).await.expect("raised");
+        let mut webhooks = elsewhere.list_webhooks(app.tenant()).await.expect("webhooks");
+        webhooks[0].events = vec![EventType::MessageQueued];
+        elsewhere.put_webhook(app.tenant(), &webhooks[0]).await.expect("written");
+        elsewhere.commit().await.expect("committed");
+        app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+        app.drain().await;
+        assert_eq!(receiver.taken(), ["message.delivered", "message.queued"]);
+    }
+}
+
 /// Returns the events of a message by their types.
 async fn events(app: &TestApp, id: &str) -> Vec<(String, Value)> {
     let page = app.get(&format!("/v1/events?resourceId={id}")).await.expect(200).json();
