@@ -12,7 +12,7 @@ use nuncio_domain::{MessageType, TenantId};
 use nuncio_store::{Store, StoreError, Transition, Transitioned};
 
 use crate::lane::Slot;
-use crate::{Hint, Shared, retry};
+use crate::{Dispatch, Hint, Shared, retry};
 
 /// A handle for each status saves a look-up per change. The recorder must be installed before the first use.
 static SETTLED: LazyLock<HashMap<Status, metrics::Counter>> = LazyLock::new(|| {
@@ -28,7 +28,7 @@ impl Shared {
         if slot.memory.is_some() && (self.is_stopping() || !self.health.is_fit(self.ids.clock.monotonic())) {
             return;
         }
-        let step = Step::Start { node: self.node(), fence: hint.fence, suppressed: false };
+        let step = self.start_step(hint.fence);
         let transition = Transition::new(hint.tenant, hint.id, step, self.ids.clock.now());
         match self.store.transition(transition).await {
             Ok(Transitioned::Found { message: Some(message), .. }) => {
@@ -175,6 +175,17 @@ impl Shared {
         if let Transitioned::Found { applied: Applied::Yes, state, changes, address, .. } = transitioned {
             self.metric_buffer.add(tenant, *address, state, changes);
         }
+    }
+}
+
+impl Dispatch {
+    /// Signals the reader of the event log that a message was accepted that does not start now, and counts it if it failed at once.
+    pub fn count_accepted(&self, message: &Message) {
+        if message.state.status == Status::Failed {
+            SETTLED[&Status::Failed].increment(1);
+            self.shared.metric_buffer.add_failed(message);
+        }
+        self.shared.logs.grown(message.tenant);
     }
 }
 

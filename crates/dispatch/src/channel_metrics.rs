@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change};
-use nuncio_domain::message::{AttemptStatus, State, Status, Wait};
+use nuncio_domain::message::{AttemptStatus, Message, State, Status, Wait};
 use nuncio_domain::{AddressId, Channel, Country, TenantId, Timestamp};
 use nuncio_store::{CountryMetrics, DAY, HOUR, MetricDelta, MetricRow, Result, Traffic, TrafficRow, Transitioned};
 use parking_lot::Mutex;
@@ -77,9 +77,17 @@ impl MetricBuffer {
         if spent.0 != 0 {
             counts.push((of_route, Count::Spent(spent.0)));
         }
-        if counts.is_empty() {
-            return;
+        if !counts.is_empty() {
+            self.count(tenant, state, counts);
         }
+    }
+
+    /// Counts a message that failed when it was accepted.
+    pub(crate) fn add_failed(&self, message: &Message) {
+        self.count(message.tenant, &message.state, vec![(message.state.route.channel, Count::Failed)]);
+    }
+
+    fn count(&self, tenant: TenantId, state: &State, counts: Vec<(Channel, Count)>) {
         let mut traffic = self.traffic.lock();
         if traffic.len() < ROWS {
             let counted = |(channel, what)| Counted { tenant, country: state.detail.country, channel, at: state.updated_at, what };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::{HeldReason, NodeId};
-use nuncio_domain::{MessageId, TenantId, Timestamp};
+use nuncio_domain::{MessageId, TenantId, Timestamp, limits};
 use nuncio_store::{DueMessage, Node, Result, StoreError, Transition};
 use parking_lot::Mutex;
 
@@ -56,6 +56,18 @@ struct Pulse {
     steady_since: Duration,
     compared_at: Option<Duration>,
     clock_off: bool,
+    /// Wall time of the last stored heartbeat.
+    beat_wall: Option<Timestamp>,
+    /// Wall times between which the last long pause was.
+    pause: Option<(Timestamp, Timestamp)>,
+}
+
+impl Pulse {
+    /// Returns the last pause of more than [`PAST_DUE`](limits::PAST_DUE): the host was suspended, or the database away.
+    fn pause(&self, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
+        let current = self.beat_wall.filter(|last| now.since(*last) > limits::PAST_DUE).map(|last| (last, now));
+        current.or(self.pause)
+    }
 }
 
 /// The last heartbeat seen of another node, and when it was seen first, on this node's monotonic clock.
@@ -77,9 +89,10 @@ impl Health {
         self.0.lock().clock_off
     }
 
-    /// Notes a heartbeat that began at `began` and is stored at `now`.
-    fn beaten(&self, began: Duration, now: Duration) {
+    /// Notes a heartbeat that began at `began` and is stored at `now`, `wall` by the wall clock.
+    fn beaten(&self, began: Duration, now: Duration, wall: Timestamp) {
         let mut pulse = self.0.lock();
+        (pulse.pause, pulse.beat_wall) = (pulse.pause(wall), Some(wall));
         if pulse.beat_at.is_none_or(|last| now.saturating_sub(last) >= GAP) {
             pulse.steady_since = now;
         }
@@ -133,8 +146,8 @@ impl Shared {
         tx.insert_node(id, now).await?;
         tx.commit().await?;
         self.node.store(id.0, Ordering::Release);
-        let now = self.ids.clock.monotonic();
-        self.health.beaten(now, now);
+        let monotonic = self.ids.clock.monotonic();
+        self.health.beaten(monotonic, monotonic, now);
         Ok(())
     }
 
@@ -188,7 +201,7 @@ impl Shared {
         }
         // First: the heartbeat makes a node fit whose clock was right when it was last compared.
         self.compare_clocks(now).await?;
-        self.health.beaten(now, self.ids.clock.monotonic());
+        self.health.beaten(now, self.ids.clock.monotonic(), self.ids.clock.now());
         Ok(())
     }
 
@@ -287,6 +300,12 @@ impl Shared {
             self.step_selection(Selection::OwnedBy(owner), || self.recovery(owner)).await?;
         }
         Ok(())
+    }
+
+    /// Returns the step that starts a message by this node.
+    pub(crate) fn start_step(&self, fence: i64) -> Step {
+        let pause = self.health.0.lock().pause(self.ids.clock.now());
+        Step::Start { node: self.node(), fence, suppressed: false, pause }
     }
 
     fn recovery(&self, node: NodeId) -> Step {

@@ -160,8 +160,10 @@ impl Shared {
     /// Runs the attempt of a message that was accepted as started.
     pub(crate) fn spawn_attempt(self: &Arc<Self>, mut slot: Slot, message: Box<Message>) {
         let shared = Arc::clone(self);
-        slot.accepting = None;
+        // The attempt is registered before its accept ends: without either, the message would seem lost.
+        let accepting = slot.accepting.take();
         self.spawn(message.id, async move { shared.run_attempt(slot, message).await });
+        drop(accepting);
     }
 
     fn spawn(&self, message: MessageId, attempt: impl Future<Output = ()> + Send + 'static) {

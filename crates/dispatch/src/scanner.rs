@@ -88,7 +88,7 @@ impl Shared {
             }
             if message.expires_at <= now {
                 // Its start detects that and ends it: no lane is needed.
-                steps.push((message, Step::Start { node: self.node(), fence, suppressed: false }));
+                steps.push((message, self.start_step(fence)));
                 continue;
             }
             let lane = match lanes.entry(connection) {

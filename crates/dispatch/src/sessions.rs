@@ -53,6 +53,10 @@ impl Shared {
             }
         }
         let mut sessions = self.running.sessions.lock();
+        // `end_sessions` may have run since the first check.
+        if self.is_stopping() {
+            return Ok(());
+        }
         // An ending session keeps its slot until it has ended: two sessions of one account would conflict.
         sessions.retain(|_, session| !session.task.is_finished());
         for (id, session) in sessions.iter_mut() {

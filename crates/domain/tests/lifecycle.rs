@@ -63,7 +63,7 @@ fn unknown() -> Outcome {
 /// One step as a test draws it: `fresh` means that the fence which the step names is the right one.
 #[derive(Clone, Debug)]
 enum Act {
-    Start { fresh: bool, suppressed: bool },
+    Start { fresh: bool, suppressed: bool, paused: bool },
     Settle { attempt: usize, outcome: Outcome, receipts: Receipts },
     Receipt { attempt: Option<usize>, part: u8, kind: ReceiptKind, ago: u64 },
     Disconnected { fresh: bool },
@@ -104,7 +104,8 @@ fn kind() -> impl Strategy<Value = ReceiptKind> {
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
-        6 => (proptest::bool::weighted(0.9), proptest::bool::weighted(0.1)).prop_map(|(fresh, suppressed)| Act::Start { fresh, suppressed }),
+        6 => (proptest::bool::weighted(0.9), proptest::bool::weighted(0.1), proptest::bool::weighted(0.2))
+            .prop_map(|(fresh, suppressed, paused)| Act::Start { fresh, suppressed, paused }),
         6 => (0_usize..4, outcome(), receipts()).prop_map(|(attempt, outcome, receipts)| Act::Settle { attempt, outcome, receipts }),
         4 => (proptest::option::of(0_usize..4), 0_u8..4, kind(), 0_u64..100_000_000)
             .prop_map(|(attempt, part, kind, ago)| Act::Receipt { attempt, part, kind, ago }),
@@ -179,7 +180,11 @@ impl Life {
     }
 
     fn start(&mut self) -> Applied {
-        self.apply(&Step::Start { node: Self::NODE, fence: self.state.fence, suppressed: false })
+        self.start_after(None)
+    }
+
+    fn start_after(&mut self, pause: Option<(Timestamp, Timestamp)>) -> Applied {
+        self.apply(&Step::Start { node: Self::NODE, fence: self.state.fence, suppressed: false, pause })
     }
 
     fn settle(&mut self, attempt: usize, outcome: Outcome) -> Applied {
@@ -198,8 +203,9 @@ impl Life {
     fn act(&mut self, act: &Act) -> Applied {
         let fence = |fresh: bool| if fresh { self.state.fence } else { self.state.fence - 1 };
         match act {
-            Act::Start { fresh, suppressed } => {
-                self.apply(&Step::Start { node: Self::NODE, fence: fence(*fresh), suppressed: *suppressed })
+            Act::Start { fresh, suppressed, paused } => {
+                let pause = paused.then_some((BIRTH, self.now));
+                self.apply(&Step::Start { node: Self::NODE, fence: fence(*fresh), suppressed: *suppressed, pause })
             }
             Act::Settle { attempt, outcome, receipts } => self.settle_by(*receipts, *attempt, outcome.clone()),
             Act::Receipt { attempt, part, kind, ago } => {
@@ -445,7 +451,7 @@ fn an_acceptance_that_comes_late_stops_the_resend() {
         let hint = life.state.fence;
         assert_eq!(life.settle(0, accepted()), Applied::Yes);
         assert_eq!(life.state.wait, Wait::Receipt { deadline: BIRTH.plus(DAY) });
-        assert_eq!(life.apply(&Step::Start { node: Life::NODE, fence: hint, suppressed: false }), Applied::Lost);
+        assert_eq!(life.apply(&Step::Start { node: Life::NODE, fence: hint, suppressed: false, pause: None }), Applied::Lost);
         assert!(!life.state.detail.possible_duplicate);
 
         let mut life = lost_and_found(on_unknown);
@@ -604,8 +610,16 @@ fn nothing_falls_back_after_its_validity_or_after_its_price_was_settled() {
 fn the_moments_after_which_nothing_is_sent() {
     let mut past = Life::new(born(Status::Scheduled, BIRTH, Detail::default()));
     past.now = BIRTH.plus(HOUR + Duration::from_millis(1));
-    past.start();
-    assert!(matches!(past.state.wait, Wait::Held { reason: HeldReason::PastDue, .. }));
+    past.start_after(Some((BIRTH, past.now)));
+    assert!(matches!(past.state.wait, Wait::Held { reason: HeldReason::PastDue, .. }), "nothing ran when it was due");
+    let mut busy = Life::new(born(Status::Scheduled, BIRTH, Detail::default()));
+    busy.now = past.now;
+    busy.start_after(Some((BIRTH.plus(Duration::from_millis(1)), busy.now)));
+    assert!(matches!(busy.state.wait, Wait::Owned { .. }), "its connection was slow or down");
+    let mut late = Life::new(born(Status::Scheduled, BIRTH, Detail::default()));
+    late.now = BIRTH.plus(DAY);
+    late.start_after(Some((BIRTH, late.now)));
+    assert_eq!(late.state.detail.failure.as_ref().map(|f| f.code), Some(FailureCode::Expired), "no longer valid");
 
     let mut expired = Life::new(queued());
     expired.now = BIRTH.plus(DAY);

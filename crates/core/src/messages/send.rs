@@ -9,12 +9,12 @@ use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Message, Status, Wait};
 use nuncio_domain::template::Template;
-use nuncio_domain::{AddressKind, Channel, Environment, Error, ErrorCode, MessageType, Permission, Result, TenantId, Timestamp};
+use nuncio_domain::{AddressKind, Error, ErrorCode, MessageType, Permission, Result, TenantId, Timestamp};
 use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, IdempotentOperation, Shortage};
 
 use super::Messages;
 use super::command::SendMessage;
-use super::plan::{self, Destination, Planned, Planner};
+use super::plan::{Destination, Planned, Planner};
 use super::routing::{self, RoutingInputs, Window};
 use super::validate;
 use super::view::MessageView;
@@ -155,7 +155,7 @@ impl Messages<'_> {
             template: template.as_ref(),
         };
         let planned = planner.plan(command, destination)?;
-        plan::require_open_window(&planned, &known)?;
+        routing::require_open_window(&planned, &known)?;
         if planned.accept.message.message_type == MessageType::Reaction {
             self.check_reaction(&planned.accept).await?;
         }
@@ -193,7 +193,8 @@ impl Messages<'_> {
         let (Parsed::Phone(number) | Parsed::Digits(number)) = &destination.parsed else { return Ok(nothing) };
         let metrics = self.metrics_of(config.tenant, kind, &[number]).await?.remove(number).unwrap_or_default();
         let countries = self.countries(config.tenant).await?;
-        Ok(RoutingInputs { countries, ..nothing }.of(config, kind, number, metrics, now))
+        let sends_at = command.scheduled_at.map_or(now, |at| at.max(now));
+        Ok(RoutingInputs { countries, ..nothing }.of(config, kind, number, metrics, sends_at))
     }
 
     /// Returns metrics of at most 1,000 recipients of one kind.
@@ -271,7 +272,7 @@ impl Messages<'_> {
             // If the commit took long, another node may have taken the message over and started the next attempt.
             (Wait::Owned { node }, Some(permit)) if node == permit.node() => permit.start(Box::new(message.clone())),
             (Wait::Attempt { .. }, _) if !is_scheduled => self.inner.dispatch.add_hint(Hint::of(message)),
-            _ => {}
+            _ => self.inner.dispatch.count_accepted(message),
         }
     }
 }
@@ -281,25 +282,6 @@ pub(super) struct PlanWithInputs {
     pub(super) config: Arc<TenantConfig>,
     pub(super) planned: Planned,
     pub(super) window: Window,
-}
-
-impl RoutingInputs {
-    /// Adds what is known of a phone number, or of an Instagram chat id.
-    pub(crate) fn of(self, config: &TenantConfig, kind: AddressKind, number: &str, metrics: Vec<ChannelMetrics>, now: Timestamp) -> Self {
-        let window = match config.environment {
-            Environment::Test if plan::sandbox_window_closed(number) => Window::Closed,
-            Environment::Test => Window::Open(None),
-            Environment::Live => window(&metrics, kind, now),
-        };
-        Self { metrics, window, ..self }
-    }
-}
-
-/// Returns the window opened by the recipient's last message, on the channel of its kind that has one.
-fn window(metrics: &[ChannelMetrics], kind: AddressKind, now: Timestamp) -> Window {
-    let channel = if kind == AddressKind::Instagram { Channel::Instagram } else { Channel::Whatsapp };
-    let newest = metrics.iter().filter(|m| m.channel == channel).filter_map(|m| m.last_inbound_at).max();
-    newest.filter(|at| now.since(*at) < routing::RECENT).map_or(Window::Closed, |at| Window::Open(Some(at.plus(routing::RECENT))))
 }
 
 pub(super) fn with_key(mut command: SendMessage, header: Option<&str>) -> Result<SendMessage> {

@@ -17,7 +17,14 @@ pub(super) struct Policy {
 }
 
 impl State {
-    pub(super) fn start(&mut self, node: NodeId, fence: i64, suppressed: bool, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+    pub(super) fn start(
+        &mut self,
+        (node, fence): (NodeId, i64),
+        suppressed: bool,
+        pause: Option<(Timestamp, Timestamp)>,
+        now: Timestamp,
+        changes: &mut Vec<Change>,
+    ) -> Applied {
         let Wait::Attempt { due_at } = self.wait else { return Applied::Lost };
         if self.fence != fence {
             return Applied::Lost;
@@ -25,10 +32,11 @@ impl State {
         if suppressed && !self.detail.compliance {
             let failure = Failure::own(FailureCode::RecipientSuppressed, "the recipient opted out, bounced or complained");
             self.fail(failure, now, changes);
-        } else if self.status == Status::Scheduled && now.since(due_at) > limits::PAST_DUE {
-            self.hold(HeldReason::PastDue, now);
         } else if now >= self.expires_at {
             self.expire(now, changes);
+        } else if self.status == Status::Scheduled && now.since(due_at) > limits::PAST_DUE && is_within(due_at, pause) {
+            // One that is late because its connection was slow or down goes out, like any other message.
+            self.hold(HeldReason::PastDue, now);
         } else if self.is_given_up(now) {
             self.fence += 1;
             self.fall_back(now);
@@ -220,4 +228,8 @@ impl State {
             self.wait = Wait::Nothing;
         }
     }
+}
+
+fn is_within(at: Timestamp, pause: Option<(Timestamp, Timestamp)>) -> bool {
+    pause.is_some_and(|(from, until)| (from..=until).contains(&at))
 }

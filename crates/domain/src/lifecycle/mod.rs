@@ -60,7 +60,7 @@ impl State {
     pub fn apply(&mut self, step: &Step, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
         let seen = changes.len();
         let applied = match step {
-            Step::Start { node, fence, suppressed } => self.start(*node, *fence, *suppressed, now, changes),
+            Step::Start { node, fence, suppressed, pause } => self.start((*node, *fence), *suppressed, *pause, now, changes),
             Step::Settle { attempt, fence, outcome, receipts, retry_in, receipt_wait } => {
                 let policy = Policy { receipts: *receipts, retry_in: *retry_in, receipt_wait: *receipt_wait };
                 self.settle(*attempt, *fence, outcome, policy, now, changes)

@@ -20,6 +20,8 @@ pub enum Step {
         fence: i64,
         /// Whether the recipient is suppressed by now.
         suppressed: bool,
+        /// When the node last did nothing for more than [`limits::PAST_DUE`](crate::limits::PAST_DUE): it missed the schedules of that time.
+        pause: Option<(Timestamp, Timestamp)>,
     },
     /// Fact: an attempt has a result. The decision that follows requires that `fence` still holds.
     Settle {

@@ -98,6 +98,9 @@ async fn an_opt_out_may_be_for_one_sender_and_is_told() {
             let refused = app.send("POST", "/v1/messages", &headers, Some(body)).await.expect(202).json();
             assert_eq!(refused["message"]["errorCode"], "recipient_suppressed", "{channel}");
         }
+        app.node.dispatch.flush_metrics().await.expect("written");
+        let rows = app.store().read().await.expect("a reader").traffic_by_time(app.tenant(), Default::default(), 1).await;
+        assert_eq!(rows.expect("rows").iter().map(|(.., traffic)| traffic.failed).sum::<i64>(), 3, "charts count them");
         let told =
             app.store().read().await.expect("a reader").list_resource_events(app.tenant(), ResourceKind::Contact, contact.uuid()).await;
         let told = serde_json::to_value(&told.expect("events")[0].1[0]).expect("json");

@@ -67,7 +67,9 @@ impl TransitionBatch {
         let step = match &item.step {
             Step::Start { fence, .. } if loaded.halt.is_some() && *fence == loaded.row.state.fence => &Step::Withdraw { halt: loaded.halt },
             Step::Withdraw { .. } => &Step::Withdraw { halt: loaded.halt },
-            Step::Start { node, fence, .. } => &Step::Start { node: *node, fence: *fence, suppressed: loaded.suppressed },
+            Step::Start { node, fence, pause, .. } => {
+                &Step::Start { node: *node, fence: *fence, suppressed: loaded.suppressed, pause: *pause }
+            }
             other => other,
         };
         let state = &mut loaded.row.state;

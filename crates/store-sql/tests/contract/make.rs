@@ -47,7 +47,7 @@ pub(crate) fn receipt(kind: ReceiptKind, at: Timestamp) -> Step {
 }
 
 pub(crate) fn start(node: NodeId, fence: i64) -> Step {
-    Step::Start { node, fence, suppressed: false }
+    Step::Start { node, fence, suppressed: false, pause: None }
 }
 
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
