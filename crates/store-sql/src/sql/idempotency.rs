@@ -2,11 +2,10 @@
 
 use async_trait::async_trait;
 use nuncio_domain::{TenantId, Timestamp};
-use nuncio_store::{Idempotency, IdempotencyRepo, KeyClaim, Result};
+use nuncio_store::{Idempotency, IdempotencyRepo, KeyClaim, Result, StoreError};
 use uuid::Uuid;
 
 use super::SqlTx;
-use crate::row::corrupt;
 
 #[async_trait]
 impl IdempotencyRepo for SqlTx {
@@ -39,7 +38,7 @@ impl IdempotencyRepo for SqlTx {
                 [tenant.0, operation.number(), key]
             ))
             .await?;
-        let (original, used_for) = row.ok_or_else(|| corrupt("idempotency_keys", "a row that is there and is not"))?;
+        let (original, used_for) = row.ok_or_else(|| StoreError::Busy("the idempotency key was purged meanwhile".to_owned()))?;
         Ok(KeyClaim::Lost { original, same_request: used_for == fingerprint })
     }
 }

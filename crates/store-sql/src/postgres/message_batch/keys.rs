@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{MessageId, limits};
-use nuncio_store::{Accepted, Idempotency, Result};
+use nuncio_store::{Accepted, Idempotency, Result, StoreError};
 use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
@@ -78,10 +78,11 @@ pub(super) async fn claim(session: &Session, all: &[&Prepared], answers: &mut [O
     }
     let originals = find(session, &lost).await?;
     for (n, (tenant, operation, key), mine) in lost {
-        if let Some((id, fingerprint)) = originals.get(&(tenant, operation, key.to_owned())) {
-            let same_request = fingerprint.as_slice() == mine.fingerprint;
-            answers[n] = Some(Accepted::Duplicate { original: MessageId::from_uuid(*id), same_request });
-        }
+        let Some((id, fingerprint)) = originals.get(&(tenant, operation, key.to_owned())) else {
+            return Err(StoreError::Busy("an idempotency key of this batch was purged meanwhile".to_owned()).into());
+        };
+        let same_request = fingerprint.as_slice() == mine.fingerprint;
+        answers[n] = Some(Accepted::Duplicate { original: MessageId::from_uuid(*id), same_request });
     }
     Ok(())
 }
