@@ -137,6 +137,13 @@ pub struct Connection {
     pub updated_at: Timestamp,
 }
 
+impl Connection {
+    /// Returns the id of its WhatsApp business account, if it is set: approvals of templates belong to it.
+    pub fn business_account(&self) -> Option<String> {
+        self.settings.get("waba_id").and_then(Value::as_str).map(str::to_owned)
+    }
+}
+
 /// Everything about one environment that planning a message needs, as of one configuration epoch.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TenantConfig {

@@ -150,6 +150,9 @@ pub struct Content {
     /// The connection that submitted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<ConnectionId>,
+    /// The WhatsApp account that it was submitted to, if it has an id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub business_account: Option<String>,
     /// WhatsApp's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
@@ -179,6 +182,7 @@ impl Default for Content {
             buttons: Vec::new(),
             sender: None,
             connection: None,
+            business_account: None,
             provider_id: None,
             rejection_reason: None,
             submitted_at: None,

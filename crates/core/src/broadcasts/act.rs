@@ -2,7 +2,6 @@
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, Status, apply};
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::template::Status as TemplateStatus;
 use nuncio_domain::{Channel, Error, ErrorCode, RequestedChannel, Result, TenantId, Timestamp, limits};
 
 use super::Broadcasts;
@@ -38,9 +37,7 @@ impl Broadcasts<'_> {
     async fn ensure_sendable(&self, broadcast: &Broadcast) -> Result<()> {
         let config = self.tenant_config(broadcast.tenant).await?;
         let template = self.template_of(broadcast).await?;
-        if config.sender(broadcast.sender).is_none() {
-            return Err(Error::not_found("sender"));
-        }
+        let sender = config.sender(broadcast.sender).ok_or_else(|| Error::not_found("sender"))?;
         let requested = broadcast.channel.requested();
         let channels = match requested {
             RequestedChannel::Only(channel) => vec![channel],
@@ -51,7 +48,7 @@ impl Broadcasts<'_> {
             let message = format!("the sender of the broadcast has no provider connected for {}", names.join(", "));
             return Err(Error::new(ErrorCode::SenderNotConfigured, message));
         }
-        let approved = template.is_none_or(|t| t.status == TemplateStatus::Approved);
+        let approved = template.is_none_or(|template| routing::is_approved(&template, &config, sender));
         if requested == RequestedChannel::Only(Channel::Whatsapp) && !approved { Err(routing::not_approved()) } else { Ok(()) }
     }
 

@@ -14,8 +14,8 @@ use super::contacts::merged;
 use super::{Broadcasts, content, links, variables};
 use crate::base::Core;
 use crate::messages::SendMessage;
-use crate::messages::plan::{self, Destination, Planned, Planner};
-use crate::messages::routing::RoutingInputs;
+use crate::messages::plan::{Destination, Planned, Planner};
+use crate::messages::routing::{self, RoutingInputs};
 
 pub(super) struct Composer<'a> {
     pub(super) broadcast: &'a Broadcast,
@@ -69,7 +69,7 @@ impl Broadcasts<'_> {
         let command = command(self, composer, contact)?;
         let destination = Destination::of(Parsed::from(&contact.recipient), command.channel.unwrap_or_default())?;
         let mut planned = planner.plan(command, destination)?;
-        plan::require_open_window(&planned, known)?;
+        routing::require_open_window(&planned, known)?;
         // The provider's response shows this too, unless it is lost and a person reports that the message was sent.
         let no_receipts = !self.inner.dispatch.has_receipts(broadcast.tenant, &planned.connection);
         planned.accept.message.state.detail.broadcast = Some(Membership::new(broadcast.id, contact.id, no_receipts));

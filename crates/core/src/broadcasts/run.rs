@@ -122,7 +122,8 @@ impl Broadcasts<'_> {
             return Ok(Some(Some(now.plus((age / 10).clamp(WAITING.0, WAITING.1)))));
         }
         let counts = fresh.counts;
-        let nothing_went_out = counts.taken == 0 && counts.failed > 0;
+        // One that is held may have gone out.
+        let nothing_went_out = counts.taken == 0 && counts.sending == 0 && counts.failed > 0;
         let operation = if nothing_went_out { BroadcastAction::Fail } else { BroadcastAction::Complete };
         ignore_lost_race(self.change(fresh.tenant, fresh.id, operation, |_, _| Ok(())).await.map(drop))?;
         Ok(None)

@@ -11,10 +11,10 @@ use nuncio_domain::message::{
 };
 use nuncio_domain::price::Quantity;
 use nuncio_domain::sms::{self, Measure};
-use nuncio_domain::template::{self, Template};
+use nuncio_domain::template::Template;
 use nuncio_domain::{
     AddressId, Channel, ContactId, Country, Environment, Error, FieldError, Ids, MessageId, MessageType, Recipient, RequestedChannel,
-    Result, Timestamp, plain,
+    Result, Timestamp, plain, speech,
 };
 use nuncio_store::{Accept, Idempotency, IdempotentOperation};
 
@@ -71,7 +71,7 @@ pub(crate) struct Destination {
 struct Wording {
     /// The text as given, or as rendered from the template.
     text: String,
-    /// The whole content as plain text.
+    /// The whole content as plain text; for a call, as it is spoken.
     words: String,
     measure: Option<Measure>,
 }
@@ -128,10 +128,13 @@ impl Planner<'_> {
             return Wording::default();
         }
         let message_type = command.message_type.unwrap_or_default();
+        let content = command.content.as_deref();
+        let is_call = command.channel == Some(RequestedChannel::Only(Channel::Voice));
         let template = self.template.filter(|_| message_type == MessageType::Template);
-        let said = template.and_then(|t| rendered_as_sms(t, command.content.as_deref()));
+        let said = template.and_then(|t| rendered_if_complete(t, content, if is_call { Channel::Voice } else { Channel::Sms }));
         let text = said.or_else(|| command.text.clone()).unwrap_or_default();
-        let words = plain::text(message_type, Some(&text), command.content.as_deref()).into_owned();
+        let words_for = if is_call { speech::words } else { plain::text };
+        let words = words_for(message_type, Some(&text), content).into_owned();
         Wording { measure: Some(sms::measure(&words)), text, words }
     }
 
@@ -153,7 +156,8 @@ impl Planner<'_> {
             explores: self.explores && self.config.environment == Environment::Live && fallback,
             dice: dice(id),
             now: self.now,
-            approved: self.template.is_none_or(|t| t.status == template::Status::Approved),
+            sends_at: command.scheduled_at.map_or(self.now, |at| at.max(self.now)),
+            approved: self.template.is_none_or(|template| routing::is_approved(template, self.config, self.sender)),
         }
     }
 
@@ -329,10 +333,10 @@ fn dice(id: MessageId) -> u16 {
     u16::from_be_bytes([bytes[12], bytes[13]])
 }
 
-/// Renders a template as SMS, if all values are present.
-fn rendered_as_sms(template: &Template, content: Option<&Content>) -> Option<String> {
+/// Renders a template, if all values are present.
+fn rendered_if_complete(template: &Template, content: Option<&Content>, channel: Channel) -> Option<String> {
     let values = render::values(content);
-    render::check(template, &values, "").is_empty().then(|| render::render(template, Channel::Sms, &values))
+    render::check(template, &values, "").is_empty().then(|| render::render(template, channel, &values))
 }
 
 /// Renders a template for channels without native templates. For WhatsApp, renders the text of the SMS fallback.
@@ -344,22 +348,6 @@ fn rendered(template: &Template, content: Option<&Content>, channel: Channel) ->
         validate::length(&mut FieldErrors { errors: &mut errors }, "content.templateVariables", &text, channel, false);
     }
     if errors.is_empty() { Ok(text) } else { Err(Error::invalid(errors)) }
-}
-
-/// Fails if the channel requires a recent message from the recipient and there is none.
-pub(crate) fn require_open_window(planned: &Planned, known: &RoutingInputs) -> Result<()> {
-    let (channel, message_type) = (planned.connection.channel, planned.accept.message.message_type);
-    if routing::has_window(channel, message_type) && known.window == routing::Window::Closed {
-        Err(routing::window_closed(channel))
-    } else {
-        Ok(())
-    }
-}
-
-/// Returns whether the sandbox simulates a closed window for this recipient. It is open for all others.
-pub(crate) fn sandbox_window_closed(number: &str) -> bool {
-    let is_test_number = number.len() == 12 && number.starts_with("+1") && number.ends_with("5550009");
-    is_test_number || number == "900000009"
 }
 
 /// Without a recipient that fits the channel, only what does not depend on the channel can be checked.

@@ -7,10 +7,14 @@ use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, TenantConfig};
 use nuncio_domain::message::{Considered, Cost, Route, Routing};
 use nuncio_domain::price::{PriceBook, Quantity};
-use nuncio_domain::{AddressKind, Channel, Error, ErrorCode, FieldError, MessageType, RequestedChannel, Result, Timestamp, limits};
+use nuncio_domain::template::{Content, Status, Template};
+use nuncio_domain::{
+    AddressKind, Channel, Environment, Error, ErrorCode, FieldError, MessageType, RequestedChannel, Result, Timestamp, limits,
+};
 use nuncio_store::{ChannelMetrics, CountryMetrics};
 
 use super::estimate::{Estimate, GOOD};
+use super::plan::Planned;
 
 /// How long the recipient's last message influences the choice of channel, and keeps a window open.
 pub(crate) const RECENT: Duration = Duration::from_secs(86_400);
@@ -45,7 +49,9 @@ pub(crate) struct Asked<'a> {
     /// Random number.
     pub(crate) dice: u16,
     pub(crate) now: Timestamp,
-    /// Whether WhatsApp has approved the template, if there is one.
+    /// `now`, or the time it is scheduled for.
+    pub(crate) sends_at: Timestamp,
+    /// Whether WhatsApp has approved the template for the sender's account, if there is one.
     pub(crate) approved: bool,
 }
 
@@ -93,7 +99,7 @@ impl Refusal {
             Self::Content(fault) => fault.message.clone(),
             Self::Window => "its 24-hour window is closed: the recipient has not written recently".to_owned(),
             Self::Spare => "sms is connected, which allows replies".to_owned(),
-            Self::Unapproved => "the template is not approved".to_owned(),
+            Self::Unapproved => "the template is not approved for the sender's account".to_owned(),
         }
     }
 }
@@ -258,7 +264,7 @@ fn candidate<'a>(connection: &'a Arc<Connection>, asked: &Asked<'_>, known: &Rou
             own.map_or((0, 0), |m| (m.sums.successes, m.sums.failures)),
             country.map_or((0, 0), |m| (m.successes, m.failures)),
         ),
-        last_inbound_at: own.and_then(|m| m.last_inbound_at).filter(|at| asked.now.since(*at) < RECENT),
+        last_inbound_at: own.and_then(|m| m.last_inbound_at).filter(|at| asked.sends_at.since(*at) < RECENT),
     }
 }
 
@@ -318,7 +324,7 @@ fn only<'a>(config: &'a TenantConfig, sender: &Sender, channel: Channel, reason:
 
 /// `400 template_not_approved`.
 pub(crate) fn not_approved() -> Error {
-    let message = "the template is not approved by WhatsApp; submit it and wait for its status to become approved";
+    let message = "the template is not approved for the sender's WhatsApp account; submit it for this sender and wait for its status to become approved";
     Error::new(ErrorCode::TemplateNotApproved, message)
 }
 
@@ -386,6 +392,55 @@ pub(crate) fn fallback<'a>(
 
 pub(crate) fn route(connection: &Connection) -> Route {
     Route { channel: connection.channel, connection: connection.id, provider: connection.kind.clone() }
+}
+
+/// Returns whether WhatsApp has approved a template for the account of a sender. The sandbox has one account.
+pub(crate) fn is_approved(template: &Template, config: &TenantConfig, sender: &Sender) -> bool {
+    let connection = config.connection(sender.id, Channel::Whatsapp).filter(|_| config.environment == Environment::Live);
+    template.status == Status::Approved && connection.is_none_or(|connection| is_of_account(&template.content, connection))
+}
+
+fn is_of_account(content: &Content, connection: &Connection) -> bool {
+    let account = connection.business_account();
+    content.connection == Some(connection.id) || account.is_some() && account == content.business_account
+}
+
+impl RoutingInputs {
+    /// Adds what is known of a phone number, or of an Instagram chat id, for a message that is sent at `sends_at`.
+    pub(crate) fn of(
+        self,
+        config: &TenantConfig,
+        kind: AddressKind,
+        number: &str,
+        metrics: Vec<ChannelMetrics>,
+        sends_at: Timestamp,
+    ) -> Self {
+        let window = match config.environment {
+            Environment::Test if sandbox_window_closed(number) => Window::Closed,
+            Environment::Test => Window::Open(None),
+            Environment::Live => window(&metrics, kind, sends_at),
+        };
+        Self { metrics, window, ..self }
+    }
+}
+
+/// Returns the window opened by the recipient's last message, on the channel of its kind that has one.
+fn window(metrics: &[ChannelMetrics], kind: AddressKind, sends_at: Timestamp) -> Window {
+    let channel = if kind == AddressKind::Instagram { Channel::Instagram } else { Channel::Whatsapp };
+    let newest = metrics.iter().filter(|m| m.channel == channel).filter_map(|m| m.last_inbound_at).max();
+    newest.filter(|at| sends_at.since(*at) < RECENT).map_or(Window::Closed, |at| Window::Open(Some(at.plus(RECENT))))
+}
+
+/// Returns whether the sandbox simulates a closed window for this recipient. It is open for all others.
+fn sandbox_window_closed(number: &str) -> bool {
+    let is_test_number = number.len() == 12 && number.starts_with("+1") && number.ends_with("5550009");
+    is_test_number || number == "900000009"
+}
+
+/// Fails if the channel requires a recent message from the recipient and there is none.
+pub(crate) fn require_open_window(planned: &Planned, known: &RoutingInputs) -> Result<()> {
+    let (channel, message_type) = (planned.connection.channel, planned.accept.message.message_type);
+    if has_window(channel, message_type) && known.window == Window::Closed { Err(window_closed(channel)) } else { Ok(()) }
 }
 
 /// Returns the error for a recipient who has not written recently enough.

@@ -58,6 +58,7 @@ fn picked(sms: (i64, i64), whatsapp: (i64, i64), explores: bool, dice: u16) -> C
         explores,
         dice,
         now: Timestamp::default(),
+        sends_at: Timestamp::default(),
         approved: true,
     };
     pick(&candidates, &asked).0.channel()
@@ -106,4 +107,20 @@ fn windows_are_those_of_whatsapp_and_instagram() {
         assert!(has_window(Channel::Instagram, message_type));
         assert!(![Channel::Sms, Channel::Telegram, Channel::Email, Channel::Voice].into_iter().any(|c| has_window(c, message_type)));
     }
+}
+
+#[test]
+fn a_template_is_approved_for_one_account() {
+    let with = |id: u128, account: Option<&str>| {
+        let mut connection = connection(Channel::Whatsapp);
+        connection.id = ConnectionId::from_uuid(uuid::Uuid::from_u128(id));
+        connection.settings.extend(account.map(|account| ("waba_id".to_owned(), account.into())));
+        connection
+    };
+    let submitted = with(1, Some("111"));
+    let content = Content { connection: Some(submitted.id), business_account: submitted.business_account(), ..Content::default() };
+    assert!(is_of_account(&content, &submitted) && is_of_account(&content, &with(2, Some("111"))), "two senders share an account");
+    assert!(!is_of_account(&content, &with(2, Some("222"))) && !is_of_account(&content, &with(2, None)));
+    let nameless = Content { business_account: None, ..content };
+    assert!(is_of_account(&nameless, &with(1, None)) && !is_of_account(&nameless, &with(2, None)));
 }

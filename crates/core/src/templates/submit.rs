@@ -53,7 +53,8 @@ impl Templates<'_> {
             if content.revision > 1 && content.submitted_at.is_some() {
                 content.submitted_as = Some(format!("{}_v{}", template.name, content.revision));
             }
-            (content.sender, content.connection) = (Some(sender.id), Some(connection.id));
+            (content.sender, content.connection, content.business_account) =
+                (Some(sender.id), Some(connection.id), connection.business_account());
             (content.provider_id, content.rejection_reason, content.submitted_at) = (None, None, Some(now));
             content.category = command.category.or(content.category);
             Ok(true)

@@ -58,6 +58,7 @@ fn known(before: &Content, now: Content) -> Content {
         sender,
         connection,
         approved: before.approved.clone(),
+        business_account: before.business_account.clone(),
         submitted_as: before.submitted_as.clone(),
         provider_id: before.provider_id.clone(),
         rejection_reason: before.rejection_reason.clone(),

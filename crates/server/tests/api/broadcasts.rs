@@ -179,6 +179,19 @@ async fn a_broadcast_reaches_everybody_once() {
     }
 }
 
+/// What is held may have gone out: to call the broadcast failed would make somebody send it again.
+#[tokio::test]
+async fn a_broadcast_with_a_held_message_has_not_failed() {
+    for app in TestApp::on_each().await {
+        let id = text(&app).await;
+        add(&app, &id, ["+12125550001", "+12125550008"].map(str::to_owned)).await;
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        let broadcast = get(&app, &id).await;
+        assert_eq!((broadcast["status"].as_str(), counts(&broadcast)), (Some("completed"), [2, 0, 1, 0, 1, 0]));
+    }
+}
+
 // holds: broadcasts.contacts.list, broadcasts.counters
 #[tokio::test]
 async fn each_recipient_stands_where_their_message_does() {

@@ -220,6 +220,14 @@ async fn the_live_window_opens_with_an_inbound_message() {
     let open = send("whatsapp").await.expect(200).json();
     assert_eq!((&open["plan"]["window"]["open"], &open["plan"]["window"]["expiresAt"]), (&json!(true), &json!("2026-01-02T00:00:00.000Z")));
     assert_eq!(send("auto").await.expect(200).json()["plan"]["channel"], "whatsapp");
+    let later = async |channel: &str, at: &str| {
+        let body = json!({"to": recipient.identifier, "text": "x", "channel": channel, "scheduledAt": at});
+        app.send("POST", "/v1/messages?dryRun=true", &live, Some(body)).await
+    };
+    later("whatsapp", "2026-01-01T23:00:00Z").await.expect(200);
+    let closed = later("whatsapp", "2026-01-02T01:00:00Z").await.expect(400).json();
+    assert_eq!(closed["code"], "whatsapp_window_closed", "closed by the time it is sent");
+    assert_eq!(later("auto", "2026-01-02T01:00:00Z").await.expect(200).json()["plan"]["channel"], "sms");
     app.clock.advance(Duration::from_secs(86_400));
     app.node.tick().await.expect("a beat");
     assert_eq!(send("auto").await.expect(200).json()["plan"]["channel"], "sms");

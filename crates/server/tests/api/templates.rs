@@ -173,6 +173,22 @@ async fn a_message_is_made_from_a_template() {
     assert_eq!(call["text"], "Hello Ada, order 77 left.");
 }
 
+/// A call speaks the body; the text for SMS neither costs nor saves a minute.
+#[tokio::test]
+async fn a_call_costs_what_is_spoken() {
+    let app = TestApp::start().await;
+    let csv = "channel,country,unit,provider,fee\nvoice,*,minute,0.02,0\n";
+    app.node.core.billing().import_prices(None, csv, true).await.expect("good prices");
+    for (name, body, sms, cost) in [("short", "Hi".to_owned(), "x".repeat(1_000), 0.02), ("long", "x".repeat(1_000), "Hi".to_owned(), 0.04)]
+    {
+        let id = make(&app, json!({"name": name, "language": "en", "body": body, "smsBody": sms})).await;
+        let call = json!({"to": "+34600111222", "channel": "voice", "messageType": "template", "content": {"templateId": id}});
+        let sent = app.send_message(call).await;
+        app.drain().await;
+        assert_eq!(app.message(&sent).await["costTotal"], cost, "{name}");
+    }
+}
+
 // holds: messages.template.approved
 #[tokio::test]
 async fn whatsapp_carries_approved_templates_only() {
