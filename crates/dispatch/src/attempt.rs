@@ -25,7 +25,7 @@ impl Shared {
     pub(crate) async fn start_and_run(self: &Arc<Self>, mut slot: Slot, hint: Hint) {
         // Reserved before the request is loaded.
         slot.memory = self.memory.for_request(hint.bytes).await;
-        if slot.memory.is_some() && (self.is_stopping() || !self.health.is_fit(self.ids.clock.monotonic())) {
+        if slot.memory.is_some() && (self.is_stopping() || !self.fitness.is_fit(self.ids.clock.monotonic())) {
             return;
         }
         let step = self.start_step(hint.fence);

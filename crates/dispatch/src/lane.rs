@@ -325,7 +325,7 @@ impl Lane {
                 let mut state = self.state.lock();
                 let Some(next) = self.next(&state) else { return };
                 // Without a recent heartbeat this node may be declared dead: what it started now would have no owner.
-                if shared.is_stopping() || !shared.health.is_fit(now) {
+                if shared.is_stopping() || !shared.fitness.is_fit(now) {
                     return;
                 }
                 let Some(slot) = self.slot(&mut state, now, next.bulk, next.bytes > 0) else { return };

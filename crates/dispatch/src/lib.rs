@@ -125,7 +125,7 @@ struct Shared {
     metric_buffer: MetricBuffer,
     running: sessions::Running,
     logs: LogSignals,
-    health: nodes::Health,
+    fitness: nodes::Fitness,
     peers: Mutex<HashMap<NodeId, nodes::Sighting>>,
     stopping: AtomicBool,
     /// Whether the node signed off. Locked while its row is written.
@@ -178,7 +178,7 @@ impl Dispatch {
             metric_buffer: MetricBuffer::default(),
             running: sessions::Running::default(),
             logs: LogSignals::default(),
-            health: nodes::Health::default(),
+            fitness: nodes::Fitness::default(),
             peers: Mutex::default(),
             stopping: AtomicBool::new(false),
             left: tokio::sync::Mutex::default(),
@@ -315,7 +315,7 @@ impl Dispatch {
 
     /// Returns whether the clock of this node is wrong: what it writes or signs by it would be wrong, too.
     pub fn has_wrong_clock(&self) -> bool {
-        self.shared.health.has_wrong_clock()
+        self.shared.fitness.has_wrong_clock()
     }
 
     /// Returns the id of this node.

@@ -46,7 +46,7 @@ enum Selection {
 
 /// Whether this node may start work.
 #[derive(Debug, Default)]
-pub(crate) struct Health(Mutex<Pulse>);
+pub(crate) struct Fitness(Mutex<Pulse>);
 
 #[derive(Debug, Default)]
 struct Pulse {
@@ -77,7 +77,7 @@ pub(crate) struct Sighting {
     since: Duration,
 }
 
-impl Health {
+impl Fitness {
     /// Returns whether this node's last heartbeat is recent and its clock is right.
     pub(crate) fn is_fit(&self, now: Duration) -> bool {
         let pulse = self.0.lock();
@@ -147,7 +147,7 @@ impl Shared {
         tx.commit().await?;
         self.node.store(id.0, Ordering::Release);
         let monotonic = self.ids.clock.monotonic();
-        self.health.beaten(monotonic, monotonic, now);
+        self.fitness.beaten(monotonic, monotonic, now);
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Shared {
         // Held to the end: a heartbeat during sign-off would register the node again.
         let left = self.left.lock().await;
         let now = self.ids.clock.monotonic();
-        if *left || self.health.0.lock().beat_at.is_some_and(|at| now.saturating_sub(at) < BEAT) {
+        if *left || self.fitness.0.lock().beat_at.is_some_and(|at| now.saturating_sub(at) < BEAT) {
             return Ok(());
         }
         let beat = self.beat(now);
@@ -195,18 +195,18 @@ impl Shared {
             // Other nodes declared this one dead and recovered its messages. Results are still recorded; new attempts need a new id.
             tracing::error!("node was declared dead, perhaps after a long pause; registering again");
             // The pause may have put the clock wrong.
-            self.health.0.lock().compared_at = None;
+            self.fitness.0.lock().compared_at = None;
             self.compare_clocks(now).await?;
             return self.register(self.ids.clock.now()).await;
         }
         // First: the heartbeat makes a node fit whose clock was right when it was last compared.
         self.compare_clocks(now).await?;
-        self.health.beaten(now, self.ids.clock.monotonic(), self.ids.clock.now());
+        self.fitness.beaten(now, self.ids.clock.monotonic(), self.ids.clock.now());
         Ok(())
     }
 
     async fn compare_clocks(&self, now: Duration) -> Result<()> {
-        let due = self.health.0.lock().compared_at.is_none_or(|at| now.saturating_sub(at) >= COMPARE);
+        let due = self.fitness.0.lock().compared_at.is_none_or(|at| now.saturating_sub(at) >= COMPARE);
         if !self.config.compare_clocks || !due {
             return Ok(());
         }
@@ -222,7 +222,7 @@ impl Shared {
         if off {
             tracing::error!(ours = %ours, theirs = %theirs, "clock differs from the database's by more than a minute; rejecting messages until it is corrected");
         }
-        let mut pulse = self.health.0.lock();
+        let mut pulse = self.fitness.0.lock();
         (pulse.compared_at, pulse.clock_off) = (Some(self.ids.clock.monotonic()), off);
     }
 
@@ -233,7 +233,7 @@ impl Shared {
             return Ok(false);
         }
         let now = self.ids.clock.monotonic();
-        let steady_since = self.health.steady_since(now);
+        let steady_since = self.fitness.steady_since(now);
         let nodes = self.store.read().await?.list_nodes().await?;
         // A peer that is left here would keep its shards. Another node may have recovered it and deleted its row; or it is this node, which
         // registered again while an earlier round ran.
@@ -304,7 +304,7 @@ impl Shared {
 
     /// Returns the step that starts a message by this node.
     pub(crate) fn start_step(&self, fence: i64) -> Step {
-        let pause = self.health.0.lock().pause(self.ids.clock.now());
+        let pause = self.fitness.0.lock().pause(self.ids.clock.now());
         Step::Start { node: self.node(), fence, suppressed: false, pause }
     }
 

@@ -138,7 +138,7 @@ impl Shared {
 
     /// Returns whether this node can take on work.
     pub(crate) fn is_fit(&self) -> bool {
-        !self.is_stopping() && self.health.is_fit(self.ids.clock.monotonic())
+        !self.is_stopping() && self.fitness.is_fit(self.ids.clock.monotonic())
     }
 
     pub(crate) fn add_hint(&self, hint: Hint) {

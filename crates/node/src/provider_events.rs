@@ -1,7 +1,6 @@
 //! Queues provider events from the adapters and applies them, at once or after the delay that the adapter requests.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,9 +36,8 @@ pub(crate) struct Job {
 
 #[derive(Debug, Default)]
 struct Delayed {
-    /// Monotonic due time and order of arrival.
-    order: BinaryHeap<Reverse<(Duration, u64)>>,
-    events: HashMap<u64, ProviderEvent>,
+    /// By monotonic due time and order of arrival.
+    events: BTreeMap<(Duration, u64), ProviderEvent>,
     next: u64,
 }
 
@@ -53,19 +51,13 @@ impl EventQueue {
     /// Queues the delayed events that are due; returns whether there were any.
     pub(crate) fn release_due(&self) -> bool {
         let now = self.ids.clock.monotonic();
-        let mut due = Vec::new();
-        {
+        let due = {
             let mut delayed = self.delayed.lock();
-            while let Some(Reverse((at, number))) = delayed.order.peek().copied() {
-                if at > now {
-                    break;
-                }
-                delayed.order.pop();
-                due.extend(delayed.events.remove(&number));
-            }
-        }
+            let later = delayed.events.split_off(&(now, u64::MAX));
+            std::mem::replace(&mut delayed.events, later)
+        };
         let any = !due.is_empty();
-        due.into_iter().for_each(|event| self.enqueue(event, None));
+        due.into_values().for_each(|event| self.enqueue(event, None));
         any
     }
 
@@ -84,8 +76,7 @@ impl EventSink for EventQueue {
         let mut delayed = self.delayed.lock();
         let number = delayed.next;
         delayed.next += 1;
-        delayed.order.push(Reverse((self.ids.clock.monotonic() + after, number)));
-        delayed.events.insert(number, event);
+        delayed.events.insert((self.ids.clock.monotonic() + after, number), event);
     }
 
     async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded> {

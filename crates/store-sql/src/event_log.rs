@@ -18,9 +18,6 @@ use uuid::Uuid;
 
 use crate::row::{corrupt, fingerprint, json};
 
-/// Bytes of one reference to a log entry in the history of a message.
-const REFERENCE: usize = 10;
-
 /// A row to be written.
 #[derive(Debug)]
 pub(crate) struct LogRow {
@@ -71,8 +68,8 @@ impl LogBatch {
         EntryRef { batch: row.batch, number: (row.entries.len() - 1) as u16 }
     }
 
-    /// Takes back an entry whose change was not written. A row left empty goes: it has the name of a change that another node made and
-    /// perhaps logged under that name.
+    /// Takes back an entry whose change was not written. A row left empty goes: its batch derives from that change, so the node that made it
+    /// may have logged it under the same batch.
     pub(crate) fn withdraw(&mut self, tenant: i64, entry: EntryRef) {
         let Some(row) = self.0.get_mut(&tenant) else { return };
         row.entries[usize::from(entry.number)] = None;
@@ -104,21 +101,14 @@ pub(crate) fn without_words(changes: &[Change]) -> Result<String> {
     json(&kept)
 }
 
-/// Appends a reference to the history of a message.
-pub(crate) fn append_reference(history: &mut Vec<u8>, entry: EntryRef) {
-    history.extend_from_slice(&entry.batch.to_le_bytes());
-    history.extend_from_slice(&entry.number.to_le_bytes());
+/// Appends the batch of an entry to the history of a message.
+pub(crate) fn append_batch(history: &mut Vec<u8>, batch: i64) {
+    history.extend_from_slice(&batch.to_le_bytes());
 }
 
-/// Reads the history of a message, oldest first.
-pub(crate) fn history(bytes: &[u8]) -> Vec<EntryRef> {
-    let (references, _) = bytes.as_chunks::<REFERENCE>();
-    let read = |r: &[u8; REFERENCE]| {
-        let (batch, number) = r.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
-        let number = number.first_chunk::<2>().copied().unwrap_or_default();
-        EntryRef { batch: i64::from_le_bytes(*batch), number: u16::from_le_bytes(number) }
-    };
-    references.iter().map(read).collect()
+/// Reads the batches of a message's history, oldest first.
+pub(crate) fn batches(history: &[u8]) -> Vec<i64> {
+    history.as_chunks().0.iter().map(|batch| i64::from_le_bytes(*batch)).collect()
 }
 
 /// Kind and identifier of the resource, sequence, time and changes.

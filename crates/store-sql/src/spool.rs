@@ -26,7 +26,7 @@ pub(crate) async fn write(store: &dyn Store, prepared: &mut Prepared) -> Result<
 
 impl Spooled {
     /// Deletes the chunks unless the message was stored: repeated rejections must not fill the disk before the purge.
-    pub(crate) async fn keep_if_accepted(self, store: &dyn Store, accepted: &Accepted) -> Result<()> {
+    pub(crate) async fn delete_unless_accepted(self, store: &dyn Store, accepted: &Accepted) -> Result<()> {
         if matches!(accepted, Accepted::New { .. }) {
             return Ok(());
         }

@@ -39,7 +39,7 @@ impl Core {
         key: Option<String>,
         request: &impl Serialize,
     ) -> Option<Idempotency> {
-        key.map(|key| self.inner.marks.seal(tenant, Idempotency { operation, key, fingerprint: fingerprint(request) }))
+        key.map(|key| self.inner.marks.hashed(tenant, Idempotency { operation, key, fingerprint: fingerprint(request) }))
     }
 }
 

@@ -33,7 +33,7 @@ impl IdentifierHasher {
     }
 
     /// Returns an idempotency key in stored form: neither its text nor the request can be read or guessed from it.
-    pub(crate) fn seal(&self, tenant: TenantId, given: Idempotency) -> Idempotency {
+    pub(crate) fn hashed(&self, tenant: TenantId, given: Idempotency) -> Idempotency {
         let Idempotency { operation, key, fingerprint } = given;
         Idempotency { operation, key: self.key(tenant, &key), fingerprint: self.hash(tenant, KEY, &fingerprint) }
     }

@@ -16,6 +16,7 @@ pub(crate) mod positive_cache;
 pub mod rate;
 pub(crate) mod rights;
 pub(crate) mod run_to_completion;
+pub(crate) mod spending;
 mod use_cases;
 
 use std::collections::BTreeMap;
@@ -74,6 +75,8 @@ pub(crate) struct Inner {
     pub(crate) tenant_configs: Cache<TenantId, Option<Arc<nuncio_domain::config::TenantConfig>>>,
     pub(crate) prices: parking_lot::RwLock<PriceBooks>,
     pub(crate) countries: Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
+    /// Of senders with a daily limit.
+    pub(crate) spending: spending::Spending,
     /// Relay for the codes that verify inbound addresses.
     pub(crate) code_relay: Option<CodeRelay>,
     /// Verifies users who sign in through an OpenID provider.
@@ -207,6 +210,7 @@ impl Core {
             tenant_configs: Cache::default(),
             prices: parking_lot::RwLock::default(),
             countries: Cache::default(),
+            spending: spending::Spending::default(),
             code_relay,
             oidc,
             reviewer,

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Billing;
+use crate::base::spending::Pending;
 use crate::base::{Caller, Change, UseCase};
 
 /// The balance of an environment in US dollars.
@@ -163,10 +164,37 @@ impl Billing<'_> {
     }
 
     /// Fails with 402 if a sender cannot spend `required` more today (UTC) under its daily limit. A message counts only if its
-    /// `Money::limited_sender` is the sender. Concurrent requests do not see each other and can pass together.
+    /// `Money::limited_sender` is the sender. Requests on several nodes do not see each other and can pass together.
     pub async fn check_daily_spend(&self, tenant: TenantId, sender: SenderId, limit: Micros, required: Micros) -> Result<()> {
+        self.check_daily_spend_after(tenant, sender, limit, required, Micros(0)).await
+    }
+
+    /// Like [`Self::check_daily_spend`] for a message that is about to be accepted. Returns what must be kept until it was.
+    pub(crate) async fn begin_daily_spend(&self, tenant: TenantId, sender: SenderId, limit: Micros, required: Micros) -> Result<Pending> {
+        let pending = self.inner.spending.begin(sender, required);
+        let earlier = pending.earlier();
+        let checked = self.check_daily_spend_after(tenant, sender, limit, required, earlier).await;
+        if checked.is_err() && earlier.0 > 0 {
+            // Some may have been stored meanwhile, and counted twice, or were refused.
+            pending.earlier_end().await;
+            self.check_daily_spend(tenant, sender, limit, required).await?;
+        } else {
+            checked?;
+        }
+        Ok(pending)
+    }
+
+    /// `earlier` is what messages that are not stored yet will cost.
+    async fn check_daily_spend_after(
+        &self,
+        tenant: TenantId,
+        sender: SenderId,
+        limit: Micros,
+        required: Micros,
+        earlier: Micros,
+    ) -> Result<()> {
         let spent = self.spent_today(tenant, sender).await?;
-        if spent.0.saturating_add(required.0) <= limit.0 {
+        if spent.0.saturating_add(earlier.0).saturating_add(required.0) <= limit.0 {
             return Ok(());
         }
         let message =

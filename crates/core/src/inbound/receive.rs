@@ -1,11 +1,11 @@
-//! Applies provider events: receipts, inbound messages, opt-outs, complaints, bounces and decisions on templates.
+//! Stores inbound messages, opt-outs, complaints and bounces.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nuncio_channel::{Inbound, Media, OptedOut, ProviderEvent};
+use nuncio_channel::{Inbound, Media, OptedOut};
 use nuncio_dispatch::Hint;
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, TenantConfig};
@@ -33,35 +33,6 @@ use crate::messages::{self, sent_from};
 
 /// Minimum interval between automatic replies to help requests: two machines must not reply to each other without end.
 const QUIET: Duration = Duration::from_secs(60);
-
-impl ProviderEvents<'_> {
-    /// Applies a provider event and signals the readers of the event log.
-    ///
-    /// # Errors
-    ///
-    /// [`nuncio_store::StoreError`]: nothing is stored, or the outcome is unknown; the event can be passed again.
-    pub async fn receive(&self, event: ProviderEvent) -> Result<()> {
-        let tenant = event.tenant();
-        match event {
-            ProviderEvent::Receipt { target, kind, at, raw } => self.receive_receipt(target, (kind, at, raw)).await?,
-            // Boxed from here on: the future of a receipt is moved several times, and would otherwise be as large as the largest of these.
-            ProviderEvent::Inbound(inbound) => Box::pin(self.receive_message(inbound)).await?,
-            ProviderEvent::Part(part) => Box::pin(self.receive_part(*part)).await?,
-            ProviderEvent::OptedOut(opted) => Box::pin(self.opt_out(opted)).await?,
-            ProviderEvent::TemplateDecided { tenant, template, decision } => {
-                Box::pin(self.templates().decided(tenant, template, &decision)).await?;
-            }
-            ProviderEvent::Complaint { tenant, message } => {
-                Box::pin(self.suppress(tenant, message, SuppressionReason::Complaint, None)).await?;
-            }
-            ProviderEvent::Bounced { tenant, message, recipient } => {
-                Box::pin(self.suppress(tenant, message, SuppressionReason::Bounce, recipient)).await?;
-            }
-        }
-        self.inner.dispatch.log_signals().grown(tenant);
-        Ok(())
-    }
-}
 
 /// Result of an inbound message.
 #[derive(Clone, Copy, Debug)]
@@ -419,7 +390,7 @@ async fn ours(store: &dyn Store, tenant: TenantId, with: &Recipient, reference: 
 
 impl ProviderEvents<'_> {
     /// Opts a recipient out of all messages of an account, as reported by the provider.
-    async fn opt_out(&self, opted: OptedOut) -> Result<()> {
+    pub(super) async fn opt_out(&self, opted: OptedOut) -> Result<()> {
         let (tenant, now) = (opted.tenant, self.ids().clock.now());
         let Some(config) = self.config_with_connection(tenant, opted.connection).await? else { return Ok(()) };
         let Some(connection) = config.connections.iter().find(|c| c.id == opted.connection) else { return Ok(()) };
@@ -442,7 +413,7 @@ impl ProviderEvents<'_> {
 
     /// Suppresses a message's recipient for the whole tenant, permanently, because of a complaint or a bounce. An alias is not suppressed
     /// because one of those behind it failed, whom the provider then names.
-    async fn suppress(&self, tenant: TenantId, id: MessageId, reason: SuppressionReason, failed: Option<String>) -> Result<()> {
+    pub(super) async fn suppress(&self, tenant: TenantId, id: MessageId, reason: SuppressionReason, failed: Option<String>) -> Result<()> {
         let (store, now) = (&*self.inner.store, self.ids().clock.now());
         let Some(message) = store.read().await?.lookup_messages(tenant, &[id]).await?.pop() else { return Ok(()) };
         if failed.is_some_and(|failed| !failed.eq_ignore_ascii_case(&message.to)) {

@@ -38,17 +38,12 @@ pub(crate) fn check(message_type: MessageType, content: &mut Option<Box<Content>
     for group in required {
         let count = group.split('|').filter(|name| present.contains(name)).count();
         let wanted = group.replace('|', " or content.");
-        if count == 0 {
-            errors.push(FieldError::new(
-                format!("content.{}", group.split('|').next().unwrap_or(group)),
-                format!("messageType {message_type} requires content.{wanted}"),
-            ));
-        } else if count > 1 {
-            errors.push(FieldError::new(
-                format!("content.{}", group.split('|').next().unwrap_or(group)),
-                format!("must have either content.{wanted}, not both"),
-            ));
-        }
+        let fault = match count {
+            0 => format!("messageType {message_type} requires content.{wanted}"),
+            1 => continue,
+            _ => format!("must have either content.{wanted}, not both"),
+        };
+        errors.push(FieldError::new(format!("content.{}", group.split('|').next().unwrap_or(group)), fault));
     }
     let Some(given) = content else { return };
     for name in present {

@@ -22,6 +22,7 @@ use super::command::{AttachmentIn, SendMessage};
 use super::routing::{Asked, Choice, RoutingInputs};
 use super::{content, routing, validate};
 use crate::base::IdentifierHasher;
+use crate::base::spending::Pending;
 use crate::base::{FieldErrors, idempotency};
 use crate::templates::render;
 
@@ -35,6 +36,8 @@ pub(crate) struct Planned {
     pub(crate) connection: Arc<Connection>,
     /// Its size as SMS, if any of its routes is SMS.
     pub(crate) measure: Option<Measure>,
+    /// Its part of the sender's daily limit, until it is accepted.
+    pub(crate) spending: Option<Pending>,
 }
 
 /// Inputs of planning, in addition to the request.
@@ -120,7 +123,7 @@ impl Planner<'_> {
             claim: None,
             now: self.now,
         };
-        Ok(Planned { accept, connection, measure })
+        Ok(Planned { accept, connection, measure, spending: None })
     }
 
     fn wording(&self, command: &SendMessage, destination: &Destination) -> Wording {
@@ -194,7 +197,7 @@ impl Planner<'_> {
     fn idempotency(&self, command: &SendMessage, channel: Channel) -> Option<Idempotency> {
         let key = command.idempotency_key.clone()?;
         let fingerprint = idempotency::fingerprint(&(self.sender.id, command.essence(channel)));
-        Some(self.marks.seal(self.config.tenant, Idempotency { operation: self.operation, key, fingerprint }))
+        Some(self.marks.hashed(self.config.tenant, Idempotency { operation: self.operation, key, fingerprint }))
     }
 
     /// Adds the fallback, and prices both routes.

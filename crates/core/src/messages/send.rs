@@ -19,6 +19,7 @@ use super::routing::{self, RoutingInputs, Window};
 use super::validate;
 use super::view::MessageView;
 use crate::base::audit::Change;
+use crate::base::spending::Pending;
 use crate::base::{Caller, Core, idempotency, requested_sender, rights, run_to_completion::RunToCompletion};
 use crate::billing;
 use crate::billing::quota;
@@ -72,8 +73,8 @@ impl Messages<'_> {
         for _ in 0..REPLANS {
             let now = self.inner.dispatch.accepting().ok_or_else(|| Error::unavailable("this node cannot accept messages now"))?;
             let plan = async {
-                let plan = self.plan_with_inputs(caller, command.clone(), &options, operation, now, true).await?;
-                self.check_daily_limit(&plan.config, &plan.planned.accept).await?;
+                let mut plan = self.plan_with_inputs(caller, command.clone(), &options, operation, now, true).await?;
+                plan.planned.spending = self.begin_daily_spend(&plan.config, &plan.planned.accept).await?;
                 Ok(plan)
             };
             let PlanWithInputs { config, planned, .. } = match plan.await {
@@ -213,13 +214,13 @@ impl Messages<'_> {
     }
 
     /// Fails with 402 if the sender's daily limit is exceeded. A message to a suppressed recipient costs nothing, and is accepted.
-    pub(super) async fn check_daily_limit(&self, config: &TenantConfig, accept: &Accept) -> Result<()> {
+    pub(super) async fn begin_daily_spend(&self, config: &TenantConfig, accept: &Accept) -> Result<Option<Pending>> {
         let message = &accept.message;
-        let Some(money) = message.state.detail.money.as_ref() else { return Ok(()) };
-        let Some(limit) = config.sender(message.sender).and_then(|sender| sender.daily_spend_limit) else { return Ok(()) };
-        match self.billing().check_daily_spend(config.tenant, message.sender, limit, money.open()).await {
-            Err(error) if error.code() == ErrorCode::InsufficientBalance && self.is_suppressed(accept).await? => Ok(()),
-            checked => checked,
+        let Some(money) = message.state.detail.money.as_ref() else { return Ok(None) };
+        let Some(limit) = config.sender(message.sender).and_then(|sender| sender.daily_spend_limit) else { return Ok(None) };
+        match self.billing().begin_daily_spend(config.tenant, message.sender, limit, money.open()).await {
+            Err(error) if error.code() == ErrorCode::InsufficientBalance && self.is_suppressed(accept).await? => Ok(None),
+            checked => checked.map(Some),
         }
     }
 
@@ -239,7 +240,7 @@ impl Messages<'_> {
     pub(crate) async fn accept(&self, planned: Planned) -> Result<Accepted> {
         let core = Core::clone(self);
         RunToCompletion::new(async move {
-            let Planned { mut accept, connection, .. } = planned;
+            let Planned { mut accept, connection, spending: _spending, .. } = planned;
             let is_scheduled = accept.message.state.status == Status::Scheduled;
             let dispatch = &core.inner.dispatch;
             let bulk = accept.message.state.detail.broadcast.is_some();

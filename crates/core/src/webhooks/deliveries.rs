@@ -1,7 +1,7 @@
 //! Reads and replays deliveries.
 
 use nuncio_domain::event::{EventType, ResourceKind};
-use nuncio_domain::id::{Id as _, uuid_v7};
+use nuncio_domain::id::Id as _;
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{DeliveryId, Error, EventId, Result, SenderId, Timestamp};
@@ -16,7 +16,7 @@ use super::Webhooks;
 use super::resource_id::{asked_resource, resource_id};
 use crate::base::list::{Listed, asked, words};
 use crate::base::{Caller, Change, UseCase, list, parse_id};
-use crate::webhooks::events::Event;
+use crate::webhooks::events::{Event, derived_uuid};
 
 /// An event on its way to a webhook.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -102,11 +102,7 @@ pub fn delivery_id(event: &Event, sender: Option<SenderId>) -> DeliveryId {
     let mut hasher = Sha256::new();
     hasher.update(event.view.id.uuid().as_bytes());
     hasher.update(sender.map_or(Uuid::nil(), |s| s.uuid()).as_bytes());
-    let digest = hasher.finalize();
-    let mut random = [0; 10];
-    random.copy_from_slice(&digest[..10]);
-    [random[0], random[1]] = (event.view.sequence as u16).to_be_bytes();
-    DeliveryId::from_uuid(uuid_v7(event.view.id.created_at(), random))
+    DeliveryId::from_uuid(derived_uuid(hasher, event.view.id.created_at(), event.view.sequence))
 }
 
 list::list_query! {

@@ -40,14 +40,14 @@ const MAX_IN_MEMORY: Duration = Duration::from_secs(1);
 /// When a delivery in flight is retried if this node dies.
 const IN_FLIGHT_RETRY: Duration = Duration::from_secs(60);
 /// How often the position is stored when nothing else is.
-const PLACE: Duration = Duration::from_secs(1);
+const SAVE_POSITION: Duration = Duration::from_secs(1);
 /// Minimum pause after a look for due deliveries that found none.
 const DUE: Duration = Duration::from_millis(250);
 /// Maximum such pause: other nodes change deliveries too, and clocks are set.
 const DUE_LATER: Duration = Duration::from_secs(5);
 
 /// Owner of a webhook: a sender, or the environment.
-pub(super) type Key = Option<SenderId>;
+pub(super) type WebhookOwner = Option<SenderId>;
 
 /// An environment and its webhooks.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub(super) struct Inner {
     /// Deliveries to store, with the entry that waits for each.
     done: HashMap<DeliveryId, (Delivery, Option<Position>)>,
     /// Resources with a pending delivery in `done`.
-    held: HashSet<(Key, Uuid)>,
+    pending: HashSet<(WebhookOwner, Uuid)>,
     /// Whether the last read was large.
     large: bool,
     /// When something was last read, and when to read next without a signal.
@@ -97,11 +97,11 @@ pub(super) struct Inner {
     /// No work before this time, after an error.
     resting_until: Duration,
     /// The position to store.
-    place: Option<Position>,
-    placed_at: Duration,
-    pub(super) endpoints: HashMap<Key, Endpoint>,
+    position: Option<Position>,
+    position_saved_at: Duration,
+    pub(super) endpoints: HashMap<WebhookOwner, Endpoint>,
     /// Changes of webhooks to store.
-    pub(super) notes: HashMap<Key, Note>,
+    pub(super) notes: HashMap<WebhookOwner, Note>,
 }
 
 /// Since when a webhook has only failed, and the reason to disable it.
@@ -117,7 +117,14 @@ pub(super) struct Flight {
 }
 
 impl Log {
-    pub(super) fn new(tenant: TenantId, fence: i64, read: Position, end: Position, waiting: Vec<Key>, flags: Arc<LogFlags>) -> Self {
+    pub(super) fn new(
+        tenant: TenantId,
+        fence: i64,
+        read: Position,
+        end: Position,
+        waiting: Vec<WebhookOwner>,
+        flags: Arc<LogFlags>,
+    ) -> Self {
         let with_backlog = |key| (key, Endpoint::with_backlog());
         let inner = Inner { read, endpoints: waiting.into_iter().map(with_backlog).collect(), ..Inner::default() };
         Self { tenant, fence, taken_over: end, inner: Mutex::new(inner), flags }
@@ -148,7 +155,7 @@ impl Inner {
     /// Queues a delivery to be stored, with the row that waits for it.
     pub(super) fn write(&mut self, delivery: Delivery, position: Option<Position>) {
         if delivery.due_at.is_some() {
-            self.held.insert((delivery.sender, delivery.resource));
+            self.pending.insert((delivery.sender, delivery.resource));
             self.endpoints.entry(delivery.sender).or_default().backlog = true;
         }
         // The result replaces the in-flight note; the row may still wait for that note.
@@ -255,8 +262,8 @@ impl Shared {
             let ids: Vec<DeliveryId> = meant.iter().map(|(delivery, _)| delivery.id).collect();
             tx.known_deliveries(log.tenant, &ids).await?.into_iter().collect()
         };
-        let with_backlog: Vec<Key> = log.inner.lock().endpoints.iter().filter(|(_, e)| e.backlog).map(|(key, _)| *key).collect();
-        let mut behind: HashSet<(Key, Uuid)> = HashSet::new();
+        let with_backlog: Vec<WebhookOwner> = log.inner.lock().endpoints.iter().filter(|(_, e)| e.backlog).map(|(key, _)| *key).collect();
+        let mut behind: HashSet<(WebhookOwner, Uuid)> = HashSet::new();
         for key in with_backlog {
             let resources: Vec<Uuid> = meant.iter().filter(|(d, _)| d.sender == key).map(|(d, _)| d.resource).collect();
             behind.extend(tx.waiting_resources(log.tenant, key, &resources).await?.into_iter().map(|resource| (key, resource)));
@@ -267,15 +274,15 @@ impl Shared {
         Ok(true)
     }
 
-    fn hand_out(&self, log: &Log, entries: &[LogEntry], meant: Vec<(Delivery, Event)>, behind: &HashSet<(Key, Uuid)>) {
+    fn hand_out(&self, log: &Log, entries: &[LogEntry], meant: Vec<(Delivery, Event)>, behind: &HashSet<(WebhookOwner, Uuid)>) {
         let (now, since) = (self.ids.clock.now(), self.ids.clock.monotonic());
         let mut inner = log.inner.lock();
         let mut bytes = 0;
         inner.open.extend(entries.iter().map(|entry| (entry.position, 0)));
         for (delivery, event) in meant {
             *inner.open.entry(event.position).or_default() += 1;
-            let place = (delivery.sender, delivery.resource);
-            let must_wait = behind.contains(&place) || inner.held.contains(&place);
+            let line = (delivery.sender, delivery.resource);
+            let must_wait = behind.contains(&line) || inner.pending.contains(&line);
             let endpoint = inner.endpoints.entry(delivery.sender).or_default();
             let body = event.body();
             bytes += body.len();
@@ -313,7 +320,7 @@ impl Shared {
     /// event of the same resource whose delivery that reader had not stored.
     async fn take_due(&self, log: &Log, config: &Config) -> Result<bool> {
         let now = self.ids.clock.monotonic();
-        let open: Vec<(Key, usize, usize)> = {
+        let open: Vec<(WebhookOwner, usize, usize)> = {
             let inner = log.inner.lock();
             if !inner.caught_up {
                 return Ok(false);
@@ -328,7 +335,7 @@ impl Shared {
         Ok(any)
     }
 
-    async fn take_due_of(&self, log: &Log, config: &Config, key: Key, room: usize, busy: usize) -> Result<bool> {
+    async fn take_due_of(&self, log: &Log, config: &Config, key: WebhookOwner, room: usize, busy: usize) -> Result<bool> {
         let (now, since) = (self.ids.clock.now(), self.ids.clock.monotonic());
         let mut tx = self.store.read().await?;
         let due = tx.due_deliveries(log.tenant, key, now, HOLDING_TRIES, (room + busy) as u32).await?;
@@ -336,10 +343,10 @@ impl Shared {
         let fresh: Vec<Delivery> = {
             let inner = log.inner.lock();
             let endpoint = inner.endpoints.get(&key);
-            // An earlier delivery of a held resource may not be stored yet.
+            // An earlier delivery of the resource may not be stored yet.
             let is_fresh = |d: &Delivery| {
-                let held = inner.held.contains(&(key, d.resource)) || inner.done.contains_key(&d.id);
-                !held && !endpoint.is_some_and(|e| e.has_line(d.resource))
+                let is_pending = inner.pending.contains(&(key, d.resource)) || inner.done.contains_key(&d.id);
+                !is_pending && !endpoint.is_some_and(|e| e.has_line(d.resource))
             };
             due.into_iter().filter(is_fresh).take(room).collect()
         };
@@ -347,11 +354,11 @@ impl Shared {
             // If some are due, they wait for what is in memory. If none is, each pending one is due later or waits for one that is.
             let next = if any_due { Some(now) } else { tx.next_delivery_at(log.tenant, key, now).await? };
             let mut inner = log.inner.lock();
-            let nothing_held = !inner.held.iter().any(|(k, _)| *k == key);
+            let nothing_pending = !inner.pending.iter().any(|(k, _)| *k == key);
             if let Some(endpoint) = inner.endpoints.get_mut(&key) {
                 endpoint.next_poll_at = since + next.map_or(DUE, |at| at.since(now).clamp(DUE, DUE_LATER));
                 endpoint.slow &= endpoint.under_way > 0;
-                endpoint.backlog = next.is_some() || !nothing_held;
+                endpoint.backlog = next.is_some() || !nothing_pending;
             }
             return Ok(false);
         }
@@ -380,7 +387,7 @@ impl Shared {
     pub(super) async fn save(&self, log: &Log) -> Result<bool> {
         let (now, monotonic) = (self.ids.clock.now(), self.ids.clock.monotonic());
         let config = log.config();
-        let (rows, place, held) = {
+        let (rows, position, pending) = {
             let mut inner = log.inner.lock();
             if let Some(config) = &config {
                 abandon_inactive(&mut inner, &config.targets, now);
@@ -392,24 +399,24 @@ impl Shared {
                 inner.open.entry(position).and_modify(|count| *count = count.saturating_sub(1));
             }
             while let Some(first) = inner.open.first_entry().filter(|first| *first.get() == 0) {
-                inner.place = Some(*first.key());
+                inner.position = Some(*first.key());
                 inner.open.pop_first();
             }
-            let due = rows.is_empty() && monotonic.saturating_sub(inner.placed_at) < PLACE;
-            if inner.place.is_none() && rows.is_empty() || due {
+            let too_soon = rows.is_empty() && monotonic.saturating_sub(inner.position_saved_at) < SAVE_POSITION;
+            if inner.position.is_none() && rows.is_empty() || too_soon {
                 return Ok(false);
             }
-            (rows, inner.place.take(), std::mem::take(&mut inner.held))
+            (rows, inner.position.take(), std::mem::take(&mut inner.pending))
         };
         let deliveries = rows.iter().map(|(delivery, _)| delivery.clone()).collect();
-        let logged = self.store.log_deliveries(DeliveryLog { tenant: log.tenant, deliveries, read: place, fence: log.fence }).await;
+        let logged = self.store.log_deliveries(DeliveryLog { tenant: log.tenant, deliveries, read: position, fence: log.fence }).await;
         let mut inner = log.inner.lock();
         match logged {
             Ok(holds) => {
-                inner.placed_at = monotonic;
+                inner.position_saved_at = monotonic;
                 // Deliveries not stored yet keep their hold.
                 let left: Vec<_> = inner.done.values().filter(|(d, _)| d.due_at.is_some()).map(|(d, _)| (d.sender, d.resource)).collect();
-                inner.held.extend(left);
+                inner.pending.extend(left);
                 for (delivery, position) in &rows {
                     let pause = match (delivery.due_at, position) {
                         // It was stored before; others may have waited for it.
@@ -428,8 +435,8 @@ impl Shared {
                 Ok(!rows.is_empty())
             }
             Err(error) => {
-                inner.held.extend(held);
-                inner.place = inner.place.max(place);
+                inner.pending.extend(pending);
+                inner.position = inner.position.max(position);
                 for (delivery, position) in rows {
                     if let Some(position) = position {
                         *inner.open.entry(position).or_default() += 1;
@@ -439,7 +446,7 @@ impl Shared {
                 }
                 // The position must not pass a reopened row.
                 if let Some(first) = inner.open.first_key_value().map(|(first, _)| *first) {
-                    inner.place = inner.place.filter(|place| *place < first);
+                    inner.position = inner.position.filter(|position| *position < first);
                 }
                 Err(error)
             }
@@ -468,8 +475,8 @@ fn new_delivery(event: &Event, target: &Target, now: Timestamp) -> Delivery {
 
 /// Abandons deliveries to webhooks that were deleted or disabled.
 fn abandon_inactive(inner: &mut Inner, targets: &Targets, now: Timestamp) {
-    let is_active = |key: Key| targets.find(key).is_some();
-    let waiting = |(key, endpoint): (&Key, &mut Endpoint)| if is_active(*key) { Vec::new() } else { endpoint.take_waiting() };
+    let is_active = |key: WebhookOwner| targets.find(key).is_some();
+    let waiting = |(key, endpoint): (&WebhookOwner, &mut Endpoint)| if is_active(*key) { Vec::new() } else { endpoint.take_waiting() };
     let tasks: Vec<Task> = inner.endpoints.iter_mut().flat_map(waiting).collect();
     for Task { delivery, position, .. } in tasks {
         inner.write(abandoned(delivery, now), position);
@@ -482,7 +489,7 @@ fn abandon_inactive(inner: &mut Inner, targets: &Targets, now: Timestamp) {
 /// Queues events that waited too long to be stored as pending deliveries, so that the position can advance.
 fn put_off_overdue(inner: &mut Inner, now: Timestamp, monotonic: Duration) {
     let overdue = |endpoint: &Endpoint| endpoint.oldest().is_some_and(|since| monotonic.saturating_sub(since) >= MAX_IN_MEMORY);
-    let slow: Vec<Key> = inner.endpoints.iter().filter(|(_, e)| overdue(e)).map(|(key, _)| *key).collect();
+    let slow: Vec<WebhookOwner> = inner.endpoints.iter().filter(|(_, e)| overdue(e)).map(|(key, _)| *key).collect();
     for key in slow {
         let Some(endpoint) = inner.endpoints.get_mut(&key) else { continue };
         endpoint.slow = true;

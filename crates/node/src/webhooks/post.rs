@@ -11,7 +11,7 @@ use nuncio_net::{FetchLimits, Method, Response};
 use nuncio_store::{Delivery, DeliveryTry, Result};
 
 use super::endpoint::{HOLDING_TRIES, abandoned};
-use super::log::{Config, Flight, Key, Log, Note};
+use super::log::{Config, Flight, Log, Note, WebhookOwner};
 use crate::Shared;
 
 /// Timeout of an endpoint.
@@ -42,7 +42,7 @@ impl Shared {
         }
         let now = self.ids.clock.monotonic();
         let mut inner = log.inner.lock();
-        let keys: Vec<Key> = inner.endpoints.keys().copied().collect();
+        let keys: Vec<WebhookOwner> = inner.endpoints.keys().copied().collect();
         for key in keys {
             while let Some(task) = inner.endpoints.get_mut(&key).and_then(|endpoint| endpoint.pop(now)) {
                 let flight = Flight { delivery: task.delivery.clone(), position: task.position, since: task.since };
@@ -158,7 +158,7 @@ impl Shared {
         Ok(!notes.is_empty())
     }
 
-    async fn note_webhook(&self, log: &Log, key: Key, target: &Target, (since, reason): &Note) -> Result<()> {
+    async fn note_webhook(&self, log: &Log, key: WebhookOwner, target: &Target, (since, reason): &Note) -> Result<()> {
         let mut tx = self.store.begin().await?;
         let noted = tx.mark_webhook(log.tenant, key, target.updated_at, *since, reason.as_deref()).await?;
         if noted && let Some(reason) = reason {

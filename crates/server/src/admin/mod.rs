@@ -78,7 +78,7 @@ pub enum Command {
     },
     /// Remove the provider account of a channel.
     ConnectionsRemove { env: Environment, sender: Option<String>, channel: String },
-    /// Vouch for the inbound address of a connection.
+    /// Mark the inbound address of a connection as verified.
     ConnectionsVerify { env: Environment, sender: Option<String>, channel: String },
     /// Show the domains of all projects.
     DomainsList,
@@ -86,19 +86,19 @@ pub enum Command {
     DomainsAdd { domain: String },
     /// Take a domain back.
     DomainsRemove { domain: String },
-    /// Reach for the provider and log in.
+    /// Connect to the provider and log in.
     ConnectionsTest { env: Environment, sender: Option<String>, channel: String },
     /// Show the inventory of phone numbers of a world.
     NumbersList { env: Option<Environment> },
-    /// Enter many numbers.
+    /// Import numbers.
     NumbersImport { env: Environment, numbers: Vec<ImportedNumber> },
-    /// Enter one number.
+    /// Add one number.
     NumbersAdd { env: Environment, number: ImportedNumber },
     /// Show messages that wait for a person.
     HeldList,
     /// Decide about held messages.
     HeldResolve { id: Option<String>, all: bool, action: Resolution },
-    /// Take over a price file.
+    /// Import prices.
     PricesImport { csv: String, own: bool, replace: bool },
     /// Show the price list.
     PricesList { own: bool },
@@ -148,11 +148,11 @@ pub enum Command {
 /// What happens to the rate limit of a connection that is set.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum NewThrottle {
-    /// It stays.
+    /// Keep the current one.
     Keep,
-    /// It goes.
+    /// Remove it.
     None,
-    /// This one.
+    /// Set this one.
     Set(Throttle),
 }
 

@@ -105,6 +105,12 @@ async fn nothing_tells_of_who_was_erased() {
         // Opt-outs remain in effect.
         let again = app.post("/v1/messages", json!({"to": MAIL, "subject": "x", "text": "x"})).await.expect(202).json();
         assert_eq!(again["message"]["errorCode"], "recipient_suppressed");
+        if let Some(folder) = app.folder() {
+            app.store().close().await;
+            let file = std::fs::read(folder.join("nuncio.db")).expect("the file");
+            let in_file = |trace: &str| file.windows(trace.len()).any(|bytes| bytes == trace.as_bytes());
+            assert!([&NUMBER[1..], NAME].iter().all(|trace| !in_file(trace)), "in free space of the file");
+        }
     }
 }
 

@@ -348,6 +348,25 @@ async fn dry_run_says_what_it_would_take_and_cost() {
 }
 
 #[tokio::test]
+async fn messages_at_the_same_moment_share_a_daily_limit() {
+    for backend in Backend::all() {
+        let app = with_prices(backend).await;
+        let sender = app.node.core.tenant_config(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
+        app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"dailySpendLimit": 0.2}))).await.expect(200);
+        let body = |n: usize| json!({"to": format!("+3460011{n:04}"), "text": "x"});
+        let messages: Vec<_> = (0..30).map(body).collect();
+        let results = app.post("/v1/messages/batch", json!({"messages": messages})).await.expect(200).json();
+        let statuses: Vec<_> = results["results"].as_array().expect("results").iter().map(|r| r["status"].as_i64()).collect();
+        assert_eq!(statuses.iter().filter(|status| **status == Some(202)).count(), 5, "{statuses:?}");
+        assert_eq!(statuses.iter().filter(|status| **status == Some(402)).count(), 25, "{statuses:?}");
+
+        app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"dailySpendLimit": 0.4}))).await.expect(200);
+        let answers = futures::future::join_all((0..30).map(|n| app.post("/v1/messages", body(n)))).await;
+        assert_eq!(answers.iter().filter(|answer| answer.status == 202).count(), 6, "0.175 of 0.4 was spent");
+    }
+}
+
+#[tokio::test]
 async fn a_sender_spends_no_more_than_its_daily_limit() {
     for backend in Backend::all() {
         let app = with_prices(backend).await;

@@ -52,7 +52,7 @@ impl Writes {
         let what = (ResourceKind::Message, id, encoded.sequence);
         let entry = self.log.push(tenant, what, encoded.state.updated_at, &encoded.changes);
         let mut history = Vec::new();
-        event_log::append_reference(&mut history, entry);
+        event_log::append_batch(&mut history, entry.batch);
         let agenda = self.agenda.guard(tenant, id, 1, &encoded.message.state);
         for (kind, _) in Flags::of(&encoded.message.state).each().into_iter().filter(|(_, set)| *set) {
             self.flags.push(Flag { tenant, kind, id });
@@ -69,7 +69,7 @@ impl Writes {
             let sequence = first_sequence(state.version, &loaded.changes);
             let changes = event_log::without_words(&loaded.changes)?;
             let entry = self.log.push(tenant, (ResourceKind::Message, id, sequence), row.updated_at, &changes);
-            event_log::append_reference(&mut history, entry);
+            event_log::append_batch(&mut history, entry.batch);
             self.entries.insert((tenant, id), entry);
         }
         let revision = revision + 1;

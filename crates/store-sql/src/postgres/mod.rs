@@ -162,7 +162,7 @@ impl Store for PostgresStore {
         let spooled = spool::write(self, &mut prepared).await?;
         let accepted = self.writer.accept(prepared).await;
         if let (Some(spooled), Ok(answer)) = (spooled, &accepted) {
-            spooled.keep_if_accepted(self, answer).await?;
+            spooled.delete_unless_accepted(self, answer).await?;
         }
         accepted
     }

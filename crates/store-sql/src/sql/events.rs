@@ -172,8 +172,8 @@ impl SqlTx {
     async fn entries_of_message(&mut self, tenant: TenantId, id: Uuid) -> Result<Vec<LogEntry>> {
         let row: Option<(Vec<u8>,)> =
             self.optional(sql!("SELECT history FROM states WHERE tenant_id = $1 AND id = $2", [tenant.0, id])).await?;
-        let batches = row.map(|(history,)| event_log::history(&history)).unwrap_or_default();
-        self.entries_in(tenant, id, batches.into_iter().map(|entry| entry.batch).collect()).await
+        let batches = row.map(|(history,)| event_log::batches(&history)).unwrap_or_default();
+        self.entries_in(tenant, id, batches).await
     }
 
     /// The entries of a resource other than a message, oldest first.
@@ -191,7 +191,7 @@ impl SqlTx {
         self.entries_in(tenant, id, rows.into_iter().map(|(batch,)| batch).collect()).await
     }
 
-    /// Up to `limit` entries before a position and no fewer than there are, newest first.
+    /// At least `limit` entries before a position, if there are as many, newest first.
     async fn entries_before(&mut self, tenant: TenantId, before: Position, limit: u32) -> Result<Vec<LogEntry>> {
         let (mut found, mut to) = (Vec::new(), before.commit);
         while found.len() < limit as usize {

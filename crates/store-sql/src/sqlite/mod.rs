@@ -76,6 +76,8 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(BUSY)
+        // What is deleted or changed is overwritten: the data of erased people must not remain in free space of the file.
+        .pragma("secure_delete", "ON")
         .pragma("wal_autocheckpoint", "0")
         .pragma("cache_size", "-2048")
         .pragma("temp_store", "MEMORY")
@@ -137,7 +139,7 @@ impl Store for SqliteStore {
         let spooled = spool::write(self, &mut prepared).await?;
         let accepted = self.writer.accept(prepared).await;
         if let (Some(spooled), Ok(answer)) = (spooled, &accepted) {
-            spooled.keep_if_accepted(self, answer).await?;
+            spooled.delete_unless_accepted(self, answer).await?;
         }
         accepted
     }

@@ -116,6 +116,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     conn.busy_timeout(BUSY)?;
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
+    conn.pragma_update(None, "secure_delete", "ON")?;
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
     // In KiB. After a commit that split a page, SQLite scans the whole cache.
     conn.pragma_update(None, "cache_size", -8_192)?;

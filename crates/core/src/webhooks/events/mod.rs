@@ -141,19 +141,23 @@ fn event(config: &TenantConfig, entry: &LogEntry, kind: ResourceKind, (event_typ
     Event { position: entry.position, kind, resource: entry.resource, view }
 }
 
-/// Derived from the event's position, so that every node computes the same id.
+/// Derived from tenant, resource, sequence and type, so that every node computes the same id.
 fn event_id(tenant: TenantId, entry: &LogEntry, sequence: i64, event_type: EventType) -> EventId {
     let mut hasher = Sha256::new();
     hasher.update(tenant.0.to_be_bytes());
     hasher.update(entry.resource.as_bytes());
     hasher.update(sequence.to_be_bytes());
     hasher.update(event_type.as_str());
+    EventId::from_uuid(derived_uuid(hasher, entry.recorded_at, sequence))
+}
+
+/// Returns a UUIDv7 of this time whose other bits are derived: ids of one millisecond sort by their sequence.
+pub(crate) fn derived_uuid(hasher: Sha256, at: Timestamp, sequence: i64) -> Uuid {
     let digest = hasher.finalize();
     let mut random = [0; 10];
     random.copy_from_slice(&digest[..10]);
-    // The first twelve bits after the time: events of one millisecond sort by their sequence.
     [random[0], random[1]] = (sequence as u16).to_be_bytes();
-    EventId::from_uuid(uuid_v7(entry.recorded_at, random))
+    uuid_v7(at, random)
 }
 
 /// Returns the event types of a change: its status, and a new conversation.

@@ -71,7 +71,7 @@ pub(in crate::postgres) struct DirectWrites {
 }
 
 impl DirectWrites {
-    pub(super) fn allowed(&mut self) -> bool {
+    pub(super) fn take_turn(&mut self) -> bool {
         let allowed = self.pause == 0;
         self.pause = self.pause.saturating_sub(1);
         allowed

@@ -41,7 +41,7 @@ async fn write_directly(
     transitions: &[TransitionOp],
 ) -> Result<Option<Written>, BatchError> {
     let all: Vec<&Prepared> = accepts.iter().map(|op| &*op.item).collect();
-    if !transitions.is_empty() || !direct::is_possible(&all) || !direct_writes.allowed() {
+    if !transitions.is_empty() || !direct::is_possible(&all) || !direct_writes.take_turn() {
         return Ok(None);
     }
     let written = direct::write(session, cache, &all).await?;
