@@ -19,6 +19,7 @@ const MOST: usize = 50_000;
 #[derive(Debug)]
 struct Seen {
     id: String,
+    at: Duration,
     session: Arc<Session>,
     refused: bool,
     answer: Option<QueuedResponse>,
@@ -35,16 +36,17 @@ impl Recent {
     /// Returns the id of a message delivered over `session`: that of an earlier delivery of the same message, otherwise `fresh`.
     pub(crate) fn admit(&mut self, key: u64, session: &Arc<Session>, now: Duration, fresh: impl FnOnce() -> String) -> String {
         while self.order.len() >= MOST || self.order.front().is_some_and(|(at, _)| now.saturating_sub(*at) > REMEMBERED) {
-            if let Some((_, old)) = self.order.pop_front() {
+            // It may have been delivered again since.
+            if let Some((at, old)) = self.order.pop_front()
+                && self.seen.get(&old).is_some_and(|seen| seen.at == at)
+            {
                 self.seen.remove(&old);
             }
         }
         let again = self.seen.get(&key).filter(|seen| seen.refused || seen.session.may_have_lost(seen.answer.as_ref()));
         let id = again.map_or_else(fresh, |seen| seen.id.clone());
-        let seen = Seen { id: id.clone(), session: Arc::clone(session), refused: false, answer: None };
-        if self.seen.insert(key, seen).is_none() {
-            self.order.push_back((now, key));
-        }
+        self.seen.insert(key, Seen { id: id.clone(), at: now, session: Arc::clone(session), refused: false, answer: None });
+        self.order.push_back((now, key));
         id
     }
 
@@ -88,7 +90,12 @@ mod tests {
         recent.responded(1, "3", true, None);
         assert_eq!(admit(&mut recent, &first, 4), "4", "once is enough");
         assert_eq!(admit(&mut recent, &session(), 700), "5", "long ago");
-        assert_eq!((recent.seen.len(), recent.order.len()), (1, 1));
+        recent.responded(1, "5", true, None);
+        let breaking = session();
+        assert_eq!(admit(&mut recent, &breaking, 1_290), "6", "the same words again");
+        breaking.end("gone");
+        assert_eq!(admit(&mut recent, &session(), 1_301), "6", "delivered again after 11 s, though the words are older");
+        assert_eq!((recent.seen.len(), recent.order.len()), (1, 2), "one text, delivered twice");
     }
 
     #[tokio::test(start_paused = true)]

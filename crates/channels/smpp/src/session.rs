@@ -237,10 +237,12 @@ impl Session {
     /// Waits for what is in flight, and unbinds.
     pub(crate) async fn unbind(&self, window: usize) {
         let quiet = async {
-            let _sent = self.window.acquire_many(window as u32).await;
-            let _taken = self.deliveries.acquire_many(DELIVERIES as u32).await;
+            let sent = self.window.acquire_many(window as u32).await;
+            (sent, self.deliveries.acquire_many(DELIVERIES as u32).await)
         };
-        timeout(self.limit, quiet).await.ok();
+        let _quiet = timeout(self.limit, quiet).await;
+        // A message that still waits for the window must not follow the unbind.
+        self.window.close();
         // The session ends in any case.
         self.request(|out, sequence| wire::bare(out, Header { id: id::UNBIND, status: 0, sequence })).await.ok();
     }
