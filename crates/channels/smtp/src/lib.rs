@@ -33,6 +33,7 @@ mod map;
 mod message;
 mod parts;
 mod pool;
+mod refusal;
 mod relays;
 mod report;
 mod reported;

@@ -7,6 +7,8 @@ use nuncio_channel::{Outcome, Scope};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::FetchError;
 
+use crate::refusal;
+
 /// Maximum characters stored of a relay's text.
 const TEXT: usize = 500;
 
@@ -203,11 +205,13 @@ fn refused(stage: Stage, reply: &Reply) -> Outcome {
 /// Returns the failure code of a 5xx response.
 fn permanent(stage: Stage, reply: &Reply) -> FailureCode {
     let content_seen = stage >= Stage::Content;
+    match reply.status().and_then(|status| refusal::meaning(status, &reply.text())) {
+        // It speaks of the sender.
+        Some((FailureCode::InvalidRecipient, _)) if stage == Stage::Mail => return FailureCode::ProviderRejected,
+        Some((code, _)) => return code,
+        None => {}
+    }
     match (reply.status(), reply.code) {
-        // The sender's address, not the recipient's (RFC 3463 §3.2).
-        (Some([_, 1, 7 | 8]), _) => FailureCode::ProviderRejected,
-        (Some([_, 1, _]), _) if stage != Stage::Mail => FailureCode::InvalidRecipient,
-        (Some([_, 2, 3] | [_, 3, 4] | [_, 6, _]), _) => FailureCode::ContentRejected,
         (Some([_, 2 | 4, _]), _) => FailureCode::Undeliverable,
         (Some([_, 7, _]), _) if content_seen => FailureCode::ContentRejected,
         (Some([_, 0, _]) | None, 552) if stage == Stage::Mail => FailureCode::ContentRejected, // the announced size
@@ -296,6 +300,7 @@ mod tests {
             (Stage::Mail, "421 4.3.2 shutting down", "connection", RateLimited),
             (Stage::Mail, "550 5.1.8 bad sender domain", "rejected", ProviderRejected),
             (Stage::Mail, "553 5.1.3 bad address", "rejected", ProviderRejected),
+            (Stage::Mail, "550 5.5.0 mailbox unavailable", "rejected", ProviderRejected),
             (Stage::Mail, "552 5.3.4 too big", "rejected", ContentRejected),
             (Stage::Mail, "552 too big", "rejected", ContentRejected),
             (Stage::Rcpt, "550 5.1.1 no such user", "rejected", InvalidRecipient),
@@ -306,7 +311,14 @@ mod tests {
             (Stage::Rcpt, "552 5.2.2 full", "rejected", Undeliverable),
             (Stage::Rcpt, "552 full", "rejected", Undeliverable),
             (Stage::Rcpt, "550 5.2.1 disabled", "rejected", Undeliverable),
+            (Stage::Rcpt, "550 5.2.1 The user receives mail at a rate that prevents|5.2.1 delivery", "rejected", RateLimited),
             (Stage::Rcpt, "550 5.4.1 no route", "rejected", Undeliverable),
+            (Stage::Rcpt, "550 5.4.1 Recipient address rejected: Access denied. AS(201806281)", "rejected", InvalidRecipient),
+            (Stage::Rcpt, "550 5.4.1 Relay Access Denied", "rejected", Undeliverable),
+            (Stage::Rcpt, "550 5.5.0 Requested action not taken: mailbox unavailable", "rejected", InvalidRecipient),
+            (Stage::Rcpt, "550 5.1.0 <a@b.example>: Sender address rejected: User unknown", "rejected", ProviderRejected),
+            (Stage::Rcpt, "550 5.1.0 Address rejected", "rejected", InvalidRecipient),
+            (Stage::Answer, "550 5.1.90 daily limit of recipients", "rejected", RateLimited),
             (Stage::Rcpt, "501 5.5.4 syntax", "rejected", ProviderRejected),
             (Stage::Rcpt, "450 4.7.1 greylisted", "message", RateLimited),
             (Stage::Rcpt, "451 4.7.1 greylisted", "message", RateLimited),

@@ -5,6 +5,7 @@ use nuncio_domain::MessageId;
 use nuncio_domain::message::{Failure, FailureCode};
 
 use crate::parts::{clean, content, own};
+use crate::refusal;
 
 /// Maximum characters of a report's text stored in a failure.
 const TEXT: usize = 500;
@@ -113,7 +114,7 @@ fn delivery(fields: &Fields, raw: &str) -> Option<Delivery> {
             // "smtp; 550 5.1.1 No such user"
             let said = said.split_once(';').map_or(said, |(_, text)| text).trim();
             let status = precise_status(get(fields, "status").and_then(status), said);
-            let (code, hard) = meaning(status);
+            let (code, hard) = meaning(status, said);
             let message = if said.is_empty() { "the mail came back".to_owned() } else { clean(said, TEXT) };
             let provider_code = status.map(|[a, b, c]| format!("{a}.{b}.{c}"));
             DsnAction::Failed { failure: Failure { code, provider_code, message }, hard }
@@ -139,15 +140,13 @@ fn status(text: &str) -> Option<[u16; 3]> {
     (numbers.next().is_none() && matches!(status[0], 2 | 4 | 5)).then_some(status)
 }
 
-/// Returns the failure code of a status, and whether the mailbox does not exist: a bad address (5.1.x, except for 5.1.7 and 5.1.8, which
-/// are about the sender) or a disabled mailbox (5.2.1).
-fn meaning(status: Option<[u16; 3]>) -> (FailureCode, bool) {
-    match status {
-        Some([5, 1, 7 | 8]) => (FailureCode::ProviderRejected, false),
-        Some([5, 1, _]) => (FailureCode::InvalidRecipient, true),
-        Some([5, 2, 1]) => (FailureCode::Undeliverable, true),
-        Some([5, 2, 3] | [5, 3, 4] | [5, 6, _] | [5, 7, _]) => (FailureCode::ContentRejected, false),
-        _ => (FailureCode::Undeliverable, false),
+/// Returns the failure code of a status that came with `text`, and whether the mailbox does not exist.
+fn meaning(status: Option<[u16; 3]>, text: &str) -> (FailureCode, bool) {
+    let permanent = status.filter(|status| status[0] == 5);
+    match permanent.and_then(|status| refusal::meaning(status, text)) {
+        Some(meaning) => meaning,
+        None if matches!(permanent, Some([_, 7, _])) => (FailureCode::ContentRejected, false),
+        None => (FailureCode::Undeliverable, false),
     }
 }
 

@@ -40,15 +40,24 @@ fn a_bounce_as_postfix_writes_it() {
 
 #[test]
 fn what_statuses_mean() {
-    use FailureCode::{ContentRejected, InvalidRecipient, ProviderRejected, Undeliverable};
+    use FailureCode::{ContentRejected, InvalidRecipient, ProviderRejected, RateLimited, Undeliverable};
     for (status, code, hard) in [
         ("5.1.1", InvalidRecipient, true),
         ("5.1.2 (bad domain)", InvalidRecipient, true),
+        ("5.1.0", InvalidRecipient, true),
+        ("5.1.3", InvalidRecipient, true),
+        ("5.1.4", InvalidRecipient, false),
+        ("5.1.6", InvalidRecipient, true),
         ("5.1.8", ProviderRejected, false),
+        ("5.1.10", InvalidRecipient, true),
+        ("5.1.90", RateLimited, false),
         ("5.2.1", Undeliverable, true),
         ("5.2.2", Undeliverable, false),
         ("5.3.4", ContentRejected, false),
+        ("5.4.1", Undeliverable, false),
+        ("5.5.0", Undeliverable, false),
         ("5.7.1", ContentRejected, false),
+        ("4.1.1", Undeliverable, false),
         ("5.0.0", Undeliverable, false),
         ("4.4.7", Undeliverable, false),
         ("nonsense", Undeliverable, false),
@@ -75,6 +84,28 @@ fn the_reply_of_the_mail_server_makes_a_status_without_detail_precise() {
         let told = fates(&format!("Final-Recipient: rfc822; a@b.example\nAction: failed\nStatus: {status}\nDiagnostic-Code: {reply}\n"));
         let [DsnAction::Failed { failure, hard: found }] = told.as_slice() else { panic!("{told:?}") };
         assert_eq!((failure.provider_code.as_deref(), *found), (Some(code), hard), "{status} {reply}");
+    }
+}
+
+#[test]
+fn the_text_tells_statuses_with_several_meanings_apart() {
+    use FailureCode::{InvalidRecipient, ProviderRejected, RateLimited, Undeliverable};
+    for (reply, code, hard) in [
+        ("550 5.1.0 <us@example.org>: Sender address rejected: User unknown in virtual mailbox table", ProviderRejected, false),
+        ("550 5.1.0 Address rejected", InvalidRecipient, true),
+        ("550 5.5.0 Requested action not taken: mailbox unavailable (S2017062302)", InvalidRecipient, true),
+        ("550 5.5.0 Requested action not taken", Undeliverable, false),
+        ("550 5.4.1 Recipient address rejected: Access denied. AS(201806281) [x.outlook.com]", InvalidRecipient, true),
+        ("550 5.4.1 [a@b.example]: Relay Access Denied", Undeliverable, false),
+        ("550-5.2.1 The user you are trying to contact is receiving mail at a\n rate that prevents delivery", RateLimited, false),
+        ("550 5.2.1 The user you are trying to contact is receiving mail too quickly", RateLimited, false),
+        ("550 5.2.1 The email account that you tried to reach is inactive", Undeliverable, true),
+    ] {
+        let status = reply[4..].split(' ').next().unwrap();
+        let told =
+            fates(&format!("Final-Recipient: rfc822; a@b.example\nAction: failed\nStatus: {status}\nDiagnostic-Code: smtp; {reply}\n"));
+        let [DsnAction::Failed { failure, hard: found }] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!((failure.code, *found), (code, hard), "{reply}");
     }
 }
 
