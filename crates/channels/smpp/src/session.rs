@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -34,6 +35,10 @@ const READ: usize = 16 * 1024;
 const DOUBT: Duration = Duration::from_secs(5);
 /// Most octets of unsent responses: an SMSC that keeps sending requests without reading responses is disconnected.
 const UNSENT: usize = 1024 * 1024;
+/// Why a session ended that the SMSC ended.
+const UNBOUND: &str = "the SMSC ended the session (unbind)";
+/// Longest wait for responses after the SMSC's unbind.
+const UNBINDING: Duration = Duration::from_secs(5);
 /// Longest time to close the connection.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -80,6 +85,12 @@ impl SessionEnd {
     fn because(why: impl Into<String>) -> Self {
         Self { why: why.into(), farewell: None }
     }
+}
+
+/// The SMSC's unbind, which is answered when nothing waits for a response, or when `until` is reached.
+struct Unbinding {
+    answer: Header,
+    until: Instant,
 }
 
 /// A response queued for the writer.
@@ -132,6 +143,8 @@ pub(crate) struct Session {
     outbox: Mutex<Outbox>,
     wake: Notify,
     over: Notify,
+    /// Whether the SMSC has sent an unbind: requests are no longer sent. Set while `outbox` is locked.
+    leaving: AtomicBool,
     /// One permit for each message in flight.
     pub(crate) window: Semaphore,
     /// One permit for each delivery in flight.
@@ -146,6 +159,7 @@ impl Session {
             outbox: Mutex::default(),
             wake: Notify::new(),
             over: Notify::new(),
+            leaving: AtomicBool::new(false),
             window: Semaphore::new(window),
             deliveries: Arc::new(Semaphore::new(DELIVERIES)),
             limit,
@@ -159,12 +173,20 @@ impl Session {
         answer.is_none_or(|answer| answer.number > outbox.responses_written || ended.duration_since(answer.at) < DOUBT)
     }
 
+    /// Whether the SMSC has sent an unbind.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
+    }
+
     /// Sends what `write` writes with a new sequence number, and waits for the response.
     pub(crate) async fn request(&self, write: impl FnOnce(&mut Vec<u8>, u32)) -> Result<Reply, RequestError> {
         let mut waiting = {
             let mut outbox = self.outbox.lock();
             if let Some((why, _)) = &outbox.ended {
                 return Err(RequestError::NotSent(why.clone()));
+            }
+            if self.is_leaving() {
+                return Err(RequestError::NotSent(UNBOUND.to_owned()));
             }
             let order = outbox.next;
             outbox.next += 1;
@@ -303,16 +325,23 @@ impl Session {
         }
     }
 
-    /// The reader. Tests the connection after `enquire` without a PDU.
+    /// The reader. Tests the connection after `enquire` without a PDU. After the SMSC's unbind it waits for the responses that are due: a
+    /// message whose response is not read would be sent again.
     async fn read(self: &Arc<Self>, from: &mut (impl AsyncRead + Unpin), inbox: Option<&Arc<dyn Inbox>>, enquire: Duration) -> SessionEnd {
         let mut buffer = Vec::with_capacity(READ);
         let mut silence = Silence::new(enquire, self.limit);
+        let mut unbinding = None;
         loop {
+            if let Some(over) = unbinding.as_ref().and_then(|unbinding| self.unbound(unbinding)) {
+                return over;
+            }
+            let until = unbinding.as_ref().map_or_else(|| silence.until(), |unbinding: &Unbinding| unbinding.until);
             buffer.reserve(READ);
-            match timeout_at(silence.until(), from.read_buf(&mut buffer)).await {
+            match timeout_at(until, from.read_buf(&mut buffer)).await {
                 Ok(Ok(0)) => return SessionEnd::because("the SMSC closed the connection"),
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => return SessionEnd::because(format!("the connection broke: {error}")),
+                Err(_) if unbinding.is_some() => continue,
                 Err(_) => {
                     if let Some(why) = silence.lasts() {
                         return SessionEnd::because(why);
@@ -325,9 +354,7 @@ impl Session {
             loop {
                 match wire::frame(rest) {
                     Ok(Some(frame)) => {
-                        if let Some(over) = self.on_pdu(frame.header, frame.body, inbox) {
-                            return over;
-                        }
+                        unbinding = unbinding.or(self.on_pdu(frame.header, frame.body, inbox));
                         rest = frame.rest;
                     }
                     Ok(None) => break,
@@ -350,14 +377,27 @@ impl Session {
         self.wake.notify_one();
     }
 
-    /// Handles one PDU; returns the reason if it ends the session.
-    fn on_pdu(self: &Arc<Self>, header: Header, body: &[u8], inbox: Option<&Arc<dyn Inbox>>) -> Option<SessionEnd> {
+    /// Sends no further requests, because the SMSC wants to end the session.
+    fn leave(&self, answer: Header) -> Unbinding {
+        let _locked = self.outbox.lock();
+        self.leaving.store(true, Ordering::Relaxed);
+        Unbinding { answer, until: Instant::now() + self.limit.min(UNBINDING) }
+    }
+
+    /// Ends the session after the SMSC's unbind, unless responses are still due.
+    fn unbound(&self, unbinding: &Unbinding) -> Option<SessionEnd> {
+        let over = self.outbox.lock().waiting.is_empty() || Instant::now() >= unbinding.until;
+        over.then(|| SessionEnd { why: UNBOUND.to_owned(), farewell: Some(unbinding.answer) })
+    }
+
+    /// Handles one PDU; returns the SMSC's unbind.
+    fn on_pdu(self: &Arc<Self>, header: Header, body: &[u8], inbox: Option<&Arc<dyn Inbox>>) -> Option<Unbinding> {
         let answer = Header { id: header.id | id::ANSWER, status: status::OK, ..header };
         match header.id {
             command if command & id::ANSWER != 0 => self.on_response(header, body),
             id::DELIVER_SM | id::DATA_SM => self.deliver(header, body, inbox),
             id::ENQUIRE_LINK => drop(self.respond(|out| wire::bare(out, answer))),
-            id::UNBIND => return Some(SessionEnd { why: "the SMSC ended the session (unbind)".to_owned(), farewell: Some(answer) }),
+            id::UNBIND => return Some(self.leave(answer)),
             id::OUTBIND | id::ALERT_NOTIFICATION => {}
             _ => drop(self.respond(|out| wire::bare(out, Header { id: id::GENERIC_NACK, status: status::INVALID_COMMAND, ..header }))),
         }

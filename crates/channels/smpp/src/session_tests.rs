@@ -170,6 +170,26 @@ async fn what_is_not_for_us_is_answered_and_breaks_nothing() {
     assert_eq!(running.await.unwrap(), "the SMSC ended the session (unbind)");
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_smsc_that_unbinds_and_never_responds_is_left() {
+    for (limit, waits) in [(LIMIT, UNBINDING), (Duration::from_secs(2), Duration::from_secs(2))] {
+        let session = Arc::new(Session::new(10, limit));
+        let (mut far, running) = run(&session, 4096);
+        let asking = tokio::spawn({
+            let session = Arc::clone(&session);
+            async move { session.enquire().await }
+        });
+        assert_eq!(hear(&mut far).await.id, id::ENQUIRE_LINK);
+        let began = Instant::now();
+        say(&mut far, Header { id: id::UNBIND, status: 0, sequence: 9 }).await;
+        say(&mut far, Header { id: id::UNBIND, status: 0, sequence: 10 }).await;
+        assert_eq!(hear(&mut far).await, Header { id: id::UNBIND | id::ANSWER, status: 0, sequence: 9 });
+        assert_eq!(began.elapsed(), waits);
+        assert_eq!(running.await.unwrap(), UNBOUND);
+        assert!(matches!(asking.await.unwrap(), Err(RequestError::NoResponse(_))));
+    }
+}
+
 #[tokio::test]
 async fn deliveries_that_nobody_takes_are_put_off() {
     let session = session();

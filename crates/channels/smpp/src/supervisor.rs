@@ -107,7 +107,7 @@ impl Board {
     /// The session with the most room.
     fn roomiest(&self) -> Option<Arc<Session>> {
         let up = self.0.iter().filter(|slot| slot.sends()).filter_map(|slot| slot.state.as_ref().ok());
-        up.max_by_key(|session| session.window.available_permits()).cloned()
+        up.filter(|session| !session.is_leaving()).max_by_key(|session| session.window.available_permits()).cloned()
     }
 
     /// Whether it is known that nothing can be sent, or that something can.
@@ -151,7 +151,7 @@ impl Link {
         timeout(self.config.timeout, board.wait_for(Board::is_settled)).await.ok();
         let board = board.borrow();
         let trouble = || board.troubles().find(|(slot, _)| slot.sends()).map(|(_, trouble)| trouble.outcome());
-        board.roomiest().ok_or_else(|| trouble().unwrap_or_else(|| SessionDown::new("no session sends").outcome()))
+        board.roomiest().ok_or_else(|| trouble().unwrap_or_else(|| SessionDown::new("the SMSC is ending the session (unbind)").outcome()))
     }
 
     /// The session with the most room, if one is up.

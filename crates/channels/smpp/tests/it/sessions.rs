@@ -58,6 +58,34 @@ async fn an_smsc_that_unbinds_is_answered_and_bound_again() {
 }
 
 #[tokio::test]
+async fn an_smsc_that_unbinds_may_still_answer_what_is_in_flight() {
+    let mut smsc = Smsc::start(Script::new(|_, _| Act::Leave)).await;
+    let running = Running::start(smsc.port, json!({"window": 2}));
+    let (_, says) = smsc.bound().await;
+    running.up().await;
+    let sending = [1, 2].map(|number| {
+        let adapter = running.adapter.clone();
+        tokio::spawn(async move { send(&adapter, "x", number).await })
+    });
+    let (_, first, _) = smsc.submitted().await;
+    let (_, second, _) = smsc.submitted().await;
+    says.say(&Command::new(CommandStatus::EsmeRok, 9, Pdu::Unbind));
+    // It is read before this is answered.
+    says.say(&Command::new(CommandStatus::EsmeRok, 10, Pdu::EnquireLink));
+    smsc.other(CommandId::EnquireLinkResp).await;
+    let late = running.send("y").await;
+    assert_eq!(short(&late), ("connection", Some(FailureCode::Undeliverable), vec![]), "nothing follows an unbind");
+    says.take(second, "id2");
+    says.take(first, "id1");
+    for sent in sending {
+        assert_eq!(short(&sent.await.unwrap()).0, "accepted");
+    }
+    assert_eq!(smsc.other(CommandId::UnbindResp).await, (0, 9));
+    assert_eq!(smsc.bound().await.1.connection, 1);
+    assert_eq!(smsc.taken.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
 async fn what_is_under_way_ends_before_the_session() {
     let mut smsc = Smsc::start(Script::new(|_, _| Act::Leave)).await;
     let running = Running::start(smsc.port, json!({}));
