@@ -7,6 +7,8 @@ use nuncio_domain::message::{Failure, FailureCode};
 pub(crate) const OK: u32 = 0x00;
 /// A command that is not known.
 pub(crate) const INVALID_COMMAND: u32 = 0x03;
+/// The bind failed, for any reason.
+pub(crate) const BIND_FAILED: u32 = 0x0D;
 /// The queue is full: later.
 pub(crate) const QUEUE_FULL: u32 = 0x14;
 /// The receiver cannot take it now: later.
@@ -40,7 +42,7 @@ const TABLE: &[(u32, &str, Class, &str)] = &[
     (0x08, "ESME_RSYSERR", Later(Undeliverable, Scope::Message), "it has trouble of its own"),
     (0x0A, "ESME_RINVSRCADR", Never(Rejected), "it refuses the sender's address; see from, or ask which senders the account may use"),
     (0x0B, "ESME_RINVDSTADR", Never(Recipient), "it refuses the recipient's address"),
-    (0x0D, "ESME_RBINDFAIL", Later(Credentials, Scope::Connection), "it refuses to be bound to"),
+    (BIND_FAILED, "ESME_RBINDFAIL", Later(Credentials, Scope::Connection), "it refuses to be bound to"),
     (0x0E, "ESME_RINVPASWD", Later(Credentials, Scope::Connection), "the password is wrong"),
     (0x0F, "ESME_RINVSYSID", Later(Credentials, Scope::Connection), "the system_id is wrong"),
     (QUEUE_FULL, "ESME_RMSGQFUL", Later(RateLimited, Scope::Message), "its queue is full"),
@@ -144,7 +146,7 @@ mod tests {
     #[test]
     fn numbers_stand_once_and_in_order() {
         assert!(TABLE.windows(2).all(|pair| pair[0].0 < pair[1].0));
-        assert!([0x0D, 0x0E, 0x0F, 0x53].into_iter().all(refuses_login));
+        assert!([BIND_FAILED, 0x0E, 0x0F, 0x53].into_iter().all(refuses_login));
         assert!(![0x05, 0x08, 0x58, 0x400].into_iter().any(refuses_login));
         assert_eq!(explain(0x0E), "the password is wrong (ESME_RINVPASWD, 0x0E)");
         assert_eq!(explain(0x40A), "ask the provider what it means (a status of its own, 0x40A)");

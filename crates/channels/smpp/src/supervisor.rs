@@ -24,6 +24,9 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Pause after a refused login: a person must correct it, and providers block clients that insist.
 const REFUSED_WAIT: Duration = Duration::from_secs(300);
+/// So many binds after a session was open may be refused with [`status::BIND_FAILED`] before it counts as a refused login, about a minute:
+/// some SMSCs count the old session until they notice that it is gone.
+const REBINDS: u32 = 6;
 /// Timeout for connecting to one address.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -184,9 +187,10 @@ impl Link {
     async fn keep(self: Arc<Self>, index: usize, mut stop: Stop) {
         let role = self.board.borrow().0[index].role;
         let mut wait = FIRST_WAIT;
+        let mut rebinds = 0;
         loop {
             let began = self.ids.clock.monotonic();
-            let Some(trouble) = self.live(index, role, &mut stop).await else { break };
+            let Some(trouble) = self.live(index, role, &mut rebinds, &mut stop).await else { break };
             let lasted = self.ids.clock.monotonic().saturating_sub(began);
             if lasted > LONGEST_WAIT {
                 wait = FIRST_WAIT;
@@ -206,8 +210,8 @@ impl Link {
         half + Duration::from_millis(self.ids.entropy.below(half.as_millis() as u64 + 1))
     }
 
-    /// One life of a session; `None` if it was asked to end.
-    async fn live(&self, index: usize, role: Role, stop: &mut Stop) -> Option<SessionDown> {
+    /// One life of a session; `None` if it was asked to end. `rebinds` is that of [`bind`].
+    async fn live(&self, index: usize, role: Role, rebinds: &mut u32, stop: &mut Stop) -> Option<SessionDown> {
         let line = match stop.or(connect(&self.config)).await? {
             Ok(line) => line,
             Err(trouble) => return Some(trouble),
@@ -216,7 +220,7 @@ impl Link {
         let mut running = pin!(session.run(line, Some(&self.inbox), self.config.enquire));
         let mut over = None;
         let bound = {
-            let mut binding = pin!(stop.or(bind(&self.config, &session, role)));
+            let mut binding = pin!(stop.or(bind(&self.config, &session, role, rebinds)));
             tokio::select! {
                 bound = &mut binding => bound,
                 // Many SMSCs refuse a bind and hang up: the response is there, and more specific.
@@ -234,6 +238,7 @@ impl Link {
             (Ok(()), Some(why)) => return Some(SessionDown::new(self.broke(&why))),
             (Ok(()), None) => {}
         }
+        *rebinds = REBINDS;
         self.set(index, Ok(Arc::clone(&session)));
         tokio::select! {
             why = &mut running => return Some(SessionDown::new(self.broke(&why))),
@@ -258,7 +263,7 @@ impl Link {
         let line = connect(&self.config).await?;
         let session = Arc::new(Session::new(1, self.config.timeout));
         let mut trying = pin!(async {
-            bind(&self.config, &session, role).await?;
+            bind(&self.config, &session, role, &mut 0).await?;
             session.unbind(1).await;
             Ok(())
         });
@@ -309,7 +314,8 @@ async fn encrypt(config: &Config, stream: TcpStream) -> Result<Box<dyn Line>, St
     }
 }
 
-async fn bind(config: &Config, session: &Session, role: Role) -> Result<(), SessionDown> {
+/// Binds. `rebinds` is how many more times the SMSC may still count the session before.
+async fn bind(config: &Config, session: &Session, role: Role, rebinds: &mut u32) -> Result<(), SessionDown> {
     let reply = session.request(|out, sequence| wire::bind(out, role.command(), sequence, &config.login())).await;
     let place = format!("{}:{}", config.host, config.port);
     match reply {
@@ -318,7 +324,9 @@ async fn bind(config: &Config, session: &Session, role: Role) -> Result<(), Sess
         Ok(reply) => {
             let why = status::explain(reply.status);
             let what_to_do = "correct system_id, password and system_type, and ask how many sessions the account may have";
-            Err(match status::refuses_login(reply.status) {
+            let counts_old = reply.status == status::BIND_FAILED && *rebinds > 0;
+            *rebinds -= u32::from(counts_old);
+            Err(match status::refuses_login(reply.status) && !counts_old {
                 true => SessionDown {
                     code: FailureCode::CredentialsInvalid,
                     text: format!("the SMSC {place} refuses the login of {}: {why}; {what_to_do}", config.system_id),

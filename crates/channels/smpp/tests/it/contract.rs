@@ -41,10 +41,10 @@ fn script(mode: Mode) -> Script {
         Mode::RejectsPermanently => Script::new(|_, _| Act::Refuse(0x0B)),
         Mode::Throttles => Script::new(|_, _| Act::Refuse(0x58)),
         Mode::FailsTemporarily => Script::new(|_, _| Act::Refuse(0x08)),
-        Mode::AnswersNever => Script { bind: None, ..Script::takes() },
+        Mode::AnswersNever => Script { bind: |_| None, ..Script::takes() },
         Mode::LosesAnswer => Script::new(|_, _| Act::HangUp),
         Mode::Garbage => Script::new(|_, _| Act::Say(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())),
-        Mode::BadCredentials => Script { bind: Some(0x0E), ..Script::takes() },
+        Mode::BadCredentials => Script { bind: |_| Some(0x0E), ..Script::takes() },
     }
 }
 

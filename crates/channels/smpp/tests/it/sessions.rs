@@ -22,7 +22,7 @@ async fn without_sessions_nothing_is_sent() {
 
 #[tokio::test]
 async fn a_refused_login_is_told() {
-    let smsc = Smsc::start(Script { bind: Some(0x0E), ..Script::takes() }).await;
+    let smsc = Smsc::start(Script { bind: |_| Some(0x0E), ..Script::takes() }).await;
     let running = Running::start(smsc.port, json!({}));
     assert_eq!(short(&running.send("x").await), ("connection", Some(FailureCode::CredentialsInvalid), vec![]));
     for text in [running.adapter.trouble().unwrap(), running.adapter.check().await.unwrap_err()] {
@@ -45,6 +45,27 @@ async fn a_session_that_broke_is_opened_again() {
     assert!(running.adapter.trouble().unwrap().ends_with("ended: the SMSC closed the connection"));
     running.up().await;
     assert_eq!(short(&running.send("x").await), ("accepted", None, vec!["id2"]));
+}
+
+#[tokio::test]
+async fn an_smsc_that_counts_the_old_session_is_soon_asked_again() {
+    let bind = |connection| Some(if connection == 1 { 0x0D } else { 0 });
+    let mut smsc = Smsc::start(Script { bind, ..Script::takes() }).await;
+    let running = Running::start(smsc.port, json!({}));
+    smsc.bound().await.1.octets(Vec::new());
+    smsc.bound().await;
+    assert!(matches!(smsc.next().await, Seen::Gone(1)));
+    let outcome = running.send("x").await;
+    assert_eq!(short(&outcome), ("connection", Some(FailureCode::Undeliverable), vec![]), "{:?}", running.adapter.trouble());
+    smsc.bound().await;
+    running.up().await;
+}
+
+#[tokio::test]
+async fn a_first_bind_that_fails_is_a_refused_login() {
+    let smsc = Smsc::start(Script { bind: |_| Some(0x0D), ..Script::takes() }).await;
+    let running = Running::start(smsc.port, json!({}));
+    assert_eq!(short(&running.send("x").await), ("connection", Some(FailureCode::CredentialsInvalid), vec![]));
 }
 
 #[tokio::test]

@@ -40,8 +40,8 @@ type Policy = dyn Fn(usize, &SubmitSm) -> Act + Send + Sync;
 /// What it does.
 #[derive(Clone)]
 pub(crate) struct Script {
-    /// Status of the answer to a bind; silence when absent.
-    pub(crate) bind: Option<u32>,
+    /// Status of the answer to a bind on the connection of this number, from 0; silence when absent.
+    pub(crate) bind: fn(usize) -> Option<u32>,
     /// What it does with the submit_sm of this number, from 0.
     pub(crate) submit: Arc<Policy>,
     /// TLS, if it speaks that.
@@ -50,7 +50,7 @@ pub(crate) struct Script {
 
 impl Script {
     pub(crate) fn new(submit: impl Fn(usize, &SubmitSm) -> Act + Send + Sync + 'static) -> Self {
-        Self { bind: Some(0), submit: Arc::new(submit), tls: None }
+        Self { bind: |_| Some(0), submit: Arc::new(submit), tls: None }
     }
 
     /// Takes everything under the ids `id1`, `id2`, …
@@ -197,7 +197,7 @@ impl Serving {
         match command.pdu() {
             Some(Pdu::BindTransceiver(_) | Pdu::BindTransmitter(_) | Pdu::BindReceiver(_)) => {
                 self.tell.send(Seen::Bound(command.id(), says.clone())).ok();
-                let Some(bind) = self.script.bind else { return true };
+                let Some(bind) = (self.script.bind)(self.connection) else { return true };
                 let pdu: Pdu = match command.id() {
                     CommandId::BindTransceiver => BindTransceiverResp::default().into(),
                     CommandId::BindTransmitter => BindTransmitterResp::default().into(),
