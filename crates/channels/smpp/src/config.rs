@@ -13,6 +13,7 @@ use rustls::{ClientConfig, RootCertStore};
 use crate::address;
 use crate::parts::Marking;
 use crate::receipt::IdFormat;
+use crate::status::{self, OwnStatuses};
 use crate::wire::{Address, Login};
 
 /// Every setting and secret of kind `smpp`.
@@ -74,6 +75,16 @@ pub(crate) static FIELDS: &[Field] = &[
         "how the SMSC is told how long to try: relative (the default), absolute, none (its own default)",
     ),
     Field::optional(
+        "retry_statuses",
+        FieldKind::Text,
+        "statuses after which the message is retried, such as 0x400, 0x413; for statuses of the provider's own, which fail the message otherwise",
+    ),
+    Field::optional(
+        "pause_statuses",
+        FieldKind::Text,
+        "statuses after which the whole connection backs off, such as that of an account without credit",
+    ),
+    Field::optional(
         "reassembly_seconds",
         FieldKind::Integer(10, 86_400),
         "how long to wait for the other parts of an incoming text; default 600",
@@ -127,6 +138,8 @@ pub(crate) struct Config {
     pub(crate) ids: IdFormat,
     /// Form of the validity period.
     pub(crate) validity: Validity,
+    /// Statuses with a meaning of their own.
+    pub(crate) statuses: OwnStatuses,
     /// How long to wait for parts.
     pub(crate) reassembly: Duration,
     pub(crate) net: Network,
@@ -148,6 +161,7 @@ impl Config {
         let service_type = plain(&mut settings, "service_type", 5);
         let short_code = (settings.number("short_code_ton", 3), settings.number("short_code_npi", 0));
         let from = sender(&mut settings, short_code);
+        let statuses = own_statuses(&mut settings);
         let seconds = |name, default| Duration::from_secs(settings.number(name, default));
         let config = Self {
             host,
@@ -171,6 +185,7 @@ impl Config {
             registered_delivery: registered_delivery(&settings),
             ids: id_format(&settings),
             validity: validity(&settings),
+            statuses,
             reassembly: seconds("reassembly_seconds", 600),
             net: net.clone(),
             trusted: account.trusted,
@@ -196,6 +211,21 @@ fn plain(settings: &mut Settings<'_>, name: &str, most: usize) -> String {
         settings.error(name, format!("is wrong; must be at most {most} plain characters (ASCII)"));
     }
     text.to_owned()
+}
+
+fn own_statuses(settings: &mut Settings<'_>) -> OwnStatuses {
+    let own = OwnStatuses { retry: statuses(settings, "retry_statuses"), pause: statuses(settings, "pause_statuses") };
+    if let Some(both) = own.pause.iter().find(|status| own.retry.contains(status)) {
+        settings.error("pause_statuses", format!("{} is in retry_statuses too", status::code_text(*both)));
+    }
+    own
+}
+
+fn statuses(settings: &mut Settings<'_>, name: &str) -> Vec<u32> {
+    status::list(settings.text(name).unwrap_or_default()).unwrap_or_else(|wrong| {
+        settings.error(name, format!("{wrong:?} is not a status; must be numbers with commas between, such as 0x400, 1043"));
+        Vec::new()
+    })
 }
 
 fn sender(settings: &mut Settings<'_>, short_code: (u8, u8)) -> Option<Address> {

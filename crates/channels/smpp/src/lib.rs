@@ -155,7 +155,7 @@ impl SmppAdapter {
         let mut pauses = if later { REPEATS } else { 0 };
         loop {
             let reply = session.request(|out, sequence| wire::submit(out, sequence, envelope, body)).await;
-            match submit::judge(reply) {
+            match submit::judge(reply, &self.link.config.statuses) {
                 Taken::No(Outcome::Deferred { .. }) if pauses > 0 => pauses -= 1,
                 taken => return taken,
             }

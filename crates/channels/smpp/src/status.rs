@@ -93,11 +93,40 @@ pub(crate) fn refuses_login(status: u32) -> bool {
     matches!(look_up(status).1, Later(Credentials, _))
 }
 
+/// Statuses that the settings give a meaning of their own.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct OwnStatuses {
+    /// The message is retried.
+    pub(crate) retry: Vec<u32>,
+    /// The whole connection backs off.
+    pub(crate) pause: Vec<u32>,
+}
+
+impl OwnStatuses {
+    fn class(&self, status: u32) -> Option<Class> {
+        let later = |statuses: &[u32], scope| statuses.contains(&status).then_some(Later(Undeliverable, scope));
+        later(&self.retry, Scope::Message).or_else(|| later(&self.pause, Scope::Connection))
+    }
+}
+
+/// Reads statuses with commas between, each in decimal or, after `0x`, in hexadecimal. Fails with the first that is none.
+pub(crate) fn list(text: &str) -> Result<Vec<u32>, &str> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(|word| number(word).ok_or(word)).collect()
+}
+
+fn number(word: &str) -> Option<u32> {
+    let number = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => word.parse(),
+    };
+    number.ok().filter(|number| *number != OK)
+}
+
 /// Returns the outcome on a message refused with `status`, which is not [`OK`].
-pub(crate) fn outcome(status: u32) -> Outcome {
+pub(crate) fn outcome(status: u32, own: &OwnStatuses) -> Outcome {
     let failure =
         |code| Failure { code, provider_code: Some(code_text(status)), message: format!("the SMSC refused it: {}", explain(status)) };
-    match look_up(status).1 {
+    match own.class(status).unwrap_or_else(|| look_up(status).1) {
         Later(code, scope) => Outcome::Deferred { retry_after: None, failure: failure(code), scope },
         Never(code) => Outcome::Rejected { failure: failure(code) },
     }
@@ -112,8 +141,8 @@ pub(crate) fn code_text(status: u32) -> String {
 mod tests {
     use super::*;
 
-    fn short(status: u32) -> (&'static str, FailureCode) {
-        match outcome(status) {
+    fn short(status: u32, own: &OwnStatuses) -> (&'static str, FailureCode) {
+        match outcome(status, own) {
             Outcome::Deferred { failure, scope: Scope::Connection, retry_after: None } => ("connection", failure.code),
             Outcome::Deferred { failure, .. } => ("deferred", failure.code),
             Outcome::Rejected { failure } => ("rejected", failure.code),
@@ -139,7 +168,23 @@ mod tests {
             (0x104, ("rejected", Content)),
             (0x0499, ("rejected", Rejected)),
         ] {
-            assert_eq!(short(status), expected, "{status:#x}");
+            assert_eq!(short(status, &OwnStatuses::default()), expected, "{status:#x}");
+        }
+    }
+
+    #[test]
+    fn settings_decide_first() {
+        let own = OwnStatuses { retry: list("0x400, 11").unwrap(), pause: list("0X0401,").unwrap() };
+        for (status, expected) in [
+            (0x400, ("deferred", Undeliverable)),
+            (0x0B, ("deferred", Undeliverable)),
+            (0x401, ("connection", Undeliverable)),
+            (0x402, ("rejected", Rejected)),
+        ] {
+            assert_eq!(short(status, &own), expected, "{status:#x}");
+        }
+        for (text, wrong) in [("0x400;0x401", "0x400;0x401"), ("1, 0", "0"), ("0x1G", "0x1G"), ("-1", "-1"), ("4294967296", "4294967296")] {
+            assert_eq!(list(text), Err(wrong));
         }
     }
 

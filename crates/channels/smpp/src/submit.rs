@@ -11,6 +11,7 @@ use nuncio_domain::sms::Encoding;
 
 use crate::config::{Config, Validity};
 use crate::session::{Reply, RequestError};
+use crate::status::OwnStatuses;
 use crate::wire::{Body, Envelope, id};
 use crate::{address, parts, status};
 
@@ -82,11 +83,11 @@ pub(crate) enum Taken {
 }
 
 /// Evaluates the response to a submit_sm.
-pub(crate) fn judge(reply: Result<Reply, RequestError>) -> Taken {
+pub(crate) fn judge(reply: Result<Reply, RequestError>, own: &OwnStatuses) -> Taken {
     match reply {
         Ok(Reply { id, status: status::OK, message_id }) if id == id::SUBMIT_SM | id::ANSWER => Taken::Yes(message_id),
-        Ok(Reply { id: id::GENERIC_NACK, status, .. }) if status != status::OK => Taken::No(status::outcome(status)),
-        Ok(Reply { id, status, .. }) if id == id::SUBMIT_SM | id::ANSWER => Taken::No(status::outcome(status)),
+        Ok(Reply { id: id::GENERIC_NACK, status, .. }) if status != status::OK => Taken::No(status::outcome(status, own)),
+        Ok(Reply { id, status, .. }) if id == id::SUBMIT_SM | id::ANSWER => Taken::No(status::outcome(status, own)),
         Ok(_) => Taken::Unclear("the SMSC answered something else".to_owned()),
         Err(RequestError::NotSent(why)) => Taken::NotSent(why),
         Err(RequestError::NoResponse(why)) => Taken::Unclear(why),
@@ -132,14 +133,19 @@ mod tests {
         }
     }
 
+    fn refused(status: u32) -> Outcome {
+        status::outcome(status, &OwnStatuses::default())
+    }
+
     #[test]
     fn answers() {
+        let judge = |reply| judge(reply, &OwnStatuses::default());
         let reply = |id, status, message_id: Option<&str>| judge(Ok(Reply { id, status, message_id: message_id.map(str::to_owned) }));
         let resp = id::SUBMIT_SM | id::ANSWER;
         assert_eq!(reply(resp, 0, Some("7")), Taken::Yes(Some("7".into())));
         assert_eq!(reply(resp, 0, None), Taken::Yes(None));
-        assert_eq!(reply(resp, 0x0B, Some("7")), Taken::No(status::outcome(0x0B)));
-        assert_eq!(reply(id::GENERIC_NACK, 0x02, None), Taken::No(status::outcome(0x02)));
+        assert_eq!(reply(resp, 0x0B, Some("7")), Taken::No(refused(0x0B)));
+        assert_eq!(reply(id::GENERIC_NACK, 0x02, None), Taken::No(refused(0x02)));
         for strange in
             [reply(id::GENERIC_NACK, 0, None), reply(id::DELIVER_SM | id::ANSWER, 0, None), reply(id::DELIVER_SM | id::ANSWER, 8, None)]
         {
@@ -151,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_message_that_is_half_out_says_so() {
-        let outcome = partial(2, 3, Taken::No(status::outcome(0x58)), vec!["a".into(), "b".into()]);
+        let outcome = partial(2, 3, Taken::No(refused(0x58)), vec!["a".into(), "b".into()]);
         let Outcome::Unknown { failure, refs } = outcome else { panic!("{outcome:?}") };
         assert_eq!(refs, ["a", "b"]);
         assert!(

@@ -69,6 +69,19 @@ async fn what_is_refused_at_its_first_part_has_not_gone_out() {
 }
 
 #[tokio::test]
+async fn statuses_of_the_providers_own_mean_what_the_settings_say() {
+    for (status, kind, code) in [
+        (0x400, "deferred", FailureCode::Undeliverable),
+        (0x401, "connection", FailureCode::Undeliverable),
+        (0x402, "rejected", FailureCode::ProviderRejected),
+    ] {
+        let smsc = Smsc::start(Script::new(move |_, _| Act::Refuse(status))).await;
+        let running = Running::start(smsc.port, json!({"retry_statuses": "0x400", "pause_statuses": "1025"}));
+        assert_eq!(short(&running.send("x").await), (kind, Some(code), vec![]), "{status:#x}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_half_out_is_unknown_with_what_is_known() {
     for stop in [Act::HangUp, Act::Say(vec![0; 16])] {
         let acts = [Act::Take("id1".into()), Act::Take("id2".into()), stop];

@@ -35,3 +35,19 @@ fn all_faults_at_once() {
         ["address_range", "binds", "from", "host", "multipart", "service_type", "speed", "system_id", "system_type", "tls_ca", "window"];
     assert_eq!(faults(wrong), expected.map(|name| format!("settings.{name}")));
 }
+
+#[test]
+fn a_list_of_statuses_names_what_is_wrong() {
+    let fault = |more| {
+        let errors = try_open(&account(2775, more)).unwrap_err();
+        errors.into_iter().map(|error| format!("{}: {}", error.path, error.message)).collect::<Vec<_>>().join("; ")
+    };
+    let wrong = fault(json!({"retry_statuses": "0x400, no credit", "pause_statuses": "0"}));
+    assert_eq!(
+        wrong,
+        "settings.retry_statuses: \"no credit\" is not a status; must be numbers with commas between, such as 0x400, 1043; \
+         settings.pause_statuses: \"0\" is not a status; must be numbers with commas between, such as 0x400, 1043"
+    );
+    let both = fault(json!({"retry_statuses": "0x0400,0x401", "pause_statuses": "1025"}));
+    assert_eq!(both, "settings.pause_statuses: 0x401 is in retry_statuses too");
+}
