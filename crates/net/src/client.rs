@@ -19,6 +19,14 @@ const USER_AGENT: &str = concat!("nuncio/", env!("CARGO_PKG_VERSION"));
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
 
+/// Slowest upload that is waited for, in bytes per second.
+const SLOWEST_UPLOAD: usize = 128 * 1024;
+
+/// Returns how much time to add to a limit for sending `bytes`.
+pub const fn upload_time(bytes: usize) -> Duration {
+    Duration::from_secs((bytes / SLOWEST_UPLOAD) as u64)
+}
+
 tokio::task_local! {
     /// Connect timeout of the current call.
     static CONNECT_WITHIN: Duration;
@@ -40,7 +48,7 @@ pub struct Client {
 pub struct FetchLimits {
     /// Maximum body length, in bytes.
     pub max_bytes: u64,
-    /// Timeout of the whole call: resolving, connecting, redirects, and reading the body.
+    /// Timeout of the whole call: resolving, connecting, redirects, and reading the body. Sending a body adds its [`upload_time`].
     pub timeout: Duration,
 }
 
@@ -158,6 +166,7 @@ impl Client {
         limits: FetchLimits,
     ) -> Result<Response, FetchError> {
         let url = Url::parse(url)?;
+        let limit = limits.timeout + upload_time(body.len());
         let mut response = None;
         let exchange = async {
             let answer = self.send(method, &url, headers, body).await?;
@@ -166,7 +175,7 @@ impl Client {
             response.truncated = read_body(answer, &url, limits.max_bytes, &mut response.body).await?;
             Ok(())
         };
-        let outcome = within(limits.timeout, exchange).await;
+        let outcome = within(limit, exchange).await;
         response.ok_or_else(|| outcome.err().unwrap_or(FetchError::Timeout))
     }
 

@@ -112,3 +112,16 @@ async fn what_was_never_connected_did_not_leave() {
         assert!(!error.may_have_left());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_large_body_has_more_time() {
+    // The system accepts the connection, but nobody reads or responds.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let client = client();
+    for (bytes, seconds) in [(0, 20), (1_000, 20), (40 << 20, 20 + 320)] {
+        let began = tokio::time::Instant::now();
+        let error = client.request(Method::POST, &url, HeaderMap::new(), vec![0; bytes], LIMITS).await.unwrap_err();
+        assert_eq!((error, began.elapsed().as_secs()), (FetchError::Timeout, seconds));
+    }
+}

@@ -8,7 +8,7 @@ mod error;
 mod guard;
 mod network;
 
-pub use client::{Client, FetchLimits, Fetched, Opened, Response};
+pub use client::{Client, FetchLimits, Fetched, Opened, Response, upload_time};
 pub use error::{FetchError, SetupError};
 pub use guard::{GuardPolicy, Refused};
 pub use network::Network;

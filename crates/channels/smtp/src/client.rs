@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use nuncio_net::upload_time;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
@@ -25,8 +26,6 @@ use crate::message::OutboundEmail;
 const ANSWER: u64 = 64 * 1024;
 /// Mails are written in pieces of about this many octets.
 const PIECE: usize = 64 * 1024;
-/// Assumed minimum speed of a connection, in octets per second.
-const SLOWEST: usize = 128 * 1024;
 /// Longest wait for the response to an email. A shorter one would send emails again that a slow relay accepts (RFC 5321 §4.5.3.2.6).
 const PROCESSING: Duration = Duration::from_secs(600);
 
@@ -218,7 +217,7 @@ impl Connection {
         let reset = std::mem::replace(&mut self.reset, true);
         within(limit, Stage::Rcpt, self.envelope(from, letter, reset)).await?;
         let mut stage = Stage::Content;
-        let writing = limit + Duration::from_secs((letter.bytes.len() / SLOWEST) as u64);
+        let writing = limit + upload_time(letter.bytes.len());
         let answer = match in_time(writing, self.content(&letter.bytes, &mut stage)).await {
             Ok(()) => in_time(PROCESSING, self.expect_class(2)).await,
             Err(fault) => Err(fault),
