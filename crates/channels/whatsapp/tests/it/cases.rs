@@ -42,6 +42,12 @@ fn code() -> Message {
     template(content, Used { buttons: vec![ButtonType::Otp], ..used("code", "en", &["code"]) })
 }
 
+/// A template with a document at `url` as its header.
+pub(crate) fn with_document(url: &str) -> Message {
+    let header = (Some(HeaderType::Document), Some(url.to_owned()));
+    template(json!({"templateId": "tpl_1"}), Used { header_type: header.0, header_content: header.1, ..used("order", "en", &[]) })
+}
+
 /// Every case with its name.
 pub(crate) fn all() -> Vec<(&'static str, Message)> {
     let plain = |kind: MessageType, text: Option<&str>, content: Value| CLOUD.message(kind, text, content);

@@ -96,6 +96,37 @@ async fn every_type_is_one_call() {
 }
 
 #[tokio::test]
+async fn a_linked_document_is_called_as_its_url_calls_it() {
+    let api = start(|_| taken()).await;
+    let adapter = CLOUD.open(&api, json!({}));
+    let urls = [
+        ("https://x.example/2026/bill%20n%C2%BA%207.pdf?token=a/b.doc", Some("bill nº 7.pdf")),
+        ("https://x.example/files/", None),
+        ("https://x.example", None),
+        ("https://x.example/%FF.pdf", None),
+        ("https://x.example/a%0Ab.pdf", None),
+    ];
+    for (url, filename) in urls {
+        let mut document = json!({"link": url});
+        if let Some(filename) = filename {
+            document["filename"] = filename.into();
+        }
+        let header = json!({"type": "document", "document": document});
+        let cta = json!({"ctaDisplayText": "Pay", "ctaUrl": "https://x.example", "ctaHeaderType": "document", "ctaHeaderMediaUrl": url});
+        for (message, path, wanted) in [
+            (CLOUD.message(MessageType::Document, None, json!({"mediaUrl": url})), "/document", &document),
+            (CLOUD.message(MessageType::CtaUrl, Some("Well?"), cta), "/interactive/header", &header),
+            (cases::with_document(url), "/template/components/0/parameters/0", &header),
+        ] {
+            send(&adapter, &message).await;
+            assert_eq!(api.seen().last().unwrap().json().pointer(path), Some(wanted), "{url}");
+        }
+    }
+    send(&adapter, &CLOUD.message(MessageType::Image, None, json!({"mediaUrl": "https://x.example/a.png"}))).await;
+    assert_eq!(api.seen().last().unwrap().json()["image"], json!({"link": "https://x.example/a.png"}));
+}
+
+#[tokio::test]
 async fn what_whatsapp_cannot_carry_never_leaves() {
     let adapter = CLOUD.offline(json!({}));
     let ours = CLOUD.message(MessageType::Text, None, json!({})).id.to_string();
