@@ -1,5 +1,7 @@
 //! Settings of a WhatsApp account.
 
+use std::sync::Once;
+
 use nuncio_channel::{Account, Field, FieldKind, Services, Settings};
 use nuncio_channel_http::{timeout_seconds, window};
 use nuncio_channel_meta::{self as meta, Graph, Secrets, digits};
@@ -40,6 +42,8 @@ pub(crate) struct Cloud {
     /// Whether inbound messages are marked as read.
     pub(crate) mark_read: bool,
     pub(crate) secrets: Secrets,
+    /// Done when the log says that messages without a phone number are ignored.
+    pub(crate) warned: Once,
 }
 
 impl Cloud {
@@ -56,6 +60,7 @@ impl Cloud {
             app_id,
             mark_read: settings.flag("mark_read").unwrap_or(false),
             secrets: Secrets::read(&settings),
+            warned: Once::new(),
         };
         settings.finish().map(|()| cloud)
     }

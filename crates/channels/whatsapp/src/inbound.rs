@@ -1,4 +1,4 @@
-//! Parses inbound messages. Pure.
+//! Parses inbound messages. Pure, except for a warning.
 //!
 //! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/components>
 
@@ -7,6 +7,7 @@ use nuncio_channel_http::unix_seconds;
 use nuncio_domain::message::{Button, Card, Content, Row, Section};
 use nuncio_domain::{MessageType, Timestamp};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::config::Cloud;
 
@@ -27,7 +28,10 @@ struct Profile {
 /// The fields of every message.
 #[derive(Deserialize)]
 struct Head {
+    #[serde(default)]
     from: String,
+    /// Set for people with a user name, who may have no `from`.
+    from_user_id: Option<IgnoredAny>,
     id: String,
     #[serde(default)]
     timestamp: String,
@@ -141,8 +145,16 @@ const NOTICES: [&str; 3] = ["system", "edit", "revoke"];
 /// Parses a message. `None` if it is not a message, or has no phone number.
 pub(crate) fn read(cloud: &Cloud, now: Timestamp, json: &str, people: &[Person]) -> Option<Inbound> {
     let head: Head = serde_json::from_str(json).ok()?;
-    let digits = !head.from.is_empty() && head.from.bytes().all(|b| b.is_ascii_digit());
-    if !digits || head.id.is_empty() || NOTICES.contains(&head.kind.as_str()) {
+    if head.id.is_empty() || NOTICES.contains(&head.kind.as_str()) {
+        return None;
+    }
+    if head.from.is_empty() && head.from_user_id.is_some() {
+        let connection = cloud.graph.endpoint.origin.connection;
+        cloud.warned.call_once(|| {
+            tracing::warn!(%connection, "ignored a WhatsApp message of a person with a user name and no phone number; will ignore others silently");
+        });
+    }
+    if head.from.is_empty() || !head.from.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
     let person = people.iter().find(|person| person.wa_id == head.from);

@@ -1,6 +1,6 @@
 //! What Meta posts: proof, statuses, messages of all kinds, and what is none of them.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use nuncio_channel::contract::arbitrary;
 use nuncio_channel::{Adapter, CallError, CallbackReply, Inbound, ParsedCallback, ProviderEvent, ReceiptTarget, stop};
@@ -11,6 +11,7 @@ use nuncio_domain::message::FailureCode;
 use nuncio_domain::{MessageType, TenantId, Timestamp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 use crate::support::{CLOUD, NUMBER, SECRET, WORD, start};
 
@@ -173,6 +174,32 @@ fn what_cannot_be_read_is_told_and_what_is_not_known_passed_over() {
     let events =
         post(&adapter, &envelope(json!({"messages": [7, {"id": []}, text("1", "b")], "statuses": ["x"], "contacts": [null], "new": {}})));
     assert_eq!(events.len(), 1, "one that cannot be read does not take the others with it: {events:?}");
+}
+
+/// Log lines, with their fields.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl<S: tracing::Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        let mut line = event.metadata().level().to_string();
+        event.record(&mut |_: &tracing::field::Field, value: &dyn std::fmt::Debug| line += &format!(" {value:?}"));
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+#[test]
+fn the_log_says_once_that_people_without_a_number_are_ignored() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
+    let adapter = CLOUD.offline(json!({}));
+    let message = json!({"from_user_id": "ES.1", "id": "wamid.IN", "timestamp": "1", "type": "text", "text": {"body": "hi"}});
+    for _ in 0..3 {
+        assert_eq!(post(&adapter, &envelope(json!({"messages": [message, message]}))), []);
+    }
+    let lines = lines.0.lock().unwrap();
+    assert!(lines.len() == 1 && lines[0].starts_with("WARN ") && lines[0].contains("user name"), "{lines:?}");
+    assert!(!["ES.1", "wamid.IN", "hi\""].iter().any(|personal| lines[0].contains(personal)), "{lines:?}");
 }
 
 #[test]
