@@ -41,42 +41,46 @@ impl fmt::Debug for Permit {
 }
 
 impl Dispatch {
-    /// Returns a permit for one attempt by `connection` if one is free, no message waits for it, and there is memory for `bytes` of a large
-    /// request. Some permits are not available to `bulk`.
-    pub fn reserve(&self, tenant: TenantId, connection: &Connection, bulk: bool, bytes: usize) -> Option<Permit> {
-        if self.shared.is_stopping() {
-            return None;
+    /// Returns a permit for the attempt of a new message by `connection`, if one is free and no other message waits for it. A bulk message
+    /// waits for one (100 ms) if no other message waits: stored with its attempt started, it needs no second write to start it.
+    pub async fn permit(&self, hint: &Hint, connection: &Connection) -> Option<Permit> {
+        if !hint.bulk {
+            return self.reserve(hint, connection);
         }
-        let lane = self.shared.lane_of(tenant, connection);
-        let memory = if bytes > 0 { Some(self.shared.memory.for_request_now(bytes)?) } else { None };
-        let mut slot = lane.reserve(self.shared.ids.clock.monotonic(), bulk, bytes > 0)?;
-        slot.memory = memory;
-        slot.accepting = Some(self.shared.in_flight.accept());
-        Some(Permit { slot, shared: Arc::clone(&self.shared) })
-    }
-
-    /// Like [`Self::reserve`] for a bulk message, but waits for a permit (100 ms) if no other message waits: a message that is stored with its
-    /// attempt started needs no second write to start it.
-    pub async fn reserve_bulk(&self, tenant: TenantId, connection: &Connection, bytes: usize) -> Option<Permit> {
-        let lane = self.shared.lane_of(tenant, connection);
+        let lane = self.shared.lane_of(hint.tenant, connection);
         let end = tokio::time::Instant::now() + self.shared.config.bulk_wait;
         loop {
             let mut released = pin!(lane.released.notified());
             // From here on: several slots may be released before it is awaited, each for another message.
             released.as_mut().enable();
-            if let Some(permit) = self.reserve(tenant, connection, true, bytes) {
+            if let Some(permit) = self.reserve(hint, connection) {
                 return Some(permit);
             }
-            if bytes > 0 || self.shared.is_stopping() || !lane.serves_bulk_next(self.shared.ids.clock.monotonic()) {
+            if hint.bytes > 0 || self.shared.is_stopping() || !lane.serves_bulk_next(self.shared.ids.clock.monotonic()) {
                 return None;
             }
             tokio::time::timeout_at(end, released).await.ok()?;
         }
     }
 
+    /// Returns a permit if one is free now, no message waits for it, and there is memory for a large request. Some permits are not available
+    /// to bulk messages.
+    pub fn reserve(&self, hint: &Hint, connection: &Connection) -> Option<Permit> {
+        if self.shared.is_stopping() {
+            return None;
+        }
+        let lane = self.shared.lane_of(hint.tenant, connection);
+        let is_large = hint.bytes > 0;
+        let memory = if is_large { Some(self.shared.memory.for_request_now(hint.bytes)?) } else { None };
+        let mut slot = lane.reserve(self.shared.ids.clock.monotonic(), hint.bulk, is_large)?;
+        slot.memory = memory;
+        slot.accepting = Some(self.shared.in_flight.accept());
+        Some(Permit { slot, shared: Arc::clone(&self.shared) })
+    }
+
     /// Returns whether a message that gets no permit now could wait for one at `connection`. If not, the scanner has to find it.
-    pub fn has_room(&self, tenant: TenantId, connection: &Connection, bulk: bool, bytes: usize) -> bool {
-        self.shared.lane_of(tenant, connection).has_room(bulk, bytes > 0)
+    pub fn has_room(&self, hint: &Hint, connection: &Connection) -> bool {
+        self.shared.lane_of(hint.tenant, connection).has_room(hint.bulk, hint.bytes > 0)
     }
 
     /// Returns how many more bulk messages can wait for `connection`; 0 while it is backing off.

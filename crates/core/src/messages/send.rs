@@ -243,16 +243,9 @@ impl Messages<'_> {
             let Planned { mut accept, connection, spending: _spending, .. } = planned;
             let is_scheduled = accept.message.state.status == Status::Scheduled;
             let dispatch = &core.inner.dispatch;
-            let bulk = accept.message.state.detail.broadcast.is_some();
-            let bytes = accept.message.request.spooled_bytes();
-            let permit = if is_scheduled {
-                None
-            } else if bulk {
-                dispatch.reserve_bulk(accept.message.tenant, &connection, bytes).await
-            } else {
-                dispatch.reserve(accept.message.tenant, &connection, false, bytes)
-            };
-            if permit.is_none() && !is_scheduled && !dispatch.has_room(accept.message.tenant, &connection, bulk, bytes) {
+            let hint = Hint::of(&accept.message);
+            let permit = if is_scheduled { None } else { dispatch.permit(&hint, &connection).await };
+            if permit.is_none() && !is_scheduled && !dispatch.has_room(&hint, &connection) {
                 // Nothing will remember it: the scanner may take it at once.
                 accept.message.state.wait = Wait::Attempt { due_at: accept.now };
             }

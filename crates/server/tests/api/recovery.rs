@@ -16,6 +16,8 @@ use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+use crate::throttles::next;
+
 /// A provider with scripted responses. By default it accepts, and sends no receipts.
 #[derive(Clone, Debug)]
 struct Provider {
@@ -406,7 +408,7 @@ async fn another_node_too_stops_using_a_connection_that_was_removed() {
     other.start().await.expect("it enters");
     let world = app.node.core.tenant_config(app.tenant()).await.expect("the test world");
     let sms = world.connections.iter().find(|c| c.channel == Channel::Sms).expect("a connection");
-    assert!(other.dispatch.reserve(app.tenant(), sms, false, 0).is_some(), "its lane is open");
+    assert!(other.dispatch.reserve(&next(&app, sms), sms).is_some(), "its lane is open");
     let id = app.send_message(in_an_hour("+34600111222")).await;
     remove(&app, "sms").await;
     app.clock.advance(Duration::from_secs(2));

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use nuncio_dispatch::Permit;
-use nuncio_domain::Channel;
+use nuncio_dispatch::{Hint, Permit};
+use nuncio_domain::config::Connection;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{Channel, MessageId};
 use nuncio_node::Node;
 use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::json;
@@ -40,11 +42,17 @@ async fn what_is_not_sent_takes_nothing_from_a_throttle() {
     }
 }
 
+/// Names a message that could go by a connection.
+pub(crate) fn next(app: &TestApp, connection: &Connection) -> Hint {
+    let id = MessageId::from_uuid(Default::default());
+    Hint { tenant: app.tenant(), id, fence: 0, connection: connection.id, bulk: false, bytes: 0 }
+}
+
 /// Takes all permits of the SMS connection that a node has now.
 async fn permits(app: &TestApp, node: &Node) -> Vec<Permit> {
     let world = app.node.core.tenant_config(app.tenant()).await.expect("the test world");
     let sms = world.connections.iter().find(|c| c.channel == Channel::Sms).expect("a connection");
-    std::iter::from_fn(|| node.dispatch.reserve(app.tenant(), sms, false, 0)).collect()
+    std::iter::from_fn(|| node.dispatch.reserve(&next(app, sms), sms)).collect()
 }
 
 #[tokio::test]
