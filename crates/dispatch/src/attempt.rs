@@ -199,11 +199,11 @@ async fn record(store: &dyn Store, mut transition: Transition) -> Option<Transit
             Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) => {}
             // Without its result, an accepted message would be sent again. Without its ids, only its receipts are lost.
             Err(error) if drop_references(&mut transition.step) => {
-                tracing::error!(message.id = %transition.id, %error, "failed to store the result of an attempt; storing it without the provider's ids");
+                tracing::error!(message.id = transition.id.map(tracing::field::display), %error, "failed to store the result of an attempt; storing it without the provider's ids");
                 continue;
             }
             Err(error) => {
-                tracing::error!(message.id = %transition.id, %error, "failed to store the result of an attempt; recovery will count it as unknown");
+                tracing::error!(message.id = transition.id.map(tracing::field::display), %error, "failed to store the result of an attempt; recovery will count it as unknown");
                 return None;
             }
         }

@@ -1,37 +1,28 @@
 //! Stores the chunks of a large request before its message is accepted, each in a separate transaction.
 
-use nuncio_domain::{MessageId, TenantId};
-use nuncio_store::{Accepted, Result, Store};
+use nuncio_store::{Accept, Accepted, Result, Store};
 
 use crate::message_batch::Prepared;
 
-/// A message whose chunks are stored.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Spooled {
-    tenant: TenantId,
-    message: MessageId,
-}
-
-/// Stores the chunks of a message; `None` if it has none.
-pub(crate) async fn write(store: &dyn Store, prepared: &mut Prepared) -> Result<Option<Spooled>> {
+/// Stores a new message by `write`, and its chunks before.
+pub(crate) async fn accept<F>(store: &dyn Store, item: Accept, write: impl FnOnce(Box<Prepared>) -> F) -> Result<Accepted>
+where
+    F: Future<Output = Result<Accepted>>,
+{
+    let mut prepared = Box::new(Prepared::new(item)?);
+    let (tenant, message, now) = (prepared.item.message.tenant, prepared.item.message.id, prepared.item.now);
     let chunks = std::mem::take(&mut prepared.chunks);
-    let spooled = Spooled { tenant: prepared.item.message.tenant, message: prepared.item.message.id };
     for (index, chunk) in chunks.iter().enumerate() {
         let mut tx = store.begin().await?;
-        tx.insert_spool_chunk(spooled.tenant, spooled.message, index as i32, chunk, prepared.item.now).await?;
+        tx.insert_spool_chunk(tenant, message, index as i32, chunk, now).await?;
         tx.commit().await?;
     }
-    Ok((!chunks.is_empty()).then_some(spooled))
-}
-
-impl Spooled {
-    /// Deletes the chunks unless the message was stored: repeated rejections must not fill the disk before the purge.
-    pub(crate) async fn delete_unless_accepted(self, store: &dyn Store, accepted: &Accepted) -> Result<()> {
-        if matches!(accepted, Accepted::New { .. }) {
-            return Ok(());
-        }
+    let accepted = write(prepared).await?;
+    // Repeated rejections must not fill the disk before the purge.
+    if !chunks.is_empty() && !matches!(accepted, Accepted::New { .. }) {
         let mut tx = store.begin().await?;
-        tx.delete_spool(self.tenant, self.message).await?;
-        tx.commit().await
+        tx.delete_spool(tenant, message).await?;
+        tx.commit().await?;
     }
+    Ok(accepted)
 }

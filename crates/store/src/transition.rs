@@ -1,6 +1,5 @@
 //! Applies a step to a stored message.
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, ReceiptKind, Step};
 use nuncio_domain::message::{Message, State};
 use nuncio_domain::{AddressId, ConnectionId, MessageId, Micros, TenantId, Timestamp};
@@ -12,16 +11,14 @@ use crate::RawReceipt;
 pub struct Transition {
     /// The environment that the message belongs to.
     pub tenant: TenantId,
-    /// The message; ignored if `by_reference`.
-    pub id: MessageId,
+    /// The message; `None` if it is the one with the provider's id in `raw`, which also gives attempt and part.
+    pub id: Option<MessageId>,
     /// What happens to it. For [`Step::Start`] the store looks up itself whether the recipient is suppressed.
     pub step: Step,
     /// Time of the step.
     pub now: Timestamp,
     /// The provider receipt that caused the step, to be stored with it.
     pub raw: Option<Box<RawReceipt>>,
-    /// Whether message, attempt and part are looked up by the reference in `raw` instead of being taken from `id` and `step`.
-    pub by_reference: bool,
     /// For the result of an attempt: the connection in whose window it makes room. New messages of this connection that are claimed later are
     /// written with it or after it, so that a crash leaves no more attempts without a result than the window holds.
     pub frees: Option<ConnectionId>,
@@ -30,14 +27,13 @@ pub struct Transition {
 impl Transition {
     /// A step without a provider receipt.
     pub const fn new(tenant: TenantId, id: MessageId, step: Step, now: Timestamp) -> Self {
-        Self { tenant, id, step, now, raw: None, by_reference: false, frees: None }
+        Self { tenant, id: Some(id), step, now, raw: None, frees: None }
     }
 
     /// The step of a receipt whose message is found by the provider's reference. `at` is the time that the provider gives.
     pub fn of_reference(tenant: TenantId, receipt: RawReceipt, kind: ReceiptKind, at: Timestamp, now: Timestamp) -> Self {
         let step = Step::Receipt { attempt: None, part: 0, kind, at };
-        let id = MessageId::from_uuid(uuid::Uuid::nil());
-        Self { tenant, id, step, now, raw: Some(Box::new(receipt)), by_reference: true, frees: None }
+        Self { tenant, id: None, step, now, raw: Some(Box::new(receipt)), frees: None }
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) type ResolvedTransition<'a> = Cow<'a, Transition>;
 
 /// The provider's id by which a transition names its message.
 pub(crate) fn by_reference(item: &Transition) -> Option<&RawReceipt> {
-    item.raw.as_deref().filter(|_| item.by_reference)
+    item.raw.as_deref().filter(|receipt| !receipt.reference.is_empty())
 }
 
 /// The transitions of a batch, with provider ids resolved by `find`. An id that it does not know has no message.
@@ -43,7 +43,7 @@ pub(crate) fn with_messages(
 }
 
 fn with_message(mut item: Transition, (message, made, number): ReferencedPart) -> Transition {
-    item.id = MessageId::from_uuid(message);
+    item.id = Some(MessageId::from_uuid(message));
     if let Step::Receipt { attempt, part, .. } = &mut item.step {
         *attempt = Some(usize::from(made.unsigned_abs()));
         *part = number as u8;

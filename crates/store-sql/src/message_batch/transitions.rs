@@ -7,7 +7,7 @@ use nuncio_domain::broadcast::{Counts, Halt};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, Step};
 use nuncio_domain::message::{Message, Money, State, Wait};
-use nuncio_domain::{AddressId, Micros};
+use nuncio_domain::{AddressId, MessageId, Micros};
 use nuncio_store::{RawReceipt, Result, Transition, Transitioned};
 use uuid::Uuid;
 
@@ -25,7 +25,8 @@ pub(crate) struct TransitionBatch {
 
 impl TransitionBatch {
     pub(crate) fn key(item: &Transition) -> (i64, Uuid) {
-        (item.tenant.0, item.id.uuid())
+        // No message has the nil id.
+        (item.tenant.0, item.id.map_or_else(Uuid::nil, |id| id.uuid()))
     }
 
     pub(crate) fn insert(&mut self, key: (i64, Uuid), loaded: LoadedMessage) {
@@ -83,7 +84,7 @@ impl TransitionBatch {
         let fixed = if started { loaded.row.fixed.take() } else { None };
         let message = fixed.map(|fixed| Box::new(Message { state: state.clone(), ..Arc::unwrap_or_clone(fixed) }));
         Ok(Transitioned::Found {
-            id: item.id,
+            id: MessageId::from_uuid(Self::key(item).1),
             applied,
             spent,
             state: Box::new(state.clone()),
@@ -132,7 +133,11 @@ impl TransitionBatch {
         // Nothing inbound is stored for an erased message.
         let is_kept = |item: &&Transition| self.loaded.get(&Self::key(item)).is_some_and(|loaded| !loaded.row.state.detail.erased);
         let known = items.iter().map(|item| &**item).filter(is_kept);
-        known.filter_map(|item| item.raw.as_deref().map(|raw| (item.tenant.0, item.id.uuid(), raw))).collect()
+        let keyed = |item: &'a Transition| {
+            let (tenant, id) = Self::key(item);
+            item.raw.as_deref().map(|raw| (tenant, id, raw))
+        };
+        known.filter_map(keyed).collect()
     }
 
     /// Changes of broadcast recipients.

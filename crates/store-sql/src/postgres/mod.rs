@@ -24,7 +24,7 @@ pub use distribute::{COPIED, DISTRIBUTED, distribute};
 pub use message_batch::TEXTS as WRITER_STATEMENTS;
 pub use session::SETTINGS as WRITER_SETTINGS;
 
-use crate::message_batch::{Prepared, folded};
+use crate::message_batch::folded;
 use crate::{SqlxResult as _, ended, migrations, spool, sqlx_error};
 use sql::SqlTx;
 use writer::Writer;
@@ -158,13 +158,7 @@ impl Tx for SqlTx {
 #[async_trait]
 impl Store for PostgresStore {
     async fn accept(&self, item: Accept) -> Result<Accepted> {
-        let mut prepared = Box::new(Prepared::new(item)?);
-        let spooled = spool::write(self, &mut prepared).await?;
-        let accepted = self.writer.accept(prepared).await;
-        if let (Some(spooled), Ok(answer)) = (spooled, &accepted) {
-            spooled.delete_unless_accepted(self, answer).await?;
-        }
-        accepted
+        spool::accept(self, item, |prepared| self.writer.accept(prepared)).await
     }
 
     async fn transition(&self, item: Transition) -> Result<Transitioned> {

@@ -164,8 +164,9 @@ impl ReadBack for Transition {
     async fn read_back(session: &Session, op: &TransitionOp) -> Result<Option<Transitioned>> {
         // Facts and all decisions but a start can be applied once more: the second time finds them done. A start that was written
         // shows as ours, one fence further.
-        let Step::Start { node, fence, .. } = op.item.step else { return Ok(None) };
-        let Some(message) = message_batch::load_message(session, op.item.tenant, op.item.id).await? else {
+        let (Step::Start { node, fence, .. }, Some(id)) = (&op.item.step, op.item.id) else { return Ok(None) };
+        let (node, fence) = (*node, *fence);
+        let Some(message) = message_batch::load_message(session, op.item.tenant, id).await? else {
             return Ok(Some(Transitioned::Missing));
         };
         let ours = message.state.wait == (Wait::Owned { node }) && message.state.fence == fence + 1;

@@ -101,13 +101,15 @@ pub(crate) async fn a_random_life_leaves_everything_guarded(h: &Harness) {
                 h.transition(id, chance.step(h, &living[&id]))
             })
             .collect();
-        let ids: Vec<_> = steps.iter().map(|step| (step.id, matches!(step.step, Step::Erase))).collect();
+        let erased: Vec<_> = steps.iter().map(|step| step.id.filter(|_| matches!(step.step, Step::Erase))).collect();
         let taken = join_all(steps.into_iter().map(|step| nodes[chance.below(nodes.len())].transition(step)).collect::<Vec<_>>()).await;
-        for ((id, erases), taken) in ids.into_iter().zip(taken) {
-            if let (Transitioned::Found { state, .. }, Some(known)) = (taken.unwrap(), living.get_mut(&id)) {
+        for (erased, taken) in erased.into_iter().zip(taken) {
+            if let Transitioned::Found { id, state, .. } = taken.unwrap()
+                && let Some(known) = living.get_mut(&id)
+            {
                 *known = *state;
             }
-            if erases {
+            if let Some(id) = erased {
                 in_tx!(h, |tx| tx.erase_messages(tenant, &[id]).await.unwrap());
             }
         }

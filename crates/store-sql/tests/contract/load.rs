@@ -109,16 +109,16 @@ pub(crate) async fn a_lane_survives_the_end_of_its_session(h: &Harness) {
                 other => duplicate(other).0,
             };
             assert_eq!(id, item.message.id);
-            settles.push(h.transition(id, settle(0, 1, taken("p"))));
+            settles.push((id, h.transition(id, settle(0, 1, taken("p")))));
         }
-        let told = under_fire(h, join_all(settles.iter().map(|item| h.store.transition(item.clone())))).await;
-        for (item, answer) in settles.iter().zip(told) {
+        let told = under_fire(h, join_all(settles.iter().map(|(_, item)| h.store.transition(item.clone())))).await;
+        for ((id, item), answer) in settles.into_iter().zip(told) {
             if answer.is_err() {
-                found(h.store.transition(item.clone()).await);
+                found(h.store.transition(item).await);
             }
-            let state = h.lookup(item.id).await.state;
+            let state = h.lookup(id).await.state;
             assert_eq!((state.status, state.version, state.detail.attempts.len()), (Status::Sent, 3, 1));
-            h.events(item.id).await;
+            h.events(id).await;
         }
     }
     assert_eq!((h.rows_of("messages").await, h.rows_of("idempotency_keys").await), (480, 480));
