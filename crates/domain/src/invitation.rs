@@ -152,6 +152,12 @@ impl InvitationProgress {
         let oldest = self.sent.iter().min().copied().unwrap_or(now);
         Err(limits::INVITATION_CODE_SPAN.saturating_sub(now.since(oldest)))
     }
+
+    /// Returns how many codes can still be sent now.
+    pub fn codes_left(&self, now: Timestamp) -> usize {
+        let counted = self.sent.iter().filter(|at| now.since(**at) < limits::INVITATION_CODE_SPAN).count();
+        limits::INVITATION_CODES.saturating_sub(counted)
+    }
 }
 
 #[cfg(test)]
@@ -165,6 +171,7 @@ mod tests {
         for n in [0, 10, 20] {
             assert_eq!(progress.count_code(minute(n)), Ok(()));
         }
+        assert_eq!([29, 60, 80].map(|n| progress.codes_left(minute(n))), [0, 1, 3]);
         assert_eq!(progress.count_code(minute(30)), Err(Duration::from_secs(30 * 60)));
         assert_eq!(progress.count_code(minute(60)), Ok(()), "the first one counts no more");
         assert_eq!(progress.count_code(minute(61)), Err(Duration::from_secs(9 * 60)));

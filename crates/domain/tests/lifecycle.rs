@@ -473,6 +473,17 @@ fn a_message_is_not_sent_again_and_again_while_its_outcome_stays_unknown() {
 }
 
 #[test]
+fn a_decision_that_it_was_sent_keeps_what_the_provider_said() {
+    let mut life = Life::new(born(Status::Queued, BIRTH, Detail { on_unknown: OnUnknown::Hold, ..Detail::default() }));
+    life.start();
+    life.settle(0, unknown());
+    let Outcome::Unknown { failure, .. } = unknown() else { unreachable!() };
+    assert_eq!(life.apply(&Step::Resolve { action: Resolution::Sent }), Applied::Yes);
+    let attempt = &life.state.detail.attempts[0];
+    assert_eq!((attempt.status, attempt.error.as_ref()), (AttemptStatus::Accepted, Some(&failure)));
+}
+
+#[test]
 fn an_acceptance_that_comes_after_the_resend_marks_the_duplicate() {
     let mut life = lost_and_found(OnUnknown::Resend);
     life.now = BIRTH.plus(HOUR);

@@ -171,7 +171,7 @@ impl State {
                 let newest = self.detail.attempts.len().checked_sub(1);
                 if let Some(attempt) = self.detail.attempts.last_mut() {
                     attempt.status = AttemptStatus::Accepted;
-                    attempt.error = None;
+                    // Its error stays: it is what the provider said, and why a person had to decide.
                     attempt.finished_at.get_or_insert(now);
                 }
                 self.charge_accepted();
