@@ -3,6 +3,16 @@
 (() => {
   const typing = (node) => node.closest("input, textarea, select, [contenteditable]");
 
+  // Times are entered in UTC; the hint of the field says what that is in the zone of whoever enters it.
+  const tellLocal = (field) => {
+    const hint = document.getElementById(`${field.id}-hint`);
+    if (!hint) return;
+    hint.dataset.before ??= hint.textContent;
+    const at = new Date(`${field.value}Z`);
+    const local = Number.isNaN(at.valueOf()) ? "" : ` Your time: ${at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}.`;
+    hint.textContent = hint.dataset.before + local;
+  };
+
   // Times are shown in the zone of whoever looks; the title keeps UTC.
   const localise = (part) => {
     for (const time of part.querySelectorAll("time[datetime]")) {
@@ -17,6 +27,7 @@
       if (at.getFullYear() !== new Date().getFullYear()) day.year = "numeric";
       time.textContent = at.toLocaleString(undefined, today || step ? clock : { ...day, ...clock });
     }
+    part.querySelectorAll("input[type=datetime-local]").forEach(tellLocal);
   };
 
   const links = (part) => [...part.querySelectorAll("table.rows tbody a.to")];
@@ -108,6 +119,16 @@
 
   follow();
   localise(document);
+  document.addEventListener("input", (event) => {
+    if (event.target.type === "datetime-local") tellLocal(event.target);
+  });
+
+  // The second click of a double click would take away what the first one is answered.
+  document.addEventListener("submit", (event) => {
+    const [form, now] = [event.target, event.timeStamp];
+    if (now - (form.sentAt ?? -Infinity) < 1500) event.preventDefault();
+    else form.sentAt = now;
+  });
 
   // What is being written is checked in every pause.
   const checked = document.querySelector("form[data-check=live]");

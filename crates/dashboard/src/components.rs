@@ -7,6 +7,8 @@ use nuncio_domain::{Error, Micros, Timestamp};
 use qrcodegen::{QrCode, QrCodeEcc};
 use serde_json::Value;
 
+use crate::labels::{capitalised, label};
+
 /// Renders an icon; always accompanied by text.
 pub(crate) fn icon(name: &str) -> Markup {
     html! { svg class="icon" aria-hidden="true" { use href={ "#" (name) } {} } }
@@ -76,11 +78,11 @@ pub(crate) const fn channels<'a>(first: (&'a str, &'a str)) -> [(&'a str, &'a st
     ]
 }
 
-/// Renders a time; the script converts it to the local time zone.
+/// Renders a time in UTC; the script converts it to the local time zone.
 pub(crate) fn time(at: Timestamp) -> Markup {
     let text = at.to_string();
-    let shown = format!("{} {}", text.get(..10).unwrap_or_default(), text.get(11..19).unwrap_or_default());
-    html! { time datetime=(text) title={ (shown) " UTC" } { (shown) } }
+    let shown = format!("{} {} UTC", text.get(..10).unwrap_or_default(), text.get(11..19).unwrap_or_default());
+    html! { time datetime=(text) title=(shown) { (shown) } }
 }
 
 /// Renders when the page was made; the script ignores changes of it.
@@ -163,6 +165,13 @@ pub(crate) fn json_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// Returns the text as a sentence: with a capital letter and an end.
+pub(crate) fn sentence(text: &str) -> String {
+    let text = text.trim();
+    let end = if text.is_empty() || text.ends_with(['.', '!', '?', '…']) { "" } else { "." };
+    format!("{}{end}", capitalised(text))
+}
+
 /// Returns the text on one line, cut after `most` characters.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -232,6 +241,14 @@ fn field_of(path: &str) -> &str {
     path.split_once('[').map_or(path, |(list, _)| list)
 }
 
+/// Returns the message of an error without names that only the API has.
+fn worded(message: &str) -> String {
+    match message.strip_prefix("messageType text requires ") {
+        Some(wanted) => format!("is empty; a message needs {wanted}"),
+        None => message.to_owned(),
+    }
+}
+
 /// Errors of a form, by field.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<(String, String)>);
@@ -239,7 +256,7 @@ pub(crate) struct Faults(Vec<(String, String)>);
 impl Faults {
     pub(crate) fn of(error: &Error) -> Self {
         let listed = error.details().get("errors").and_then(|errors| errors.as_array());
-        let fault = |fault: &serde_json::Value| Some((fault["path"].as_str()?.to_owned(), fault["message"].as_str()?.to_owned()));
+        let fault = |fault: &serde_json::Value| Some((fault["path"].as_str()?.to_owned(), worded(fault["message"].as_str()?)));
         let found: Vec<_> = listed.into_iter().flatten().filter_map(fault).collect();
         if found.is_empty() { Self(vec![(String::new(), error.message().to_owned())]) } else { Self(found) }
     }
@@ -285,7 +302,7 @@ impl Faults {
                     div {
                         b { @if self.0.len() == 1 { "There is 1 error." } @else { "There are " (self.0.len()) " errors." } }
                         @for (path, message) in &self.0 {
-                            p { @if path.is_empty() { (message) } @else { a href={ "#" (field_of(path)) } { (path) " " (message) } } }
+                            p { @if path.is_empty() { (message) } @else { a href={ "#" (field_of(path)) } { (label(field_of(path))) " " (message) } } }
                         }
                     }
                 }
@@ -355,9 +372,9 @@ pub(crate) fn ask_first(id: &str, button: &str, question: &str, text: &str, acti
         button class="btn bad" type="button" popovertarget=(id) { (button) "…" }
         div class="dlg" id=(id) popover role="dialog" aria-labelledby={ (id) "-h" } {
             form method="post" action=(action) {
-                (form)
                 h2 id={ (id) "-h" } { (question) }
                 p { (text) }
+                (form)
                 p class="row" {
                     button class="btn bad sure" { (button) }
                     button class="btn" type="button" popovertarget=(id) popovertargetaction="hide" { "Go back" }
@@ -399,6 +416,11 @@ mod tests {
         assert_eq!(shown, ["$0.00", "$1.40", "$0.30", "$0.0532", "−$2.5707", "$1,234.00"]);
         let rounded = [-2_570_700, 2_575_000, 53_200, 1_500_000].map(|sum| rounded_money(Micros(sum)).into_string());
         assert_eq!(rounded, ["<span title=\"−$2.5707\">−$2.57</span>", "<span title=\"$2.575\">$2.58</span>", "$0.0532", "$1.50"]);
+    }
+
+    #[test]
+    fn sentences_begin_with_a_capital_letter_and_end() {
+        assert_eq!(["", "no route: x", "Done.", "élan?"].map(sentence), ["", "No route: x.", "Done.", "Élan?"]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ async fn page(
 
 fn stage(status: &str) -> Markup {
     match status {
-        "pending" => state("", "Sent"),
+        "pending" => state("", "Not begun"),
         "in_progress" => state("move", "Begun"),
         "completed" => state("ok", "Completed"),
         "expired" => state("stop", "Expired"),
@@ -64,7 +64,10 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
                         @for one in &found {
                             tr {
                                 td { (stage(one.status)) }
-                                td { span class="clip" { (words(one.client_name.as_deref().or(one.client_email.as_deref()).unwrap_or("Unnamed"))) } }
+                                td {
+                                    span class="clip" { (words(one.client_name.as_deref().or(one.client_email.as_deref()).unwrap_or("Unnamed"))) }
+                                    span class="n faint" { "Valid until " (time(one.expires_at)) }
+                                }
                                 td class="num w" { (time(one.expires_at)) }
                                 td class="num" {
                                     @if matches!(one.status, "pending" | "in_progress") {

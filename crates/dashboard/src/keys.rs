@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
+use nuncio_core::{Caller, CreateApiKey};
 use nuncio_domain::permission::{Permission, Permissions};
 use nuncio_domain::user::Role;
 use nuncio_domain::{Environment, Error, ErrorCode, Redacted, Result, Timestamp};
@@ -14,6 +15,7 @@ use nuncio_domain::{Environment, Error, ErrorCode, Redacted, Result, Timestamp};
 use crate::App;
 use crate::components::{Faults, Field, ask_first, empty, head, icon, select, state, time, value, words};
 use crate::form::Form;
+use crate::messages::new::{key, once};
 use crate::shell::form_key;
 use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse, show_or_refuse};
 
@@ -56,7 +58,7 @@ async fn content(app: &App, who: &SignedIn, typed: &Form, faults: &Faults, made:
                 }
             }
         }
-        @if owner { (new_key(who, typed, faults)) }
+        @if owner { (new_key(app, who, typed, faults)) }
         section class="panel" {
             header { h2 { "Keys" } span class="faint" { (keys.len()) } }
             @if keys.is_empty() { (empty("key", "No keys", "A program needs one to send messages.", html! {})) }
@@ -76,6 +78,7 @@ async fn content(app: &App, who: &SignedIn, typed: &Form, faults: &Faults, made:
                             tr {
                                 td {
                                     b { (words(&key.name)) }
+                                    span class="n faint" { (may(key.permissions)) }
                                     span class="n faint" { "Last used: " (moment(key.last_used_at)) }
                                     span class="n faint" { "Expires: " (moment(key.expires_at)) }
                                 }
@@ -110,7 +113,7 @@ fn moment(at: Option<Timestamp>) -> Markup {
     }
 }
 
-fn new_key(who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
+fn new_key(app: &App, who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
     let (name, chosen, life) = (typed.get("name"), typed.get("may"), typed.get("expires"));
     let live = world(typed) == Environment::Live;
     html! {
@@ -118,6 +121,7 @@ fn new_key(who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
             header { h2 { "New key" } }
             form class="body" method="post" action=(PLACE) {
                 (form_key(who))
+                input type="hidden" name="once" value=(once(app));
                 (faults.summary())
                 (Field::new("name", "Name", "Its purpose.", &name).show(faults))
                 fieldset class="field" {
@@ -207,8 +211,16 @@ async fn make(app: &App, who: &SignedIn, form: &Form) -> Result<Redacted<String>
         _ => return Err(Error::field("expires", "must be one of the choices")),
     };
     let environment = world(form);
-    let new = app.core.keys().create(who.project.tenant(environment), environment, &form.get("name"), permissions, expires_at).await?;
-    Ok(new.secret)
+    let caller = Caller { tenant: who.project.tenant(environment), environment, ..who.caller.clone() };
+    let names = permissions.names().into_iter().map(str::to_owned).collect();
+    let asked = CreateApiKey { name: form.get("name"), permissions: Some(names), expires_at };
+    match app.core.keys().issue(&caller, asked, key(&form.get("once")).as_deref()).await {
+        Err(error) if matches!(error.code(), ErrorCode::IdempotencyConflict | ErrorCode::IdempotencyKeyReused) => {
+            let text = "This form was sent twice; the first time created the key. If you did not copy it, revoke it and create another.";
+            Err(Error::new(ErrorCode::InvalidRequest, text))
+        }
+        made => made?.key.ok_or_else(|| Error::internal("a new key came without its secret")),
+    }
 }
 
 fn world(form: &Form) -> Environment {

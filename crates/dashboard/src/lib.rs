@@ -19,6 +19,7 @@ mod home;
 mod invitations;
 mod invite;
 mod keys;
+mod labels;
 mod link;
 mod messages;
 mod money;

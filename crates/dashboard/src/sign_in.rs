@@ -27,7 +27,10 @@ pub(crate) async fn show(State(app): State<App>, asked: Asked) -> Response {
                 p { "Open the link that " code { "nuncio serve" } " printed when it started. It begins with " code { "/begin/" } "." }
             },
         ),
-        Ok(None) => guest(StatusCode::OK, "Sign in", &form_to_sign_in(&app, "", &asked.get("to").unwrap_or_default(), None)),
+        Ok(None) => {
+            let ended = asked.get("ended").map(|_| "Your session ended. What you entered was not sent, and nothing was changed.");
+            guest(StatusCode::OK, "Sign in", &form_to_sign_in(&app, "", &asked.get("to").unwrap_or_default(), ended))
+        }
         Err(error) => failed("looking for people", &error),
     }
 }

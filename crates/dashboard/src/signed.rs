@@ -40,12 +40,25 @@ impl FromRequestParts<App> for Signed {
             }
             None if parts.method == Method::GET => {
                 let to = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-                let to: String = form_urlencoded::byte_serialize(to.as_bytes()).collect();
-                Err(lead_to(&format!("/sign-in?to={to}")))
+                Err(lead_to(&format!("/sign-in?to={}", escaped(to))))
             }
-            None => Err(lead_to("/sign-in")),
+            None => Err(lead_to(&format!("/sign-in?ended=yes&to={}", escaped(page_of_form(parts.uri.path()))))),
         }
     }
+}
+
+fn escaped(to: &str) -> String {
+    form_urlencoded::byte_serialize(to.as_bytes()).collect()
+}
+
+/// Returns the page that has the form posted to `path`: mostly the same path, otherwise the list or the broadcast that it belongs to.
+fn page_of_form(path: &str) -> &str {
+    const LISTS: [&str; 5] = ["/reviews", "/numbers", "/invitations", "/suppressions", "/developers/keys"];
+    if matches!(path, "/sign-out" | "/world") {
+        return "/";
+    }
+    let list = LISTS.into_iter().find(|list| path.strip_prefix(list).is_some_and(|rest| rest.starts_with('/')));
+    list.or(path.strip_suffix("/columns")).or(path.strip_suffix("/recipients")).unwrap_or(path)
 }
 
 /// As [`Signed`], for pages that are of no use to viewers.

@@ -11,8 +11,8 @@ use nuncio_domain::{Error, ErrorCode, Redacted, Result, SenderId};
 use crate::App;
 use crate::components::{Faults, ask_first, head, icon, may_change, resource_page, shortened, state, time, value, words};
 use crate::form::Form;
-use crate::shell::form_key;
-use crate::signed::{Posted, Signed, lead_to, refuse, show_or_refuse};
+use crate::shell::{Live, followed, form_key};
+use crate::signed::{Asked, Posted, Signed, lead_to, refuse, show_or_refuse};
 
 const PLACE: &str = "/developers/webhook";
 /// Its entry of the navigation.
@@ -27,17 +27,37 @@ pub(crate) fn place(sender: Option<SenderId>) -> String {
     sender.map_or_else(|| PLACE.to_owned(), |sender| format!("/senders/{sender}#webhook"))
 }
 
-pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
-    page(&app, &who, StatusCode::OK, "", &Faults::default(), None).await
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
+    match content(&app, &who, "", &Faults::default(), None, is_tested(&asked)).await {
+        Ok(content) => followed(StatusCode::OK, &who, DEVELOPERS, "Webhook", &content, is_tested(&asked).then_some(Live::Whole)),
+        Err(error) => refuse(&who, DEVELOPERS, &error),
+    }
+}
+
+/// Returns the page that `own` leads to after a test event, which follows its delivery.
+pub(crate) fn tested(own: &str) -> String {
+    format!("{own}?tested=yes#webhook")
+}
+
+/// Returns whether a test event was just sent.
+pub(crate) fn is_tested(asked: &Asked) -> bool {
+    asked.get("tested").is_some()
 }
 
 async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &str, faults: &Faults, secret: Option<&Redacted<String>>) -> Response {
-    show_or_refuse(status, who, DEVELOPERS, "Webhook", content(app, who, typed, faults, secret).await, DEVELOPERS)
+    show_or_refuse(status, who, DEVELOPERS, "Webhook", content(app, who, typed, faults, secret, false).await, DEVELOPERS)
 }
 
-async fn content(app: &App, who: &SignedIn, typed: &str, faults: &Faults, secret: Option<&Redacted<String>>) -> Result<Markup> {
+async fn content(
+    app: &App,
+    who: &SignedIn,
+    typed: &str,
+    faults: &Faults,
+    secret: Option<&Redacted<String>>,
+    tested: bool,
+) -> Result<Markup> {
     let webhook = find_own(app, who).await?;
-    let panel = Panel::load(app, who, PLACE, None).await?;
+    let panel = Panel::load(app, who, PLACE, None, tested).await?;
     Ok(html! {
         (head(Some((DEVELOPERS, "API keys")), html! { "Webhook of the environment" },
             html! { "For events without a sender, such as those of templates and invitations. Each sender has a webhook of its own." }, html! {
@@ -64,6 +84,7 @@ pub(crate) async fn find_own(app: &App, who: &SignedIn) -> Result<Option<Webhook
 /// Changes, tests or deletes the environment's webhook, or repeats a delivery to it.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
     match change(&app, &who, &form).await {
+        Ok(None) if form.get("do") == "try" => lead_to(&tested(PLACE)),
         Ok(None) => lead_to(PLACE),
         Ok(secret) => page(&app, &who, StatusCode::OK, "", &Faults::default(), secret.as_ref()).await,
         Err(error) if matches!(error.code().status(), 400 | 409) => {
@@ -118,14 +139,16 @@ pub(crate) struct Panel<'a> {
     action: &'a str,
     of: &'static str,
     deliveries: Vec<DeliveryView>,
+    /// Whether a test event was just sent.
+    tested: bool,
 }
 
 impl<'a> Panel<'a> {
     /// Reads the newest deliveries. `action`: where its forms are posted to.
-    pub(crate) async fn load(app: &App, who: &SignedIn, action: &'a str, sender: Option<SenderId>) -> Result<Self> {
+    pub(crate) async fn load(app: &App, who: &SignedIn, action: &'a str, sender: Option<SenderId>, tested: bool) -> Result<Self> {
         let deliveries = app.core.webhooks().newest_deliveries(&who.caller, sender, NEWEST).await?;
         let of = if sender.is_some() { "Signed events of this sender are posted there." } else { "Signed events are posted there." };
-        Ok(Self { action, of, deliveries })
+        Ok(Self { action, of, deliveries, tested })
     }
 
     /// Renders it. `typed`: a rejected address; empty if there is none.
@@ -156,6 +179,11 @@ impl<'a> Panel<'a> {
                     }
                 } @else {
                     div class="body" { @if now.is_empty() { p class="soft" { "No webhook is set." } } @else { (value(now)) } }
+                }
+                @if self.tested {
+                    div class="body" {
+                        div class="note ok" role="status" { (icon("check")) div { b { "A test event was sent." } p { "Its response appears under " i { "Newest events" } " within a few seconds." } } }
+                    }
                 }
                 @if !self.deliveries.is_empty() { (posted(who, self.action, &self.deliveries, !now.is_empty() && off.is_none())) }
             }

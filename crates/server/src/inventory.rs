@@ -21,7 +21,7 @@ pub(crate) fn read(bytes: &[u8]) -> anyhow::Result<Vec<ImportedNumber>> {
 /// Adds the numbers of a file, unless one of them is invalid.
 pub(crate) async fn import(core: &Core, tenant: TenantId, numbers: &[ImportedNumber]) -> Result<CommandOutput> {
     let count = core.numbers().import(tenant, numbers, |n| format!("number {}", n + 1)).await?;
-    Ok(CommandOutput::new(json!({"imported": count}), format!("imported {count} numbers")))
+    Ok(CommandOutput::new(json!({"imported": count}), format!("imported {count} number{}", if count == 1 { "" } else { "s" })))
 }
 
 pub(crate) async fn add(core: &Core, tenant: TenantId, number: &ImportedNumber) -> Result<CommandOutput> {

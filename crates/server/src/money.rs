@@ -11,7 +11,8 @@ use crate::table::Table;
 
 pub(crate) async fn prices_import(core: &Core, project: Option<ProjectId>, csv: &str, replace: bool) -> Result<CommandOutput> {
     let count = core.billing().import_prices(project, csv, replace).await?;
-    let text = format!("imported {count} prices; they apply to new messages");
+    let what = if count == 1 { "1 price; it applies".to_owned() } else { format!("{count} prices; they apply") };
+    let text = format!("imported {what} to new messages");
     Ok(CommandOutput::new(json!({"imported": count}), text))
 }
 

@@ -73,13 +73,14 @@ impl Contacts<'_> {
     /// Adds a contact; returns whether it is new, or why the row is rejected.
     async fn add_contact(&self, caller: &Caller, command: CreateContact) -> Result<std::result::Result<bool, String>> {
         let name = command.display_name.clone();
+        let channels: Vec<_> = command.channels.iter().map(|channel| channel.channel).collect();
         let error = match self.create(caller, command, None).await {
             Ok(_) => return Ok(Ok(true)),
             Err(error) if error.code().status() < 500 => error,
             Err(error) => return Err(error),
         };
         let owner = error.details().get("contactId").and_then(Value::as_str).filter(|_| error.code() == ErrorCode::DuplicateIdentifier);
-        let Some(owner) = owner else { return Ok(Err(error.message().to_owned())) };
+        let Some(owner) = owner else { return Ok(Err(in_columns(&error, &channels))) };
         let known = self.get(caller, owner).await?;
         if let (None, Some(name)) = (known.display_name, name) {
             let update = UpdateContact { display_name: Some(name), default_channel: None, metadata: None };
@@ -87,6 +88,22 @@ impl Contacts<'_> {
         }
         Ok(Ok(false))
     }
+}
+
+/// Returns the message of an error, which names the columns of the file and not the fields of the API.
+fn in_columns(error: &Error, channels: &[Channel]) -> String {
+    let first = error.details().get("errors").and_then(|errors| errors.get(0));
+    let Some((path, message)) = first.and_then(|first| Some((first["path"].as_str()?, first["message"].as_str()?))) else {
+        return error.message().to_owned();
+    };
+    let item = path.strip_prefix("channels[").and_then(|rest| rest.split_once(']')?.0.parse::<usize>().ok());
+    let column = match item.and_then(|item| channels.get(item)) {
+        Some(Channel::Sms) => "phone",
+        Some(channel) => channel.as_str(),
+        None if path == "displayName" => "name",
+        None => path,
+    };
+    format!("{column} {message}")
 }
 
 impl ContactFile {

@@ -42,6 +42,8 @@ pub struct Invitee {
     /// Allowed countries of the client's own number; empty means any.
     pub countries: Vec<String>,
     pub expires_at: Timestamp,
+    /// Number of codes that can still be sent within the hour.
+    pub codes_left: usize,
     /// Part of every form, so that other sites cannot submit one.
     pub form_key: Redacted<String>,
 }
@@ -92,6 +94,7 @@ impl Invitations<'_> {
             assigned,
             countries: invitation.countries,
             expires_at: invitation.expires_at,
+            codes_left: invitation.progress.codes_left(self.ids().clock.now()),
             form_key: self.form_key(token),
         })
     }
@@ -169,6 +172,10 @@ impl Invitations<'_> {
         let digits: String = entered.chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
         if digits.is_empty() {
             return Err(Error::field("code", "Enter the code."));
+        }
+        // A slip is not a guess: it costs no try.
+        if digits.len() != 6 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(Error::field("code", "The code has six digits."));
         }
         let phone = held.invitation.client_phone.clone().unwrap_or_default();
         let Some(code) = held.invitation.progress.code.clone() else {

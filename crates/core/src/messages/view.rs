@@ -109,6 +109,9 @@ pub struct MessageView {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
+    /// When the next attempt starts, for pages.
+    #[serde(skip)]
+    pub next_attempt_at: Option<Timestamp>,
 }
 
 /// One provider call.
@@ -136,6 +139,9 @@ pub struct AttemptView {
     pub provider_error_code: Option<String>,
     /// As text.
     pub error_message: Option<String>,
+    /// Whether the provider returned its id, for pages: a failure was then reported later, by a receipt.
+    #[serde(skip)]
+    pub has_provider_id: bool,
 }
 
 /// Why a message took its route.
@@ -209,6 +215,7 @@ impl AttemptView {
             error_code: error.map(|e| e.code.as_str()),
             provider_error_code: error.and_then(|e| e.provider_code.clone()),
             error_message: error.map(|e| e.message.clone()),
+            has_provider_id: attempt.provider_message_id.is_some(),
         }
     }
 }
@@ -264,6 +271,7 @@ impl MessageView {
             read_at: detail.read_at,
             created_at: message.id.created_at(),
             updated_at: state.updated_at,
+            next_attempt_at: if let Wait::Attempt { due_at } = state.wait { Some(due_at) } else { None },
         }
     }
 }

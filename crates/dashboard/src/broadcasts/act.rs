@@ -52,9 +52,9 @@ async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<The
     let (broadcasts, caller) = (app.core.broadcasts(), &who.caller);
     let mut path = format!("/broadcasts/{id}");
     match form.get("do").as_str() {
-        "send" => drop(broadcasts.send(caller, id, SendBroadcast { scheduled_at: parse_time(&form.get("at"))? }).await?),
+        "send" => drop(broadcasts.send(caller, id, SendBroadcast { scheduled_at: future(app, &form.get("at"))? }).await?),
         "schedule" => {
-            let scheduled_at = parse_time(&form.get("at"))?.ok_or_else(|| Error::field("at", "is empty; must be the time to send at"))?;
+            let scheduled_at = future(app, &form.get("at"))?.ok_or_else(|| Error::field("at", "is empty; must be the time to send at"))?;
             broadcasts.schedule(caller, id, ScheduleBroadcast { scheduled_at }).await?;
         }
         "update" => drop(broadcasts.update(caller, id, Content::of(form).update(), false).await?),
@@ -93,6 +93,17 @@ fn selection(form: &Form) -> Result<SelectContacts> {
         name => Some(Channel::parse(name).ok_or_else(|| Error::field("channel", format!("{name:?} is not a channel")))?),
     };
     Ok(SelectContacts { countries, channel, ..SelectContacts::default() })
+}
+
+/// Parses the time to send at. Rejects one that has passed, which the API takes as "now": whoever typed it meant another day.
+fn future(app: &App, text: &str) -> Result<Option<Timestamp>> {
+    let (at, now) = (parse_time(text)?, app.core.ids().clock.now());
+    if at.is_some_and(|at| at <= now) {
+        let now = now.to_string();
+        let now = now.get(..16).unwrap_or_default().replace('T', " ");
+        return Err(Error::field("at", format!("has passed: it is {now} UTC now; must be in the future")));
+    }
+    Ok(at)
 }
 
 /// Parses a date and time field. Browsers send it without a time zone: it is UTC, as the label says.

@@ -141,7 +141,7 @@ fn rows(imported: &ImportedContacts) -> Markup {
         section class="panel" role="status" {
             header { h2 { (figure(imported.added)) " of " (figure(imported.rows)) " rows added" } }
             div class="body" {
-                p class="soft" { (figure(imported.duplicates)) " are already recipients, " (figure(imported.invalid)) " are invalid, " (figure(imported.suppressed)) " recipients are suppressed and will be skipped." }
+                p class="soft" { "Already recipients: " (figure(imported.duplicates)) ". Invalid: " (figure(imported.invalid)) ". Suppressed, so skipped: " (figure(imported.suppressed)) "." }
             }
             @if !imported.errors.is_empty() { (invalid_rows(imported.errors.iter().map(|row| (row.line, row.reason.as_str())))) }
         }
@@ -154,7 +154,7 @@ fn matched(selected: &SelectedContacts) -> Markup {
             (icon("check"))
             div {
                 b { (counted(selected.added, "contact")) " added." }
-                p { (figure(selected.matched)) " matched; " (figure(selected.duplicates)) " are already recipients, " (figure(selected.unreachable)) " have no address for this channel, " (figure(selected.suppressed)) " are suppressed." }
+                p { "Matched: " (figure(selected.matched)) ". Already recipients: " (figure(selected.duplicates)) ". Without an address for this channel: " (figure(selected.unreachable)) ". Suppressed: " (figure(selected.suppressed)) "." }
             }
         }
     }
@@ -169,7 +169,7 @@ fn shown(preview: &Result<BroadcastPreview>) -> Markup {
                     Ok(preview) => {
                         @if let Some(subject) = &preview.subject { p { b { (words(subject)) } } }
                         @if let Some(text) = &preview.text { div class="bub" dir="auto" { (text) } }
-                        p class="soft" { "By " (channel(&preview.plan.channel)) @if let Some(segments) = preview.plan.segments { ", " (segments) @if segments == 1 { " segment" } @else { " segments" } } "." }
+                        p class="soft" { "By " (channel(&preview.plan.channel)) @if let Some(segments) = preview.plan.segments.filter(|_| preview.plan.channel.starts_with("sms")) { ", " (segments) @if segments == 1 { " segment" } @else { " segments" } } "." }
                     }
                     Err(error) => (missing(error)),
                 }
@@ -194,7 +194,7 @@ fn costs(id: &str, estimate: Option<&BroadcastEstimate>) -> Markup {
                     dt { "Recipients" } dd { (figure(estimate.recipients)) }
                     @if estimate.suppressed > 0 { dt { "Skipped" } dd { (figure(estimate.suppressed)) " are suppressed" } }
                     @for each in &estimate.channels {
-                        dt { (channel(each.channel)) } dd { (figure(each.recipients)) @if let Some(segments) = each.segments { ", " (figure(segments)) " segments" } }
+                        dt { (channel(each.channel)) } dd { (figure(each.recipients)) @if let Some(segments) = each.segments { ", " (counted(segments, "segment")) } }
                     }
                     @for each in &estimate.unsendable { dt { "Cannot be sent" } dd { (figure(each.recipients)) ": " (each.reason) } }
                     @if let Some(seconds) = estimate.duration_seconds { dt { "Duration" } dd { "about " (duration(seconds)) } }

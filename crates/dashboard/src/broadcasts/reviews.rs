@@ -10,7 +10,7 @@ use nuncio_domain::permission::Permission;
 
 use super::show::marked;
 use crate::App;
-use crate::components::{channel, count, empty, head, words};
+use crate::components::{ask_first, channel, count, empty, head, words};
 use crate::shell::{form_key, shell};
 use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse};
 
@@ -44,16 +44,28 @@ fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
                         @if let Some(review) = review { p class="soft" { b { (format!("{:.2}", review.score)) } " of 1: " (review.reasoning) } }
                     }
                     footer {
-                        form class="row grow" method="post" action={ "/reviews/" (broadcast.id) } {
+                        @let action = format!("/reviews/{}", broadcast.id);
+                        form class="plain" method="post" action=(action) {
                             (form_key(who))
-                            label class="sr" for={ "why-" (broadcast.id) } { "Reason, seen by the author" }
-                            input class="in" id={ "why-" (broadcast.id) } name="why" placeholder="Reason, seen by the author" required;
-                            button class="btn go" name="do" value="approve" formnovalidate { "Approve, send to " (count(broadcast.total_contacts)) }
-                            button class="btn bad" name="do" value="refuse" { "Reject permanently" }
+                            button class="btn go" name="do" value="approve" { "Approve, send to " (count(broadcast.total_contacts)) }
                         }
+                        (ask_first(&format!("reject-{}", broadcast.id), "Reject permanently", "Reject this broadcast?", "It is never sent, and cannot be reviewed again.", &action, reason(who, broadcast)))
                     }
                 }
             }
+        }
+    }
+}
+
+/// The fields of a rejection.
+fn reason(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
+    let id = format!("why-{}", broadcast.id);
+    html! {
+        (form_key(who))
+        input type="hidden" name="do" value="refuse";
+        div class="field" {
+            label for=(id) { "Reason, seen by the author" }
+            input class="in" id=(id) name="why" required;
         }
     }
 }

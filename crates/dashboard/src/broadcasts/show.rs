@@ -225,9 +225,10 @@ fn review(broadcast: &BroadcastView) -> Markup {
             div class="body" {
                 @match &broadcast.review_result {
                     Some(review) => {
-                        p { b { (format!("{:.2}", review.score)) } " of 1" @if !review.categories.is_empty() { ": " (review.categories.join(", ")) } }
+                        p { b { (format!("{:.2}", review.score)) } " of 1" @if !review.categories.is_empty() { ": " (review.categories.join(", ").replace('_', " ")) } }
                         p class="soft" { (review.reasoning) }
                     }
+                    None if broadcast.status == "pending_review" => { p class="soft" { "The review is under way." } }
                     None => { p class="soft" { "It is reviewed when it is sent." } }
                 }
             }
@@ -317,7 +318,7 @@ fn pace(spans: &[PaceStatistics]) -> Markup {
     };
     let recipients: Vec<_> = spans.iter().map(|span| span.recipients as i64).collect();
     let most = recipients.iter().max().copied().unwrap_or_default();
-    let (title, line) = (format!("Queued, by {unit}"), format!("At most {} in a column.", count(most)));
+    let (title, line) = (format!("Queued, by {unit}, UTC"), format!("At most {} in a column.", count(most)));
     let chart = Columns {
         id: "pace",
         title: &title,

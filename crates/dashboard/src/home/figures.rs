@@ -7,7 +7,7 @@ use nuncio_domain::{Channel, Micros, Result, Timestamp};
 
 use crate::App;
 use crate::charts::{Bar, Columns, SERIES, bars, share};
-use crate::components::{channel, count, dollars, money};
+use crate::components::{channel, count, counted, dollars, money};
 
 /// Maximum number of table rows.
 const ROWS: usize = 12;
@@ -48,9 +48,9 @@ pub(super) async fn panels(app: &App, who: &SignedIn, asked: Option<&str>, no_me
         }
         @if total != Traffic::default() {
             div class="cols even" {
-                (over_time(range, &traffic, "Sent", &format!("{} messages, by channel.", count(total.sent)), |figures| figures.sent, count))
+                (over_time(range, &traffic, "Sent", &format!("{}, by channel.", counted(total.sent.unsigned_abs(), "message")), |figures| figures.sent, count))
                 @if total.spent > 0 {
-                    (over_time(range, &traffic, "Spent", &format!("${} for carriers and fees.", Micros(total.spent)), |figures| figures.spent, |sum| dollars(Micros(sum))))
+                    (over_time(range, &traffic, "Spent", &format!("{} for carriers and fees.", dollars(Micros(total.spent))), |figures| figures.spent, |sum| dollars(Micros(sum))))
                 }
                 (arrived(&traffic))
                 (times(&traffic))
@@ -139,7 +139,7 @@ fn series(traffic: &TrafficView, value: impl Fn(&Traffic) -> i64) -> Vec<(String
 fn over_time(range: &Range, traffic: &TrafficView, name: &str, line: &str, value: fn(&Traffic) -> i64, write: fn(i64) -> String) -> Markup {
     let chart = Columns {
         id: &name.to_lowercase(),
-        title: &format!("{name}, by {}", range.unit),
+        title: &format!("{name}, by {}, UTC", range.unit),
         line,
         unit: "From, UTC",
         labels: &labels(range, &traffic.spans),

@@ -41,8 +41,10 @@ async fn content(app: &App, who: &SignedIn, span: Option<&str>) -> Result<(Strin
     let figures = figures::panels(app, who, span, newest.is_empty()).await?;
     let content = html! {
         (head(None, html! { (title) }, html! { "As of " (made(app.core.ids().clock.now())) }, acts))
+        // What fails comes before what is still to do.
+        @if !needs.is_empty() { (attention(&needs)) }
         @if let Some(steps) = steps && may_change(who) { (steps.panel(app, who, &senders)) }
-        (attention(&needs))
+        @if needs.is_empty() { (attention(&needs)) }
         (figures)
         @if !newest.is_empty() { (newest_messages(&newest)) }
     };

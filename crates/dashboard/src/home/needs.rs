@@ -112,18 +112,26 @@ fn waiting(overdue: &Overdue, senders: &[SenderView], now: Timestamp) -> Need {
 /// Groups held messages by reason. `more`: there are others.
 fn held(messages: &[MessageView], more: bool) -> Vec<Need> {
     let reasons = [
-        ("unknown_outcome", "The outcome of their last attempt is unknown: they might have been sent."),
-        ("past_due", "They were due long ago, while no node was running."),
-        ("stale_database", "The database might be a restored copy: they might have been sent since."),
+        (
+            "unknown_outcome",
+            "The outcome of its last attempt is unknown: it might have been sent.",
+            "The outcome of their last attempt is unknown: they might have been sent.",
+        ),
+        ("past_due", "It was due long ago, while no node was running.", "They were due long ago, while no node was running."),
+        (
+            "stale_database",
+            "The database might be a restored copy: it might have been sent since.",
+            "The database might be a restored copy: they might have been sent since.",
+        ),
     ];
-    let need = |(reason, text): (&str, &str)| {
+    let need = |(reason, of_one, of_many): (&str, &str, &str)| {
         let of: Vec<_> = messages.iter().filter(|message| message.held_reason == Some(reason)).collect();
         let first = of.first()?;
         let one = of.len() == 1 && !more;
         Some(Need {
             shape: "held",
             title: html! { (of.len()) @if more { " or more" } @if one { " message waits" } @else { " messages wait" } " for your decision" },
-            text: text.to_owned(),
+            text: if one { of_one } else { of_many }.to_owned(),
             href: if one { format!("/messages/{}", first.id) } else { "/messages?status=held".to_owned() },
             act: "Decide",
         })

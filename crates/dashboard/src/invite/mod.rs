@@ -29,7 +29,7 @@ fn readable(token: Token) -> String {
     token.map(|Path(token)| token).unwrap_or_default()
 }
 
-/// Shows the next step, or the details again with `?edit`.
+/// Shows the next step, or the details again with `?edit`. `?sent` confirms that another code was sent.
 pub(crate) async fn show(State(app): State<App>, token: Token, request: Request) -> Response {
     let token = readable(token);
     // HEAD is not a view by a person.
@@ -41,7 +41,8 @@ pub(crate) async fn show(State(app): State<App>, token: Token, request: Request)
     if request.uri().query() == Some("edit") && matches!(guest.stage, Stage::Code | Stage::Agree) {
         guest.stage = Stage::Details;
     }
-    page(StatusCode::OK, pages::stage(&guest, &Faults::default(), Language::of(request.headers())))
+    let resent = request.uri().query() == Some("sent");
+    page(StatusCode::OK, pages::stage(&guest, &Faults::default(), resent, Language::of(request.headers())))
 }
 
 /// Processes a step and redirects, so that reloading repeats nothing.
@@ -58,6 +59,7 @@ pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) 
         Err(status) => return page(status, pages::foreign_form(language)),
     };
     match take_step(&app.core, &token, &form, language).await {
+        Ok(()) if form.get("step") == "resend" => back(&format!("{token}?sent")),
         Ok(()) => back(&token),
         // The step was already taken, perhaps by a double submission: shows the current one.
         Err(error) if error.details().contains_key("currentStatus") => back(&token),
@@ -88,7 +90,7 @@ fn with_faults(mut guest: Invitee, form: &Form, error: &Error, language: Languag
         guest.stage = Stage::Details;
         (guest.name, guest.email, guest.phone) = (form.get("name"), form.get("email"), form.get("phone"));
     }
-    page(StatusCode::UNPROCESSABLE_ENTITY, pages::stage(&guest, &faults, language))
+    page(StatusCode::UNPROCESSABLE_ENTITY, pages::stage(&guest, &faults, false, language))
 }
 
 /// Rejects an unknown token. Each is a guess: an address has a few per minute.
@@ -106,8 +108,8 @@ fn refuse(app: &App, request: &Request, error: &Error) -> Response {
     response
 }
 
-fn back(token: &str) -> Response {
+fn back(page: &str) -> Response {
     // Relative, so that a proxy can add a path prefix. Valid tokens are plain ASCII.
-    let location = HeaderValue::from_str(token).unwrap_or(HeaderValue::from_static("."));
+    let location = HeaderValue::from_str(page).unwrap_or(HeaderValue::from_static("."));
     (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
 }

@@ -39,15 +39,16 @@ impl Faults {
     }
 }
 
-/// Renders the page of the client's stage.
-pub(super) fn stage(guest: &Invitee, faults: &Faults, language: Language) -> Markup {
-    View { guest, faults, language }.page()
+/// Renders the page of the client's stage. `resent`: another code was just sent.
+pub(super) fn stage(guest: &Invitee, faults: &Faults, resent: bool, language: Language) -> Markup {
+    View { guest, faults, resent, language }.page()
 }
 
 /// An invitation in one language.
 struct View<'a> {
     guest: &'a Invitee,
     faults: &'a Faults,
+    resent: bool,
     language: Language,
 }
 
@@ -155,10 +156,19 @@ impl View<'_> {
         };
         html! {
             (self.step(2))
+            @if self.resent { p class="note" role="status" { (self.say("A new code was sent.")) " " (self.codes_left()) } }
             (self.form("code", fields))
             p { (self.say("No message? Wait a moment, then request another code.")) }
             (self.form("resend", html! { button class="plain" { (self.say("Send another code")) } }))
             p { a href="?edit" { (self.say("Change the phone number")) } }
+        }
+    }
+
+    fn codes_left(&self) -> String {
+        match self.guest.codes_left {
+            0 => self.say("It was the last one within an hour.").to_owned(),
+            1 => self.say("One more can be sent within an hour.").to_owned(),
+            left => self.language.with("{} more can be sent within an hour.", &left.to_string()),
         }
     }
 

@@ -243,6 +243,34 @@ const PHRASES: &[[&str; 5]] = &[
     ],
     ["Send another code", "Enviar otro código", "Enviar outro código", "Envoyer un autre code", "Neuen Code senden"],
     [
+        "A new code was sent.",
+        "Se envió un código nuevo.",
+        "Foi enviado um código novo.",
+        "Un nouveau code a été envoyé.",
+        "Ein neuer Code wurde gesendet.",
+    ],
+    [
+        "It was the last one within an hour.",
+        "Era el último en una hora.",
+        "Era o último em uma hora.",
+        "C’était le dernier en une heure.",
+        "Es war der letzte innerhalb einer Stunde.",
+    ],
+    [
+        "One more can be sent within an hour.",
+        "Se puede enviar uno más en una hora.",
+        "Mais um pode ser enviado em uma hora.",
+        "Un autre peut encore être envoyé en une heure.",
+        "Innerhalb einer Stunde kann noch einer gesendet werden.",
+    ],
+    [
+        "{} more can be sent within an hour.",
+        "Se pueden enviar {} más en una hora.",
+        "Mais {} podem ser enviados em uma hora.",
+        "{} autres peuvent encore être envoyés en une heure.",
+        "Innerhalb einer Stunde können noch {} gesendet werden.",
+    ],
+    [
         "Change the phone number",
         "Cambiar el número de teléfono",
         "Alterar o número de telefone",
@@ -279,6 +307,13 @@ const PHRASES: &[[&str; 5]] = &[
         "Wir konnten keinen Code an diese Nummer senden. Versuchen Sie eine andere, oder fragen Sie, wer Sie eingeladen hat.",
     ],
     ["Enter the code.", "Introduzca el código.", "Digite o código.", "Saisissez le code.", "Geben Sie den Code ein."],
+    [
+        "The code has six digits.",
+        "El código tiene seis cifras.",
+        "O código tem seis dígitos.",
+        "Le code comporte six chiffres.",
+        "Der Code hat sechs Ziffern.",
+    ],
     [
         "There is no code yet. Request one below.",
         "Aún no hay ningún código. Pídalo más abajo.",

@@ -206,7 +206,7 @@ fn row(message: &MessageView) -> Markup {
         tr {
             td class="w" { (state) }
             td {
-                a class="to clip" href={ "/messages/" (message.id) } { @if inbound { "from " } (words(person)) }
+                a class="to clip" href={ "/messages/" (message.id) } { @if inbound { span { "from " } } (words(person)) }
                 span class="clip soft n" { (words(text)) }
                 span class="n" { (state) " " span class="faint" { "· " (channel(message.channel)) } }
             }

@@ -6,15 +6,15 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use nuncio_core::messages::MessageView;
+use nuncio_core::messages::{AttemptView, MessageView};
 use nuncio_core::users::{AuditEntryView, ListAudit, SignedIn};
 use nuncio_core::webhooks::ListDeliveries;
 use nuncio_domain::lifecycle::Resolution;
-use nuncio_domain::{Error, Result};
+use nuncio_domain::{Error, Result, Timestamp};
 
 use super::timeline::timeline;
 use crate::App;
-use crate::components::{ask_first, channel, head, icon, json_text, may_change, message_state, money, time, value, words};
+use crate::components::{ask_first, channel, head, icon, json_text, may_change, message_state, money, sentence, time, value, words};
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse};
 
@@ -43,11 +43,11 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup,
     let heading = html! { @if inbound { "From " } @else { "To " } (words(&person)) };
     let again = is_repeatable(app, who, &message).await?;
     let content = html! {
-        (head(Some(("/messages", "Messages")), heading, html! { (summary(&message)) }, acts(who, &message, again)))
+        (head(Some(("/messages", "Messages")), heading, summary(&message), acts(who, &message, again)))
         @if message.held_reason.is_some() { (decision(who, &message)) }
         div class="aside" {
             section class="panel" {
-                header { h2 { "Timeline" } (message_state(message.status, message.held_reason.is_some())) span class="faint w" { (message.created_at.to_string().get(..10).unwrap_or_default()) ", UTC" } }
+                header { h2 { "Timeline" } (message_state(message.status, message.held_reason.is_some())) span class="faint w" { (time(message.created_at)) } }
                 div class="body" { (timeline(&message, &deliveries, &decisions)) }
             }
             div class="stack" { (seen(&message)) (cost(&message)) (details(&message, sender)) }
@@ -70,14 +70,14 @@ async fn decisions(app: &App, who: &SignedIn, message: &MessageView) -> Result<V
 }
 
 /// Describes the result in a sentence.
-fn summary(message: &MessageView) -> String {
+fn summary(message: &MessageView) -> Markup {
     let by = channel(message.channel);
     let tries = message.attempts.len();
-    let after = |at: nuncio_domain::Timestamp| match at.since(message.created_at).as_secs_f64() {
+    let after = |at: Timestamp| match at.since(message.created_at).as_secs_f64() {
         seconds if seconds < 0.1 => "at once".to_owned(),
         seconds => format!("{seconds:.1} seconds after acceptance"),
     };
-    match message.status {
+    let text = match message.status {
         _ if message.held_reason.is_some() => "Held for a human decision.".to_owned(),
         "received" => format!("Received by {by}."),
         "delivered" | "read" => match message.delivered_at.or(message.read_at) {
@@ -86,12 +86,22 @@ fn summary(message: &MessageView) -> String {
             None => format!("Delivered by {by}."),
         },
         "sent" => format!("Accepted by the provider of {by}; no receipt yet."),
-        "failed" => format!("Failed. {}", message.error_message.as_deref().unwrap_or_default()),
+        "failed" => format!("Failed. {}", sentence(message.error_message.as_deref().unwrap_or_default())),
         "cancelled" => "Cancelled before it was sent to a provider.".to_owned(),
         "scheduled" => "Waiting for its scheduled time.".to_owned(),
-        "sending" => format!("In flight by {by}."),
+        "sending" => match (message.next_attempt_at, message.attempts.last()) {
+            (Some(at), Some(last)) => return waits(at, last),
+            _ => format!("In flight by {by}."),
+        },
         _ => "Queued.".to_owned(),
-    }
+    };
+    html! { (text) }
+}
+
+/// Describes a message that waits for its next attempt.
+fn waits(at: Timestamp, last: &AttemptView) -> Markup {
+    let why = last.error_message.as_deref().unwrap_or("the last attempt failed");
+    html! { "Waits: " (why.trim_end_matches('.')) ". Tried again at " (time(at)) "." }
 }
 
 /// Returns whether the form of a new message can hold all of it.
@@ -131,11 +141,15 @@ fn decision(who: &SignedIn, message: &MessageView) -> Markup {
             div class="body" {
                 div class="note held" { (icon("alert")) div { b { @if may_change(who) { "This message waits for your decision." } @else { "This message waits for a decision." } } p { (why) } } }
                 @if may_change(who) {
-                    form class="row" method="post" action={ "/messages/" (message.id) } {
-                        (form_key(who))
-                        button class="btn" name="do" value="sent" { "It was sent" }
-                        button class="btn" name="do" value="failed" { "It was not sent; give up" }
-                        button class="btn bad" name="do" value="resend" { (resend) }
+                    @let action = format!("/messages/{}", message.id);
+                    div class="row" {
+                        form class="row" method="post" action=(action) {
+                            (form_key(who))
+                            button class="btn" name="do" value="sent" { "It was sent" }
+                            button class="btn" name="do" value="failed" { "It was not sent; give up" }
+                        }
+                        (ask_first("resend", resend, &format!("{resend}?"), "If it was sent before, the recipient gets it twice.", &action,
+                            html! { (form_key(who)) input type="hidden" name="do" value="resend"; }))
                     }
                 }
             }

@@ -7,7 +7,7 @@ use nuncio_core::webhooks::DeliveryView;
 use nuncio_domain::Timestamp;
 use nuncio_domain::id::Id as _;
 
-use crate::components::{channel, money, words};
+use crate::components::{channel, money, sentence, words};
 
 struct Step {
     at: Timestamp,
@@ -24,7 +24,11 @@ pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView], decis
         steps.push(routed(message));
     }
     let settled = decided_as_sent(message, decisions);
-    message.attempts.iter().enumerate().for_each(|(number, attempt)| steps.extend(attempted(number, attempt, settled == Some(number))));
+    for (number, attempt) in message.attempts.iter().enumerate() {
+        // The time of a receipt is not stored. A failed one is followed by the next attempt, or is the last change.
+        let reported_at = message.attempts.get(number + 1).map_or(message.updated_at, |next| next.started_at);
+        steps.extend(attempted(number, attempt, settled == Some(number), reported_at));
+    }
     let moments = [("Delivered", "ok", message.delivered_at), ("Read", "read", message.read_at)];
     steps.extend(
         moments
@@ -118,30 +122,40 @@ fn decided_as_sent(message: &MessageView, decisions: &[AuditEntryView]) -> Optio
     message.attempts.iter().rposition(|attempt| attempt.started_at < sent.entry.id.created_at())
 }
 
-fn attempted(number: usize, attempt: &AttemptView, was_unknown: bool) -> Vec<Step> {
+/// Names a kind of provider.
+fn provider(kind: &str) -> &str {
+    if kind == "sim" { "the simulator" } else { kind }
+}
+
+fn attempted(number: usize, attempt: &AttemptView, was_unknown: bool, reported_at: Timestamp) -> Vec<Step> {
     let name = format!("Attempt {}", number + 1);
-    let tag = Some(channel(attempt.channel).to_owned());
+    let step = |at, shape, end: &str, text| Step {
+        at,
+        shape,
+        title: format!("{name} {end}"),
+        tag: Some(channel(attempt.channel).to_owned()),
+        text,
+    };
     let said = html! {
-        @if let Some(message) = &attempt.error_message { p { (message) } }
+        @if let Some(message) = &attempt.error_message { p { (sentence(message)) } }
         @if let Some(code) = &attempt.provider_error_code {
             details open { summary { "Response of the provider" } pre class="said" tabindex="0" { (words(code)) } }
         }
     };
-    let begun = Step {
-        at: attempt.started_at,
-        shape: "move",
-        title: format!("{name} started"),
-        tag: tag.clone(),
-        text: html! { p { "By " (attempt.provider) "." } },
-    };
-    let (shape, end) = match attempt.status {
-        "accepted" | "delivered" if !was_unknown => ("ok", "accepted"),
-        "accepted" | "delivered" | "unknown" => ("held", "ended with an unknown outcome"),
-        "started" => return vec![begun],
-        _ => ("bad", "failed"),
-    };
     let at = attempt.finished_at.unwrap_or(attempt.started_at);
-    vec![begun, Step { at, shape, title: format!("{name} {end}"), tag, text: said }]
+    let mut steps = vec![step(attempt.started_at, "move", "started", html! { p { "By " (provider(&attempt.provider)) "." } })];
+    match attempt.status {
+        "accepted" | "delivered" if !was_unknown => steps.push(step(at, "ok", "accepted", said)),
+        "accepted" | "delivered" | "unknown" => steps.push(step(at, "held", "ended with an unknown outcome", said)),
+        "started" => {}
+        _ if attempt.has_provider_id => {
+            steps.push(step(at, "ok", "accepted", html! {}));
+            let text = html! { p { "Reported by the provider\u{2019}s receipt, after it had accepted the message." } (said) };
+            steps.push(step(reported_at.max(at), "bad", "failed", text));
+        }
+        _ => steps.push(step(at, "bad", "failed", said)),
+    }
+    steps
 }
 
 /// A decision about a held message. Resolving it overwrites the unknown result of the attempt.

@@ -84,7 +84,7 @@ fn cause(cause: &LedgerCause) -> Markup {
         @match cause {
             LedgerCause::Operator => "The operator",
             LedgerCause::Message(id) => { a class="clip" href={ "/messages/" (id) } { "Message " (id) } }
-            LedgerCause::Broadcast(id, name) => { a class="clip" href={ "/broadcasts/" (id) } { "Broadcast " (words(name)) } }
+            LedgerCause::Broadcast(id, name) => { a class="clip" href={ "/broadcasts/" (id) } { span { "Broadcast " } (words(name)) } }
             LedgerCause::Number(Some(number)) => { a class="clip" href="/numbers" { "Number " (number) } }
             LedgerCause::Number(None) => "A number, since released",
         }

@@ -19,11 +19,15 @@ pub(super) const PLACE: &str = "/money";
 const SHOWN: usize = 200;
 
 /// Result of an import: the number of prices, or what is wrong.
-pub(super) struct Imported(pub(super) Result<usize, Faults>);
+pub(super) struct Imported {
+    pub(super) result: Result<usize, Faults>,
+    /// Whether prices that are not in the file were to be deleted.
+    pub(super) replace: bool,
+}
 
 impl Imported {
     pub(super) fn result(&self) -> Markup {
-        match &self.0 {
+        match &self.result {
             Ok(prices) => {
                 html! { section class="panel" role="status" { header { h2 { (counted(*prices as u64, "price")) " imported" } } } }
             }
@@ -63,26 +67,31 @@ pub(super) fn panel(own: &[Price], general: &[Price]) -> Markup {
 }
 
 fn row(price: &Price, is_own: bool) -> Markup {
+    let from = html! { @if price.effective_from.millis() <= 0 { "always" } @else { (time(price.effective_from)) } };
     html! {
         tr {
-            td { (channel(price.channel.as_str())) @if is_own { " " span class="tag" { "this project" } } }
+            td {
+                (channel(price.channel.as_str())) @if is_own { " " span class="tag" { "this project" } }
+                span class="n faint" { "for each " (price.unit) @if price.effective_from.millis() > 0 { ", from " (from) } }
+            }
             td { (price.country) }
             td class="w" { (price.unit) }
             td class="num" { (money(Some(price.cost.provider))) }
             td class="num" { (money(Some(price.cost.fee))) }
-            td class="num w" { @if price.effective_from.millis() <= 0 { "always" } @else { (time(price.effective_from)) } }
+            td class="num w" { (from) }
         }
     }
 }
 
-/// Renders the upload form.
-pub(super) fn form(who: &SignedIn) -> Markup {
+/// Renders the upload form; after a faulty file, with what was ticked.
+pub(super) fn form(who: &SignedIn, last: Option<&Imported>) -> Markup {
+    let replace = last.is_some_and(|last| last.replace && last.result.is_err());
     html! {
         section class="panel" {
             header { h2 { "Prices from a file" } }
             form class="body" method="post" enctype="multipart/form-data" action=(PLACE) {
                 (form_key(who))
-                label class="check" { input type="checkbox" name="replace"; "Delete prices of this project that are not in the file" }
+                label class="check" { input type="checkbox" name="replace" checked[replace]; "Delete prices of this project that are not in the file" }
                 (file_field("CSV file", ".csv,.txt", "The first line names the columns: channel, country, unit, provider, fee, and effective_from if prices begin later. Country * is every other country. The prices hold for this project only, in both environments, and precede general ones."))
                 div class="row" { button class="btn" { "Import prices" } }
             }
@@ -90,20 +99,20 @@ pub(super) fn form(who: &SignedIn) -> Markup {
     }
 }
 
-/// Imports the prices of a file; `None` if the form key is wrong. The other fields must precede the file, the form key first.
-pub(super) async fn import(app: &App, who: &SignedIn, mut parts: Multipart) -> Result<Option<usize>> {
-    let (mut replace, mut ours) = (false, false);
+/// Imports the prices of a file, and reads whether it is to `replace` others; `None` if the form key is wrong. The other fields must precede the file, the form key first.
+pub(super) async fn import(app: &App, who: &SignedIn, mut parts: Multipart, replace: &mut bool) -> Result<Option<usize>> {
+    let mut ours = false;
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
         match part.name().unwrap_or_default().to_owned().as_str() {
             "key" => ours = is_form_key(who, &short(&mut part).await?)?,
-            "replace" => replace = short(&mut part).await? == "on",
+            "replace" => *replace = short(&mut part).await? == "on",
             "file" if ours => {
                 if !who.owns_server {
                     return Err(Error::new(ErrorCode::Forbidden, "Only owners of the oldest project can import prices"));
                 }
                 let bytes = part.bytes().await.map_err(broken)?;
                 let csv = std::str::from_utf8(&bytes).map_err(|_| Error::field("file", "is not text in UTF-8"))?;
-                return app.core.billing().import_prices(Some(who.project.id), csv, replace).await.map(Some);
+                return app.core.billing().import_prices(Some(who.project.id), csv, *replace).await.map(Some);
             }
             _ => {}
         }

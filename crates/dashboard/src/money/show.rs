@@ -22,14 +22,14 @@ pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, headers:
     if of_another_site(&headers) {
         return foreign(StatusCode::FORBIDDEN);
     }
-    match prices::import(&app, &who, parts).await {
-        Ok(Some(prices)) => page(&app, &who, StatusCode::OK, Some(&Imported(Ok(prices)))).await,
-        Ok(None) => foreign(StatusCode::FORBIDDEN),
-        Err(error) if error.code().status() == 400 => {
-            page(&app, &who, StatusCode::BAD_REQUEST, Some(&Imported(Err(Faults::of(&error))))).await
-        }
-        Err(error) => refuse(&who, PLACE, &error),
-    }
+    let mut replace = false;
+    let (status, result) = match prices::import(&app, &who, parts, &mut replace).await {
+        Ok(Some(prices)) => (StatusCode::OK, Ok(prices)),
+        Ok(None) => return foreign(StatusCode::FORBIDDEN),
+        Err(error) if error.code().status() == 400 => (StatusCode::BAD_REQUEST, Err(Faults::of(&error))),
+        Err(error) => return refuse(&who, PLACE, &error),
+    };
+    page(&app, &who, status, Some(&Imported { result, replace })).await
 }
 
 /// Renders the page with the result of an import.
@@ -54,6 +54,6 @@ async fn content(app: &App, who: &SignedIn, imported: Option<&Imported>) -> Resu
             }
         }
         (prices::panel(&own, &general))
-        @if who.owns_server { (prices::form(who)) }
+        @if who.owns_server { (prices::form(who, imported)) }
     })
 }

@@ -13,6 +13,7 @@ use super::show::health;
 use crate::App;
 use crate::components::{Faults, ask_first, channel as named, head, icon, json_text, may_change, select, words};
 use crate::form::Form;
+use crate::labels::{capitalised, label};
 use crate::shell::form_key;
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, refuse, show_or_refuse};
 
@@ -237,34 +238,5 @@ fn input(field: &Field, now: Option<&ConnectionView>, said: &Said) -> Markup {
             let usual = crate::components::Field::new(field.name, &label, &hint, &value);
             crate::components::Field { kind, autocomplete, required, ..usual }.within(&said.faults, range)
         }
-    }
-}
-
-/// Parts of names that are abbreviations.
-const ABBREVIATIONS: [&str; 17] =
-    ["api", "ca", "dkim", "gsm7", "helo", "id", "ip", "mms", "npi", "sid", "smsc", "tls", "ton", "tts", "ucs2", "url", "waba"];
-
-/// Returns the label of a setting: `system_id` becomes `System ID`.
-fn label(name: &str) -> String {
-    let words = name.split('_').enumerate().map(|(at, word)| match word {
-        word if ABBREVIATIONS.contains(&word) => word.to_uppercase(),
-        word if at == 0 => capitalised(word),
-        word => word.to_owned(),
-    });
-    words.collect::<Vec<_>>().join(" ")
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_have_readable_labels() {
-        assert_eq!(["system_id", "url", "ring_seconds", "waba_id"].map(label), ["System ID", "URL", "Ring seconds", "WABA ID"]);
     }
 }

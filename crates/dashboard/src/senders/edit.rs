@@ -16,6 +16,7 @@ use crate::form::Form;
 use crate::messages::new::{key, made, once};
 use crate::shell::{form_key, framed};
 use crate::signed::{MayChange, Posted, Signed, lead_to, refuse};
+use crate::webhook::tested;
 
 pub(crate) async fn new(State(app): State<App>, MayChange(who): MayChange) -> Response {
     form_page(&app, &who, StatusCode::OK, &Form::default(), &Faults::default())
@@ -81,6 +82,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
         _ => Err(Error::field("do", "is not an action of a sender")),
     };
     match done {
+        Ok(None) if verb == "try" => lead_to(&tested(&own)),
         Ok(None) => lead_to(&format!("{own}{}", if verb == "save" || verb == "default" { "" } else { "#webhook" })),
         Ok(secret) => page(&app, &who, &id, StatusCode::OK, &Said { secret, ..Said::default() }).await,
         Err(error) if matches!(error.code().status(), 400 | 409) => {

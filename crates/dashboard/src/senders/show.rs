@@ -13,9 +13,9 @@ use super::details;
 use crate::App;
 use crate::components::{Faults, ask_first, channel, empty, head, may_change, pager, state, time, value, words};
 use crate::form::Form;
-use crate::shell::{form_key, framed};
+use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Signed, refuse, show_or_refuse};
-use crate::webhook::{Panel, new_secret};
+use crate::webhook::{Panel, is_tested, new_secret};
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     show_or_refuse(StatusCode::OK, &who, "/senders", "Senders", senders(&app, &who, &asked).await, "/senders")
@@ -56,8 +56,8 @@ pub(super) fn health(health: &Health) -> Markup {
     }
 }
 
-pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
-    page(&app, &who, &id, StatusCode::OK, &Said::default()).await
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, asked: Asked) -> Response {
+    page(&app, &who, &id, StatusCode::OK, &Said { tested: is_tested(&asked), ..Said::default() }).await
 }
 
 /// Result of the last action on a sender; a secret is shown once.
@@ -68,12 +68,14 @@ pub(crate) struct Said {
     pub(super) url: String,
     /// Details as entered.
     pub(super) typed: Option<Form>,
+    /// Whether a test event was just sent to the webhook.
+    pub(super) tested: bool,
 }
 
 /// Renders the page with the result of the last action.
 pub(super) async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &Said) -> Response {
     match sender(app, who, id, said).await {
-        Ok((title, content)) => framed(status, who, "/senders", &title, &content),
+        Ok((title, content)) => followed(status, who, "/senders", &title, &content, said.tested.then_some(Live::Whole)),
         Err(error) => refuse(who, "/senders", &error),
     }
 }
@@ -81,7 +83,7 @@ pub(super) async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode
 async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(String, Markup)> {
     let sender = app.core.senders().get(&who.caller, id).await?;
     let own = format!("/senders/{id}");
-    let webhook = Panel::load(app, who, &own, Some(sender.id)).await?.show(who, sender.webhook.as_ref(), &said.url);
+    let webhook = Panel::load(app, who, &own, Some(sender.id), said.tested).await?.show(who, sender.webhook.as_ref(), &said.url);
     let content = html! {
         (head(Some(("/senders", "Senders")), words(&sender.name), html! { @if sender.is_default { "The default sender" } }, html! {
             @if !sender.is_default && may_change(who) {
@@ -115,8 +117,9 @@ fn connections(sender: &SenderView, may_connect: bool) -> Markup {
                             tr {
                                 td { a class="to" href={ "/senders/" (sender.id) "/channels/" (own.channel) } { (channel(own.channel)) } }
                                 td class="w" { (own.kind) }
-                                td { (health(&own.health)) }
-                                td class="w" { @if let Some(reason) = &own.health.reason { (words(reason)) @if let Some(since) = own.health.since { span class="faint" { " since " (time(since)) } } } }
+                                @let why = html! { @if let Some(reason) = &own.health.reason { (words(reason)) @if let Some(since) = own.health.since { span class="faint" { " since " (time(since)) } } } };
+                                td { (health(&own.health)) @if own.health.reason.is_some() { span class="n" { (why) } } }
+                                td class="w" { (why) }
                             }
                         }
                     }

@@ -88,12 +88,18 @@ pub(crate) fn lines(message: &Value) -> Vec<String> {
     };
     let inbound = message["direction"] == "inbound";
     step(&message["createdAt"], if inbound { "received".to_owned() } else { "accepted: stored".to_owned() });
-    for attempt in message["attempts"].as_array().into_iter().flatten() {
+    let attempts = message["attempts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (number, attempt) in attempts.iter().enumerate() {
         let by = format!("{} by {}", text(attempt, "channel"), text(attempt, "provider"));
         step(&attempt["startedAt"], format!("attempt: {by}"));
         let why = [text(attempt, "errorCode"), text(attempt, "providerErrorCode"), text(attempt, "errorMessage")];
         let why = why.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
-        if text(attempt, "status") == "failed" || !why.is_empty() {
+        if text(attempt, "status") == "failed" && attempt["finishedAt"] == message["sentAt"] {
+            // It ended with the acceptance; a receipt reported the failure, just before what followed.
+            let last = (text(message, "status") == "failed").then_some(&message["updatedAt"]);
+            let reported_at = attempts.get(number + 1).map(|next| &next["startedAt"]).or(last);
+            step(reported_at.unwrap_or(&Value::Null), format!("attempt failed, by its receipt: {by}: {why}"));
+        } else if text(attempt, "status") == "failed" || !why.is_empty() {
             step(&attempt["finishedAt"], format!("attempt {}: {by}: {why}", text(attempt, "status")));
         }
     }

@@ -89,7 +89,7 @@ async fn what_is_wrong_beside_a_file_is_said_by_the_names_of_the_form() {
         assert!(page.contains(&at_field) && page.contains("<details open>") && !page.contains("query."), "{field}: {page}");
     }
     let page = upload(&browser, &format!("{path}/recipients"), &[("key", &key)], "a.csv", "").await.expect(400).text;
-    assert!(page.contains("<a href=\"#file\">file is empty"), "{page}");
+    assert!(page.contains("<a href=\"#file\">File is empty"), "{page}");
 }
 
 // holds: pages.compose
@@ -101,7 +101,7 @@ async fn a_broadcast_stays_as_it_was_typed_when_its_template_or_sender_is_gone()
         (("template", "tpl_01hgw2bbg0e9tatjpp9vyrkcyk"), "template not found"),
         (
             ("sender", "snd_01hgw2bbg0e9tatjpp9vyrkcyk"),
-            "<a href=\"#sender\">sender &quot;snd_01hgw2bbg0e9tatjpp9vyrkcyk&quot; is not a sender of this environment",
+            "<a href=\"#sender\">From &quot;snd_01hgw2bbg0e9tatjpp9vyrkcyk&quot; is not a sender of this environment",
         ),
     ] {
         let write = [("name", "Spring"), ("channel", "sms"), ("text", if gone.0 == "sender" { "Hello" } else { "" }), gone];

@@ -81,7 +81,7 @@ async fn messages_of_which_nobody_knows_are_named_by_their_reason() {
     let id = app.send_message(json!({"to": "+12125550008", "text": "hello", "onUnknown": "hold", "metadata": metadata})).await;
     app.drain().await;
     let home = browser.page("/").await;
-    assert!(home.contains("1 message waits for your decision") && home.contains("The outcome of their last attempt is unknown"), "{home}");
+    assert!(home.contains("1 message waits for your decision") && home.contains("The outcome of its last attempt is unknown"), "{home}");
     let path = format!("/messages/{id}");
     let page = browser.page(&path).await;
     assert!(page.contains("It was sent") && page.contains("<h2>Content</h2>"), "{page}");

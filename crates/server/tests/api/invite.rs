@@ -58,8 +58,9 @@ impl<'a> Client<'a> {
     /// Submits a form that must be accepted; returns the next page.
     async fn go(&self, step: &str, filled: &[(&str, &str)]) -> TestResponse {
         let taken = self.submit(step, filled).await.expect(303);
-        assert_eq!(format!("/invite/{}", taken.header("location")), self.path);
-        self.open().await.expect(200)
+        let next = format!("/invite/{}", taken.header("location"));
+        assert_eq!(next.split('?').next(), Some(self.path.as_str()));
+        self.app.send("GET", &next, &[], None).await.expect(200)
     }
 
     /// Continues until the code is requested.
@@ -356,6 +357,10 @@ async fn an_empty_code_costs_no_try() {
         let page = client.submit("code", &[("code", empty)]).await.expect(422);
         assert!(page.text.contains("Enter the code.") && !page.text.contains("tries left"), "{}", page.text);
     }
+    for slip in ["12ab", "12345", "1234567"].into_iter().cycle().take(9) {
+        let page = client.submit("code", &[("code", slip)]).await.expect(422);
+        assert!(page.text.contains("The code has six digits.") && !page.text.contains("tries left"), "{}", page.text);
+    }
     let page = client.go("code", &[("code", &client.code().await)]).await;
     assert_eq!(title(&page), "Check and agree");
 }
@@ -511,8 +516,10 @@ async fn three_codes_an_hour_are_sent() {
     let app = TestApp::start().await;
     let client = Client::invited(&app, json!({})).await;
     client.to_code().await;
-    for _ in 0..2 {
-        client.go("resend", &[]).await;
+    assert!(!client.open().await.text.contains("A new code was sent."));
+    for left in ["One more can be sent within an hour.", "It was the last one within an hour."] {
+        let page = client.go("resend", &[]).await;
+        assert!(page.text.contains("A new code was sent.") && page.text.contains(left), "{}", page.text);
     }
     let page = client.submit("resend", &[]).await.expect(422);
     assert!(page.text.contains("Try again in 60 minutes."), "{}", page.text);
