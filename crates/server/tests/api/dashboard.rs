@@ -337,6 +337,7 @@ async fn a_broadcast_is_sent_and_watched() {
     browser.submit(&format!("/broadcasts/{bad}"), &[("do", "escalate")]).await.expect(303);
     let waiting = browser.page("/reviews").await;
     assert!(waiting.contains("1 broadcast to decide") && waiting.contains("<mark>"), "{waiting}");
+    assert!(waiting.contains("Reject this broadcast?"), "it asks first: {waiting}");
     let unexplained = browser.submit(&format!("/reviews/{bad}"), &[("do", "refuse"), ("why", " ")]).await.expect(400);
     assert!(unexplained.text.contains("the author needs the reason"), "{}", unexplained.text);
     browser.submit(&format!("/reviews/{bad}"), &[("do", "refuse"), ("why", "no")]).await.expect(303);

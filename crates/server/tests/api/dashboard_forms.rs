@@ -201,7 +201,8 @@ async fn the_webhook_of_the_environment_is_set_tested_and_deleted() {
         let made = browser.submit(PAGE, &[("do", "webhook"), ("webhookUrl", "https://example.com/hooks")]).await.expect(200).text;
         assert!(made.contains("Copy it now."), "{made}");
         assert_eq!(app.get("/v1/webhook").await.expect(200).json()["url"], "https://example.com/hooks");
-        browser.submit(PAGE, &[("do", "try")]).await.expect(303);
+        let tried = browser.submit(PAGE, &[("do", "try")]).await.expect(303).header("location").to_owned();
+        assert!(browser.page(&tried).await.contains("A test event was sent."));
         app.drain().await;
         let shown = browser.page(PAGE).await;
         assert!(shown.contains("webhook.test") && !shown.contains("Copy it now."), "{shown}");

@@ -109,7 +109,9 @@ async fn prices_come_from_a_file_or_not_at_all() {
         upload(&viewer, "/money", &[("key", &viewer.form_key().await)], "p.csv", good).await.expect(403);
 
         let bad = format!("{good}\nfax,Spain,page,-1,0\nsms,ES,segment,1,1\n");
-        let refused = upload(&browser, "/money", &[("key", &key)], "p.csv", &bad).await.expect(400);
+        let ticked = "name=\"replace\" checked";
+        let refused = upload(&browser, "/money", &[("key", &key), ("replace", "on")], "p.csv", &bad).await.expect(400);
+        assert!(refused.text.contains(ticked), "the corrected file replaces the others, too: {}", refused.text);
         assert!(refused.text.contains("Nothing was imported: 2 invalid lines"), "{}", refused.text);
         assert!(
             refused.text.contains("<td class=\"num\">5</td>") && refused.text.contains("&quot;fax&quot; is not one of"),
@@ -122,6 +124,7 @@ async fn prices_come_from_a_file_or_not_at_all() {
         assert!(headless.text.contains("must have the columns channel,country,unit,provider,fee"), "{}", headless.text);
 
         let done = upload(&browser, "/money", &[("key", &key)], "p.csv", good).await.expect(200);
+        assert!(!done.text.contains(ticked), "{}", done.text);
         assert!(done.text.contains("2 prices imported") && done.text.contains("$0.005"), "{}", done.text);
         assert_eq!(browser.page("/money").await.matches("this project</span>").count(), 2);
         let fewer = "channel,country,unit,provider,fee\nsms,ES,segment,0.04,0.005\n";

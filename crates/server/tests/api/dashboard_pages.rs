@@ -116,7 +116,8 @@ async fn a_sender_is_made_connected_and_tested() {
     assert!(tested.text.contains("It does not work.") && !tested.text.contains("It is saved"), "{}", tested.text);
     assert!(tested.text.contains("Fails") && !tested.text.contains("Works"), "{}", tested.text);
     let home = browser.page("/").await;
-    assert!(home.contains("Shop</bdi> fails") && home.contains("Getting started"), "{home}");
+    let (fails, steps) = (home.find("Shop</bdi> fails").expect("a failure"), home.find("Getting started").expect("the steps"));
+    assert!(fails < steps, "what fails comes first: {home}");
     let seen = viewer.page(&sms).await;
     assert!(seen.contains("gateway.example.com") && !seen.contains("Save and test") && !seen.contains("name=\"do\""), "{seen}");
     assert!(!saved.text.contains("s3cret-pass") && saved.text.contains("Leave it empty to keep"), "{}", saved.text);
@@ -139,7 +140,9 @@ async fn a_sender_is_made_connected_and_tested() {
     assert!(hooked.text.contains("whsec_"), "{}", hooked.text);
     assert!(!browser.page(&own).await.contains("whsec_"), "it is shown once");
     browser.submit(&own, &[("do", "webhook"), ("webhookUrl", "ftp://x")]).await.expect(400);
-    browser.submit(&own, &[("do", "try")]).await.expect(303);
+    let tried = browser.submit(&own, &[("do", "try")]).await.expect(303).header("location").to_owned();
+    let seen = browser.page(&tried).await;
+    assert!(seen.contains("A test event was sent.") && seen.contains("data-live"), "its result appears by itself: {seen}");
     app.drain().await;
     assert!(browser.page(&own).await.contains("webhook.test"));
     browser.submit(&own, &[("do", "save"), ("name", "Store")]).await.expect(303);

@@ -85,6 +85,8 @@ async fn messages_of_which_nobody_knows_are_named_by_their_reason() {
     let path = format!("/messages/{id}");
     let page = browser.page(&path).await;
     assert!(page.contains("It was sent") && page.contains("<h2>Content</h2>"), "{page}");
+    assert!(page.contains("Send it again?"), "it asks first: {page}");
+    let said = app.message(&id).await["attempts"][0]["errorMessage"].as_str().expect("what the provider said").to_owned();
     assert!(page.contains(">1017</bdi>") && page.contains(">true</bdi>"), "{page}");
     let seen = viewer.page(&path).await;
     assert!(seen.contains("waits for a decision") && !seen.contains("It was sent") && !seen.contains("Send again"), "{seen}");
@@ -92,6 +94,7 @@ async fn messages_of_which_nobody_knows_are_named_by_their_reason() {
     browser.submit(&path, &[("do", "sent")]).await.expect(303);
     let page = browser.page(&path).await;
     assert!(page.contains("Decision: it was sent") && page.contains("Attempt 1 ended with an unknown outcome"), "{page}");
+    assert_eq!(app.message(&id).await["attempts"][0]["errorMessage"], said, "what the provider said stays");
     for _ in 0..2 {
         app.send_message(json!({"to": "+12125550008", "text": "hello", "onUnknown": "hold"})).await;
     }

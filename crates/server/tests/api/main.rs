@@ -35,6 +35,7 @@ mod dashboard_oidc;
 mod dashboard_pages;
 mod dashboard_projects;
 mod dashboard_security;
+mod dashboard_words;
 mod dashboard_work;
 mod dispatch;
 mod edge;
