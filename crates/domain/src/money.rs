@@ -49,11 +49,13 @@ impl fmt::Display for Micros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (sign, amount) = (if self.0 < 0 { "-" } else { "" }, self.0.unsigned_abs());
         let (whole, part) = (amount / 1_000_000, amount % 1_000_000);
-        if part == 0 {
+        // `{:#}` is for texts, which always have cents.
+        if part == 0 && !f.alternate() {
             return write!(f, "{sign}{whole}");
         }
         let decimals = format!("{part:06}");
-        write!(f, "{sign}{whole}.{}", decimals.trim_end_matches('0'))
+        let least = if f.alternate() { 2 } else { 0 };
+        write!(f, "{sign}{whole}.{:0<least$}", decimals.trim_end_matches('0'))
     }
 }
 
@@ -90,5 +92,10 @@ mod tests {
         for bad in ["", "-", ".5", "1.", "1.0000001", "1e3", "1,5", "+1", " 1", "9223372036854.775808"] {
             assert_eq!(Micros::parse(bad), None, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn texts_have_cents() {
+        assert_eq!([100_000, 0, -2_570_700].map(|sum| format!("{:#}", Micros(sum))), ["0.10", "0.00", "-2.5707"]);
     }
 }

@@ -123,7 +123,7 @@ impl Candidate<'_> {
     }
 
     fn words(&self, country: &str) -> String {
-        let price = self.cost.map_or_else(|| "no price".to_owned(), |c| format!("${}", c.total()));
+        let price = self.cost.map_or_else(|| "no price".to_owned(), |c| format!("${:#}", c.total()));
         format!("{price}; {}", self.estimate.words(country))
     }
 }
