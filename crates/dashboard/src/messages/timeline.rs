@@ -143,6 +143,8 @@ fn attempted(number: usize, attempt: &AttemptView, was_unknown: bool, reported_a
         }
     };
     let at = attempt.finished_at.unwrap_or(attempt.started_at);
+    // An attempt that was accepted after all keeps why that was unknown.
+    let was_unknown = was_unknown || attempt.error_message.is_some();
     let mut steps = vec![step(attempt.started_at, "move", "started", html! { p { "By " (provider(&attempt.provider)) "." } })];
     match attempt.status {
         "accepted" | "delivered" if !was_unknown => steps.push(step(at, "ok", "accepted", said)),
