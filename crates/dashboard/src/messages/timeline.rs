@@ -38,7 +38,7 @@ pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView], decis
     if matches!(message.status, "failed" | "cancelled") {
         let shape = if message.status == "failed" { "bad" } else { "stop" };
         let title = if message.status == "failed" { "Failed" } else { "Cancelled" };
-        steps.push(step(message.updated_at, shape, title, html! { (message.error_message.as_deref().unwrap_or_default()) }));
+        steps.push(step(message.updated_at, shape, title, html! { (sentence(message.error_message.as_deref().unwrap_or_default())) }));
     }
     steps.extend(decisions.iter().map(|one| decided(message, one)));
     deliveries.iter().for_each(|delivery| steps.extend(posted(delivery)));
@@ -90,7 +90,7 @@ fn routed(message: &MessageView) -> Step {
     let routing = &message.routing;
     let first = message.attempts.first().map_or(message.channel, |attempt| attempt.channel);
     let text = html! {
-        p { (routing.reason) }
+        p { (sentence(&routing.reason)) }
         @if !routing.considered.is_empty() {
             details {
                 summary { "Channels considered" }
