@@ -89,21 +89,23 @@ pub(crate) fn lines(message: &Value) -> Vec<String> {
     let inbound = message["direction"] == "inbound";
     step(&message["createdAt"], if inbound { "received".to_owned() } else { "accepted: stored".to_owned() });
     let attempts = message["attempts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let failed_at = (text(message, "status") == "failed").then_some(&message["updatedAt"]);
+    let mut sent_at = &message["sentAt"];
     for (number, attempt) in attempts.iter().enumerate() {
         let by = format!("{} by {}", text(attempt, "channel"), text(attempt, "provider"));
         step(&attempt["startedAt"], format!("attempt: {by}"));
         let why = [text(attempt, "errorCode"), text(attempt, "providerErrorCode"), text(attempt, "errorMessage")];
         let why = why.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
-        if text(attempt, "status") == "failed" && attempt["finishedAt"] == message["sentAt"] {
-            // It ended with the acceptance; a receipt reported the failure, just before what followed.
-            let last = (text(message, "status") == "failed").then_some(&message["updatedAt"]);
-            let reported_at = attempts.get(number + 1).map(|next| &next["startedAt"]).or(last);
+        if text(attempt, "status") == "failed" && sent_at.is_string() && attempt["finishedAt"] == *sent_at {
+            // The provider accepted it; a receipt reported the failure, just before what followed.
+            step(std::mem::replace(&mut sent_at, &Value::Null), "sent: the provider accepted it".to_owned());
+            let reported_at = attempts.get(number + 1).map(|next| &next["startedAt"]).or(failed_at);
             step(reported_at.unwrap_or(&Value::Null), format!("attempt failed, by its receipt: {by}: {why}"));
         } else if text(attempt, "status") == "failed" || !why.is_empty() {
             step(&attempt["finishedAt"], format!("attempt {}: {by}: {why}", text(attempt, "status")));
         }
     }
-    step(&message["sentAt"], "sent: the provider accepted it".to_owned());
+    step(sent_at, "sent: the provider accepted it".to_owned());
     step(&message["deliveredAt"], "delivered".to_owned());
     step(&message["readAt"], "read".to_owned());
     match text(message, "status") {

@@ -206,6 +206,11 @@ async fn a_message_is_sent_watched_and_shown() {
     app.drain().await;
     let failed = terminal.type_in(&["messages", "follow", failing["id"].as_str().expect("an id")]).await.expect(1);
     assert!(failed.out.contains("failed: invalid_recipient"), "{failed:?}");
+    let bounced = app.send_message(json!({"to": "+15005550002", "channel": "sms", "text": "x"})).await;
+    app.drain().await;
+    let followed = terminal.type_in(&["messages", "follow", &bounced]).await.expect(1);
+    let at = |words: &str| followed.out.find(words).unwrap_or_else(|| panic!("{words}: {followed:?}"));
+    assert!(at("sent: the provider accepted it") < at("attempt failed, by its receipt: sms by sim: undeliverable"), "{followed:?}");
     let later = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": "2026-01-02T00:00:00Z"})).await;
     app.post(&format!("/v1/messages/{later}/cancel"), json!({})).await.expect(200);
     terminal.type_in(&["messages", "follow", &later]).await.expect(1);
