@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use nuncio_domain::ConnectionId;
+use nuncio_domain::lifecycle::Step;
 use nuncio_store::{Result, Transition};
 use tokio::sync::oneshot;
 
@@ -72,9 +73,12 @@ impl Queue {
         self.accepts.is_empty() && self.bulk.is_empty() && self.transitions.is_empty()
     }
 
-    /// Returns whether the queue has a few steps and no new message.
+    /// Returns whether the queue has a few steps that can wait for a new message. A start cannot: its message waited for a permit, and those
+    /// behind it wait for its result.
     pub(crate) fn has_only_few_steps(&self) -> bool {
-        self.accepts.is_empty() && self.bulk.is_empty() && (1..MANY).contains(&self.transitions.len())
+        let starts = |op: &TransitionOp| matches!(op.item.step, Step::Start { .. });
+        let few = (1..MANY).contains(&self.transitions.len());
+        few && self.accepts.is_empty() && self.bulk.is_empty() && !self.transitions.iter().any(starts)
     }
 
     /// Takes what the next transaction carries.
@@ -137,4 +141,25 @@ pub(crate) fn push<I, O, Q>(queue: &mut VecDeque<Q>, item: I, into: impl FnOnce(
     let (reply, answer) = oneshot::channel();
     queue.push_back(into(Op { item, reply }));
     Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use nuncio_domain::id::Id as _;
+    use nuncio_domain::message::NodeId;
+    use nuncio_domain::{MessageId, TenantId, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn facts_wait_for_company_and_starts_do_not() {
+        let mut queue = Queue::default();
+        let mut push = |step| {
+            let step = Transition::new(TenantId(1), MessageId::from_uuid(uuid::Uuid::from_u128(1)), step, Timestamp::default());
+            queue.transition(step).expect("room");
+            queue.has_only_few_steps()
+        };
+        assert!(push(Step::Deadline { fence: 1 }));
+        assert!(!push(Step::Start { node: NodeId(1), fence: 1, suppressed: false, pause: None }));
+    }
 }
