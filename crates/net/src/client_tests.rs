@@ -115,7 +115,7 @@ async fn what_was_never_connected_did_not_leave() {
 
 #[tokio::test(start_paused = true)]
 async fn a_large_body_has_more_time() {
-    // The system accepts the connection, but nobody reads or responds.
+    // A server that takes the connection and then neither reads nor responds.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let client = client();

@@ -143,7 +143,7 @@ pub(crate) struct Session {
     outbox: Mutex<Outbox>,
     wake: Notify,
     over: Notify,
-    /// Whether the SMSC has sent an unbind: requests are no longer sent. Set while `outbox` is locked.
+    /// Whether the SMSC has sent an unbind. From then on no request is sent; set with `outbox` locked, so that none slips through.
     leaving: AtomicBool,
     /// One permit for each message in flight.
     pub(crate) window: Semaphore,

@@ -58,6 +58,11 @@ pub struct SendMessage {
 }
 
 impl SendMessage {
+    /// Returns the time it is scheduled for, or `now`.
+    pub(super) fn sends_at(&self, now: Timestamp) -> Timestamp {
+        self.scheduled_at.map_or(now, |at| at.max(now))
+    }
+
     /// Returns the request without its key and without explicit defaults: what an idempotency key is bound to.
     pub(crate) fn essence(&self, channel: Channel) -> Self {
         let mut all = Self { idempotency_key: None, ..self.clone() };

@@ -159,7 +159,7 @@ impl Planner<'_> {
             explores: self.explores && self.config.environment == Environment::Live && fallback,
             dice: dice(id),
             now: self.now,
-            sends_at: command.scheduled_at.map_or(self.now, |at| at.max(self.now)),
+            sends_at: command.sends_at(self.now),
             approved: self.template.is_none_or(|template| routing::is_approved(template, self.config, self.sender)),
         }
     }

@@ -194,8 +194,7 @@ impl Messages<'_> {
         let (Parsed::Phone(number) | Parsed::Digits(number)) = &destination.parsed else { return Ok(nothing) };
         let metrics = self.metrics_of(config.tenant, kind, &[number]).await?.remove(number).unwrap_or_default();
         let countries = self.countries(config.tenant).await?;
-        let sends_at = command.scheduled_at.map_or(now, |at| at.max(now));
-        Ok(RoutingInputs { countries, ..nothing }.of(config, kind, number, metrics, sends_at))
+        Ok(RoutingInputs { countries, ..nothing }.of(config, kind, number, metrics, command.sends_at(now)))
     }
 
     /// Returns metrics of at most 1,000 recipients of one kind.
