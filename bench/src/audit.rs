@@ -80,7 +80,7 @@ struct Page {
 /// # Errors
 /// If a response is not a 200, or the cursor does not end.
 pub(crate) async fn walk(target: &Target, since: &str) -> Result<Vec<Listed>> {
-    let mut conn = Conn::open(target.addr).await?;
+    let mut conn = Conn::open(target.addr).await.context("the audit cannot connect")?;
     let mut rows = Vec::new();
     let mut cursor = String::new();
     loop {

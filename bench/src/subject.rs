@@ -167,7 +167,8 @@ impl<'a> Subject<'a> {
     }
 
     pub(crate) async fn counters(&self) -> Result<Counters> {
-        let mut conn = Conn::open(self.target.addr).await?;
+        let opened = Conn::open(self.target.addr).await;
+        let mut conn = opened.with_context(|| format!("the server no longer accepts connections:\n{}", self.log_tail()))?;
         let reply = conn.get("/metrics", "").await?;
         ensure!(reply.status == 200, "GET /metrics: {}", reply.status);
         Ok(Counters::parse(&String::from_utf8_lossy(reply.body)))
