@@ -145,6 +145,8 @@ fn catch_up(conn: &Connection, file: &File) -> rusqlite::Result<Left> {
 
 /// Restarts the log while nobody else uses the file. Gives up if a read goes on; the next commits ask again.
 fn restart_alone(conn: &Connection, file: &File, others: &Others) {
+    // Connections go back to their pool by a task, also those that are dropped here. Without a runtime to run it, the process would end.
+    let _runtime = others.runtime.enter();
     let readers = async {
         let mut held = Vec::new();
         for _ in 0..READERS {

@@ -43,7 +43,8 @@ async fn a_large_log_restarts_when_the_reads_under_way_have_ended() {
     let (conn, file) = (Connection::open(&path).unwrap(), File::open(&path).unwrap());
     let mut read = readers.begin().await.unwrap();
     sqlx::query("SELECT b FROM a").fetch_all(&mut *read).await.unwrap();
-    let restarting = tokio::task::spawn_blocking(move || restart_alone(&conn, &file, &others));
+    // As in the server, the thread is none of the runtime's.
+    let restarting = std::thread::spawn(move || restart_alone(&conn, &file, &others));
     // It has taken the others, and waits for this one.
     let all_taken = async {
         while readers.num_idle() > 0 || readers.size() < READERS {
@@ -52,7 +53,7 @@ async fn a_large_log_restarts_when_the_reads_under_way_have_ended() {
     };
     timeout(Duration::from_secs(10), all_taken).await.expect("it takes the readers");
     read.commit().await.unwrap();
-    restarting.await.unwrap();
+    tokio::task::spawn_blocking(|| restarting.join()).await.unwrap().expect("it gives the readers back");
     writer.execute("INSERT INTO a VALUES (1)", []).unwrap();
     assert!(log(&writer) < START, "it begins anew");
 }
