@@ -40,7 +40,7 @@ pub(crate) static FIELDS: &[Field] = &[
     Field::required("from", FieldKind::Text, "sender, such as Acme <hello@example.org> or hello@example.org"),
     Field::optional("username", FieldKind::Text, "login name; needs the secret password"),
     secret("password", "login password; needs username"),
-    Field::optional("connections", FieldKind::Integer(1, 100), "most connections, and so most mails sent at once; default 8"),
+    Field::optional("connections", FieldKind::Integer(1, 100), "most connections, and so most mails sent at once; default 20"),
     Field::optional("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for each step of a conversation; default 60"),
     Field::optional("helo_name", FieldKind::Text, "name to greet the relay with; default the address of this machine in brackets"),
     Field::optional(
@@ -154,7 +154,7 @@ impl Config {
             Some("never") => Offer::Never,
             _ => Offer::Broadcasts,
         };
-        let connections = settings.number("connections", 8);
+        let connections = settings.number("connections", 20);
         let timeout = Duration::from_secs(settings.number("timeout_seconds", 60));
         settings.finish()?;
         // A missing sender was already reported.

@@ -190,8 +190,9 @@ fn refused(stage: Stage, reply: &Reply) -> Outcome {
     let failure = |code| Failure { code, provider_code: Some(reply.provider_code()), message: reply.text() };
     let temporary = reply.code < 500;
     match reply.code {
-        // Not now, nor for others: closing, overloaded, or too many connections (RFC 5321 §3.8).
+        // Not now, nor for others: closing, overloaded, or too many connections (RFC 5321 §3.8; 4.3.2, RFC 3463 §3.4).
         421 => deferred(Scope::Connection, failure(FailureCode::RateLimited)),
+        _ if matches!(reply.status(), Some([4, 3, 2])) => deferred(Scope::Connection, failure(FailureCode::RateLimited)),
         530 | 534 | 535 | 538 => deferred(Scope::Connection, failure(FailureCode::CredentialsInvalid)),
         _ if stage == Stage::Login && !temporary => deferred(Scope::Connection, failure(FailureCode::CredentialsInvalid)),
         _ if stage <= Stage::Login && temporary => deferred(Scope::Connection, failure(FailureCode::Undeliverable)),
@@ -298,6 +299,7 @@ mod tests {
             (Stage::Login, "454 4.7.0 try later", "connection", Undeliverable),
             (Stage::Mail, "530 5.7.0 authentication required", "connection", CredentialsInvalid),
             (Stage::Mail, "421 4.3.2 shutting down", "connection", RateLimited),
+            (Stage::Mail, "432 4.3.2 Concurrent connections limit exceeded", "connection", RateLimited),
             (Stage::Mail, "550 5.1.8 bad sender domain", "rejected", ProviderRejected),
             (Stage::Mail, "553 5.1.3 bad address", "rejected", ProviderRejected),
             (Stage::Mail, "550 5.5.0 mailbox unavailable", "rejected", ProviderRejected),

@@ -14,7 +14,7 @@ fn faults(settings: Value, secrets: Value) -> Vec<String> {
 #[test]
 fn the_least_that_works() {
     let adapter = try_open(json!({"host": "smtp.example.org", "from": "hello@example.org"}), json!({})).unwrap();
-    assert_eq!((adapter.capabilities().window, adapter.capabilities().receipts), (8, nuncio_channel::Receipts::Never));
+    assert_eq!((adapter.capabilities().window, adapter.capabilities().receipts), (20, nuncio_channel::Receipts::Never));
     let adapter =
         try_open(json!({"host": "10.0.0.1", "from": "Ñ <hello@example.org>", "connections": "3", "port": "2525"}), json!({})).unwrap();
     assert_eq!(adapter.capabilities().window, 3, "numbers may come as text, from the command line");
