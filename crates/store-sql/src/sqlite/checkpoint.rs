@@ -11,7 +11,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
@@ -35,6 +35,8 @@ const LARGE: i64 = 16_384;
 /// How long to wait for reads to end, and then for the turn to write. Reads that come meanwhile wait as long.
 const PATIENCE: Duration = Duration::from_secs(1);
 const TURN: Duration = Duration::from_millis(100);
+/// How long reads are left alone after one of them outlasted that.
+const REST: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Default)]
 pub(super) struct Checkpointer {
@@ -97,6 +99,7 @@ impl Checkpointer {
 }
 
 fn run(conn: &Connection, file: &File, shared: &Shared, others: &Others) {
+    let mut rest_until = Instant::now();
     loop {
         let mut wanted = shared.wanted.lock();
         while !*wanted {
@@ -110,8 +113,8 @@ fn run(conn: &Connection, file: &File, shared: &Shared, others: &Others) {
         let Ok(left) = catch_up(conn, file) else { continue };
         if left.is_little {
             shared.restart.store(true, Ordering::Release);
-        } else if left.log >= LARGE {
-            restart_alone(conn, file, others);
+        } else if left.log >= LARGE && Instant::now() >= rest_until && !restart_alone(conn, file, others) {
+            rest_until = Instant::now() + REST;
         }
     }
 }
@@ -143,8 +146,8 @@ fn catch_up(conn: &Connection, file: &File) -> rusqlite::Result<Left> {
     Ok(Left { log: seen, is_little: all })
 }
 
-/// Restarts the log while nobody else uses the file. Gives up if a read goes on; the next commits ask again.
-fn restart_alone(conn: &Connection, file: &File, others: &Others) {
+/// Restarts the log while nobody else uses the file. Returns whether it did: it gives up if a read goes on.
+fn restart_alone(conn: &Connection, file: &File, others: &Others) -> bool {
     // Connections go back to their pool by a task, also those that are dropped here. Without a runtime to run it, the process would end.
     let _runtime = others.runtime.enter();
     let readers = async {
@@ -154,12 +157,12 @@ fn restart_alone(conn: &Connection, file: &File, others: &Others) {
         }
         Some(held)
     };
-    let Ok(Some(_readers)) = others.runtime.block_on(async { timeout(PATIENCE, readers).await }) else { return };
+    let Ok(Some(_readers)) = others.runtime.block_on(async { timeout(PATIENCE, readers).await }) else { return false };
     // What the reads kept from being copied, while the writer goes on.
-    let Ok(_) = catch_up(conn, file) else { return };
+    let Ok(_) = catch_up(conn, file) else { return false };
     // Whoever has the turn may wait for one of the readers.
-    let Ok(_turn) = others.runtime.block_on(async { timeout(TURN, others.turn.lock()).await }) else { return };
-    let _ = checkpoint(conn, RESTART);
+    let Ok(_turn) = others.runtime.block_on(async { timeout(TURN, others.turn.lock()).await }) else { return false };
+    checkpoint(conn, RESTART).is_ok()
 }
 
 /// Runs one checkpoint; returns the frames in the log and those copied so far.

@@ -53,7 +53,8 @@ async fn a_large_log_restarts_when_the_reads_under_way_have_ended() {
     };
     timeout(Duration::from_secs(10), all_taken).await.expect("it takes the readers");
     read.commit().await.unwrap();
-    tokio::task::spawn_blocking(|| restarting.join()).await.unwrap().expect("it gives the readers back");
+    let restarted = tokio::task::spawn_blocking(|| restarting.join()).await.unwrap().expect("it gives the readers back");
+    assert!(restarted);
     writer.execute("INSERT INTO a VALUES (1)", []).unwrap();
     assert!(log(&writer) < START, "it begins anew");
 }
