@@ -85,6 +85,7 @@ impl Shared {
             Poll::Pending => settled.await,
         };
         if let Some(settled) = &settled {
+            self.count_unknown(settled);
             self.count_result(message.tenant, settled);
         }
         if let Some(Transitioned::Found { state, .. }) = settled {
@@ -159,14 +160,17 @@ impl Shared {
     pub(crate) fn count_step(&self, tenant: TenantId, transitioned: &Transitioned) {
         for change in transitioned.changes() {
             SETTLED[&change.status].increment(1);
-            if let Some((_, attempt)) = &change.attempt
-                && attempt.status == AttemptStatus::Unknown
-            {
-                metrics::counter!("nuncio_attempts_unknown_total").increment(1);
-            }
         }
         self.metric_buffer.add_traffic(tenant, transitioned);
         self.logs.grown(tenant);
+    }
+
+    /// Counts an attempt whose outcome became unknown. No change of the message may tell of it, which waits to be sent again.
+    pub(crate) fn count_unknown(&self, ended: &Transitioned) {
+        let Transitioned::Found { applied: Applied::Yes, state, .. } = ended else { return };
+        if state.detail.attempts.last().is_some_and(|attempt| attempt.status == AttemptStatus::Unknown) {
+            metrics::counter!("nuncio_attempts_unknown_total").increment(1);
+        }
     }
 
     /// Like [`Self::count_step`] for the result of an attempt or a receipt, which also shows how well the channel reaches the recipient.

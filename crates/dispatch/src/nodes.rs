@@ -364,9 +364,13 @@ impl Shared {
     /// Applies a step to a message; returns whether it took effect. A message that cannot be read is logged and skipped for a while, so
     /// that it does not block others.
     pub(crate) async fn step(&self, message: &DueMessage, step: Step) -> Result<bool> {
+        let recovers = matches!(step, Step::Recover { .. });
         let transition = Transition::new(message.tenant, message.id, step, self.ids.clock.now());
         match self.store.transition(transition).await {
             Ok(found) => {
+                if recovers {
+                    self.count_unknown(&found);
+                }
                 self.count_step(message.tenant, &found);
                 Ok(found.is_applied())
             }

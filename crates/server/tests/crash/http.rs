@@ -53,6 +53,15 @@ impl Http {
         self.call(format!("GET {path} HTTP/1.1\r\nHost: nuncio\r\nAuthorization: Bearer {key}\r\n\r\n")).await
     }
 
+    /// Returns a counter without labels from `/metrics`.
+    pub(crate) async fn counter(&mut self, name: &str) -> Result<usize> {
+        self.0.write_all(b"GET /metrics HTTP/1.1\r\nHost: nuncio\r\n\r\n").await?;
+        let (_, body) = self.body().await?;
+        let text = String::from_utf8_lossy(&body);
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        value.ok_or_else(|| Error::new(ErrorKind::InvalidData, format!("no {name} in {text}")))
+    }
+
     /// `POST /v1/messages`.
     pub(crate) async fn send(&mut self, key: &str, idempotency_key: Option<&str>, body: &str) -> Result<Answer> {
         let idempotency = idempotency_key.map_or_else(String::new, |key| format!("Idempotency-Key: {key}\r\n"));
@@ -92,6 +101,12 @@ impl Http {
     }
 
     async fn read(&mut self) -> Result<Answer> {
+        let (status, body) = self.body().await?;
+        Ok(Answer { status, json: serde_json::from_slice(&body).unwrap_or_default() })
+    }
+
+    /// Reads a response: its status and its body.
+    async fn body(&mut self) -> Result<(u16, Vec<u8>)> {
         let line = self.line().await?;
         let status = line.split(' ').nth(1).and_then(|s| s.parse().ok()).ok_or_else(|| Error::new(ErrorKind::InvalidData, line.clone()))?;
         let mut length = 0;
@@ -106,7 +121,7 @@ impl Http {
         }
         let mut body = vec![0; length];
         self.0.read_exact(&mut body).await?;
-        Ok(Answer { status, json: serde_json::from_slice(&body).unwrap_or_default() })
+        Ok((status, body))
     }
 
     async fn line(&mut self) -> Result<String> {

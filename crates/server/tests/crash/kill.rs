@@ -64,6 +64,8 @@ async fn killed_again_and_again(backend: Backend) {
     let case = Case { server: server.address, install: &install, keys: &keys, ledger: &ledger, sink: &sink, since, ends: &ends };
     import.is_whole(&case).await;
     watch.reaches_everybody(&case).await;
-    case.verify().await;
+    let unknown = case.verify().await;
+    let counted = case.http().await.counter("nuncio_attempts_unknown_total").await.expect("a counter");
+    assert!(Some(counted) >= unknown.last().copied(), "{counted} of {unknown:?}: the newest process counts at least what the last kill left");
     watch.everything_is_told(&case).await;
 }

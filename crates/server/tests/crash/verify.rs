@@ -37,8 +37,8 @@ pub(crate) struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Waits until all messages are final. Fails unless the server has kept every promise.
-    pub(crate) async fn verify(&self) {
+    /// Waits until all messages are final. Fails unless the server has kept every promise. Returns how many attempts each end left unknown.
+    pub(crate) async fn verify(&self) -> Vec<usize> {
         self.settle().await;
         self.check_losses().await;
         let mut unknown = vec![0; self.ends.len()];
@@ -55,6 +55,7 @@ impl Case<'_> {
         let entries = self.ledger.entries();
         let twice = self.sink.taken().values().filter(|times| **times > 1).count();
         eprintln!("{} accepted; {twice} mails twice; attempts of unknown outcome per end: {unknown:?}", entries.len());
+        unknown
     }
 
     pub(crate) async fn http(&self) -> Http {
