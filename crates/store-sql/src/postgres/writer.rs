@@ -1,9 +1,11 @@
 //! The writer, a task with its own connection: everything that waits becomes one transaction.
 
 use std::iter;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
 use nuncio_domain::Micros;
 use nuncio_domain::lifecycle::{Applied, Step};
 use nuncio_domain::message::Wait;
@@ -274,9 +276,13 @@ impl Connection {
     async fn once(&mut self, work: &Work) -> Result<Outcomes, BatchError> {
         let session = self.session().await?;
         let writing = message_batch::write(&session, &self.cache, &mut self.direct_writes, &work.accepts, &work.transitions);
-        // A write that is cut short may have sent its commit. It leaves nothing behind here: the cache learns of a batch after its commit,
-        // and the session, whose state is unknown, is not kept.
-        let outcome = tokio::time::timeout(ANSWER, writing).await.unwrap_or_else(|_| Err(BatchError::LostCommit(UNANSWERED.into())));
+        // A write that is cut short, by time or by a panic, may have sent its commit. It leaves nothing behind here: the cache learns of a
+        // batch after its commit, and the session, whose state is unknown, is not kept. Without this task, all callers would wait forever.
+        let outcome = match tokio::time::timeout(ANSWER, AssertUnwindSafe(writing).catch_unwind()).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(BatchError::LostCommit("writing the batch panicked".into())),
+            Err(_) => Err(BatchError::LostCommit(UNANSWERED.into())),
+        };
         match outcome {
             Err(BatchError::LostCommit(_)) => self.unended = Some(self.lock),
             Err(BatchError::Refused(StoreError::Unavailable(_))) => {}

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -231,7 +232,14 @@ impl Work {
         }
     }
 
+    /// A panic fails the batch like an error of one of its items: without this thread, all callers would wait forever. The cache keeps
+    /// nothing of it, since it learns of a batch after the commit.
     fn write(&self, sql: &mut Statements<'_>, cache: &Cache, batch: &mut Batch) -> Result<Answers> {
+        let written = catch_unwind(AssertUnwindSafe(|| self.try_write(sql, cache, batch)));
+        written.unwrap_or_else(|_| Err(StoreError::Other("writing the batch panicked".into())))
+    }
+
+    fn try_write(&self, sql: &mut Statements<'_>, cache: &Cache, batch: &mut Batch) -> Result<Answers> {
         let outcomes = message_batch::accept(sql, batch, &self.accepts)?;
         let transitioned = message_batch::transition(sql, batch, cache, &self.transitions)?;
         for op in &self.metrics {

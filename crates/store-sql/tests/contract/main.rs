@@ -113,6 +113,7 @@ cases! {
             a_recipient_suppressed_meanwhile_is_not_sent_to,
             a_retry_takes_the_fallback_route,
             a_message_that_cannot_be_read_fails_alone,
+            a_message_that_panics_fails_alone,
         }
         lists {
             every_filter_filters,

@@ -8,7 +8,7 @@ use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Resolution, Step};
 use nuncio_domain::message::{AttemptStatus, FailureCode, HeldReason, NodeId, Status, Wait};
 use nuncio_store::{StoreError, Suppression, SuppressionReason, Transitioned};
 
-use crate::harness::{Harness, NODE, START, in_tx};
+use crate::harness::{Backend, Harness, NODE, START, in_tx};
 use crate::make::{DAY, MINUTE, failure, found, phone, receipt, settle, start, started, taken};
 
 /// A second live node.
@@ -262,4 +262,27 @@ pub(crate) async fn a_message_that_cannot_be_read_fails_alone(h: &Harness) {
     }
     let unread = h.read().await.lookup_message(h.world.tenant, broken.id).await;
     assert!(matches!(unread, Err(StoreError::Corrupt { .. })), "{unread:?}");
+}
+
+/// On PostgreSQL, all messages of its batch share its fate: what was sent before the panic may have been committed.
+pub(crate) async fn a_message_that_panics_fails_alone(h: &Harness) {
+    if h.backend == Backend::Postgres {
+        return;
+    }
+    h.leaves_broken_rows();
+    let mut messages = Vec::new();
+    for n in 0..12 {
+        messages.push(h.sending(n).await);
+    }
+    let broken = messages[5].clone();
+    // The next version overflows.
+    h.sql(&format!("UPDATE states SET version = {}, revision = revision + 1 WHERE id = {}", i64::MAX, h.literal(broken.id))).await;
+    let items = messages.iter().map(|m| h.transition(m.id, settle(0, m.state.fence, taken("p")))).collect();
+    for (message, answer) in messages.iter().zip(h.steps_at_once(items).await) {
+        if message.id == broken.id {
+            assert!(answer.is_err(), "{answer:?}");
+        } else {
+            assert_eq!(found(answer).0, Applied::Yes);
+        }
+    }
 }
