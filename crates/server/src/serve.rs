@@ -1,5 +1,6 @@
 //! `nuncio serve`.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -136,13 +137,18 @@ fn lock(data: &DataDir) -> anyhow::Result<Lock> {
 pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let server = Server::start(config).await?;
     tracing::info!(address = %server.address, "listening");
-    eprintln!("nuncio listens on http://{}", reachable(server.address));
+    announce(format_args!("nuncio listens on http://{}", reachable(server.address)));
     if let Some(link) = people::first_link(&server.node.core).await? {
-        eprintln!("this server has no owner yet; open this link to set one up: {link}");
+        announce(format_args!("this server has no owner yet; open this link to set one up: {link}"));
     }
     asked_to_end().await?;
     tracing::info!("stopping");
     server.stop().await
+}
+
+/// Writes a line to standard error if possible; `eprintln!` panics if not.
+pub(crate) fn announce(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Returns at SIGINT or SIGTERM.

@@ -178,6 +178,8 @@ fn log(config: &Config, level: &str) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(without_sip_messages(level))
         .with_writer(std::io::stderr)
+        // A line that cannot be written, to a full disk or a closed pipe, is lost. Otherwise whatever logs it would panic.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     if config.log.format == "json" { builder.json().init() } else { builder.init() }
 }

@@ -12,7 +12,7 @@ use nuncio_domain::Environment;
 use nuncio_testkit::{Receiver, TestApp};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -246,6 +246,33 @@ async fn a_message_under_way_has_an_exit_code_of_its_own() {
     app.drain().await;
     let sent = send("1").await.expect(0);
     assert!(sent.out.contains("\n  sent; no receipt yet, `nuncio messages follow msg_"), "{sent:?}");
+}
+
+#[tokio::test]
+async fn a_server_whose_log_nobody_reads_goes_on() {
+    let home = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nuncio"));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data", "data"]).current_dir(home.path()).env_clear();
+    // At this level, statements of the database are logged.
+    command.env("NUNCIO__LOG__LEVEL", "debug").stdin(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut serving = command.spawn().expect("it runs");
+    let mut log = BufReader::new(serving.stderr.take().expect("a pipe")).lines();
+    let server = loop {
+        let line = log.next_line().await.expect("a line").expect("it goes on");
+        if let Some(server) = line.strip_prefix("nuncio listens on http://") {
+            break server.to_owned();
+        }
+    };
+    drop(log);
+    let mut client = TcpStream::connect(&server).await.expect("a connection");
+    client.write_all(b"GET /readyz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.expect("written");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let process = serving.id().and_then(|id| rustix::process::Pid::from_raw(id as i32)).expect("it runs");
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("a signal");
+    let ended = timeout(Duration::from_secs(60), serving.wait()).await.expect("in time").expect("it ends");
+    assert!(ended.success(), "{ended}");
 }
 
 #[tokio::test]
