@@ -10,6 +10,7 @@ mod rounds;
 mod webhooks;
 
 use std::collections::HashSet;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -186,15 +187,24 @@ impl Node {
 
     /// Ticks until [`Self::stop`].
     pub async fn run(&self) {
-        let webhooks = tokio::spawn(Arc::clone(&self.shared).run_webhooks());
-        // In one task: if one loop panics, the others stop too, which is noticed.
-        tokio::select! {
-            () = self.dispatch.run() => {}
-            () = self.run_rounds() => {}
-            () = each_minute(|| self.finish_erasures(), "finish erasures") => {}
-        }
+        let mut webhooks = tokio::spawn(Arc::clone(&self.shared).run_webhooks());
+        // Together: if one loop panics, the others stop too, which is noticed.
+        let ended = tokio::select! {
+            () = self.dispatch.run() => None,
+            () = self.run_rounds() => None,
+            () = each_minute(|| self.finish_erasures(), "finish erasures") => None,
+            ended = &mut webhooks => Some(ended),
+        };
         // It gets the same stop signal.
-        let _ = webhooks.await;
+        let ended = match ended {
+            Some(ended) => ended,
+            None => webhooks.await,
+        };
+        if let Err(error) = ended
+            && let Ok(panic) = error.try_into_panic()
+        {
+            resume_unwind(panic);
+        }
     }
 
     async fn run_rounds(&self) {

@@ -1,7 +1,7 @@
 //! Injects database errors.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use nuncio_domain::lifecycle::Step;
@@ -16,6 +16,8 @@ pub struct FaultInjector {
     pub steps_left: AtomicU32,
     /// While it is locked for writing, no result of an attempt reaches the database.
     pub results: tokio::sync::RwLock<()>,
+    /// Whether storing results of webhook deliveries panics.
+    pub log_panics: AtomicBool,
     /// Number of transactions begun, read and write.
     pub asked: AtomicU32,
 }
@@ -26,6 +28,7 @@ impl Default for FaultInjector {
             lost_accepts: AtomicU32::new(0),
             steps_left: AtomicU32::new(u32::MAX),
             results: tokio::sync::RwLock::default(),
+            log_panics: AtomicBool::new(false),
             asked: AtomicU32::new(0),
         }
     }
@@ -71,6 +74,7 @@ impl Store for Faulty {
     }
 
     async fn log_deliveries(&self, log: DeliveryLog) -> Result<bool> {
+        assert!(!self.faults.log_panics.load(Ordering::Acquire), "a test lets this panic");
         self.store.log_deliveries(log).await
     }
 

@@ -1,5 +1,6 @@
 //! Webhooks: replays on any node, what events show of a message that fell back, a webhook that is off, a node that stops.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nuncio_channel::{ProviderEvent, ReceiptTarget};
@@ -8,6 +9,7 @@ use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::{DeliveryId, MessageId};
 use nuncio_testkit::{Backend, Receiver, TestApp};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::webhooks::{app, default_sender, hook};
 
@@ -180,4 +182,17 @@ async fn a_node_that_stops_begins_no_post() {
     }
     tokio::join!(app.node.stop(Duration::from_secs(20)), async { receiver.hold(false) });
     assert_eq!(receiver.got().len(), 32, "the rest is for the next node");
+}
+
+/// A node that only posts no more would keep the logs that it reads from all others.
+#[tokio::test]
+async fn a_loop_that_panics_ends_the_node() {
+    let app = app(Backend::Sqlite).await;
+    let receiver = Receiver::start().await;
+    hook(&app, Some(default_sender(&app).await), &receiver.url, &[EventType::MessageQueued]).await;
+    app.faults.log_panics.store(true, Ordering::Release);
+    app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    let node = app.node.clone();
+    let ended = timeout(Duration::from_secs(30), tokio::spawn(async move { node.run().await })).await.expect("in time");
+    assert!(ended.is_err_and(|error| error.is_panic()));
 }
