@@ -49,6 +49,11 @@ impl MailListener {
         Ok(Some(Self { address, stop: ask, task }))
     }
 
+    /// Returns whether it has stopped listening.
+    pub fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+
     /// Stops accepting email and finishes transfers in flight.
     pub async fn close(self) {
         self.stop.send_replace(true);

@@ -20,6 +20,9 @@ use crate::mail_listener::MailListener;
 use crate::wiring;
 use crate::{admin, http, people, system};
 
+/// How often to check that all parts of the server run.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// A running server.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -77,6 +80,15 @@ impl Server {
         let http = tokio::spawn(http::serve(listener, wiring::router(state), limits, stopped));
         let patience = Duration::from_secs(config.server.shutdown_seconds);
         Ok(Self { node, address, data, stop, http, loops, socket, mail_listener, patience, _lock: lock })
+    }
+
+    /// Waits until a part has ended by itself, which it does only by a panic. What is left would refuse all requests until somebody looked;
+    /// a supervisor starts the server again when it ends.
+    pub(crate) async fn has_failed(&self) {
+        let mail = self.mail_listener.as_ref();
+        while !(self.loops.is_finished() || self.http.is_finished() || mail.is_some_and(MailListener::has_ended)) {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Stops accepting, finishes requests in flight, and closes the database. Requests that are not done after half the time are aborted:
@@ -141,7 +153,10 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     if let Some(link) = people::first_link(&server.node.core).await? {
         announce(format_args!("this server has no owner yet; open this link to set one up: {link}"));
     }
-    asked_to_end().await?;
+    tokio::select! {
+        asked = asked_to_end() => asked?,
+        () = server.has_failed() => tracing::error!("a part of the server panicked; stopping"),
+    }
     tracing::info!("stopping");
     server.stop().await
 }
@@ -165,4 +180,24 @@ pub(crate) async fn asked_to_end() -> anyhow::Result<()> {
 /// Returns clock and randomness for a command that does not serve.
 pub(crate) fn ids() -> Ids {
     system::ids()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_end_of_a_part_is_noticed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut config = Config::default();
+        folder.path().join("data").clone_into(&mut config.storage.data);
+        "127.0.0.1:0".clone_into(&mut config.server.listen);
+        let server = Server::start(&config).await.expect("it starts");
+        assert!(server.has_failed().now_or_never().is_none());
+        server.loops.abort();
+        tokio::time::timeout(Duration::from_secs(30), server.has_failed()).await.expect("in time");
+        assert!(server.stop().await.is_err());
+    }
 }
