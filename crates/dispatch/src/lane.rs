@@ -30,6 +30,8 @@ const BULK_SECONDS: f64 = 2.0;
 const BULK_LEAST: usize = 16;
 /// Minimum pause before a throttled lane is checked again.
 const MIN_PAUSE: Duration = Duration::from_millis(2);
+/// How long a lane that could not be opened stays as it is.
+const REOPEN: Duration = Duration::from_secs(60);
 /// One part in this many of a window is unavailable to bulk messages, so that others find a slot at once.
 const KEPT: usize = 8;
 
@@ -198,6 +200,17 @@ impl Lane {
             opened_at: shared.ids.clock.now(),
             shared: Arc::downgrade(shared),
         })
+    }
+
+    /// Returns whether it is the lane of the connection as loaded.
+    fn is_of(&self, connection: &Connection, shared: &Shared) -> bool {
+        self.opened_from >= connection.updated_at && !self.can_reopen(shared)
+    }
+
+    /// Returns whether it could not be opened some time ago. The reason may have passed: too many open files, or root certificates that were
+    /// being replaced.
+    fn can_reopen(&self, shared: &Shared) -> bool {
+        self.adapter.is_err() && shared.ids.clock.now().since(self.opened_at) >= REOPEN
     }
 
     /// Returns a slot if one is free now and no message waits for it.
@@ -386,16 +399,16 @@ impl Shared {
             .map_err(|faults| faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect::<Vec<_>>().join("; "))
     }
 
-    /// Returns the lane of a loaded connection, reopened if the connection changed.
+    /// Returns the lane of a loaded connection, reopened if the connection changed or could not be opened.
     pub(crate) fn lane_of(self: &Arc<Self>, tenant: TenantId, connection: &Connection) -> Arc<Lane> {
         if let Some(lane) = self.lanes.read().get(&connection.id)
-            && lane.opened_from >= connection.updated_at
+            && lane.is_of(connection, self)
         {
             return Arc::clone(lane);
         }
         let mut lanes = self.lanes.write();
         if let Some(lane) = lanes.get(&connection.id)
-            && lane.opened_from >= connection.updated_at
+            && lane.is_of(connection, self)
         {
             return Arc::clone(lane);
         }
@@ -426,14 +439,15 @@ impl Shared {
         Ok(connection.map(|c| self.lane_of(tenant, c)))
     }
 
-    /// Reopens lanes whose connections changed, and closes those whose connections were deleted, by any node.
+    /// Reopens lanes whose connections changed or could not be opened, and closes those whose connections were deleted, by any node.
     pub(crate) async fn refresh_lanes(self: &Arc<Self>) -> nuncio_store::Result<()> {
         let tenants: BTreeSet<TenantId> = self.lanes.read().values().map(|lane| lane.tenant).collect();
+        let broken: BTreeSet<TenantId> = self.lanes.read().values().filter(|lane| lane.can_reopen(self)).map(|lane| lane.tenant).collect();
         let tenants = Vec::from_iter(tenants);
         let epochs: HashMap<_, _> = self.store.read().await?.epochs(&tenants).await?.into_iter().collect();
         for tenant in tenants {
             let epoch = epochs.get(&tenant).copied();
-            if epoch.is_some() && self.epochs.lock().get(&tenant).copied() == epoch {
+            if epoch.is_some() && !broken.contains(&tenant) && self.epochs.lock().get(&tenant).copied() == epoch {
                 continue;
             }
             let config = self.store.read().await?.load_tenant(tenant).await;

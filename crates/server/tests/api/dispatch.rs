@@ -1,9 +1,12 @@
 //! Crashes, recovery, and independence of lanes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nuncio_domain::Channel;
-use nuncio_testkit::TestApp;
+use nuncio_channel::{Account, AdapterFactory, Registry, Services};
+use nuncio_domain::{Channel, FieldError};
+use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::json;
 
 async fn unguarded(app: &TestApp) -> i64 {
@@ -111,4 +114,31 @@ async fn events_tell_the_whole_life_in_order() {
         }),
         5
     );
+}
+
+/// What keeps a connection from being opened, such as too many open files, may pass.
+#[tokio::test]
+async fn a_connection_that_could_not_be_opened_is_opened_later() {
+    let (sim, broken) = (nuncio_channel_sim::factory(), Arc::new(AtomicBool::new(false)));
+    let (channels, fields, is_broken) = (sim.channels(), sim.fields(), Arc::clone(&broken));
+    let open = move |account: &Account, services: &Services| match is_broken.load(Ordering::Acquire) {
+        true => Err(vec![FieldError::new("settings", "no more files can be opened")]),
+        false => sim.open(account, services),
+    };
+    let registry = Registry::new(vec![nuncio_channel_sim::factory(), AdapterFactory::new("flaky", channels, fields, open)]);
+    let app = TestApp::with(Backend::Sqlite, Options { registry, ..Options::default() }).await;
+    app.connect(Channel::Sms, "flaky", json!({}), json!({})).await;
+    broken.store(true, Ordering::Release);
+    let body = json!({"to": "+34600111222", "text": "x"});
+    let sent = app.with_key(&app.live_key, "POST", "/v1/messages", Some(body)).await.expect(202).json();
+    let status = async || {
+        let path = format!("/v1/messages/{}", sent["message"]["id"].as_str().expect("an id"));
+        app.with_key(&app.live_key, "GET", &path, None).await.expect(200).json()["message"]["status"].clone()
+    };
+    app.advance(Duration::from_secs(120)).await;
+    assert_eq!(status().await, "queued");
+    broken.store(false, Ordering::Release);
+    app.advance(Duration::from_secs(60)).await;
+    app.advance(Duration::from_secs(60)).await;
+    assert_eq!(status().await, "delivered");
 }
