@@ -44,6 +44,8 @@ const BARE: &[&str] =
 const SOUGHT: usize = 200;
 /// Maximum length of the name that a text begins with, in bytes.
 const OPENING: usize = 40;
+/// How much of a known link is read for its host, in bytes: more than scheme and host have.
+const HOST: usize = 300;
 
 /// Digits that resemble letters.
 const LOOKALIKES: &[(char, char)] = &[('0', 'o'), ('1', 'l'), ('3', 'e'), ('4', 'a'), ('5', 's'), ('7', 't')];
@@ -123,7 +125,9 @@ impl Links<'_> {
 
 /// Adds a finding about a link. Each link counts once, and so does a cheap domain, however many of its pages are linked to.
 fn add(findings: &mut Vec<Finding>, category: Category, word: &str, url: &Url) {
-    let same_host = |other: &str| category == Category::CheapLink && link(other).is_some_and(|other| other.host() == url.host());
+    // Called for each link, so it does not parse a long path again and again.
+    let host_of = |other: &str| link(&other[..other.floor_char_boundary(HOST)]);
+    let same_host = |other: &str| category == Category::CheapLink && host_of(other).is_some_and(|other| other.host() == url.host());
     let mut known = findings.iter().filter(|Finding(of, _)| *of == category).map(|Finding(_, fragment)| fragment.as_str());
     // More would neither count nor be shown.
     if known.clone().count() < FLAGGED && !known.any(|other| other == word || same_host(other)) {
@@ -297,6 +301,16 @@ mod tests {
             assert!(!impersonates(&text, &url) && !extends_own_name(&text, &url));
         }
         assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+    }
+
+    /// Parsed again for each of the others, the long one would take minutes.
+    #[test]
+    fn many_pages_of_a_cheap_domain_are_compared_in_time() {
+        let text = format!("https://a.top/{} {}", "x".repeat(500_000), "a.top ".repeat(80_000));
+        let (begun, mut findings) = (std::time::Instant::now(), Vec::new());
+        Links { allowed: &[] }.in_text(&text, &mut findings);
+        assert_eq!(findings.len(), 1);
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     }
 
     #[test]
