@@ -43,13 +43,13 @@ pub(super) fn used(broadcast: &Broadcast) -> Vec<&str> {
     names
 }
 
-/// Returns the errors of variable values.
+/// Returns the errors of variable values. Of too many, checks only the permitted number.
 pub(super) fn check(values: &Values, path: &str) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if values.len() > VALUES {
         faults.push(FieldError::new(path, format!("has {} values; must have at most {VALUES}", values.len())));
     }
-    for (name, value) in values {
+    for (name, value) in values.iter().take(VALUES) {
         let length = value.chars().count();
         if !(1..=limits::TEMPLATE_VALUE).contains(&length) {
             let name: String = name.chars().take(64).collect();

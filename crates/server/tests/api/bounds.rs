@@ -89,6 +89,17 @@ async fn faults_of_a_large_body_are_told_by_name_too() {
 }
 
 #[tokio::test]
+async fn of_very_many_variables_few_are_looked_at() {
+    let app = TestApp::start().await;
+    let many = |count: usize, value: &str| -> Value { (0..count).map(|n| (format!("a{n}"), json!(value))).collect() };
+    let begun = std::time::Instant::now();
+    let values = many(50_000, "");
+    let answer = app.post("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x", "variables": values})).await;
+    assert!(paths(&answer.expect(400).json()).len() < limits::FIELD_ERRORS);
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
 async fn lists_show_the_beginning_of_a_very_long_text() {
     for app in TestApp::on_each().await {
         let text = "é".repeat(400_000);
