@@ -213,3 +213,5 @@ pub const TEMPLATE_BUTTON: usize = 25;
 pub const TEMPLATE_URL: usize = 2_000;
 /// Value of a template's variable.
 pub const TEMPLATE_VALUE: usize = 1_024;
+/// Values for each part of a template. No template has this many variables.
+pub const TEMPLATE_VALUES: usize = 1_500;

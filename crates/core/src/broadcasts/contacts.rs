@@ -21,6 +21,9 @@ use crate::base::list::{self, Listed};
 use crate::base::{Caller, Change, UseCase, parse_id, rights};
 use crate::templates::render;
 
+/// Maximum number of faults that the reason of a rejected recipient has.
+const FAULTS: usize = 5;
+
 /// Result of adding recipients.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -219,7 +222,12 @@ pub(super) fn read(broadcast: &Broadcast, template: Option<&Template>, contact: 
     if faults.is_empty() {
         return Ok((recipient, variables));
     }
-    Err(faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect::<Vec<_>>().join("; "))
+    // Values of the broadcast are wrong for each of its recipients: their reasons together must stay short.
+    let mut reasons: Vec<String> = faults.iter().take(FAULTS).map(|f| format!("{}: {}", f.path, f.message)).collect();
+    if faults.len() > FAULTS {
+        reasons.push(format!("and {} more", faults.len() - FAULTS));
+    }
+    Err(reasons.join("; "))
 }
 
 /// Returns the content for a recipient, whose values override those of the broadcast.

@@ -1,5 +1,7 @@
 //! Validates the content fields of each message type.
 
+use std::collections::BTreeMap;
+
 use nuncio_domain::message::{Content, CtaHeaderType};
 use nuncio_domain::{FieldError, MessageType, limits};
 
@@ -86,6 +88,13 @@ fn values(content: &Content, errors: &mut Vec<FieldError>) {
     faults.length("content.ctaDisplayText", content.cta_display_text.as_deref(), 1, limits::LIST_BUTTON);
     faults.length("content.ctaHeaderText", content.cta_header_text.as_deref(), 1, limits::HEADER_FOOTER);
     faults.length("content.footerText", content.footer_text.as_deref(), 1, limits::HEADER_FOOTER);
+    for (path, given) in [
+        ("content.templateVariables", &content.template_variables),
+        ("content.templateButtonVariables", &content.template_button_variables),
+        ("content.templateHeaderVariables", &content.template_header_variables),
+    ] {
+        faults.count(path, given.as_ref().map_or(0, BTreeMap::len), 0, limits::TEMPLATE_VALUES);
+    }
     header(content, &mut faults);
     cards(content, &mut faults);
     buttons(content, &mut faults);

@@ -19,7 +19,7 @@ pub(crate) fn values(content: Option<&Content>) -> Variables {
     }
 }
 
-/// Returns an error for every missing or invalid value, and for every unused one. Paths start with `prefix`.
+/// Returns an error for every missing or invalid value, and for unused ones as many as one response lists. Paths start with `prefix`.
 pub(crate) fn check(template: &Template, values: &Variables, prefix: &str) -> Vec<FieldError> {
     let content = &template.content;
     let header = match content.header_type {
@@ -55,7 +55,7 @@ fn compare(path: &str, wanted: &[String], given: Option<&Values>, errors: &mut V
             }
         }
     }
-    for name in given.keys().filter(|name| !wanted.contains(name)) {
+    for name in given.keys().filter(|name| !wanted.contains(name)).take(limits::FIELD_ERRORS) {
         let shown: String = name.chars().take(64).collect();
         let known = if wanted.is_empty() { "it uses none".to_owned() } else { format!("it uses {}", wanted.join(", ")) };
         errors.push(FieldError::new(format!("{path}.{shown}"), format!("the template does not use this variable; {known}")));

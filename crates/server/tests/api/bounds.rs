@@ -97,6 +97,20 @@ async fn of_very_many_variables_few_are_looked_at() {
     let answer = app.post("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x", "variables": values})).await;
     assert!(paths(&answer.expect(400).json()).len() < limits::FIELD_ERRORS);
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+
+    let template = app.post("/v1/templates", json!({"name": "t", "language": "en", "body": "x"})).await.expect(201).json();
+    let draft = |values: Value| {
+        let content = json!({"templateId": template["id"], "templateVariables": values});
+        json!({"name": "b", "channel": "sms", "messageType": "template", "content": content})
+    };
+    let answer = app.post("/v1/broadcasts", draft(many(limits::TEMPLATE_VALUES + 1, "x"))).await.expect(400).json();
+    assert_eq!(paths(&answer), ["content.templateVariables"]);
+    // What is wrong with a broadcast is not told in full for each recipient.
+    let made = app.post("/v1/broadcasts", draft(many(limits::TEMPLATE_VALUES, "x"))).await.expect(201).json();
+    let path = format!("/v1/broadcasts/{}/contacts", made["broadcast"]["id"].as_str().expect("an id"));
+    let outcome = app.post(&path, json!({"contacts": [{"recipient": "+34600111222"}]})).await.expect(201).json();
+    let reason = outcome["errors"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("templateVariables.a0: ") && reason.ends_with("more") && reason.len() < 1_000, "{reason}");
 }
 
 #[tokio::test]
