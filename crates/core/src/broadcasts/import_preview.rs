@@ -1,5 +1,7 @@
 //! Previews how a CSV file of recipients would be imported, from its first lines.
 
+use std::collections::BTreeSet;
+
 use nuncio_domain::{Permission, Result};
 
 use super::Broadcasts;
@@ -56,8 +58,10 @@ impl Broadcasts<'_> {
         let mut rows = records(&head[..end])?.into_iter().map(|(_, cells)| cells);
         let named = uses(&columns, &rows.next().unwrap_or_default())?;
         let rows: Vec<Vec<String>> = rows.take(ROWS).collect();
-        let filled = |name: &String| named.iter().any(|(_, becomes)| matches!(becomes, ColumnUse::Variable(variable) if variable == name));
-        let missing = columns.used.iter().filter(|name| !filled(name) && !broadcast.body.variables.contains_key(*name)).cloned().collect();
+        let filled: BTreeSet<&String> =
+            named.iter().filter_map(|(_, becomes)| if let ColumnUse::Variable(name) = becomes { Some(name) } else { None }).collect();
+        let lacking = columns.used.iter().filter(|name| !filled.contains(name) && !broadcast.body.variables.contains_key(*name));
+        let missing = lacking.cloned().collect();
         let column = |(at, (name, becomes)): (usize, (String, ColumnUse))| {
             let values = rows.iter().filter_map(|row| row.get(at)).cloned().collect();
             PreviewedColumn { name, becomes, values }
