@@ -2,6 +2,8 @@
 //!
 //! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/payload-examples>
 
+use std::collections::HashMap;
+
 use nuncio_channel::{CallError, CallbackRequest, Inbound, ParsedCallback, ProviderEvent};
 use nuncio_channel_http::unix_seconds;
 use nuncio_channel_meta::{GraphError, proved};
@@ -71,7 +73,9 @@ fn events(cloud: &Cloud, call: &CallbackRequest<'_>) -> Result<Vec<ProviderEvent
 }
 
 fn events_of(cloud: &Cloud, now: Timestamp, value: &Messages<'_>) -> Vec<ProviderEvent> {
-    let people: Vec<inbound::Person> = value.contacts.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+    // Looked for by id: a call has room for very many messages and people. Of two with one id, the first counts.
+    let people = value.contacts.iter().rev().filter_map(|raw| serde_json::from_str::<inbound::Person>(raw.get()).ok());
+    let people: HashMap<String, inbound::Person> = people.map(|person| (person.wa_id.clone(), person)).collect();
     let to = written_to(&value.metadata.display_phone_number);
     let receipts = value.statuses.iter().filter_map(|raw| receipt(cloud, now, raw));
     let messages = value.messages.iter().filter_map(|raw| inbound::read(cloud, now, raw.get(), &people));

@@ -2,6 +2,8 @@
 //!
 //! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/components>
 
+use std::collections::HashMap;
+
 use nuncio_channel::{Inbound, Media};
 use nuncio_channel_http::unix_seconds;
 use nuncio_domain::message::{Button, Card, Content, Row, Section};
@@ -15,7 +17,7 @@ use crate::config::Cloud;
 #[derive(Deserialize)]
 pub(crate) struct Person {
     #[serde(default)]
-    wa_id: String,
+    pub(crate) wa_id: String,
     #[serde(default)]
     profile: Profile,
 }
@@ -143,7 +145,7 @@ struct Context {
 const NOTICES: [&str; 3] = ["system", "edit", "revoke"];
 
 /// Parses a message. `None` if it is not a message, or has no phone number.
-pub(crate) fn read(cloud: &Cloud, now: Timestamp, json: &str, people: &[Person]) -> Option<Inbound> {
+pub(crate) fn read(cloud: &Cloud, now: Timestamp, json: &str, people: &HashMap<String, Person>) -> Option<Inbound> {
     let head: Head = serde_json::from_str(json).ok()?;
     if head.id.is_empty() || NOTICES.contains(&head.kind.as_str()) {
         return None;
@@ -157,7 +159,7 @@ pub(crate) fn read(cloud: &Cloud, now: Timestamp, json: &str, people: &[Person])
     if head.from.is_empty() || !head.from.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let person = people.iter().find(|person| person.wa_id == head.from);
+    let person = people.get(&head.from);
     let mut inbound =
         Inbound::text(cloud.graph.endpoint.origin, head.id, number(&head.from), String::new(), unix_seconds(&head.timestamp, now));
     inbound.profile_name = person.and_then(|person| person.profile.name.clone()).filter(|name| !name.is_empty());

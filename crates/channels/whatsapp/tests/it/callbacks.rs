@@ -188,6 +188,19 @@ impl<S: tracing::Subscriber> Layer<S> for Lines {
     }
 }
 
+/// Not in a time that grows with the product of both.
+#[test]
+fn many_messages_are_of_many_people() {
+    let adapter = CLOUD.offline(json!({}));
+    let people: Vec<Value> = (0..60_000).map(|n| json!({"wa_id": format!("346{n:08}"), "profile": {"name": "Ada"}})).collect();
+    let messages: Vec<Value> = (0..60_000).map(|n| json!({"from": format!("346{n:08}"), "id": "wamid.IN", "type": "text"})).collect();
+    let begun = std::time::Instant::now();
+    let events = post(&adapter, &envelope(json!({"contacts": people, "messages": messages})));
+    let named = |event: &ProviderEvent| matches!(event, ProviderEvent::Inbound(inbound) if inbound.profile_name.as_deref() == Some("Ada"));
+    assert_eq!((events.len(), events.iter().all(named)), (60_000, true));
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+}
+
 #[test]
 fn the_log_says_once_that_people_without_a_number_are_ignored() {
     let lines = Lines::default();
