@@ -6,7 +6,8 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::Db;
-use super::sql::{Condition, contains, contains_in_json};
+use super::sql::Condition;
+use super::sql::query::{contains, in_json};
 use crate::agenda::AgendaRow;
 
 /// Ends a query that locks its rows until the transaction ends.
@@ -127,7 +128,7 @@ pub(super) fn push_shards(query: &mut QueryBuilder<Db>, shards: &[i16]) {
 /// That an entry of the object `member` of `column` is `value`, as a text or as another scalar. Read as `JSON`, which keeps numbers as they
 /// were written. Only JSON with the key anywhere and the value anywhere is parsed.
 pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, value: &str) -> Condition {
-    let anywhere = [contains_in_json(key), contains_in_json(value)];
+    let anywhere = [key, value].map(|part| contains(&in_json(part)));
     let (key, text) = (key.to_owned(), serde_json::Value::from(value).to_string());
     // Neither an object nor a list is a scalar, nor a text in its quotes.
     let value = if value.starts_with(['"', '{', '[']) { text.clone() } else { value.to_owned() };
@@ -143,7 +144,7 @@ pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, 
 /// That the member `member` of `column` is a text with `part` in it, whatever the case of letters from A to Z. Only JSON with `part`
 /// anywhere is parsed.
 pub(super) fn json_contains(column: &'static str, member: &'static str, part: &str) -> Condition {
-    let (anywhere, pattern) = (contains_in_json(part), contains(part));
+    let (anywhere, pattern) = (contains(&in_json(part)), contains(part));
     Box::new(move |query| {
         query.push(column).push(r#" COLLATE "C" ILIKE "#).push_bind(anywhere.clone());
         query

@@ -56,7 +56,7 @@ mod numbers;
 mod prices;
 mod profiles;
 mod projects;
-mod query;
+pub(super) mod query;
 mod quotas;
 mod reassembly;
 mod receipts;
@@ -70,7 +70,7 @@ mod traffic;
 mod users;
 mod webhooks;
 
-pub(super) use query::{Condition, contains, contains_in_json};
+pub(super) use query::Condition;
 
 type Query<'q> = sqlx::query::Query<'q, Db, <Db as sqlx::Database>::Arguments>;
 

@@ -174,9 +174,9 @@ pub(crate) fn contains(part: &str) -> String {
     pattern + "%"
 }
 
-/// A pattern as that of [`contains`], for `part` within JSON as it is stored.
-pub(crate) fn contains_in_json(part: &str) -> String {
-    contains(serde_json::Value::from(part).to_string().trim_matches('"'))
+/// `part` as it is stored within a text of JSON. Quotes at its ends are left out.
+pub(crate) fn in_json(part: &str) -> String {
+    serde_json::Value::from(part).to_string().trim_matches('"').to_owned()
 }
 
 /// The rows of a list that can be decoded. One corrupt row must not block the others of all tenants.

@@ -6,7 +6,8 @@ use sqlx::{Arguments as _, QueryBuilder};
 use uuid::Uuid;
 
 use super::Db;
-use super::sql::{Condition, contains, contains_in_json};
+use super::sql::Condition;
+use super::sql::query::in_json;
 use crate::agenda::AgendaRow;
 
 /// There is one writer: every write transaction has locked everything.
@@ -160,21 +161,12 @@ pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, 
 }
 
 /// That the member `member` of `column` is a text with `part` in it, whatever the case of letters from A to Z. Only JSON with `part`
-/// anywhere is parsed.
+/// anywhere is parsed. `LIKE` would compare the whole part at each letter of a long text of one letter, and nothing stops a reader.
 pub(super) fn json_contains(column: &'static str, member: &'static str, part: &str) -> Condition {
-    let (anywhere, path, pattern) = (contains_in_json(part), format!("$.{member}"), contains(part));
+    let (anywhere, path, part) = (in_json(part).to_ascii_lowercase(), format!("$.{member}"), part.to_ascii_lowercase());
     Box::new(move |query| {
-        query
-            .push(column)
-            .push(" LIKE ")
-            .push_bind(anywhere.clone())
-            .push(r" ESCAPE '\' AND (")
-            .push(column)
-            .push(" ->> ")
-            .push_bind(path.clone())
-            .push(") LIKE ")
-            .push_bind(pattern.clone())
-            .push(r" ESCAPE '\'");
+        query.push("instr(lower(").push(column).push("), ").push_bind(anywhere.clone()).push(") > 0 AND instr(lower(");
+        query.push(column).push(" ->> ").push_bind(path.clone()).push("), ").push_bind(part.clone()).push(") > 0");
     })
 }
 
