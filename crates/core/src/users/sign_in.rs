@@ -49,6 +49,9 @@ pub struct SignedIn {
     /// Whether they own the oldest project, and with it the server. Only these people set prices and create projects, since the owners of
     /// other projects are the ones who pay.
     pub owns_server: bool,
+    /// Whether they can also decide about escalated broadcasts: in the oldest project they are more than a viewer. Otherwise a customer
+    /// could approve what the review rejected.
+    pub decides_reviews: bool,
     pub session: Session,
     /// A caller with the permissions of the person's role.
     pub caller: Caller,
@@ -114,7 +117,8 @@ impl Users<'_> {
         let all = tx.list_projects().await?;
         let oldest = all.first().map(|project| project.id);
         let projects = with_roles(all, &tx.list_memberships(user.id).await?);
-        let owns_server = projects.iter().any(|(project, role)| Some(project.id) == oldest && *role == Role::Owner);
+        let of_server = projects.iter().find(|(project, _)| Some(project.id) == oldest).map(|(_, role)| *role);
+        let (owns_server, decides_reviews) = (of_server == Some(Role::Owner), matches!(of_server, Some(Role::Owner | Role::Operator)));
         let viewed = projects.iter().find(|(project, _)| project.id == session.project).or(projects.first());
         let Some((project, role)) = viewed.cloned() else { return Ok(None) };
         let caller = Caller {
@@ -127,7 +131,7 @@ impl Users<'_> {
             expires_at: None,
         };
         let form_key = self.form_key(cookie, project.id, session.environment);
-        Ok(Some(SignedIn { user, project, role, projects, owns_server, session, caller, form_key }))
+        Ok(Some(SignedIn { user, project, role, projects, owns_server, decides_reviews, session, caller, form_key }))
     }
 
     /// Returns the form key of a session: a part that stands for the session, and one for what it views.

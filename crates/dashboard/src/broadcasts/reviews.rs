@@ -5,8 +5,8 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::broadcasts::BroadcastView;
 use nuncio_core::users::SignedIn;
-use nuncio_domain::Error;
 use nuncio_domain::permission::Permission;
+use nuncio_domain::{Error, ErrorCode, Result};
 
 use super::show::marked;
 use crate::App;
@@ -43,18 +43,29 @@ fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
                         div class="letter" dir="auto" { (marked(broadcast.text.as_deref().unwrap_or_default(), review.map_or(&[][..], |review| &review.flagged_content))) }
                         @if let Some(review) = review { p class="soft" { b { (format!("{:.2}", review.score)) } " of 1: " (review.reasoning) } }
                     }
-                    footer {
+                    @if may_decide(who).is_err() { footer { span class="faint" { "The operator of the server decides about it." } } } @else { footer {
                         @let action = format!("/reviews/{}", broadcast.id);
                         form class="plain" method="post" action=(action) {
                             (form_key(who))
                             button class="btn go" name="do" value="approve" { "Approve, send to " (count(broadcast.total_contacts)) }
                         }
                         (ask_first(&format!("reject-{}", broadcast.id), "Reject permanently", "Reject this broadcast?", "It is never sent, and cannot be reviewed again.", &action, reason(who, broadcast)))
-                    }
+                    } }
                 }
             }
         }
     }
+}
+
+fn may_decide(who: &SignedIn) -> Result<()> {
+    who.caller.require(Permission::BroadcastsSend)?;
+    if !who.decides_reviews {
+        return Err(Error::new(
+            ErrorCode::Forbidden,
+            "Only operators and owners of the oldest project can decide about escalated broadcasts",
+        ));
+    }
+    Ok(())
 }
 
 /// The fields of a rejection.
@@ -72,7 +83,7 @@ fn reason(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
 
 pub(crate) async fn decide(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let reason = Some(form.get("why")).filter(|reason| !reason.trim().is_empty());
-    let done = match (who.caller.require(Permission::BroadcastsSend), form.get("do").as_str()) {
+    let done = match (may_decide(&who), form.get("do").as_str()) {
         (Err(error), _) => Err(error),
         (Ok(()), "refuse") if reason.is_none() => Err(Error::field("why", "is missing; the author needs the reason")),
         (Ok(()), verb @ ("approve" | "refuse")) => {

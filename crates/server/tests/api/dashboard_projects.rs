@@ -129,6 +129,10 @@ async fn a_person_has_a_role_in_each_project() {
         // An owner of another project than the oldest neither creates projects nor sets prices, as these cost the server's owner money.
         colleague.submit("/projects", &[("name", "Mine")]).await.expect(403);
         assert!(!colleague.page("/money").await.contains("Import prices") && owner.page("/money").await.contains("Import prices"));
+        // Nor do they approve what the review of their own broadcasts rejected.
+        for (browser, status) in [(&colleague, 403), (&owner, 404)] {
+            browser.submit("/reviews/brd_1", &[("do", "approve")]).await.expect(status);
+        }
         colleague.submit("/settings/people", &[("member", "ada@example.net"), ("role", "viewer")]).await.expect(303);
         owner.submit("/settings/people", &[("remove", "bo@example.net")]).await.expect(403);
         let last = colleague.submit("/settings/people", &[("member", "bo@example.net"), ("role", "viewer")]).await.expect(400);
