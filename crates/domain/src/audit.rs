@@ -1,6 +1,5 @@
 //! The audit log: who changed what.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::channel::named;
@@ -12,7 +11,6 @@ named! {
     ActorKind {
         /// A person who is signed in to the dashboard.
         Person = 1 "person",
-        /// An API key.
         ApiKey = 2 "api_key",
         /// The command line of the server.
         CommandLine = 3 "command_line",

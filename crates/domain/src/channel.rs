@@ -2,25 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
+/// An enumeration of names, which are the same in JSON, and, if they are given, of numbers, which are stored.
 macro_rules! named {
-    ($(#[$meta:meta])* $name:ident { $($rest:tt)* }) => { $crate::channel::named!(@ "snake_case" $(#[$meta])* $name { $($rest)* }); };
-    ($(#[$meta:meta])* $name:ident as $case:tt { $($rest:tt)* }) => { $crate::channel::named!(@ $case $(#[$meta])* $name { $($rest)* }); };
-    (@ $case:tt $(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal $text:literal,)* }) => {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal $text:tt,)* }) => {
+        $crate::channel::named! { $(#[$meta])* $name { $($(#[$doc])* $variant $text,)* } }
+
+        impl $name {
+            /// Returns the stored number. Never reused for another value.
+            pub const fn number(self) -> i16 { match self { $(Self::$variant => $number,)* } }
+            /// Parses the stored number.
+            pub const fn from_number(number: i16) -> Option<Self> { match number { $($number => Some(Self::$variant),)* _ => None } }
+        }
+    };
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident $text:tt,)* }) => {
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         $(#[$meta])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-        #[serde(rename_all = $case)]
-        pub enum $name { $($(#[$doc])* $variant,)* }
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
+        pub enum $name { $($(#[$doc])* #[serde(rename = $text)] $variant,)* }
 
         impl $name {
             /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
             /// Returns the JSON name.
             pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $text,)* } }
-            /// Returns the stored number. Never reused for another value.
-            pub const fn number(self) -> i16 { match self { $(Self::$variant => $number,)* } }
-            /// Parses the stored number.
-            pub const fn from_number(number: i16) -> Option<Self> { match number { $($number => Some(Self::$variant),)* _ => None } }
             /// Parses the name.
             pub fn parse(text: &str) -> Option<Self> { match text { $($text => Some(Self::$variant),)* _ => None } }
         }
@@ -39,13 +43,9 @@ named! {
         Sms = 1 "sms",
         /// SMS from an alphanumeric sender; the recipient cannot reply.
         SmsOneway = 2 "sms_oneway",
-        /// WhatsApp.
         Whatsapp = 3 "whatsapp",
-        /// Telegram.
         Telegram = 4 "telegram",
-        /// Email.
         Email = 5 "email",
-        /// Instagram.
         Instagram = 6 "instagram",
         /// A phone call that speaks the text.
         Voice = 7 "voice",
@@ -152,13 +152,11 @@ named! {
         Text = 1 "text",
         /// A picture.
         Image = 2 "image",
-        /// A video.
         Video = 3 "video",
         /// A sound.
         Audio = 4 "audio",
         /// A file.
         Document = 5 "document",
-        /// A sticker.
         Sticker = 6 "sticker",
         /// A place.
         Location = 7 "location",

@@ -58,7 +58,6 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// Returns whether it has expired.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
     }

@@ -168,6 +168,12 @@ impl Error {
         Self::new(ErrorCode::InvalidRequest, message).with("errors", serde_json::to_value(errors).unwrap_or_default())
     }
 
+    /// Fails with [`Self::invalid`] if there are field errors.
+    pub fn if_any(errors: impl IntoIterator<Item = FieldError>) -> Result<()> {
+        let errors: Vec<_> = errors.into_iter().collect();
+        if errors.is_empty() { Ok(()) } else { Err(Self::invalid(errors)) }
+    }
+
     /// Makes a `400 invalid_request` for one field.
     pub fn field(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self::invalid(vec![FieldError::new(path, message)])

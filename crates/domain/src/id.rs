@@ -30,23 +30,12 @@ fn encode(bytes: Uuid, out: &mut [u8; TEXT_LEN]) {
     }
 }
 
-const fn digit(byte: u8) -> Option<u8> {
-    let mut i = 0;
-    while i < 32 {
-        if ALPHABET[i] == byte {
-            return Some(i as u8);
-        }
-        i += 1;
-    }
-    None
-}
-
 static DIGITS: [Option<u8>; 256] = {
     let mut table = [None; 256];
-    let mut i = 0;
-    while i < 256 {
-        table[i] = digit(i as u8);
-        i += 1;
+    let mut digit = 0;
+    while digit < ALPHABET.len() {
+        table[ALPHABET[digit] as usize] = Some(digit as u8);
+        digit += 1;
     }
     table
 };

@@ -65,19 +65,18 @@ pub struct Invitation {
 }
 
 /// What the client has done between start and completion.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InvitationProgress {
     /// Whether the client has entered name, email and phone number.
     pub details: bool,
     /// The code sent last.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<SentCode>,
     /// When codes were sent, within the rate limit's span.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sent: Vec<Timestamp>,
     /// The phone number verified by a code.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub proved: Option<String>,
 }
 

@@ -1,6 +1,5 @@
 //! Accounts of an environment, and transfers between them.
 
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::channel::named;
@@ -17,7 +16,6 @@ named! {
         Available = 2 "available",
         /// Reserved for messages and broadcasts in progress.
         Reserved = 3 "reserved",
-        /// Spent.
         Spent = 4 "spent",
     }
 }

@@ -41,33 +41,26 @@ pub const ATTACHMENTS: usize = 50;
 pub const ATTACHMENT_BYTES: usize = 40 * 1024 * 1024;
 /// Attachment file name.
 pub const FILENAME: usize = 255;
-/// Email text, in bytes.
 pub const EMAIL_TEXT_BYTES: usize = 1024 * 1024;
-/// Email HTML, in bytes.
 pub const EMAIL_HTML_BYTES: usize = 2 * 1024 * 1024;
 /// Text to speak.
 pub const VOICE_TEXT: usize = 4_000;
-/// SMS text.
 pub const SMS_TEXT: usize = 1_600;
 /// WhatsApp and Telegram text.
 pub const CHAT_TEXT: usize = 4_096;
 /// Captions and bodies of interactive messages.
 pub const CAPTION: usize = 1_024;
-/// Instagram text, in bytes.
 pub const INSTAGRAM_TEXT_BYTES: usize = 1_000;
 /// Buttons of one message.
 pub const BUTTONS: usize = 3;
-/// Button title.
 pub const BUTTON_TITLE: usize = 20;
 /// Button or row id.
 pub const BUTTON_ID: usize = 256;
-/// Sections of a list.
 pub const LIST_SECTIONS: usize = 10;
 /// Rows of a list in all.
 pub const LIST_ROWS: usize = 10;
 /// Row and section title.
 pub const ROW_TITLE: usize = 24;
-/// Row description.
 pub const ROW_DESCRIPTION: usize = 72;
 /// The button that opens a list, and a call-to-action's label.
 pub const LIST_BUTTON: usize = 20;
@@ -88,13 +81,11 @@ pub const DOWNLOAD_LINK: Duration = Duration::from_secs(15 * 60);
 /// a new conversation.
 pub const CONVERSATION: Duration = Duration::from_secs(86_400);
 
-/// Keys of `metadata`.
 pub const METADATA_KEYS: usize = 50;
 /// `metadata` as JSON, in bytes.
 pub const METADATA_BYTES: usize = 16 * 1024;
 /// Nesting of `metadata`.
 pub const METADATA_DEPTH: usize = 5;
-/// Idempotency key.
 pub const IDEMPOTENCY_KEY: usize = 255;
 /// How long an idempotency key is kept after its resource is final.
 pub const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(7 * 86_400);
@@ -125,11 +116,9 @@ pub const FALLBACK_AFTER: (u64, u64) = (5, 86_400);
 /// Default time to wait for a receipt.
 pub const RECEIPT_WAIT: Duration = Duration::from_secs(86_400);
 
-/// Name of a sender.
 pub const SENDER_NAME: usize = 100;
 /// Name of an API key.
 pub const KEY_NAME: usize = 100;
-/// Name of a project.
 pub const PROJECT_NAME: usize = 100;
 /// URL of a webhook, picture or site, in bytes.
 pub const URL_BYTES: usize = 2_048;
@@ -192,7 +181,6 @@ pub const MAIL_CODE_SPAN: Duration = Duration::from_secs(86_400);
 /// Maximum number of countries of an invitation or a sender.
 pub const COUNTRIES: usize = 250;
 
-/// Name of a broadcast.
 pub const BROADCAST_NAME: usize = 200;
 /// Recipients per call.
 pub const BROADCAST_CONTACTS: usize = 1_000;
@@ -205,7 +193,6 @@ pub const REVIEW_ATTEMPTS: u32 = 3;
 
 /// Name of a template. WhatsApp takes lower-case letters, digits and underscores only.
 pub const TEMPLATE_NAME: usize = 512;
-/// Body of a template.
 pub const TEMPLATE_BODY: usize = 1_024;
 /// Label of a template's button.
 pub const TEMPLATE_BUTTON: usize = 25;

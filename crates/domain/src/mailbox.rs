@@ -1,7 +1,5 @@
 //! Claims on inbound email addresses.
 
-use serde::{Deserialize, Serialize};
-
 use crate::channel::named;
 
 named! {

@@ -1,7 +1,5 @@
 //! Phone numbers: the operator's inventory, and the numbers an environment holds.
 
-use serde::{Deserialize, Serialize};
-
 use crate::channel::named;
 use crate::id::{PhoneNumberId, SenderId};
 use crate::money::Micros;
@@ -24,11 +22,9 @@ named! {
     /// Capability of a phone number.
     #[cfg_attr(feature = "openapi", schema(as = PhoneNumberCapability))]
     Capability {
-        /// SMS.
         Sms = 1 "sms",
         /// Calls.
         Voice = 2 "voice",
-        /// MMS.
         Mms = 4 "mms",
     }
 }
@@ -160,13 +156,7 @@ pub fn first_renewal_after(beginning: Timestamp, moment: Timestamp) -> Timestamp
 
 /// Parses an amount of US dollars such as `1.15`: not negative, at most six decimals and a million dollars.
 pub fn dollars(text: &str) -> Option<Micros> {
-    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
-    let digits = |part: &str, most: usize| (1..=most).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole, 7) || !digits(decimals, 6) {
-        return None;
-    }
-    let micros = whole.parse::<i64>().ok()? * 1_000_000 + format!("{decimals:0<6}").parse::<i64>().ok()?;
-    (micros <= 1_000_000_000_000).then_some(Micros(micros))
+    Micros::parse(text).filter(|amount| !text.starts_with('-') && amount.0 <= crate::price::MOST)
 }
 
 /// Search filter for the inventory.

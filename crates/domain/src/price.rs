@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::channel::{Channel, named};
 use crate::message::Cost;
 use crate::money::Micros;

@@ -10,14 +10,13 @@ named! {
     /// Industry of a business.
     #[derive(Default)]
     #[cfg_attr(feature = "openapi", schema(as = BusinessVertical))]
-    Vertical as "SCREAMING_SNAKE_CASE" {
+    Vertical {
         /// Not set.
         #[default]
         Undefined = 1 "UNDEFINED",
         Other = 2 "OTHER",
         /// Cars.
         Auto = 3 "AUTO",
-        /// Beauty.
         Beauty = 4 "BEAUTY",
         /// Clothes.
         Apparel = 5 "APPAREL",
@@ -27,15 +26,12 @@ named! {
         Entertain = 7 "ENTERTAIN",
         /// Planning of events.
         EventPlan = 8 "EVENT_PLAN",
-        /// Finance.
         Finance = 9 "FINANCE",
         /// Groceries.
         Grocery = 10 "GROCERY",
         /// Government.
         Govt = 11 "GOVT",
-        /// Hotels.
         Hotel = 12 "HOTEL",
-        /// Health.
         Health = 13 "HEALTH",
         /// Nonprofit organisations.
         Nonprofit = 14 "NONPROFIT",
@@ -43,9 +39,7 @@ named! {
         ProfServices = 15 "PROF_SERVICES",
         /// Shops.
         Retail = 16 "RETAIL",
-        /// Travel.
         Travel = 17 "TRAVEL",
-        /// Restaurants.
         Restaurant = 18 "RESTAURANT",
         /// Not a business.
         NotABiz = 19 "NOT_A_BIZ",
@@ -55,7 +49,7 @@ named! {
 named! {
     /// Whether billing with the provider is set up.
     #[derive(Default)]
-    SetupStatus as "SCREAMING_SNAKE_CASE" {
+    SetupStatus {
         #[default]
         NotStarted = 1 "NOT_STARTED",
         Complete = 2 "COMPLETE",
@@ -65,10 +59,9 @@ named! {
 named! {
     /// Status of the payment method at the provider.
     #[derive(Default)]
-    MethodStatus as "SCREAMING_SNAKE_CASE" {
+    MethodStatus {
         #[default]
         None = 1 "NONE",
-        /// Valid.
         Valid = 2 "VALID",
     }
 }

@@ -28,14 +28,11 @@ named! {
     #[cfg_attr(feature = "openapi", schema(as = TemplateCategory))]
     Category {
         /// About something the recipient requested.
-        #[serde(rename = "UTILITY")]
         #[default]
         Utility = 1 "UTILITY",
         /// Advertising.
-        #[serde(rename = "MARKETING")]
         Marketing = 2 "MARKETING",
         /// One-time codes.
-        #[serde(rename = "AUTHENTICATION")]
         Authentication = 3 "AUTHENTICATION",
     }
 }
@@ -44,13 +41,9 @@ named! {
     /// Header type.
     #[cfg_attr(feature = "openapi", schema(as = TemplateHeaderType))]
     HeaderType {
-        /// Text.
         Text = 1 "text",
-        /// An image.
         Image = 2 "image",
-        /// A video.
         Video = 3 "video",
-        /// A document.
         Document = 4 "document",
     }
 }
@@ -71,6 +64,7 @@ named! {
 }
 
 /// One button.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = TemplateButton))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -82,15 +76,12 @@ pub struct Button {
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 25))]
     pub text: String,
     /// URL; can end in `{{1}}`, which each message fills in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 2000, example = "https://example.com/orders/{{1}}"))]
     pub url: Option<String>,
     /// Example value of the variable, required by WhatsApp.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 2000))]
     pub example: Option<String>,
     /// Number to call, in E.164.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 20))]
     pub phone_number: Option<String>,
 }
@@ -107,6 +98,7 @@ impl Button {
 }
 
 /// Content of a template. Stored as JSON.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Content {
@@ -114,53 +106,40 @@ pub struct Content {
     #[serde(skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The approved content, while a later revision is not approved.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub approved: Option<Box<Content>>,
     /// Name at WhatsApp, if it differs: each submitted revision is a separate template there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_as: Option<String>,
     /// Text for channels without a separate text.
     pub body: String,
     /// Text for SMS.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sms_body: Option<String>,
     /// Text for Telegram.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub telegram_body: Option<String>,
     /// Text for Instagram.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub instagram_body: Option<String>,
     /// WhatsApp category.
+    #[serialize_always]
     pub category: Option<Category>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub header_type: Option<HeaderType>,
     /// Text, or the URL of the media.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub header_content: Option<String>,
     /// Footer text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub footer: Option<String>,
     /// Names of the body variables, in order.
     pub variables: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub buttons: Vec<Button>,
     /// The sender whose WhatsApp account submitted it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<SenderId>,
     /// The connection that submitted it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<ConnectionId>,
     /// The WhatsApp account that it was submitted to, if it has an id.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub business_account: Option<String>,
     /// WhatsApp's id.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
     /// Reason of the rejection.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection_reason: Option<String>,
     /// When it was last submitted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_at: Option<Timestamp>,
 }
 
@@ -221,7 +200,6 @@ impl Template {
         self
     }
 
-    /// Returns the approved revision.
     pub fn approved_revision(&self) -> Option<u32> {
         match &self.content.approved {
             Some(approved) => Some(approved.revision),
@@ -248,6 +226,7 @@ pub enum Decision {
 }
 
 /// What an adapter needs of a message's template, as of acceptance.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Used {
@@ -256,10 +235,8 @@ pub struct Used {
     /// Names of the body variables, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_type: Option<HeaderType>,
     /// Text, or the URL of the media.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_content: Option<String>,
     /// Action of each button.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

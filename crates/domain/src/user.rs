@@ -1,51 +1,22 @@
 //! Users of the dashboard.
 
+use crate::channel::named;
 use crate::permission::{Permission, Permissions};
 use crate::{Environment, ProjectId, Redacted, Timestamp, UserId};
 
-/// Role of a user. A higher role includes the lower ones.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Role {
-    /// Can read everything but the audit log.
-    Viewer,
-    /// Can also send, change and decide.
-    Operator,
-    /// Can also create API keys and manage users.
-    Owner,
+named! {
+    /// Role of a user. A higher role includes the lower ones.
+    Role {
+        /// Can read everything but the audit log.
+        Viewer = 1 "viewer",
+        /// Can also send, change and decide.
+        Operator = 2 "operator",
+        /// Can also create API keys and manage users.
+        Owner = 3 "owner",
+    }
 }
 
 impl Role {
-    /// All roles.
-    pub const ALL: &'static [Self] = &[Self::Viewer, Self::Operator, Self::Owner];
-
-    /// Returns the stored number.
-    pub const fn number(self) -> i16 {
-        match self {
-            Self::Viewer => 1,
-            Self::Operator => 2,
-            Self::Owner => 3,
-        }
-    }
-
-    /// Parses the stored number.
-    pub fn from_number(number: i16) -> Option<Self> {
-        Self::ALL.iter().copied().find(|role| role.number() == number)
-    }
-
-    /// Returns the name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Owner => "owner",
-        }
-    }
-
-    /// Parses the name.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|role| role.as_str() == text)
-    }
-
     /// Returns the equivalent permissions of an API key.
     pub fn permissions(self) -> Permissions {
         if self > Self::Viewer {

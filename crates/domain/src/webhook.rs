@@ -1,7 +1,5 @@
 //! Webhooks and their deliveries.
 
-use serde::{Deserialize, Serialize};
-
 use crate::channel::named;
 use crate::event::EventType;
 use crate::id::SenderId;

@@ -5,8 +5,6 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use rlibphonenumber::{NumberLengthType, PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType, ValidationError};
 
-use serde::{Deserialize, Serialize};
-
 use super::{InvalidRecipient, PHONE, invalid, shown};
 use crate::channel::named;
 
@@ -218,7 +216,6 @@ named! {
     LineType {
         /// A mobile phone, or a line of a range that holds both mobile phones and landlines.
         Mobile = 1 "mobile",
-        /// A landline.
         Landline = 2 "landline",
         /// Over the internet.
         Voip = 3 "voip",

@@ -29,72 +29,55 @@ pub use safety::{Canary, HaltBase, HaltOn};
 pub use status::{BroadcastChannel, BroadcastType, ContactStatus, Halt, Status};
 
 /// The part of a broadcast that no query filters by, stored as JSON.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Body {
     /// Display name.
     pub name: String,
     /// Text or caption.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Extra content.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Box<Content>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub email_subject: Option<String>,
     /// Values of `{{variables}}` for recipients without their own, unless the broadcast uses a template.
     #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub variables: std::collections::BTreeMap<String, String>,
     /// The caller's own data.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
     /// When to start sending.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_at: Option<Timestamp>,
     /// When sending started.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// When it was resumed last, and how many recipients were through then.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resumed: Option<(Timestamp, i64)>,
     /// When it became final.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
     /// Expected cost, in micro-dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<i64>,
     /// Reserved for the whole broadcast and not released since, in micro-dollars. Includes what its messages took over.
     pub reserved: i64,
     /// Number of reviews so far.
     pub review_attempts: u32,
     /// Result of the newest review.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<ReviewResult>,
     /// Decision of the human reviewer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<ReviewDecision>,
     /// Fingerprint of the content as of the newest review.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewed_content: Option<String>,
     /// The template as it is reviewed, from the request for a review on. It is sent even if the template changes later.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewed_template: Option<Box<ReviewedTemplate>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
     /// When its first recipients were all enqueued, or failed. The wait of the canary begins then.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub canary_sent_at: Option<Timestamp>,
     /// When to pause automatically.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub halt_on: Option<HaltOn>,
     /// When to send no messages, in the recipients' local time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHours>,
     /// Whether clicks on its links are counted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub track_links: bool,
     /// Why it paused automatically, until it is resumed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub halted: Option<String>,
     /// Outcomes at that time.
     pub halt_base: HaltBase,
@@ -193,18 +176,16 @@ impl BroadcastContact {
 }
 
 /// Values of template variables.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = TemplateValues))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Variables {
     /// Body variables, by position or name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub template_variables: Option<std::collections::BTreeMap<String, String>>,
     /// Button variables, by index.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub template_button_variables: Option<std::collections::BTreeMap<String, String>>,
     /// Header variables.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub template_header_variables: Option<std::collections::BTreeMap<String, String>>,
 }
 

@@ -44,6 +44,7 @@ impl Serialize for TimeOfDay {
 }
 
 /// The part of each day in which a broadcast sends no messages, in the recipient's local time.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", try_from = "WrittenQuietHours")]
@@ -54,7 +55,6 @@ pub struct QuietHours {
     to: TimeOfDay,
     /// IANA time zone of recipients without a known one, such as email addresses and chat ids. Default: `UTC`.
     #[cfg_attr(feature = "openapi", schema(example = "Europe/Madrid"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     time_zone: Option<String>,
 }
 

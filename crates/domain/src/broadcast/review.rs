@@ -26,13 +26,13 @@ pub struct ReviewResult {
 }
 
 /// A human reviewer's decision on an escalated broadcast.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewDecision {
     /// Whether the broadcast can be sent.
     pub approved: bool,
     /// Reason, shown to the caller who created the broadcast.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub decided_at: Timestamp,
 }

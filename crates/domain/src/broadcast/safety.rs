@@ -32,21 +32,19 @@ impl Canary {
 }
 
 /// When a broadcast pauses automatically. Rates apply once the outcome of 50 recipients is known.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = BroadcastHaltOn))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct HaltOn {
     /// More than this percentage failed.
     #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0, maximum = 100))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_percent: Option<f64>,
     /// More than this percentage of the recipients reached opted out since the start.
     #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0, maximum = 100))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub opt_out_percent: Option<f64>,
     /// More than this percentage of the recipients reached complained since the start.
     #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0, maximum = 100))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub complaint_percent: Option<f64>,
 }
 

@@ -1,14 +1,11 @@
 //! Statuses, channels and content types of broadcasts.
 
-use serde::{Deserialize, Serialize};
-
 use crate::channel::{Channel, MessageType, RequestedChannel, named};
 
 named! {
     /// Status of a broadcast.
     #[cfg_attr(feature = "openapi", schema(as = BroadcastStatus, description = "Status of a broadcast."))]
     Status {
-        /// Draft.
         Draft = 1 "draft",
         /// Waits for the automated review.
         PendingReview = 2 "pending_review",
@@ -62,13 +59,9 @@ named! {
         Sms = 2 "sms",
         /// SMS without replies.
         SmsOneway = 3 "sms_oneway",
-        /// WhatsApp.
         Whatsapp = 4 "whatsapp",
-        /// Telegram.
         Telegram = 5 "telegram",
-        /// Email.
         Email = 6 "email",
-        /// Instagram.
         Instagram = 7 "instagram",
         /// A call.
         Voice = 8 "voice",
@@ -101,7 +94,6 @@ named! {
         Text = 1 "text",
         /// A picture.
         Image = 2 "image",
-        /// A video.
         Video = 3 "video",
         /// A sound.
         Audio = 4 "audio",
@@ -135,7 +127,6 @@ named! {
         Queued = 2 "queued",
         /// An attempt was started, or a provider accepted the message without a further report.
         Sending = 3 "sending",
-        /// Delivered.
         Delivered = 4 "delivered",
         /// Not delivered.
         Failed = 5 "failed",

@@ -1,7 +1,5 @@
 //! Bounds the ids that providers give: they are keys of an index, which refuses long ones.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 
 /// Longest id that is kept as it is, in bytes.
@@ -15,11 +13,7 @@ pub fn bounded_reference(mut reference: String) -> String {
     if reference.len() > LONGEST {
         let hash = Sha256::digest(&reference);
         reference.truncate(reference.floor_char_boundary(KEPT));
-        reference.push('~');
-        for byte in hash {
-            // Writing to a string never fails.
-            write!(reference, "{byte:02x}").ok();
-        }
+        reference.push_str(&format!("~{hash:x}"));
     }
     reference
 }

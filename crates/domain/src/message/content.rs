@@ -45,6 +45,7 @@ pub struct Section {
 }
 
 /// One row of a list.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ListRow))]
 #[serde(deny_unknown_fields)]
@@ -56,7 +57,6 @@ pub struct Row {
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 24))]
     pub title: String,
     /// Second line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 72))]
     pub description: Option<String>,
 }
@@ -64,13 +64,9 @@ pub struct Row {
 named! {
     /// Header of a call to action.
     CtaHeaderType {
-        /// Text.
         Text = 1 "text",
-        /// An image.
         Image = 2 "image",
-        /// A video.
         Video = 3 "video",
-        /// A document.
         Document = 4 "document",
     }
 }

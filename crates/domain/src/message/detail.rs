@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{Attempt, Failure};
-use super::membership::Membership;
 use super::money::{Cost, Money};
-use super::route::Route;
+use super::state::Route;
 use super::status::OnUnknown;
 use crate::authentication::Authentication;
+use crate::broadcast::RecipientQuietHours;
 use crate::country::Country;
+use crate::id::{BroadcastContactId, BroadcastId};
 use crate::time::Timestamp;
 
 /// The part of the state that no query filters by, stored as compact JSON.
@@ -83,5 +84,31 @@ impl Detail {
     pub fn provider_message_id(&self) -> Option<&str> {
         let sent = self.attempts.iter().rev().find_map(|attempt| attempt.provider_message_id.as_deref());
         sent.or(self.provider_id.as_deref())
+    }
+}
+
+/// Links a message to its broadcast and recipient. Stored in the message's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Membership {
+    #[serde(rename = "i")]
+    pub broadcast: BroadcastId,
+    /// The recipient's row in the broadcast.
+    #[serde(rename = "c")]
+    pub contact: BroadcastContactId,
+    /// Whether the provider sends no receipts.
+    #[serde(rename = "n", default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_receipts: bool,
+    /// Whether a pause withdrew the message. Its recipient is pending again and gets another message, so this one no longer counts.
+    #[serde(rename = "w", default, skip_serializing_if = "std::ops::Not::not")]
+    pub withdrawn: bool,
+    /// When no attempt may start.
+    #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
+    pub quiet_hours: Option<RecipientQuietHours>,
+}
+
+impl Membership {
+    /// Links a message to a recipient of a broadcast.
+    pub const fn new(broadcast: BroadcastId, contact: BroadcastContactId, no_receipts: bool) -> Self {
+        Self { broadcast, contact, no_receipts, withdrawn: false, quiet_hours: None }
     }
 }

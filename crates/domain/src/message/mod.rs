@@ -9,21 +9,17 @@ use crate::tenant::TenantId;
 mod attempt;
 mod content;
 mod detail;
-mod membership;
 pub(crate) mod money;
 mod request;
-mod route;
 mod state;
 mod status;
 
 pub use attempt::{Attempt, AttemptStatus, Failure, FailureCode};
 pub use content::{Button, Card, Content, CtaHeaderType, Row, Section};
-pub use detail::Detail;
-pub use membership::Membership;
+pub use detail::{Detail, Membership};
 pub use money::{Cost, Money, Quote, QuoteState};
 pub use request::{Attachment, AttachmentSource, Considered, Request, Routing, beginning};
-pub use route::Route;
-pub use state::{NodeId, State, Wait};
+pub use state::{NodeId, Route, State, Wait};
 pub use status::{Direction, HeldReason, OnUnknown, Status};
 
 /// A stored message: the immutable request and the mutable [`State`].

@@ -54,10 +54,8 @@ pub enum QuoteState {
     #[default]
     #[serde(rename = "o")]
     Open,
-    /// Charged.
     #[serde(rename = "c")]
     Charged,
-    /// Released.
     #[serde(rename = "r")]
     Released,
     /// Returned to the reservation of the message's broadcast.

@@ -26,16 +26,15 @@ pub enum AttachmentSource {
 }
 
 /// An attachment of an email.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Attachment {
     pub id: AttachmentId,
     pub filename: String,
     pub content_type: String,
     /// `Content-ID` without angle brackets, for inline parts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_id: Option<String>,
     /// Decoded size in bytes; unknown until fetched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     pub source: AttachmentSource,
 }
@@ -50,49 +49,40 @@ impl Attachment {
 }
 
 /// The caller's request with defaults filled in. Immutable.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub requested_channel: RequestedChannel,
     /// Text, caption or spoken text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Extra content.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Box<Content>>,
     /// Email subject.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Email HTML.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub html_body: Option<String>,
     /// Reply-to address of an email.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
     /// The caller's own data, returned unchanged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
     /// Whether a failed messaging app falls back to SMS.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub fallback_enabled: bool,
     /// Fall back if no receipt arrives within this many seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_after_seconds: Option<u64>,
     /// Validity in seconds, if the caller set it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validity_seconds: Option<u64>,
     /// BCP 47 tag of the language to speak.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice_language: Option<String>,
     /// Email attachments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
     /// The template used, as of acceptance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<Box<crate::template::Used>>,
     /// When to send it.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::time::millis::option")]
+    #[serde(default, with = "crate::time::millis::option")]
     pub scheduled_at: Option<Timestamp>,
     /// A keyed hash of the idempotency key, stored in its own column.
     #[serde(skip)]
@@ -191,6 +181,7 @@ pub struct Routing {
 }
 
 /// A channel considered during routing.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Considered {
@@ -199,10 +190,9 @@ pub struct Considered {
     /// Reason for the result.
     pub reason: String,
     /// Price on this channel; absent without a price.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "stored_price")]
+    #[serde(default, with = "stored_price")]
     pub price: Option<Micros>,
     /// Estimated chance of delivery, in thousandths.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chance: Option<u16>,
 }
 

@@ -3,14 +3,27 @@
 use serde::{Deserialize, Serialize};
 
 use super::detail::Detail;
-use super::route::Route;
 use super::status::{HeldReason, Status};
+use crate::channel::Channel;
+use crate::id::ConnectionId;
 use crate::time::Timestamp;
 
 /// Identifies one server process, from its start to its end. A restart gets a new id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeId(pub i64);
+
+/// A channel and the connection that carries it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Route {
+    #[serde(rename = "c")]
+    pub channel: Channel,
+    #[serde(rename = "x")]
+    pub connection: ConnectionId,
+    /// Kind of provider.
+    #[serde(rename = "k")]
+    pub provider: String,
+}
 
 /// What a message waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

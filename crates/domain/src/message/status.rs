@@ -1,7 +1,5 @@
 //! Statuses and other enumerations of messages.
 
-use serde::{Deserialize, Serialize};
-
 use crate::channel::named;
 
 named! {
@@ -18,7 +16,6 @@ named! {
         Sent = 4 "sent",
         /// Failed on every route.
         Failed = 5 "failed",
-        /// Delivered.
         Delivered = 6 "delivered",
         Read = 7 "read",
         /// Stopped before it was sent to a provider.
