@@ -21,7 +21,6 @@ pub(super) enum Category {
     Part,
     /// Sexual offers.
     Adult,
-    /// Gambling.
     Gambling,
     /// A premium-rate number.
     Premium,
@@ -38,23 +37,3 @@ pub(super) enum Category {
 /// A finding: its category and the words in question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Finding(pub(super) Category, pub(super) String);
-
-/// Returns the words for a category within a sentence.
-pub(super) const fn words_for(category: Category) -> &'static str {
-    match category {
-        Category::Phishing => "links with a misleading target",
-        Category::Credentials => "requests for passwords, codes or payment data",
-        Category::Forbidden => "prohibited goods or services",
-        Category::Hate => "hateful or threatening language",
-        Category::ShortLink => "links that hide their target",
-        Category::CheapLink => "links to domains that are common in fraud",
-        Category::Lure | Category::Part => "a story that is typical of fraud",
-        Category::Adult => "sexual offers",
-        Category::Gambling => "gambling",
-        Category::Premium => "premium-rate numbers or messages",
-        Category::Spam => "signs of spam",
-        Category::Anonymous => "an offer without the name of its author",
-        Category::Blocked => "words that the operator has blocked",
-        Category::NoWayOut => "an offer without a way to opt out",
-    }
-}

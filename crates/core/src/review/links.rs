@@ -47,26 +47,11 @@ const OPENING: usize = 40;
 /// How much of a known link is read for its host, in bytes: more than scheme and host have.
 const HOST: usize = 300;
 
-/// Digits that resemble letters.
-const LOOKALIKES: &[(char, char)] = &[('0', 'o'), ('1', 'l'), ('3', 'e'), ('4', 'a'), ('5', 's'), ('7', 't')];
+/// Digits, and the letters that they resemble.
+const LOOKALIKES: (&str, &str) = ("013457", "oleast");
 
-/// Letters of other alphabets that resemble Latin ones.
-const HOMOGLYPHS: &[(char, char)] = &[
-    ('а', 'a'),
-    ('е', 'e'),
-    ('о', 'o'),
-    ('р', 'p'),
-    ('с', 'c'),
-    ('у', 'y'),
-    ('х', 'x'),
-    ('і', 'i'),
-    ('ѕ', 's'),
-    ('ԁ', 'd'),
-    ('һ', 'h'),
-    ('ӏ', 'l'),
-    ('ο', 'o'),
-    ('α', 'a'),
-];
+/// Letters of other alphabets, and the Latin ones that they resemble.
+const HOMOGLYPHS: (&str, &str) = ("аеорсухіѕԁһӏοα", "aeopcyxisdhloa");
 
 /// Judges links, except those to a project's own domains and their subdomains.
 #[derive(Clone, Copy, Debug)]
@@ -242,8 +227,7 @@ fn mixes_scripts(label: &str) -> bool {
     let (decoded, _) = idna::domain_to_unicode(label);
     let other = decoded.chars().any(|c| c.is_alphabetic() && c as u32 >= 0x370);
     let latin = decoded.chars().any(|c| c.is_ascii_alphabetic());
-    let swapped: String = decoded.chars().map(|c| HOMOGLYPHS.iter().find(|(from, _)| *from == c).map_or(c, |(_, to)| *to)).collect();
-    other && (latin || BRANDS.contains(&swapped.as_str()))
+    other && (latin || BRANDS.contains(&swapped(&decoded, HOMOGLYPHS).as_str()))
 }
 
 /// Returns whether a host contains a well-known name, plain or disguised, but belongs to another domain.
@@ -267,8 +251,12 @@ fn long_brand(word: &str) -> bool {
 }
 
 fn plain(word: &str) -> String {
-    let swap = |c: char| LOOKALIKES.iter().find(|(from, _)| *from == c).map_or(c, |(_, to)| *to);
-    word.to_lowercase().chars().map(swap).collect::<String>().replace("rn", "m").replace("vv", "w")
+    swapped(&word.to_lowercase(), LOOKALIKES).replace("rn", "m").replace("vv", "w")
+}
+
+/// Replaces each letter that is in the first text by the one at its place in the second.
+fn swapped(word: &str, (from, to): (&str, &str)) -> String {
+    word.chars().map(|c| from.chars().zip(to.chars()).find(|(from, _)| *from == c).map_or(c, |(_, to)| to)).collect()
 }
 
 /// Returns the index of the registered label, the first one of the registrable domain.

@@ -16,7 +16,7 @@ mod words;
 use nuncio_domain::Timestamp;
 use nuncio_domain::broadcast::{ReviewPolicy, ReviewResult};
 
-use finding::{Category, Finding, words_for};
+use finding::{Category, Finding};
 use html::Page;
 use links::Links;
 pub use model::Model;
@@ -26,22 +26,22 @@ pub(crate) use reviewer::note;
 /// Incremented by each change of rules or weights.
 const VERSION: u32 = 6;
 
-/// Categories with the weight of one finding.
-const CATEGORIES: &[(Category, &str, f64)] = &[
-    (Category::Phishing, "phishing", 0.6),
-    (Category::Credentials, "credential_request", 0.6),
-    (Category::Forbidden, "forbidden_goods", 0.6),
-    (Category::Hate, "hate_or_threat", 0.7),
-    (Category::Lure, "social_engineering", 0.35),
-    (Category::Adult, "adult_content", 0.35),
-    (Category::Gambling, "gambling", 0.35),
-    (Category::Premium, "premium_number", 0.3),
-    (Category::ShortLink, "shortened_link", 0.3),
-    (Category::CheapLink, "suspicious_link", 0.2),
-    (Category::Spam, "spam", 0.15),
-    (Category::Anonymous, "missing_identification", 0.1),
-    (Category::Blocked, "blocked_word", 1.0),
-    (Category::NoWayOut, "missing_opt_out", 0.02),
+/// Categories with the weight of one finding, and the words for them within a sentence.
+const CATEGORIES: &[(Category, &str, f64, &str)] = &[
+    (Category::Phishing, "phishing", 0.6, "links with a misleading target"),
+    (Category::Credentials, "credential_request", 0.6, "requests for passwords, codes or payment data"),
+    (Category::Forbidden, "forbidden_goods", 0.6, "prohibited goods or services"),
+    (Category::Hate, "hate_or_threat", 0.7, "hateful or threatening language"),
+    (Category::Lure, "social_engineering", 0.35, "a story that is typical of fraud"),
+    (Category::Adult, "adult_content", 0.35, "sexual offers"),
+    (Category::Gambling, "gambling", 0.35, "gambling"),
+    (Category::Premium, "premium_number", 0.3, "premium-rate numbers or messages"),
+    (Category::ShortLink, "shortened_link", 0.3, "links that hide their target"),
+    (Category::CheapLink, "suspicious_link", 0.2, "links to domains that are common in fraud"),
+    (Category::Spam, "spam", 0.15, "signs of spam"),
+    (Category::Anonymous, "missing_identification", 0.1, "an offer without the name of its author"),
+    (Category::Blocked, "blocked_word", 1.0, "words that the operator has blocked"),
+    (Category::NoWayOut, "missing_opt_out", 0.02, "an offer without a way to opt out"),
 ];
 
 /// Category of findings of the model alone.
@@ -123,7 +123,7 @@ fn result(found: &[Vec<Finding>], worst: Option<(&str, model::Judgement)>, thres
     if let Some((_, judgement)) = &worst {
         score -= MODEL / (1.0 + f64::from(-judgement.margin).exp());
     }
-    for (category, name, weight) in CATEGORIES {
+    for (category, name, weight, words) in CATEGORIES {
         let counts = found.iter().map(|findings| findings.iter().filter(|Finding(c, _)| c == category).count());
         let count = counts.max().unwrap_or_default();
         if count == 0 {
@@ -131,7 +131,7 @@ fn result(found: &[Vec<Finding>], worst: Option<(&str, model::Judgement)>, thres
         }
         score -= weight * count.min(COUNTED) as f64;
         categories.push((*name).to_owned());
-        parts.push(format!("{} ({count})", words_for(*category)));
+        parts.push(format!("{words} ({count})"));
     }
     let suspect = worst.filter(|(_, judgement)| judgement.margin > 0.0 || (score < threshold && judgement.margin > SUSPECT));
     if suspect.is_some() {
