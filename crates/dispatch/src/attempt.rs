@@ -12,7 +12,7 @@ use nuncio_domain::{MessageType, TenantId};
 use nuncio_store::{Store, StoreError, Transition, Transitioned};
 
 use crate::lane::Slot;
-use crate::{Dispatch, Hint, Shared, retry};
+use crate::{Hint, Shared, retry};
 
 /// A handle for each status saves a look-up per change. The recorder must be installed before the first use.
 static SETTLED: LazyLock<HashMap<Status, metrics::Counter>> = LazyLock::new(|| {
@@ -157,7 +157,7 @@ impl Shared {
     }
 
     /// Counts what a step did to its message, and signals the reader of its event log.
-    pub(crate) fn count_step(&self, tenant: TenantId, transitioned: &Transitioned) {
+    pub fn count_step(&self, tenant: TenantId, transitioned: &Transitioned) {
         for change in transitioned.changes() {
             SETTLED[&change.status].increment(1);
         }
@@ -174,22 +174,20 @@ impl Shared {
     }
 
     /// Like [`Self::count_step`] for the result of an attempt or a receipt, which also shows how well the channel reaches the recipient.
-    pub(crate) fn count_result(&self, tenant: TenantId, transitioned: &Transitioned) {
+    pub fn count_result(&self, tenant: TenantId, transitioned: &Transitioned) {
         self.count_step(tenant, transitioned);
         if let Transitioned::Found { applied: Applied::Yes, state, changes, address, .. } = transitioned {
             self.metric_buffer.add(tenant, *address, state, changes);
         }
     }
-}
 
-impl Dispatch {
     /// Signals the reader of the event log that a message was accepted that does not start now, and counts it if it failed at once.
     pub fn count_accepted(&self, message: &Message) {
         if message.state.status == Status::Failed {
             SETTLED[&Status::Failed].increment(1);
-            self.shared.metric_buffer.add_failed(message);
+            self.metric_buffer.add_failed(message);
         }
-        self.shared.logs.grown(message.tenant);
+        self.logs.grown(message.tenant);
     }
 }
 

@@ -157,18 +157,18 @@ impl Shared {
         let (shared, working) = (Arc::clone(self), self.tracker.begin());
         self.runtime.spawn(async move {
             let _working = (working, writing);
-            if let Err(error) = shared.flush_metric_buffer().await {
+            if let Err(error) = shared.flush_metrics().await {
                 tracing::warn!(%error, "failed to store metrics of contact channels");
             }
         });
     }
 
-    /// Writes the buffered metrics; returns whether there were any.
-    pub(crate) async fn flush_metric_buffer(&self) -> Result<bool> {
+    /// Writes the buffered metrics.
+    pub async fn flush_metrics(&self) -> Result<()> {
         let (rows, countries) = self.metric_buffer.take();
         let counted = std::mem::take(&mut *self.metric_buffer.traffic.lock());
         if rows.is_empty() && counted.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
         self.store.add_metrics(rows).await?;
         let mut tx = self.store.begin().await?;
@@ -179,8 +179,7 @@ impl Shared {
         for ((tenant, span, began, channel, country), figures) in fold(&counted) {
             tx.add_traffic(tenant, &TrafficRow { span, began, channel, country: country.as_str().to_owned(), figures }).await?;
         }
-        tx.commit().await?;
-        Ok(true)
+        tx.commit().await
     }
 }
 

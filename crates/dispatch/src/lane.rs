@@ -13,9 +13,9 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::Shared;
-use crate::hint::Hint;
 use crate::in_flight::Accepting;
 use crate::memory::Held;
+use crate::outbound::Hint;
 
 mod health;
 
@@ -390,7 +390,8 @@ impl Lane {
 }
 
 impl Shared {
-    pub(crate) fn open_adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
+    /// Opens an adapter for calls other than sending, or returns why it cannot be opened.
+    pub fn open_adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
         let opened = self.sealer.open(Row::Connection(tenant, connection.id), connection.sealed.expose());
         let secrets = opened.map_err(|error| format!("its secrets cannot be decrypted: {error}"))?;
         let account = Account::new(connection, tenant, secrets);
@@ -424,7 +425,7 @@ impl Shared {
     }
 
     /// Closes the lane of a deleted connection. The scanner finds its messages.
-    pub(crate) fn close_lane(&self, id: ConnectionId) {
+    pub fn close_lane(&self, id: ConnectionId) {
         let lane = self.lanes.write().remove(&id);
         lane.iter().for_each(|lane| drop(lane.close()));
     }

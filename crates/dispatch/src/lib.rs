@@ -4,12 +4,11 @@
 //! one. The start of an attempt is stored before the provider is called. Its permit is released when its result is in the queue of the
 //! store, ahead of the next start. So after a crash, about as many attempts as there are permits have an unknown outcome.
 //!
-//! [`Dispatch::tick`] does all periodic work: tests call it with their own clock, [`Dispatch::run`] calls it in a loop.
+//! [`Shared::tick`] does all periodic work: tests call it with their own clock, [`Shared::run`] calls it in a loop.
 
 mod attachments;
 mod attempt;
 mod channel_metrics;
-mod hint;
 mod in_flight;
 mod lane;
 mod log_signals;
@@ -24,6 +23,7 @@ mod sessions;
 mod track;
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -32,17 +32,16 @@ use nuncio_channel::{Registry, Services};
 use nuncio_domain::message::NodeId;
 use nuncio_domain::{ConnectionId, Ids, MessageId, TenantId, Timestamp, limits};
 use nuncio_secrets::Sealer;
-use nuncio_store::{DueMessage, Result, Store, Transitioned};
+use nuncio_store::{DueMessage, Result, Store};
 use parking_lot::{Mutex, RwLock};
 
 use channel_metrics::MetricBuffer;
-pub use hint::Hint;
 use in_flight::InFlight;
 use lane::Lane;
 pub use log_signals::{LogFlags, LogSignals};
 use memory::Memory;
 pub use nodes::is_in;
-pub use outbound::Permit;
+pub use outbound::{Hint, Permit};
 use scanner::Processed;
 pub use track::{Gate, Tracker, Working};
 
@@ -92,28 +91,30 @@ impl Default for DispatchConfig {
     }
 }
 
-/// One run of a node.
+/// One run of a node: a [`Shared`] that its clones share.
 #[derive(Clone, Debug)]
-pub struct Dispatch {
-    shared: Arc<Shared>,
+pub struct Dispatch(Arc<Shared>);
+
+impl Deref for Dispatch {
+    type Target = Arc<Shared>;
+
+    fn deref(&self) -> &Arc<Shared> {
+        &self.0
+    }
 }
 
+/// The state of a [`Dispatch`], with all that it does.
 #[derive(Debug)]
-struct Shared {
-    store: Arc<dyn Store>,
-    registry: Registry,
-    services: Services,
-    sealer: Sealer,
+pub struct Shared {
+    deps: DispatchDeps,
     ids: Ids,
     config: DispatchConfig,
-    net: nuncio_net::Client,
     node: AtomicI64,
     lanes: RwLock<HashMap<ConnectionId, Arc<Lane>>>,
     /// For each tenant with lanes, the configuration epoch at the last refresh.
     epochs: Mutex<HashMap<TenantId, i64>>,
     /// Messages that failed to be processed, and until when they are skipped.
     troubled: Mutex<HashMap<MessageId, Duration>>,
-    tracker: Tracker,
     memory: Memory,
     in_flight: InFlight,
     second: Gate,
@@ -149,27 +150,21 @@ pub struct DispatchDeps {
 }
 
 impl Dispatch {
-    /// Prepares a node; [`Self::start`] starts it.
+    /// Prepares a node; [`Shared::start`] starts it.
     ///
     /// # Panics
     ///
     /// Panics outside a Tokio runtime.
-    pub fn new(parts: DispatchDeps, config: DispatchConfig) -> Self {
-        let DispatchDeps { store, registry, services, sealer, net, tracker } = parts;
-        let shared = Arc::new(Shared {
-            store,
-            registry,
-            ids: services.ids.clone(),
-            services,
-            sealer,
+    pub fn new(deps: DispatchDeps, config: DispatchConfig) -> Self {
+        Self(Arc::new(Shared {
+            ids: deps.services.ids.clone(),
+            deps,
             memory: Memory::new(config.max_in_flight_bytes),
             config,
-            net,
             node: AtomicI64::new(0),
             lanes: RwLock::default(),
             epochs: Mutex::default(),
             troubled: Mutex::default(),
-            tracker,
             in_flight: InFlight::default(),
             second: Gate::default(),
             forgotten: Gate::default(),
@@ -184,28 +179,31 @@ impl Dispatch {
             left: tokio::sync::Mutex::default(),
             receipt_recovery: receipt_recovery::ReceiptRecovery::default(),
             runtime: tokio::runtime::Handle::current(),
-        });
-        Self { shared }
+        }))
     }
+}
 
-    /// Registers the node and recovers the messages of dead ones. If the database was not used for an hour, it may be a copy whose messages
-    /// were sent meanwhile: all unfinished messages are held for a person.
-    pub async fn start(&self) -> Result<()> {
-        self.shared.enter().await
+impl Deref for Shared {
+    type Target = DispatchDeps;
+
+    fn deref(&self) -> &DispatchDeps {
+        &self.deps
     }
+}
 
+impl Shared {
     /// Runs one round of all periodic work: heartbeat, due messages, recovery from dead nodes, metrics. Returns whether there was anything
     /// to do.
-    pub async fn tick(&self) -> Result<bool> {
-        self.shared.show_life().await?;
-        let due = self.shared.find_due().await;
+    pub async fn tick(self: &Arc<Self>) -> Result<bool> {
+        self.show_life().await?;
+        let due = self.find_due().await;
         Ok(self.run_round(due).await?.any)
     }
 
     /// Runs a round with these due messages. A failure in one part does not skip the others.
-    async fn run_round(&self, due: Result<Vec<DueMessage>>) -> Result<Processed> {
+    async fn run_round(self: &Arc<Self>, due: Result<Vec<DueMessage>>) -> Result<Processed> {
         let processed = match due {
-            Ok(due) => self.shared.process_due(due).await,
+            Ok(due) => self.process_due(due).await,
             Err(error) => Err(error),
         };
         let maintained = self.maintain().await;
@@ -214,33 +212,27 @@ impl Dispatch {
     }
 
     /// Runs a round without searching for due messages.
-    async fn maintain(&self) -> Result<bool> {
-        let shared = &self.shared;
-        shared.pump_all();
-        let now = shared.ids.clock.monotonic();
-        if shared.second.opens(now, SECOND) { shared.run_each_second(now).await } else { Ok(false) }
-    }
-
-    /// Writes the metrics buffered in memory.
-    pub async fn flush_metrics(&self) -> Result<()> {
-        self.shared.flush_metric_buffer().await.map(drop)
+    async fn maintain(self: &Arc<Self>) -> Result<bool> {
+        self.pump_all();
+        let now = self.ids.clock.monotonic();
+        if self.second.opens(now, SECOND) { self.run_each_second(now).await } else { Ok(false) }
     }
 
     /// Runs rounds until [`Self::stop`].
-    pub async fn run(&self) {
+    pub async fn run(self: &Arc<Self>) {
         // In one task: if one loop panics, the heartbeat stops as well and other nodes notice.
         tokio::select! {
             () = self.run_messages() => {}
-            () = self.beat() => {}
+            () = self.keep_alive() => {}
             () = each_minute(|| self.purge(), "purge old rows") => {}
             () = each_minute(|| self.forget_old(), "delete what is older than retention.days") => {}
         }
     }
 
     /// Sends heartbeats indefinitely, however long a round takes.
-    async fn beat(&self) {
+    async fn keep_alive(&self) {
         loop {
-            let shown = self.shared.show_life().await;
+            let shown = self.show_life().await;
             if let Err(error) = &shown {
                 tracing::warn!(%error, "failed to store the heartbeat; will retry");
             }
@@ -248,20 +240,20 @@ impl Dispatch {
         }
     }
 
-    async fn run_messages(&self) {
+    async fn run_messages(self: &Arc<Self>) {
         let mut interval = tokio::time::interval(EVERY);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut scan_at = Instant::now();
         loop {
             interval.tick().await;
-            if self.shared.stopping.load(Ordering::Acquire) {
+            if self.is_stopping() {
                 return;
             }
             let outcome = if Instant::now() < scan_at {
                 self.maintain().await.map(drop)
             } else {
                 let began = Instant::now();
-                let due = self.shared.find_due().await;
+                let due = self.find_due().await;
                 let took = began.elapsed();
                 let outcome = self.run_round(due).await;
                 let feeds = outcome.as_ref().is_ok_and(|processed| processed.feeds);
@@ -275,29 +267,19 @@ impl Dispatch {
         }
     }
 
-    /// Deletes expired idempotency keys and orphaned spool chunks. [`Self::run`] does so once a minute.
-    pub async fn purge(&self) -> Result<()> {
-        self.shared.purge().await
-    }
-
-    /// Deletes data older than [`DispatchConfig::retention`]. [`Self::run`] does so once a minute.
-    pub async fn forget_old(&self) -> Result<()> {
-        self.shared.forget_old().await
-    }
-
     /// Starts nothing new, waits for work in flight (at most `patience`), and ends the sessions with providers.
     pub async fn stop(&self, patience: Duration) {
-        self.shared.stopping.store(true, Ordering::Release);
-        let idle = tokio::time::timeout(patience, self.shared.tracker.idle());
+        self.stopping.store(true, Ordering::Release);
+        let idle = tokio::time::timeout(patience, self.tracker.idle());
         // Without heartbeats, other nodes would declare this one dead before its attempts end.
         let finished = tokio::select! {
             finished = idle => finished.is_ok(),
-            () = self.beat() => false,
+            () = self.keep_alive() => false,
         };
         if !finished {
             tracing::warn!("shutdown timed out with attempts in flight; the next start will count them as unknown");
         }
-        if tokio::time::timeout(patience, self.shared.end_sessions()).await.is_err() {
+        if tokio::time::timeout(patience, self.end_sessions()).await.is_err() {
             tracing::warn!("shutdown timed out with provider sessions open; closed them");
         }
     }
@@ -305,60 +287,19 @@ impl Dispatch {
     /// Writes the buffered metrics and signs off. Nothing may follow.
     pub async fn leave(&self) -> Result<()> {
         let flushed = self.flush_metrics().await;
-        flushed.and(self.shared.leave().await)
-    }
-
-    /// Returns whether [`Self::stop`] was called.
-    pub fn is_stopping(&self) -> bool {
-        self.shared.is_stopping()
-    }
-
-    /// Returns whether the clock of this node is wrong: what it writes or signs by it would be wrong, too.
-    pub fn has_wrong_clock(&self) -> bool {
-        self.shared.fitness.has_wrong_clock()
+        flushed.and(self.sign_off().await)
     }
 
     /// Returns the id of this node.
     pub fn node(&self) -> NodeId {
-        self.shared.node()
-    }
-
-    /// Returns whether a node is this one or may be alive elsewhere.
-    pub fn is_alive(&self, node: NodeId) -> bool {
-        node == self.node() || (!self.shared.config.sole && self.shared.peers.lock().contains_key(&node))
-    }
-
-    /// Returns the shards of this node; see [`is_in`].
-    pub fn shards(&self) -> Vec<i16> {
-        self.shared.shards()
+        NodeId(self.node.load(Ordering::Acquire))
     }
 
     /// Returns the signals that readers of event logs wait for.
     pub fn log_signals(&self) -> &LogSignals {
-        &self.shared.logs
+        &self.logs
     }
 
-    /// Counts what a step did to its message, and signals the reader of its event log.
-    pub fn count_step(&self, tenant: TenantId, transitioned: &Transitioned) {
-        self.shared.count_step(tenant, transitioned);
-    }
-
-    /// Like [`Self::count_step`] for a receipt, which also shows how well the channel reaches the recipient.
-    pub fn count_receipt(&self, tenant: TenantId, transitioned: &Transitioned) {
-        self.shared.count_result(tenant, transitioned);
-    }
-}
-
-/// Returns the time until the next scan. Scans take at most one part in 20 of the time: the more due messages cannot start, the longer a scan
-/// takes. Half of the time while lanes live on what scans find. A scan that took long because the process or its database was paused says
-/// nothing about the next one, so the pause is limited.
-fn pause_after_scan(took: Duration, feeds: bool) -> Duration {
-    const SHARE: u32 = 20;
-    const MOST: Duration = Duration::from_secs(5);
-    (if feeds { took } else { took * SHARE }).min(MOST)
-}
-
-impl Shared {
     /// Runs the work that is due once a second.
     async fn run_each_second(self: &Arc<Self>, now: Duration) -> Result<bool> {
         let recovered = self.recover_dead().await;
@@ -371,10 +312,15 @@ impl Shared {
         forgotten.and(refreshed).and(sessions)?;
         Ok(recovered? | asked?)
     }
+}
 
-    fn node(&self) -> NodeId {
-        NodeId(self.node.load(Ordering::Acquire))
-    }
+/// Returns the time until the next scan. Scans take at most one part in 20 of the time: the more due messages cannot start, the longer a scan
+/// takes. Half of the time while lanes live on what scans find. A scan that took long because the process or its database was paused says
+/// nothing about the next one, so the pause is limited.
+fn pause_after_scan(took: Duration, feeds: bool) -> Duration {
+    const SHARE: u32 = 20;
+    const MOST: Duration = Duration::from_secs(5);
+    (if feeds { took } else { took * SHARE }).min(MOST)
 }
 
 /// Runs `work` once a minute until it is dropped. Logs each failure as "failed to `what`" and continues.

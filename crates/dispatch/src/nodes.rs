@@ -84,11 +84,6 @@ impl Fitness {
         !pulse.clock_off && pulse.beat_at.is_some_and(|at| now.saturating_sub(at) < MAX_SILENCE)
     }
 
-    /// Returns whether the clock differs too much from the database's.
-    pub(crate) fn has_wrong_clock(&self) -> bool {
-        self.0.lock().clock_off
-    }
-
     /// Notes a heartbeat that began at `began` and is stored at `now`, `wall` by the wall clock.
     fn beaten(&self, began: Duration, now: Duration, wall: Timestamp) {
         let mut pulse = self.0.lock();
@@ -108,8 +103,9 @@ impl Fitness {
 }
 
 impl Shared {
-    /// Registers this node. With SQLite, recovers all earlier nodes.
-    pub(crate) async fn enter(self: &Arc<Self>) -> Result<()> {
+    /// Registers the node. With SQLite, recovers all earlier nodes. If the database was not used for an hour, it may be a copy whose messages
+    /// were sent meanwhile: all unfinished messages are held for a person.
+    pub async fn start(self: &Arc<Self>) -> Result<()> {
         let mut tx = self.store.read().await?;
         let nodes = tx.list_nodes().await?;
         let theirs = if self.config.compare_clocks { Some(tx.database_time().await?) } else { None };
@@ -152,7 +148,7 @@ impl Shared {
     }
 
     /// Signs off, so that other nodes need not wait for a timeout. No heartbeat or registration follows.
-    pub(crate) async fn leave(&self) -> Result<()> {
+    pub(crate) async fn sign_off(&self) -> Result<()> {
         let mut left = self.left.lock().await;
         *left = true;
         let node = self.node();
@@ -328,6 +324,16 @@ impl Shared {
         Ok(())
     }
 
+    /// Returns whether the clock of this node is wrong: what it writes or signs by it would be wrong, too.
+    pub fn has_wrong_clock(&self) -> bool {
+        self.fitness.0.lock().clock_off
+    }
+
+    /// Returns whether a node is this one or may be alive elsewhere.
+    pub fn is_alive(&self, node: NodeId) -> bool {
+        node == self.node() || (!self.config.sole && self.peers.lock().contains_key(&node))
+    }
+
     /// Returns the number of live nodes, including this one.
     pub(crate) fn live_nodes(&self) -> usize {
         self.peers.lock().len() + 1
@@ -395,8 +401,8 @@ impl Shared {
         troubled.keys().copied().collect()
     }
 
-    /// Returns the shards of this node: each shard goes to the live node with the highest score for it (rendezvous hashing).
-    pub(crate) fn shards(&self) -> Vec<i16> {
+    /// Returns the shards of this node, see [`is_in`]: each shard goes to the live node with the highest score for it (rendezvous hashing).
+    pub fn shards(&self) -> Vec<i16> {
         let me = self.node();
         let others: Vec<NodeId> = self.peers.lock().keys().copied().collect();
         (0..SHARDS).filter(|shard| others.iter().all(|other| score(*other, *shard) < score(me, *shard))).collect()

@@ -11,9 +11,36 @@ use nuncio_domain::health::Health;
 use nuncio_domain::message::{Message, NodeId};
 use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 
-use crate::hint::Hint;
+use crate::Shared;
 use crate::lane::{Hinted, Slot};
-use crate::{Dispatch, Shared};
+
+/// A message waiting for its next attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hint {
+    pub tenant: TenantId,
+    pub id: MessageId,
+    pub fence: i64,
+    /// Connection of its next attempt.
+    pub connection: ConnectionId,
+    /// Whether it yields to others.
+    pub bulk: bool,
+    /// Bytes of the request that its attempt must load from the spool; 0 if the row holds it all.
+    pub bytes: usize,
+}
+
+impl Hint {
+    /// Names a message that waits for an attempt.
+    pub fn of(message: &Message) -> Self {
+        Self {
+            tenant: message.tenant,
+            id: message.id,
+            fence: message.state.fence,
+            connection: message.state.route.connection,
+            bulk: message.state.detail.broadcast.is_some(),
+            bytes: message.request.spooled_bytes(),
+        }
+    }
+}
 
 /// The right to run one attempt now. Released when dropped.
 pub struct Permit {
@@ -40,15 +67,15 @@ impl fmt::Debug for Permit {
     }
 }
 
-impl Dispatch {
+impl Shared {
     /// Returns a permit for the attempt of a new message by `connection`, if one is free and no other message waits for it. A bulk message
     /// waits for one (100 ms) if no other message waits: stored with its attempt started, it needs no second write to start it.
-    pub async fn permit(&self, hint: &Hint, connection: &Connection) -> Option<Permit> {
+    pub async fn permit(self: &Arc<Self>, hint: &Hint, connection: &Connection) -> Option<Permit> {
         if !hint.bulk {
             return self.reserve(hint, connection);
         }
-        let lane = self.shared.lane_of(hint.tenant, connection);
-        let end = tokio::time::Instant::now() + self.shared.config.bulk_wait;
+        let lane = self.lane_of(hint.tenant, connection);
+        let end = tokio::time::Instant::now() + self.config.bulk_wait;
         loop {
             let mut released = pin!(lane.released.notified());
             // From here on: several slots may be released before it is awaited, each for another message.
@@ -56,7 +83,7 @@ impl Dispatch {
             if let Some(permit) = self.reserve(hint, connection) {
                 return Some(permit);
             }
-            if hint.bytes > 0 || self.shared.is_stopping() || !lane.serves_bulk_next(self.shared.ids.clock.monotonic()) {
+            if hint.bytes > 0 || self.is_stopping() || !lane.serves_bulk_next(self.ids.clock.monotonic()) {
                 return None;
             }
             tokio::time::timeout_at(end, released).await.ok()?;
@@ -65,78 +92,62 @@ impl Dispatch {
 
     /// Returns a permit if one is free now, no message waits for it, and there is memory for a large request. Some permits are not available
     /// to bulk messages.
-    pub fn reserve(&self, hint: &Hint, connection: &Connection) -> Option<Permit> {
-        if self.shared.is_stopping() {
+    pub fn reserve(self: &Arc<Self>, hint: &Hint, connection: &Connection) -> Option<Permit> {
+        if self.is_stopping() {
             return None;
         }
-        let lane = self.shared.lane_of(hint.tenant, connection);
+        let lane = self.lane_of(hint.tenant, connection);
         let is_large = hint.bytes > 0;
-        let memory = if is_large { Some(self.shared.memory.for_request_now(hint.bytes)?) } else { None };
-        let mut slot = lane.reserve(self.shared.ids.clock.monotonic(), hint.bulk, is_large)?;
+        let memory = if is_large { Some(self.memory.for_request_now(hint.bytes)?) } else { None };
+        let mut slot = lane.reserve(self.ids.clock.monotonic(), hint.bulk, is_large)?;
         slot.memory = memory;
-        slot.accepting = Some(self.shared.in_flight.accept());
-        Some(Permit { slot, shared: Arc::clone(&self.shared) })
+        slot.accepting = Some(self.in_flight.accept());
+        Some(Permit { slot, shared: Arc::clone(self) })
     }
 
     /// Returns whether a message that gets no permit now could wait for one at `connection`. If not, the scanner has to find it.
-    pub fn has_room(&self, hint: &Hint, connection: &Connection) -> bool {
-        self.shared.lane_of(hint.tenant, connection).has_room(hint.bulk, hint.bytes > 0)
+    pub fn has_room(self: &Arc<Self>, hint: &Hint, connection: &Connection) -> bool {
+        self.lane_of(hint.tenant, connection).has_room(hint.bulk, hint.bytes > 0)
     }
 
     /// Returns how many more bulk messages can wait for `connection`; 0 while it is backing off.
-    pub fn bulk_room(&self, tenant: TenantId, connection: &Connection) -> usize {
-        if self.shared.is_stopping() {
+    pub fn bulk_room(self: &Arc<Self>, tenant: TenantId, connection: &Connection) -> usize {
+        if self.is_stopping() {
             return 0;
         }
-        self.shared.lane_of(tenant, connection).bulk_room(self.shared.ids.clock.monotonic())
+        self.lane_of(tenant, connection).bulk_room(self.ids.clock.monotonic())
     }
 
     /// Returns whether the provider of `connection` sends receipts.
-    pub fn has_receipts(&self, tenant: TenantId, connection: &Connection) -> bool {
-        self.shared.lane_of(tenant, connection).receipts() != Receipts::Never
-    }
-
-    /// Adds a hint. Hints can be lost: the scanner finds the message when it is due.
-    pub fn add_hint(&self, hint: Hint) {
-        self.shared.add_hint(hint);
-    }
-
-    /// Closes the lane of a deleted connection: it sends nothing more.
-    pub fn close_lane(&self, connection: ConnectionId) {
-        self.shared.close_lane(connection);
+    pub fn has_receipts(self: &Arc<Self>, tenant: TenantId, connection: &Connection) -> bool {
+        self.lane_of(tenant, connection).receipts() != Receipts::Never
     }
 
     /// Returns the adapter of a connection, the one that also sends; or the errors of its settings.
-    pub fn adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
-        self.shared.lane_of(tenant, connection).adapter.clone()
-    }
-
-    /// Opens an adapter for calls other than sending, or returns why it cannot be opened.
-    pub fn open_adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
-        self.shared.open_adapter(tenant, connection)
+    pub fn adapter(self: &Arc<Self>, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
+        self.lane_of(tenant, connection).adapter.clone()
     }
 
     /// Records the result of an account check in the health of the connection.
-    pub fn checked(&self, tenant: TenantId, connection: &Connection, result: &Result<String, String>) {
-        self.shared.lane_of(tenant, connection).checked(&self.shared, result);
+    pub fn checked(self: &Arc<Self>, tenant: TenantId, connection: &Connection, result: &Result<String, String>) {
+        self.lane_of(tenant, connection).checked(self, result);
     }
 
     /// Returns the health of a connection as observed by this node.
     pub fn health(&self, connection: &Connection) -> Health {
-        let lane = self.shared.lanes.read().get(&connection.id).cloned();
+        let lane = self.lanes.read().get(&connection.id).cloned();
         let lane = lane.filter(|lane| lane.opened_from >= connection.updated_at);
-        lane.map_or_else(Health::default, |lane| lane.health(self.shared.ids.clock.monotonic()))
+        lane.map_or_else(Health::default, |lane| lane.health(self.ids.clock.monotonic()))
     }
 
     /// Returns the wall time, or `None` while this node must not accept messages: its clock is off, its heartbeat failed, or it is
     /// stopping.
     pub fn accepting(&self) -> Option<Timestamp> {
-        self.shared.is_fit().then(|| self.shared.ids.clock.now())
+        self.is_fit().then(|| self.ids.clock.now())
     }
-}
 
-impl Shared {
-    pub(crate) fn is_stopping(&self) -> bool {
+    /// Returns whether [`Self::stop`] was called.
+    pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
 
@@ -145,7 +156,8 @@ impl Shared {
         !self.is_stopping() && self.fitness.is_fit(self.ids.clock.monotonic())
     }
 
-    pub(crate) fn add_hint(&self, hint: Hint) {
+    /// Adds a hint. Hints can be lost: the scanner finds the message when it is due.
+    pub fn add_hint(&self, hint: Hint) {
         self.logs.grown(hint.tenant);
         let lane = self.lanes.read().get(&hint.connection).cloned();
         if let Some(lane) = lane

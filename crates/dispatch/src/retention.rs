@@ -36,8 +36,8 @@ enum Kind {
 }
 
 impl Shared {
-    /// Deletes obsolete rows, in small steps.
-    pub(crate) async fn purge(&self) -> Result<()> {
+    /// Deletes expired idempotency keys and orphaned spool chunks, in small steps. [`Self::run`] does so once a minute.
+    pub async fn purge(&self) -> Result<()> {
         let now = self.ids.clock.now();
         let keys = self.purge_keys(now).await;
         let chunks = self.purge_chunks(now).await;
@@ -75,8 +75,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Deletes expired data of this node's tenants. A failure of one kind of one tenant does not skip the others; returns the first.
-    pub(crate) async fn forget_old(&self) -> Result<()> {
+    /// Deletes data of this node's tenants older than [`DispatchConfig::retention`](crate::DispatchConfig::retention). A failure of one kind of
+    /// one tenant does not skip the others; returns the first. [`Self::run`] does so once a minute.
+    pub async fn forget_old(&self) -> Result<()> {
         let Some(kept) = self.config.retention.filter(|_| self.is_fit()) else { return Ok(()) };
         let now = self.ids.clock.now();
         let before = now.minus(kept);

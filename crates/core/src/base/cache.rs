@@ -1,6 +1,6 @@
-//! Caches values for up to a second.
+//! Caches values for up to a second, and remembers successful look-ups.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,6 +13,9 @@ pub(crate) const TRUST: Duration = Duration::from_secs(1);
 
 /// Maximum number of entries; beyond it the cache is cleared.
 const ENTRIES: usize = 10_000;
+
+/// Maximum number of entries of a [`PositiveCache`]; beyond it the cache is cleared.
+const POSITIVES: usize = 100_000;
 
 /// Number of locks for reading; keys with the same hash share one.
 const TURNS: usize = 64;
@@ -92,6 +95,38 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     }
 }
 
+/// Keys whose last look-up on this node succeeded. Failed look-ups are not stored, so that guesses cannot evict the others.
+#[derive(Debug)]
+pub(crate) struct PositiveCache<K>(RwLock<HashSet<K>>);
+
+impl<K> Default for PositiveCache<K> {
+    fn default() -> Self {
+        Self(RwLock::default())
+    }
+}
+
+impl<K: Eq + Hash> PositiveCache<K> {
+    pub(crate) fn contains(&self, name: &K) -> bool {
+        self.0.read().contains(name)
+    }
+
+    /// Records the result of a look-up.
+    pub(crate) fn note(&self, name: K, holds: bool) {
+        if self.contains(&name) == holds {
+            return;
+        }
+        let mut known = self.0.write();
+        if !holds {
+            known.remove(&name);
+            return;
+        }
+        if known.len() >= POSITIVES {
+            known.clear();
+        }
+        known.insert(name);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -159,5 +194,17 @@ mod tests {
         assert_eq!(cache.get_or_read(1, &clock, async { Ok::<_, Error>(3) }).await.ok(), Some(2));
         clock.0.store(1_000, Ordering::Relaxed);
         assert_eq!(cache.get_or_read(1, &clock, async { Ok::<_, Error>(3) }).await.ok(), Some(3));
+    }
+
+    #[test]
+    fn only_what_holds_is_remembered() {
+        let known = PositiveCache::default();
+        known.note(1, true);
+        known.note(2, false);
+        assert!(known.contains(&1) && !known.contains(&2));
+        known.note(1, false);
+        assert!(!known.contains(&1));
+        (0..=POSITIVES).for_each(|name| known.note(name, true));
+        assert!(known.0.read().len() <= POSITIVES && known.contains(&POSITIVES));
     }
 }

@@ -12,26 +12,26 @@ pub(crate) mod list;
 pub(crate) mod oidc;
 mod operations;
 pub(crate) mod patch;
-pub(crate) mod positive_cache;
 pub mod rate;
 pub(crate) mod rights;
-pub(crate) mod run_to_completion;
 pub(crate) mod spending;
-mod use_cases;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use nuncio_channel::{Registry, Services, Tokens};
 use nuncio_dispatch::Dispatch;
 use nuncio_domain::config::{Sender, TenantConfig};
-use nuncio_domain::{Environment, Error, ErrorCode, Ids, KeyId, Permission, Permissions, Result, TenantId, Timestamp};
+use nuncio_domain::key::KeyHash;
+use nuncio_domain::{ConnectionId, Environment, Error, ErrorCode, Ids, KeyId, Permission, Permissions, Result, TenantId, Timestamp};
 use nuncio_secrets::Sealer;
-use nuncio_store::Store;
+use nuncio_store::{CountryMetrics, Store};
+use parking_lot::{Mutex, RwLock};
 
 pub use audit::Act;
 pub(crate) use audit::Change;
-use cache::Cache;
+use cache::{Cache, PositiveCache};
 use configuration::Books as PriceBooks;
 pub(crate) use configuration::SIM;
 pub use cursor::Cursors;
@@ -41,8 +41,32 @@ pub(crate) use identifier_hasher::is_mark;
 pub use list::Listed;
 pub use oidc::{Oidc, OidcSettings};
 pub use operations::UseCase;
-use positive_cache::PositiveCache;
-pub(crate) use use_cases::use_cases;
+use spending::Spending;
+
+/// Declares the use cases of a resource: a view of the [`Core`] with its own methods, reached by a method of the core.
+macro_rules! use_cases {
+    ($(#[$doc:meta])* $accessor:ident => $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<'a>(&'a $crate::base::Core);
+
+        impl std::ops::Deref for $name<'_> {
+            type Target = $crate::base::Core;
+
+            fn deref(&self) -> &Self::Target {
+                self.0
+            }
+        }
+
+        impl $crate::base::Core {
+            $(#[$doc])*
+            pub const fn $accessor(&self) -> $name<'_> {
+                $name(self)
+            }
+        }
+    };
+}
+pub(crate) use use_cases;
 
 /// Entry point of all use cases. Clones share their state.
 #[derive(Clone, Debug)]
@@ -52,39 +76,35 @@ pub struct Core {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) dispatch: Dispatch,
-    pub(crate) net: nuncio_net::Client,
-    pub(crate) registry: Registry,
-    pub(crate) services: Services,
-    pub(crate) sealer: Sealer,
-    pub(crate) public_url: String,
+    deps: CoreDeps,
     pub(crate) cursors: Cursors,
     pub(crate) marks: IdentifierHasher,
     pub(crate) tokens: Tokens,
     /// Callers of keys that were valid when they were read.
-    pub(crate) keys: Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
+    pub(crate) keys: Cache<KeyHash, Option<Caller>>,
     /// Uses of keys that are not stored yet, by key.
-    pub(crate) key_uses: parking_lot::Mutex<BTreeMap<(TenantId, KeyId), Timestamp>>,
+    pub(crate) key_uses: Mutex<BTreeMap<(TenantId, KeyId), Timestamp>>,
     /// Keys created on this node, or valid at their last look-up.
-    pub(crate) good_keys: PositiveCache<nuncio_domain::key::KeyHash>,
+    pub(crate) good_keys: PositiveCache<KeyHash>,
     /// Connections that existed at a provider's last call on this node.
-    pub(crate) good_connections: PositiveCache<nuncio_domain::ConnectionId>,
+    pub(crate) good_connections: PositiveCache<ConnectionId>,
     /// Links that no longer lead anywhere, by the hashes of their tokens.
     pub(crate) dead_links: PositiveCache<[u8; 32]>,
-    pub(crate) tenant_configs: Cache<TenantId, Option<Arc<nuncio_domain::config::TenantConfig>>>,
-    pub(crate) prices: parking_lot::RwLock<PriceBooks>,
-    pub(crate) countries: Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
+    pub(crate) tenant_configs: Cache<TenantId, Option<Arc<TenantConfig>>>,
+    pub(crate) prices: RwLock<PriceBooks>,
+    pub(crate) countries: Cache<TenantId, Arc<Vec<CountryMetrics>>>,
     /// Of senders with a daily limit.
-    pub(crate) spending: spending::Spending,
-    /// Relay for the codes that verify inbound addresses.
-    pub(crate) code_relay: Option<CodeRelay>,
-    /// Verifies users who sign in through an OpenID provider.
-    pub(crate) oidc: Option<Oidc>,
-    /// External reviewer of broadcasts, in addition to the built-in review.
-    pub(crate) reviewer: Option<crate::review::Reviewer>,
+    pub(crate) spending: Spending,
     /// Whether this node is stopping, so that streams end.
-    pub(crate) closing: std::sync::atomic::AtomicBool,
+    pub(crate) closing: AtomicBool,
+}
+
+impl Deref for Inner {
+    type Target = CoreDeps;
+
+    fn deref(&self) -> &CoreDeps {
+        &self.deps
+    }
 }
 
 /// The operator's mail server for sending codes, reached without TLS and password.
@@ -105,7 +125,7 @@ pub struct Caller {
     pub environment: Environment,
     pub key: KeyId,
     /// To look the key up again during a long response.
-    pub key_hash: nuncio_domain::key::KeyHash,
+    pub key_hash: KeyHash,
     pub key_name: String,
     pub permissions: Permissions,
     /// When the key expires.
@@ -186,35 +206,22 @@ pub struct CoreDeps {
 }
 
 impl Core {
-    pub fn new(parts: CoreDeps) -> Self {
-        let CoreDeps { store, dispatch, net, registry, services, sealer, public_url, code_relay, oidc, reviewer } = parts;
-        let cursors = Cursors::new(sealer.derive(b"cursors"));
-        let marks = IdentifierHasher::new(&sealer);
-        let tokens = mail_tokens(&sealer);
+    pub fn new(deps: CoreDeps) -> Self {
         let inner = Inner {
-            store,
-            dispatch,
-            net,
-            registry,
-            services,
-            sealer,
-            public_url,
-            cursors,
-            marks,
-            tokens,
+            cursors: Cursors::new(deps.sealer.derive(b"cursors")),
+            marks: IdentifierHasher::new(&deps.sealer),
+            tokens: mail_tokens(&deps.sealer),
             keys: Cache::default(),
-            key_uses: parking_lot::Mutex::default(),
+            key_uses: Mutex::default(),
             good_keys: PositiveCache::default(),
             good_connections: PositiveCache::default(),
             dead_links: PositiveCache::default(),
             tenant_configs: Cache::default(),
-            prices: parking_lot::RwLock::default(),
+            prices: RwLock::default(),
             countries: Cache::default(),
-            spending: spending::Spending::default(),
-            code_relay,
-            oidc,
-            reviewer,
-            closing: std::sync::atomic::AtomicBool::new(false),
+            spending: Spending::default(),
+            closing: AtomicBool::new(false),
+            deps,
         };
         Self { inner: Arc::new(inner) }
     }

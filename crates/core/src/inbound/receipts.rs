@@ -42,7 +42,7 @@ impl ProviderEvents<'_> {
                 (tenant, transitioned)
             }
         };
-        self.inner.dispatch.count_receipt(tenant, &transitioned);
+        self.inner.dispatch.count_result(tenant, &transitioned);
         Ok(())
     }
 
@@ -92,7 +92,7 @@ impl ProviderEvents<'_> {
         }
         tx.commit().await?;
         for (tenant, found) in &matched {
-            self.inner.dispatch.count_receipt(*tenant, found);
+            self.inner.dispatch.count_result(*tenant, found);
         }
         failed.map_or(Ok(!matched.is_empty()), Err)
     }

@@ -1,7 +1,9 @@
 //! `POST /v1/messages`.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll};
 
 use nuncio_dispatch::{Hint, Permit};
 use nuncio_domain::address::Parsed;
@@ -11,6 +13,7 @@ use nuncio_domain::message::{Message, Status, Wait};
 use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, Error, ErrorCode, MessageType, Permission, Result, TenantId, Timestamp};
 use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, IdempotentOperation, Shortage};
+use tokio::runtime::Handle;
 
 use super::Messages;
 use super::command::SendMessage;
@@ -20,7 +23,7 @@ use super::validate;
 use super::view::MessageView;
 use crate::base::audit::Change;
 use crate::base::spending::Pending;
-use crate::base::{Caller, Core, idempotency, requested_sender, rights, run_to_completion::RunToCompletion};
+use crate::base::{Caller, Core, idempotency, requested_sender, rights};
 use crate::billing;
 use crate::billing::quota;
 
@@ -270,7 +273,6 @@ impl Messages<'_> {
     }
 }
 
-/// A plan with its inputs.
 pub(super) struct PlanWithInputs {
     pub(super) config: Arc<TenantConfig>,
     pub(super) planned: Planned,
@@ -280,4 +282,37 @@ pub(super) struct PlanWithInputs {
 pub(super) fn with_key(mut command: SendMessage, header: Option<&str>) -> Result<SendMessage> {
     command.idempotency_key = idempotency::key(command.idempotency_key.take(), header)?;
     Ok(command)
+}
+
+type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Runs a future inside its caller; if the caller is dropped first, a task runs the rest.
+struct RunToCompletion<T: Send + 'static>(Option<Work<T>>);
+
+impl<T: Send + 'static> RunToCompletion<T> {
+    fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
+        Self(Some(Box::pin(work)))
+    }
+}
+
+impl<T: Send + 'static> Future for RunToCompletion<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        // Taken meanwhile: a future that panicked must not be polled again.
+        let Some(mut work) = self.0.take() else { return Poll::Pending };
+        let polled = work.as_mut().poll(cx);
+        if polled.is_pending() {
+            self.0 = Some(work);
+        }
+        polled
+    }
+}
+
+impl<T: Send + 'static> Drop for RunToCompletion<T> {
+    fn drop(&mut self) {
+        if let (Some(rest), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(rest);
+        }
+    }
 }
