@@ -57,9 +57,7 @@ fn read<T: DeserializeOwned + IntoParams>(query: &str, lenient: bool) -> Result<
             faults.push(FieldError::new(format!("query.{}", parameter.name), "is required"));
         }
     }
-    if !faults.is_empty() {
-        return Err(Error::invalid(faults));
-    }
+    Error::if_any(faults)?;
     serde_json::from_value(Value::Object(values)).map_err(|error| Error::field("query", error.to_string()))
 }
 

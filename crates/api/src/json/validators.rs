@@ -66,10 +66,7 @@ impl Validators {
         // Values that pass the schema can be stored and shown, so a long string must pass it first.
         if longest > limits::STRING {
             let short: Short = serde_json::from_slice(json).map_err(not_json)?;
-            let faults = self.violations(described, &short.0, lenient);
-            if !faults.is_empty() {
-                return Err(Error::invalid(faults));
-            }
+            Error::if_any(self.violations(described, &short.0, lenient))?;
         }
         Ok(nul)
     }

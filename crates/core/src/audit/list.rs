@@ -101,8 +101,7 @@ impl Audit<'_> {
     /// log of its live environment.
     pub async fn list(&self, caller: &Caller, asked: &ListAuditEntries) -> Result<Listed<AuditEntryView>> {
         caller.require(UseCase::ListAuditEntries)?;
-        let mut errors = Vec::new();
-        let range = list::asked!(asked, &mut errors);
+        let (range, mut errors) = list::asked!(asked);
         let filter = Filter {
             actor: list::part(asked.actor.as_deref(), "query.actor", &mut errors),
             resource: list::part(asked.resource_id.as_deref(), "query.resourceId", &mut errors),

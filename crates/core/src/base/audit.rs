@@ -101,9 +101,9 @@ impl Change {
         Self { kind, verb, resource, by: None, before: None, after: None }
     }
 
-    /// Sets the resource before the change.
+    /// Sets the resource before the change, if there was one.
     pub(crate) fn from(mut self, before: &impl Serialize) -> Self {
-        self.before = is_in_act().then(|| serde_json::to_value(before).unwrap_or_default());
+        self.before = is_in_act().then(|| serde_json::to_value(before).unwrap_or_default()).filter(|before| !before.is_null());
         self
     }
 

@@ -53,15 +53,16 @@ pub(crate) struct Repeat {
 }
 
 /// Claims the key of a request for `resource`, in the transaction that creates it. On a repeat, the caller must not write anything.
+/// The key is kept for a while after `final_at`, when the resource is final.
 pub(crate) async fn claim(
     tx: &mut dyn Tx,
     tenant: TenantId,
     guard: Option<&Idempotency>,
     resource: Uuid,
-    purge_after: Timestamp,
+    final_at: Timestamp,
 ) -> Result<Option<Repeat>> {
     let Some(guard) = guard else { return Ok(None) };
-    Ok(match tx.claim_idempotency_key(tenant, guard, resource, purge_after).await? {
+    Ok(match tx.claim_idempotency_key(tenant, guard, resource, final_at.plus(limits::IDEMPOTENCY_RETENTION)).await? {
         KeyClaim::Won => None,
         KeyClaim::Lost { original, same_request } => Some(Repeat { original, same_request }),
     })

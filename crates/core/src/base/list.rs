@@ -122,19 +122,11 @@ pub(crate) struct Listing {
 
 impl<'a> Asked<'a> {
     /// Parses the parameters of all lists.
-    pub(crate) fn read(
-        limit: Option<u32>,
-        cursor: Option<&'a str>,
-        since: Option<&str>,
-        until: Option<&str>,
-        errors: &mut Vec<FieldError>,
-    ) -> Self {
-        Self {
-            limit: self::limit(limit, errors),
-            since: time(since, "query.since", errors),
-            until: time(until, "query.until", errors),
-            cursor,
-        }
+    pub(crate) fn read(limit: Option<u32>, cursor: Option<&'a str>, since: Option<&str>, until: Option<&str>) -> (Self, Vec<FieldError>) {
+        let mut errors = Vec::new();
+        let limit = self::limit(limit, &mut errors);
+        let (since, until) = (time(since, "query.since", &mut errors), time(until, "query.until", &mut errors));
+        (Self { limit, since, until, cursor }, errors)
     }
 }
 
@@ -163,11 +155,11 @@ macro_rules! list_query {
 }
 pub(crate) use list_query;
 
-/// Takes `limit`, `cursor`, `since` and `until` from a query.
+/// Takes `limit`, `cursor`, `since` and `until` from a query; returns the errors so far, too.
 macro_rules! asked {
-    ($query:expr, $errors:expr) => {{
+    ($query:expr) => {{
         let query = $query;
-        $crate::base::list::Asked::read(query.limit, query.cursor.as_deref(), query.since.as_deref(), query.until.as_deref(), $errors)
+        $crate::base::list::Asked::read(query.limit, query.cursor.as_deref(), query.since.as_deref(), query.until.as_deref())
     }};
 }
 pub(crate) use asked;
@@ -189,9 +181,7 @@ impl Core {
         asked: &Asked<'_>,
         errors: Vec<FieldError>,
     ) -> Result<(Option<[u8; 16]>, String)> {
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
+        Error::if_any(errors)?;
         let scope = format!("{scope}&{:?}", (asked.since, asked.until));
         let last = asked.cursor.map(|cursor| self.cursors().read(tenant, &scope, cursor)).transpose()?;
         Ok((last, scope))

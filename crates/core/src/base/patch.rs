@@ -1,6 +1,7 @@
-//! Deserialises fields of a PATCH, where null and absent differ.
+//! Serialises new secrets, and deserialises fields of a PATCH, where null and absent differ.
 
-use serde::{Deserialize, Deserializer};
+use nuncio_domain::Redacted;
+use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
 
 /// For a field that cannot be cleared: rejects null.
 pub(crate) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
@@ -15,4 +16,9 @@ pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deseriali
 /// For a field of a PUT, where null and absent are equal.
 pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// For a secret that only the response that creates it shows.
+pub(crate) fn shown_once<S: Serializer>(secret: &Option<Redacted<String>>, serializer: S) -> Result<S::Ok, S::Error> {
+    secret.as_ref().map(Redacted::expose).serialize(serializer)
 }

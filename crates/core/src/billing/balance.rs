@@ -1,7 +1,7 @@
 //! Balances of environments, and transfers in the transactions of use cases.
 //!
-//! The store makes the transfers of messages itself. Everything else that costs something calls [`reserve`], [`settle`], [`release`] and
-//! [`charge`] **last** in its transaction: they lock the environment's balance until the commit.
+//! The store makes the transfers of messages itself. Everything else that costs something calls [`transfer`] **last** in
+//! its transaction: it locks the environment's balance until the commit.
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Balance, Purpose, Transfer};
@@ -41,45 +41,14 @@ impl From<Balance> for BalanceView {
     }
 }
 
-/// Purpose of a transfer. Unique, so that a repetition changes nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reference {
-    /// The broadcast, phone number or other resource that costs money.
-    pub resource: Uuid,
-    /// Distinguishes transfers of one purpose, such as review attempts or months.
-    pub part: i16,
-    /// The sender whose daily spending it counts towards, if that is limited.
-    pub sender: Option<SenderId>,
-}
-
-/// Reserves money; `402 insufficient_balance` if less is available.
-pub async fn reserve(tx: &mut dyn Tx, tenant: TenantId, amount: Micros, reference: Reference, now: Timestamp) -> Result<()> {
-    transfer(tx, tenant, Purpose::Reserve, amount, reference, now).await
-}
-
-/// Charges reserved money.
-pub async fn settle(tx: &mut dyn Tx, tenant: TenantId, amount: Micros, reference: Reference, now: Timestamp) -> Result<()> {
-    transfer(tx, tenant, Purpose::Settle, amount, reference, now).await
-}
-
-/// Releases reserved money that is not needed.
-pub async fn release(tx: &mut dyn Tx, tenant: TenantId, amount: Micros, reference: Reference, now: Timestamp) -> Result<()> {
-    transfer(tx, tenant, Purpose::Release, amount, reference, now).await
-}
-
-/// Charges without a reservation; `402 insufficient_balance` if less is available.
-pub async fn charge(tx: &mut dyn Tx, tenant: TenantId, amount: Micros, reference: Reference, now: Timestamp) -> Result<()> {
-    transfer(tx, tenant, Purpose::Charge, amount, reference, now).await
-}
-
-async fn transfer(tx: &mut dyn Tx, tenant: TenantId, purpose: Purpose, amount: Micros, reference: Reference, now: Timestamp) -> Result<()> {
-    if amount.0 <= 0 {
+/// Makes a transfer, if its amount is positive; `402 insufficient_balance` if less is available. A repetition changes nothing.
+pub(crate) async fn transfer(tx: &mut dyn Tx, tenant: TenantId, transfer: &Transfer, now: Timestamp) -> Result<()> {
+    if transfer.amount.0 <= 0 {
         return Ok(());
     }
-    let transfer = Transfer { purpose, resource: reference.resource, part: reference.part, amount, sender: reference.sender };
-    match tx.transfer(tenant, &transfer, now).await? {
+    match tx.transfer(tenant, transfer, now).await? {
         Transferred::Done | Transferred::Repeated => Ok(()),
-        Transferred::Short(balance) => Err(insufficient(balance, amount)),
+        Transferred::Short(balance) => Err(insufficient(balance, transfer.amount)),
     }
 }
 

@@ -60,11 +60,10 @@ impl Broadcasts<'_> {
         let guard = self.guard(caller.tenant, IdempotentOperation::AddBroadcastContacts, idempotency::key(None, key)?, &(id, &command));
         let broadcast = self.find(caller.tenant, id).await?;
         let now = self.ids().clock.now();
-        let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
         if let Err(error) = apply(broadcast.standing(""), BroadcastAction::Prepare) {
             // A repeat must be detected first: it is reported even if the action is impossible now.
             let mut tx = self.inner.store.begin().await?;
-            let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await?;
+            let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), now).await?;
             drop(tx);
             return Err(match repeat {
                 Some(repeat) => self.repeated(caller, repeat).await,
@@ -94,7 +93,7 @@ impl Broadcasts<'_> {
         // Recipients are enqueued in this order.
         new.sort_unstable_by_key(|contact| contact.id);
         let mut tx = self.inner.store.begin().await?;
-        if let Some(repeat) = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await? {
+        if let Some(repeat) = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), now).await? {
             drop(tx);
             return Err(self.repeated(caller, repeat).await);
         }
@@ -122,8 +121,7 @@ impl Broadcasts<'_> {
     pub async fn list_contacts(&self, caller: &Caller, id: &str, asked: &ListBroadcastContacts) -> Result<Listed<BroadcastContactView>> {
         caller.require(UseCase::ListBroadcastContacts)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
-        let mut errors = Vec::new();
-        let range = list::asked!(asked, &mut errors);
+        let (range, mut errors) = list::asked!(asked);
         let status = list::words(asked.status.as_deref(), "query.status", ContactStatus::parse, ContactStatus::ALL, &mut errors);
         let listing = self.listing(caller.tenant, &format!("broadcasts/{}/contacts?{status:?}", broadcast.id), &range, errors)?;
         let Some(status) = stored(&status, &broadcast) else { return Ok((Vec::new(), None)) };

@@ -68,6 +68,7 @@ pub struct ImportedContacts {
 }
 
 /// A row that cannot be a recipient.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RejectedImportRow)]
@@ -75,7 +76,6 @@ pub struct RefusedRow {
     /// The line of the file on which it begins; the header is line 1.
     pub line: u64,
     /// The recipient as in the file, if any.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recipient: Option<String>,
     /// The reason.
     pub reason: String,

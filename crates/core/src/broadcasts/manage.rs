@@ -3,7 +3,7 @@
 use nuncio_domain::broadcast::{Body, Broadcast, BroadcastAction, Counts, QuietHours, Status, WrittenQuietHours};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::Template;
-use nuncio_domain::{BroadcastId, Error, Result, limits};
+use nuncio_domain::{BroadcastId, Error, Result};
 use nuncio_store::{Idempotency, IdempotentOperation};
 
 use super::Broadcasts;
@@ -72,8 +72,7 @@ impl Broadcasts<'_> {
     ) -> Result<BroadcastView> {
         self.check(broadcast).await?;
         let mut tx = self.inner.store.begin().await?;
-        let purge_after = broadcast.updated_at.plus(limits::IDEMPOTENCY_RETENTION);
-        let repeat = idempotency::claim(&mut *tx, caller.tenant, guard, broadcast.id.uuid(), purge_after).await?;
+        let repeat = idempotency::claim(&mut *tx, caller.tenant, guard, broadcast.id.uuid(), broadcast.updated_at).await?;
         if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             let id = BroadcastId::from_uuid(original);
@@ -88,10 +87,7 @@ impl Broadcasts<'_> {
     }
 
     pub(super) async fn check(&self, broadcast: &Broadcast) -> Result<()> {
-        let faults = check::check(broadcast, self.ids().clock.now());
-        if !faults.is_empty() {
-            return Err(Error::invalid(faults));
-        }
+        Error::if_any(check::check(broadcast, self.ids().clock.now()))?;
         self.template_of(broadcast).await.map(drop)
     }
 
@@ -120,8 +116,7 @@ impl Broadcasts<'_> {
     /// Returns a page of broadcasts.
     pub async fn list(&self, caller: &Caller, asked: &ListBroadcasts) -> Result<Listed<BroadcastView>> {
         caller.require(UseCase::ListBroadcasts)?;
-        let mut errors = Vec::new();
-        let range = list::asked!(asked, &mut errors);
+        let (range, mut errors) = list::asked!(asked);
         let status = list::words(asked.status.as_deref(), "query.status", Status::parse, Status::ALL, &mut errors);
         let listing = self.listing(caller.tenant, &format!("broadcasts?{status:?}"), &range, errors)?;
         let page = self.inner.store.read().await?.list_broadcasts(caller.tenant, &status, listing.page).await?;
@@ -150,8 +145,7 @@ impl Broadcasts<'_> {
         let changed = self
             .change(caller.tenant, id, BroadcastAction::Edit, |broadcast, now| {
                 apply(broadcast);
-                let faults = check::check(broadcast, now);
-                if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }
+                Error::if_any(check::check(broadcast, now))
             })
             .await?;
         Ok(BroadcastView::whole(&changed))

@@ -18,7 +18,7 @@ use super::content;
 use super::content::fingerprint;
 use super::variables;
 use crate::base::Core;
-use crate::billing::{self, Reference};
+use crate::billing;
 use crate::messages::plan::Planned;
 use crate::messages::routing::{self, RoutingInputs, Window};
 
@@ -73,8 +73,9 @@ pub(super) async fn reserve(tx: &mut dyn Tx, broadcast: &Broadcast, estimate: &E
         return Ok(());
     }
     let part = reservation(tx, broadcast.tenant, broadcast.id).await?.map_or(1, |newest| newest.part + 1);
-    let reference = Reference { resource: broadcast.id.uuid(), part, sender: estimate.limited_sender };
-    billing::reserve(tx, broadcast.tenant, estimate.required, reference, now).await
+    let (amount, sender) = (estimate.required, estimate.limited_sender);
+    let transfer = Transfer { purpose: Purpose::Reserve, resource: broadcast.id.uuid(), part, amount, sender };
+    billing::transfer(tx, broadcast.tenant, &transfer, now).await
 }
 
 /// Releases the rest of a reservation; must be the last step of the transaction that rejects or ends a broadcast.
@@ -82,8 +83,8 @@ pub(super) async fn release(tx: &mut dyn Tx, tenant: TenantId, id: BroadcastId, 
     if rest.0 == 0 {
         return Ok(());
     }
-    let Some(Transfer { part, sender, .. }) = reservation(tx, tenant, id).await? else { return Ok(()) };
-    billing::release(tx, tenant, rest, Reference { resource: id.uuid(), part, sender }, now).await
+    let Some(reservation) = reservation(tx, tenant, id).await? else { return Ok(()) };
+    billing::transfer(tx, tenant, &Transfer { purpose: Purpose::Release, amount: rest, ..reservation }, now).await
 }
 
 /// Returns the newest reservation of a broadcast. Each review and each approval by an operator makes one.

@@ -81,7 +81,6 @@ impl Broadcasts<'_> {
         ignore_lost_race(halted.await.map(|broadcast| broadcast.status == Status::Paused))
     }
 
-    /// Returns the results so far.
     async fn results_so_far(&self, broadcast: &Broadcast) -> Result<HaltBase> {
         let counts = broadcast.counts;
         let mut base = HaltBase { failed: counts.failed, reached: counts.delivered + counts.sent, ..HaltBase::default() };

@@ -184,6 +184,6 @@ impl Broadcasts<'_> {
             after = page.next;
         }
         faults.truncate(SHOWN);
-        if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }
+        Error::if_any(faults)
     }
 }

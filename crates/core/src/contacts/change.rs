@@ -40,8 +40,7 @@ impl Contacts<'_> {
         };
         let mut contact = Contact { id: self.ids().at(now), country, version: 0, created_at: now, updated_at: now, detail };
         let mut tx = self.inner.store.begin().await?;
-        let repeat =
-            idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), contact.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), contact.id.uuid(), now).await?;
         if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             return Err(self.made_before(caller, ContactId::from_uuid(original), same_request).await?);
@@ -83,9 +82,7 @@ impl Contacts<'_> {
         let mut faults = FieldErrors { errors: &mut errors };
         faults.name("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
         check_metadata(command.metadata.as_ref(), &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
+        Error::if_any(errors)?;
         let mut tx = self.inner.store.begin().await?;
         let mut contact = lock(&mut *tx, caller.tenant, id).await?;
         let before = contact.clone();

@@ -31,8 +31,7 @@ impl Contacts<'_> {
         // Another request can add the address until the contact is locked. Only the key needs the id before that.
         let known = tx.find_address(caller.tenant, &wanted.recipient).await?;
         let channel_id = ContactChannelId::of(known.map_or(new_address, |(address, _)| address), channel);
-        let repeat =
-            idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), channel_id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), channel_id.uuid(), now).await?;
         if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             return self.channel_made_before(caller, id, ContactChannelId::from_uuid(original), same_request).await;
@@ -86,9 +85,7 @@ impl Contacts<'_> {
         let mut faults = FieldErrors { errors: &mut errors };
         faults.name("label", command.label.as_deref(), 0, limits::CHANNEL_LABEL);
         check_metadata(command.metadata.as_ref(), &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
+        Error::if_any(errors)?;
         let mut tx = self.inner.store.begin().await?;
         let contact = lock(&mut *tx, caller.tenant, id).await?;
         let mut person = person(&mut *tx, caller.tenant, contact).await?;

@@ -21,8 +21,7 @@ impl Contacts<'_> {
     /// `GET /v1/contacts`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListContacts) -> Result<Listed<ContactView>> {
         caller.require(UseCase::ListContacts)?;
-        let mut errors = Vec::new();
-        let range = list::asked!(asked, &mut errors);
+        let (range, mut errors) = list::asked!(asked);
         let given = [
             asked.phone_number.as_deref().map(|text| (AddressKind::Phone, "query.phoneNumber", address::phone(&list::phone(text)))),
             asked.email.as_deref().map(|text| (AddressKind::Email, "query.email", address::email(text))),

@@ -5,7 +5,7 @@ use nuncio_domain::contact::{Contact, SuppressionReason};
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{AddressKind, Channel, Error, FieldError, Recipient, Result, SenderId, SuppressionId, TenantId, Timestamp, limits};
+use nuncio_domain::{AddressKind, Channel, Error, FieldError, Recipient, Result, SenderId, SuppressionId, TenantId, Timestamp};
 use nuncio_store::{IdempotentOperation, NewEvent, Occurrence, Suppression, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
@@ -97,8 +97,7 @@ impl Suppressions<'_> {
     /// `GET /v1/suppressions`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListSuppressions) -> Result<Listed<SuppressionView>> {
         caller.require(UseCase::ListSuppressions)?;
-        let mut errors = Vec::new();
-        let range = list::asked!(asked, &mut errors);
+        let (range, mut errors) = list::asked!(asked);
         let of = match asked.identifier.as_deref().map(|text| recipients(&list::phone(text))) {
             None => Vec::new(),
             Some(Ok(of)) => of,
@@ -124,8 +123,7 @@ impl Suppressions<'_> {
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateSuppression, key, &full);
         let (tenant, now) = (caller.tenant, self.ids().clock.now());
         let mut tx = self.inner.store.begin().await?;
-        let repeat =
-            idempotency::claim(&mut *tx, tenant, guard.as_ref(), suppression.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        let repeat = idempotency::claim(&mut *tx, tenant, guard.as_ref(), suppression.id.uuid(), now).await?;
         if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             return Err(self.made_before(caller, SuppressionId::from_uuid(original), same_request).await?);
@@ -159,16 +157,13 @@ impl Suppressions<'_> {
     async fn read(&self, caller: &Caller, command: &CreateSuppression) -> Result<Suppression> {
         let mut errors = Vec::new();
         let recipient =
-            recipient(&command.identifier, command.channel).map_err(|message| errors.push(FieldError::new("identifier", message)));
+            recipient(&command.identifier, command.channel).map_err(|message| errors.push(FieldError::new("identifier", message))).ok();
         let scoped = command.sender_id.is_some();
         let reason = command.reason.unwrap_or(if scoped { SuppressionReason::OptOut } else { SuppressionReason::Manual });
         if scoped && reason != SuppressionReason::OptOut {
             errors.push(FieldError::new("senderId", format!("only an opt_out can be for one sender; {reason} is for all of them")));
         }
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let Ok(recipient) = recipient else { return Err(Error::invalid(errors)) };
+        let Some(recipient) = recipient.filter(|_| errors.is_empty()) else { return Err(Error::invalid(errors)) };
         let sender = match command.sender_id.as_deref() {
             None => None,
             Some(id) => {

@@ -13,7 +13,6 @@ use crate::contacts::suppressions;
 pub struct UnsubscribeTarget {
     /// The name of the sender to unsubscribe from.
     pub sender: String,
-    /// The recipient.
     pub recipient: String,
 }
 

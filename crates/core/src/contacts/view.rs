@@ -13,6 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::CHANNELS;
 
 /// A contact.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Contact)]
@@ -20,29 +21,24 @@ pub struct ContactView {
     /// Its identifier.
     pub id: ContactId,
     /// The caller's name for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     /// Same as `primaryPhone`. Deprecated.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(deprecated)]
     pub phone_number: Option<String>,
     /// The preferred phone number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_phone: Option<String>,
     /// The preferred email address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_email: Option<String>,
     /// ISO 3166-1 alpha-2.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub country_code: Option<String>,
     /// The name reported by a messaging app; null if none did.
     #[schema(required)]
+    #[serialize_always]
     pub profile_name: Option<String>,
     /// Channels on which the contact can be reached.
     #[schema(value_type = Vec<ContactChannelType>)]
     pub available_channels: Vec<&'static str>,
     /// The preferred channel: the one that was set, otherwise that of the newest inbound message, otherwise the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ContactChannelType>)]
     pub default_channel: Option<&'static str>,
     /// All channels, each with its id.
@@ -50,10 +46,8 @@ pub struct ContactView {
     /// Whether any channel is verified by an inbound message or a code.
     pub verified: bool,
     /// A contact that seems to be the same person.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub suggested_merge_with: Option<ContactId>,
     /// The requested contact, if it was merged into this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub merged_from: Option<ContactId>,
     /// Your own data.
     pub metadata: Map<String, Value>,

@@ -290,8 +290,7 @@ impl ProviderEvents<'_> {
             return Ok(());
         }
         let mut tx = self.inner.store.begin().await?;
-        let purge_after = self.ids().clock.now().plus(limits::IDEMPOTENCY_RETENTION);
-        if let Some(repeat) = idempotency::claim(&mut *tx, caller.tenant, guard, id.uuid(), purge_after).await? {
+        if let Some(repeat) = idempotency::claim(&mut *tx, caller.tenant, guard, id.uuid(), self.ids().clock.now()).await? {
             drop(tx);
             return Err(self.played_before(caller, repeat).await?);
         }

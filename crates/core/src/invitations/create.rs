@@ -64,14 +64,13 @@ impl Invitations<'_> {
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateInvitation, idempotency::key(None, key)?, &asked);
         let now = self.ids().clock.now();
         let invitation = self.plan(caller.tenant, asked, now)?;
-        // The key is kept while the invitation can be open, and for the usual time after that.
-        let purge_after = now.plus(DAY * days).plus(limits::IDEMPOTENCY_RETENTION);
         // A reserved number must not go to a sender meanwhile.
         let mut tx = match invitation.number {
             Some(_) => self.change_config(caller.tenant).await?,
             None => self.inner.store.begin().await?,
         };
-        let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), invitation.id.uuid(), purge_after).await?;
+        // The key is kept while the invitation can be open, and for the usual time after that.
+        let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), invitation.id.uuid(), now.plus(DAY * days)).await?;
         if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             let original = self.find(caller.tenant, InvitationId::from_uuid(original)).await?;
@@ -116,9 +115,7 @@ impl Invitations<'_> {
                 countries.push(country);
             }
         }
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
+        Error::if_any(errors)?;
         let number = asked.phone_number_id.map(|text| parse_id(&text, "phone number")).transpose()?;
         let id: InvitationId = self.ids().at(now);
         let token = self.new_token();

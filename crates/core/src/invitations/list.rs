@@ -33,8 +33,7 @@ impl Invitations<'_> {
     /// `GET /v1/invitations`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListInvitations) -> Result<Listed<InvitationView>> {
         caller.require(UseCase::ListInvitations)?;
-        let mut errors = Vec::new();
-        let range = list::asked!(asked, &mut errors);
+        let (range, mut errors) = list::asked!(asked);
         let statuses = list::words(asked.status.as_deref(), "query.status", InvitationStatus::parse, InvitationStatus::ALL, &mut errors);
         let listing = self.listing(caller.tenant, &format!("invitations?{statuses:?}"), &range, errors)?;
         let now = self.ids().clock.now();

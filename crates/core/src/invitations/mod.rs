@@ -2,7 +2,6 @@
 
 mod code;
 mod create;
-mod expire;
 mod invitee;
 mod list;
 mod status;

@@ -1,13 +1,17 @@
-//! Status changes, each with its event.
+//! Status changes, each with its event, such as the end of the time of an invitation.
 
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, InvitationStatus};
-use nuncio_domain::{Result, TenantId, Timestamp};
+use nuncio_domain::{InvitationId, Result, TenantId, Timestamp};
 use nuncio_store::{NewEvent, Occurrence, Tx};
 use serde_json::{Map, Value};
 
+use super::Invitations;
 use super::view::InvitationView;
+
+/// Invitations per round.
+const ROUND: u32 = 100;
 
 /// Changes the status of a locked invitation and stores it with its event.
 pub(super) async fn change(
@@ -45,4 +49,28 @@ fn event_data(invitation: &Invitation, previous: InvitationStatus, now: Timestam
         members.remove("token");
     }
     Map::from_iter([("invitation".to_owned(), view), ("previousStatus".to_owned(), previous.as_str().into())])
+}
+
+impl Invitations<'_> {
+    /// Expires open invitations whose time is over, each with its event in a separate transaction; returns whether there were any.
+    pub async fn expire_due(&self) -> Result<bool> {
+        let due = self.inner.store.read().await?.due_invitations(self.ids().clock.now(), ROUND).await?;
+        for (tenant, id) in &due {
+            // An invitation that cannot be read must not block the others.
+            if let Err(error) = self.expire(*tenant, *id).await {
+                tracing::warn!(%id, %error, "failed to expire invitation; will retry");
+            }
+        }
+        Ok(!due.is_empty())
+    }
+
+    /// Expires an invitation if it is still open under its row lock, so that only one node publishes it.
+    pub async fn expire(&self, tenant: TenantId, id: InvitationId) -> Result<()> {
+        let now = self.ids().clock.now();
+        let mut tx = self.inner.store.begin().await?;
+        let ended = tx.lock_invitation(tenant, id).await?.filter(|i| i.status.is_open() && i.expires_at <= now);
+        let Some(mut invitation) = ended else { return Ok(()) };
+        change(&mut *tx, tenant, &mut invitation, InvitationStatus::Expired, now).await?;
+        Ok(tx.commit().await?)
+    }
 }

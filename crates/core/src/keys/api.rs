@@ -2,16 +2,17 @@
 
 use nuncio_domain::config::ApiKey;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{Error, ErrorCode, KeyId, Permission, Permissions, Redacted, Result, Timestamp, limits};
+use nuncio_domain::{Error, ErrorCode, KeyId, Permission, Permissions, Redacted, Result, Timestamp};
 use nuncio_store::IdempotentOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Keys;
 use super::manage::shown;
-use crate::base::{Caller, Change, UseCase, idempotency, list, list::Listed, parse_id, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, list, list::Listed, parse_id, patch, rights};
 
 /// An API key.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ApiKey)]
@@ -23,24 +24,17 @@ pub struct KeyView {
     /// Its permissions; `*` means all.
     pub permissions: Permissions,
     /// The key itself. Only the response that creates it has this field; the server stores a hash.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
+    #[serde(serialize_with = "patch::shown_once")]
     #[schema(value_type = Option<String>, example = "<API_KEY>")]
     pub key: Option<Redacted<String>>,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it was revoked; absent if it was not.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
     /// From when on it is refused; absent if it does not expire.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// When it last authenticated a request, exact to two minutes; absent before the first one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
-}
-
-fn exposed<S: serde::Serializer>(key: &Option<Redacted<String>>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    key.as_ref().map(Redacted::expose).serialize(serializer)
 }
 
 impl KeyView {
@@ -76,8 +70,7 @@ impl Keys<'_> {
     /// `GET /v1/keys`: a page, and the cursor of the next one.
     pub async fn page(&self, caller: &Caller, asked: &ListKeys) -> Result<Listed<KeyView>> {
         caller.require(UseCase::ListKeys)?;
-        let mut errors = Vec::new();
-        let range = list::asked!(asked, &mut errors);
+        let (range, errors) = list::asked!(asked);
         let listing = self.listing(caller.tenant, "keys", &range, errors)?;
         let page = self.inner.store.read().await?.page_keys(caller.tenant, listing.page).await?;
         let items = page.items.into_iter().map(|key| KeyView::new(key, None)).collect();
@@ -111,8 +104,7 @@ impl Keys<'_> {
         let new = self.prepare(caller.tenant, caller.environment, &asked.name, permissions, expires_at)?;
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await?;
-        let repeat =
-            idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), new.key.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), new.key.id.uuid(), now).await?;
         if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             let original = self.inner.store.read().await?.lookup_key(caller.tenant, KeyId::from_uuid(original)).await?;

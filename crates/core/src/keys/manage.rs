@@ -95,9 +95,7 @@ impl Keys<'_> {
         if let Some(at) = expires_at.filter(|at| *at <= self.ids().clock.now()) {
             errors.push(FieldError::new("expiresAt", format!("{at} has passed; must be in the future")));
         }
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
+        Error::if_any(errors)?;
         let secret = key::generate(environment, &*self.ids().entropy);
         let (id, hash) = (self.ids().next(), key::hash(secret.expose()));
         let name = name.to_owned();

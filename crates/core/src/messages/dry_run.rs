@@ -88,6 +88,7 @@ impl From<Cost> for PlannedCost {
 }
 
 /// The conversation window of WhatsApp or Instagram.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ConversationWindow)]
@@ -95,7 +96,6 @@ pub struct WindowView {
     /// Whether it is open.
     pub open: bool,
     /// When it closes, if known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
 

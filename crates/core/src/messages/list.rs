@@ -114,8 +114,7 @@ impl Messages<'_> {
     /// `GET /v1/messages`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListMessages) -> Result<Listed<MessageView>> {
         caller.require(UseCase::ListMessages)?;
-        let mut errors = Vec::new();
-        let range = list::asked!(asked, &mut errors);
+        let (range, mut errors) = list::asked!(asked);
         let mut filter = read_filter(asked, &mut errors);
         filter.idempotency_key = filter.idempotency_key.map(|key| self.inner.marks.key(caller.tenant, &key));
         let listing = self.listing(caller.tenant, &format!("messages?{filter:?}"), &range, errors)?;
@@ -129,8 +128,7 @@ impl Messages<'_> {
     /// `GET /v1/contacts/{id}/messages`: returns messages to and from a contact. A merged contact is resolved to its target.
     pub async fn list_of_contact(&self, caller: &Caller, id: &str, asked: &ListContactMessages) -> Result<Listed<MessageView>> {
         caller.require(UseCase::ListContactMessages)?;
-        let mut errors = Vec::new();
-        let range = list::asked!(asked, &mut errors);
+        let (range, errors) = list::asked!(asked);
         let id: ContactId = parse_id(id, "contact")?;
         let listing = self.listing(caller.tenant, &format!("contacts/{id}/messages"), &range, errors)?;
         let mut tx = self.inner.store.read().await?;

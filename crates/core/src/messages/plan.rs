@@ -182,10 +182,7 @@ impl Planner<'_> {
     fn template(&self, command: &SendMessage, asked: &Asked<'_>, channel: Channel) -> Result<Option<&Template>> {
         if asked.message_type == MessageType::Template {
             let template = self.template.ok_or_else(|| Error::not_found("template"))?;
-            let faults = render::check(template, &render::values(command.content.as_deref()), "content.");
-            if !faults.is_empty() {
-                return Err(Error::invalid(faults));
-            }
+            Error::if_any(render::check(template, &render::values(command.content.as_deref()), "content."))?;
         }
         if channel == Channel::Whatsapp && !asked.approved {
             return Err(routing::not_approved());

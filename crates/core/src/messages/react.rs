@@ -32,9 +32,7 @@ impl Messages<'_> {
         let mut errors = Vec::new();
         content::emoji("emoji", &command.emoji, &mut errors);
         let message = self.target(caller.tenant, id).await?.ok_or_else(|| Error::not_found("message"))?;
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
+        Error::if_any(errors)?;
         let channel = message.state.route.channel;
         if !carries(channel, MessageType::Reaction) {
             let what = format!("channel {channel} does not support reactions; use whatsapp, telegram or instagram");

@@ -41,8 +41,7 @@ impl Numbers<'_> {
     /// `GET /v1/phone-numbers`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListNumbers) -> Result<Listed<PhoneNumberView>> {
         caller.require(UseCase::ListPhoneNumbers)?;
-        let mut errors = Vec::new();
-        let range = list::asked!(asked, &mut errors);
+        let (range, mut errors) = list::asked!(asked);
         let statuses = list::words(asked.status.as_deref(), "query.status", NumberStatus::parse, NumberStatus::ALL, &mut errors);
         let listing = self.listing(caller.tenant, &format!("phone-numbers?{statuses:?}"), &range, errors)?;
         let page = self.inner.store.read().await?.list_numbers(caller.tenant, &statuses, listing.page).await?;
@@ -76,8 +75,6 @@ fn read_wanted(asked: &ListAvailable) -> Result<(Wanted, u32)> {
         let shown: String = contains.chars().take(64).collect();
         errors.push(FieldError::new("query.contains", format!("is {shown:?}; must be at most 15 digits")));
     }
-    if !errors.is_empty() {
-        return Err(Error::invalid(errors));
-    }
+    Error::if_any(errors)?;
     Ok((Wanted { country, contains: contains.to_owned(), capabilities: capabilities.into_iter().collect() }, limit))
 }

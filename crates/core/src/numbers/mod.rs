@@ -4,7 +4,6 @@ mod acquire;
 mod charge;
 mod inventory;
 mod list;
-mod renew;
 mod update;
 mod view;
 

@@ -34,14 +34,8 @@ impl Numbers<'_> {
         let id = parse_id(id, "phone number")?;
         let mut errors = Vec::new();
         check_name(asked.name.as_ref().and_then(|name| name.as_deref()), &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let wanted = match asked.sender_id {
-            Some(Some(text)) => Some(Some(parse_id(&text, "sender")?)),
-            Some(None) => Some(None),
-            None => None,
-        };
+        Error::if_any(errors)?;
+        let wanted = asked.sender_id.map(|id| id.map(|text| parse_id(&text, "sender")).transpose()).transpose()?;
         let now = self.ids().clock.now();
         // Every change of senders is serialised per environment before it locks anything else.
         let mut tx = match wanted {

@@ -48,9 +48,7 @@ impl Projects<'_> {
     /// Creates a project with a default sender in each environment; all channels of the one in the test environment are simulated.
     /// It belongs to `owner`, if one is given.
     pub async fn create(&self, name: &str, owner: Option<UserId>) -> Result<Project> {
-        if let Some(fault) = line::check("name", name, 1, limits::PROJECT_NAME) {
-            return Err(Error::invalid(vec![fault]));
-        }
+        Error::if_any(line::check("name", name, 1, limits::PROJECT_NAME))?;
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await?;
         let project = Project {

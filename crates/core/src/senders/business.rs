@@ -64,10 +64,8 @@ pub struct SetPicture {
 /// MIME type of a picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 pub enum PictureType {
-    /// JPEG.
     #[serde(rename = "image/jpeg")]
     Jpeg,
-    /// PNG.
     #[serde(rename = "image/png")]
     Png,
 }
@@ -162,9 +160,7 @@ impl Senders<'_> {
         profile_of(&*self.open_account(caller.tenant, &connection)?, sender)?;
         let mut errors = Vec::new();
         self.check_url("imageUrl", &picture.image_url, &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
+        Error::if_any(errors)?;
         let picture = self.fetch_picture(picture).await?;
         Ok(self.ask(caller.tenant, sender, &Ask::Picture(picture)).await?.profile.into())
     }
@@ -246,9 +242,8 @@ impl Senders<'_> {
         tx.put_account(tenant, &kept).await?;
         if !matches!(ask, Ask::Get) {
             let shown = |account: &BusinessAccount| ProfileView::from(account.profile.clone());
-            let change = Change::new("sender", "update_profile", sender).to(&shown(account));
-            let change = if let Some(before) = before { change.from(&shown(&before.account)) } else { change };
-            change.record(&mut *tx, tenant).await?;
+            let change = Change::new("sender", "update_profile", sender);
+            change.from(&before.map(|before| shown(&before.account))).to(&shown(account)).record(&mut *tx, tenant).await?;
         }
         self.commit_change(tenant, tx).await?;
         Ok(true)
@@ -328,7 +323,7 @@ fn check(update: &UpdateProfile) -> Result<()> {
         let message = format!("is {shown:?}; must be an http or https URL of at most {} bytes", limits::URL_BYTES);
         errors.push(FieldError::new(format!("websites[{n}]"), message));
     }
-    if errors.is_empty() { Ok(()) } else { Err(Error::invalid(errors)) }
+    Error::if_any(errors)
 }
 
 fn is_site(text: &str) -> bool {

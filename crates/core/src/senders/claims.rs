@@ -6,8 +6,8 @@
 
 use nuncio_domain::config::{Connection, Project};
 use nuncio_domain::mailbox::{Proof, Status};
-use nuncio_domain::{Channel, ConnectionId, Error, ErrorCode, ProjectId, Result, SenderId, TenantId};
-use nuncio_store::{InboundAddress, MailDomain, Tx};
+use nuncio_domain::{Channel, ConnectionId, Error, ErrorCode, MessageId, ProjectId, Result, SenderId, TenantId};
+use nuncio_store::{InboundAddress, MailDomain, Mailbox, Tx};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -188,6 +188,24 @@ impl Senders<'_> {
         Ok(tx.commit().await?)
     }
 
+    /// Returns the connection that receives email for an address (in lower case); `None` if there is none, or its sender accepts none.
+    pub async fn find_mailbox(&self, address: &str) -> Result<Option<(TenantId, ConnectionId)>> {
+        let found = self.inner.store.read().await?.find_mailbox(address).await?;
+        let Some(Mailbox { tenant, connection: id, .. }) = found else { return Ok(None) };
+        let config = self.tenant_config(tenant).await?;
+        let connection = config.connections.iter().find(|connection| connection.id == id);
+        let sender = connection.and_then(|connection| config.sender(connection.sender));
+        Ok(sender.filter(|sender| sender.email_receiving_enabled).map(|_| (tenant, id)))
+    }
+
+    /// Returns the connection of a message's attempt (from 0); of its newest attempt if `None`.
+    pub async fn connection_of_attempt(&self, tenant: TenantId, id: MessageId, attempt: Option<usize>) -> Result<Option<ConnectionId>> {
+        let message = self.inner.store.read().await?.lookup_messages(tenant, &[id]).await?.pop();
+        let Some(message) = message else { return Ok(None) };
+        let attempts = &message.state.detail.attempts;
+        Ok(attempt.map_or(attempts.last(), |attempt| attempts.get(attempt)).map(|attempt| attempt.connection))
+    }
+
     /// Returns all assigned domains in alphabetical order.
     pub async fn mail_domains(&self) -> Result<Vec<MailDomain>> {
         Ok(self.inner.store.read().await?.list_mail_domains().await?)
@@ -215,7 +233,7 @@ pub(crate) async fn take(tx: &mut dyn Tx, (tenant, connection): (TenantId, Conne
     Ok(is_done)
 }
 
-async fn revoke(tx: &mut dyn Tx, mailbox: &nuncio_store::Mailbox) -> Result<()> {
+async fn revoke(tx: &mut dyn Tx, mailbox: &Mailbox) -> Result<()> {
     tx.release_mailbox(&mailbox.address).await?;
     tracing::warn!(address = mailbox.address, connection = %mailbox.connection, by = %mailbox.proof, "claim on inbound address revoked");
     Ok(())

@@ -83,12 +83,11 @@ impl Senders<'_> {
             forget_account(&mut *tx, tenant, sender).await?;
         }
         let change = Change::new("connection", if before.is_none() { "create" } else { "update" }, connection.id);
-        let change = if let Some(before) = &before { change.from(&shown(before)) } else { change };
         let mut after = shown(&connection);
         if !given.is_empty() {
             after["secretsGiven"] = given.into();
         }
-        change.to(&after).record(&mut *tx, tenant).await?;
+        change.from(&before.as_ref().map(shown)).to(&after).record(&mut *tx, tenant).await?;
         self.commit_change(tenant, tx).await?;
         if channel == Channel::Whatsapp {
             self.query_new_account(tenant, sender).await;

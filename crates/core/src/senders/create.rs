@@ -1,17 +1,19 @@
-//! Creates senders.
+//! Creates senders, also as copies.
 
-use nuncio_domain::config::Sender;
+use nuncio_domain::config::{Connection, Project, Sender};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount};
 use nuncio_domain::webhook::Webhook;
-use nuncio_domain::{Environment, Error, ErrorCode, Permission, Result, SenderId, TenantId, limits};
-use nuncio_store::{Idempotency, IdempotentOperation};
+use nuncio_domain::{Channel, Environment, Error, ErrorCode, Permission, Redacted, Result, SenderId, TenantId};
+use nuncio_secrets::Row;
+use nuncio_store::{Idempotency, IdempotentOperation, Tx};
+use serde_json::Map;
 
 use super::Senders;
 use super::change::WebhookFate;
 use super::command::{CreateSender, UpdateSender};
 use super::view::SenderView;
-use crate::base::{Caller, Change, UseCase, idempotency, rights};
+use crate::base::{Caller, Change, SIM, UseCase, idempotency, rights};
 use crate::numbers::refuse_other_holder;
 
 impl Senders<'_> {
@@ -54,15 +56,13 @@ impl Senders<'_> {
         let mut errors = Vec::new();
         change.apply(&mut sender, &mut errors);
         let fate = change.webhook(self, None, &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
+        Error::if_any(errors)?;
         let connections = if environment == Environment::Test { self.simulated(tenant, sender.id)? } else { Vec::new() };
         let known = BusinessAccount { profile, ..BusinessAccount::default() };
         let account = self.first_account(tenant, &connections, known).await;
         let mut tx = self.change_config(tenant).await?;
         let guard = guarded.as_ref().map(|(_, guard)| guard);
-        let repeat = idempotency::claim(&mut *tx, tenant, guard, sender.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        let repeat = idempotency::claim(&mut *tx, tenant, guard, sender.id.uuid(), now).await?;
         if let (Some(idempotency::Repeat { original, same_request }), Some((caller, _))) = (repeat, guarded) {
             drop(tx);
             return Err(self.conflict(caller, SenderId::from_uuid(original), same_request).await);
@@ -102,5 +102,62 @@ impl Senders<'_> {
             }
             Err(error) => error,
         }
+    }
+
+    /// Creates a sender in the environment `to` like one of the project's other environment: name, number, limits, profile, and webhook
+    /// with a new secret. Provider accounts are not copied: those of the test environment are simulated, and those of the live environment
+    /// belong there.
+    pub async fn copy(&self, project: &Project, id: SenderId, to: Environment) -> Result<SenderView> {
+        let from = project.tenant(if to == Environment::Live { Environment::Test } else { Environment::Live });
+        let mut tx = self.inner.store.read().await?;
+        let found = tx.find_senders(from, &[id]).await?.pop();
+        let sender = found.ok_or_else(|| Error::not_found("sender to copy from the other environment"))?;
+        let webhook = tx.find_webhook(from, Some(id)).await?;
+        let kept = tx.accounts_of_senders(from, &[id]).await?.pop();
+        drop(tx);
+        let profile = kept.map(|kept| BusinessProfile { profile_picture_url: String::new(), ..kept.account.profile }).unwrap_or_default();
+        let change = UpdateSender {
+            name: Some(sender.name),
+            phone_number: Some(Some(sender.phone_number)),
+            set_as_default: None,
+            webhook_url: webhook.as_ref().map(|w| Some(w.url.clone())),
+            webhook_events: webhook.as_ref().map(|w| Some(w.events.clone())),
+            webhook_active: webhook.as_ref().map(|w| w.active),
+            email_receiving_enabled: Some(sender.email_receiving_enabled),
+            allowed_countries: Some(Some(sender.allowed_countries).filter(|countries| !countries.is_empty())),
+            daily_spend_limit: Some(sender.daily_spend_limit.and_then(|limit| limit.to_string().parse().ok())),
+        };
+        self.prepare(project.tenant(to), to, change, profile, None).await
+    }
+
+    /// Stores a new sender; in the test environment, all its channels are simulated.
+    pub(crate) async fn write(&self, tx: &mut dyn Tx, tenant: TenantId, environment: Environment, sender: &Sender) -> Result<()> {
+        tx.insert_sender(tenant, sender, sender.updated_at).await?;
+        if environment == Environment::Test {
+            for connection in self.simulated(tenant, sender.id)? {
+                tx.put_connection(tenant, &connection).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a simulated connection for every channel.
+    pub(crate) fn simulated(&self, tenant: TenantId, sender: SenderId) -> Result<Vec<Connection>> {
+        let connection = |channel: &Channel| {
+            let id = self.ids().next();
+            let sealed = self.inner.sealer.seal(Row::Connection(tenant, id), &Map::new(), &*self.ids().entropy);
+            Ok(Connection {
+                id,
+                sender,
+                channel: *channel,
+                kind: SIM.to_owned(),
+                settings: Map::new(),
+                sealed: Redacted::new(sealed.map_err(Error::internal)?),
+                trusted: true,
+                throttle: None,
+                updated_at: self.ids().clock.now(),
+            })
+        };
+        Channel::ALL.iter().map(connection).collect()
     }
 }

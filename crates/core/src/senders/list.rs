@@ -1,22 +1,31 @@
-//! Reads senders.
+//! Reads senders, and lists the adapter kinds with their settings.
 
-use nuncio_domain::{Error, Result, SenderId, TenantId};
+use nuncio_channel::Field;
+use nuncio_domain::{Channel, Environment, Error, Result, SenderId, TenantId};
 
 use super::Senders;
 use super::view::{ConnectionView, SenderView};
-use crate::base::{Caller, UseCase, list, list::Listed, parse_id};
+use crate::base::{Caller, SIM, UseCase, list, list::Listed, parse_id};
 
 list::list_query! {
     /// Query of `GET /v1/senders`.
     ListSenders {}
 }
 
+/// An adapter kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// Its name, such as `smtp`.
+    pub name: &'static str,
+    /// Settings and secrets, in the order of their documentation.
+    pub fields: &'static [Field],
+}
+
 impl Senders<'_> {
     /// `GET /v1/senders`: returns a page and the cursor of the next one.
     pub async fn list(&self, caller: &Caller, asked: &ListSenders) -> Result<Listed<SenderView>> {
         caller.require(UseCase::ListSenders)?;
-        let mut errors = Vec::new();
-        let range = list::asked!(asked, &mut errors);
+        let (range, errors) = list::asked!(asked);
         let listing = self.listing(caller.tenant, "senders", &range, errors)?;
         let mut tx = self.inner.store.read().await?;
         let page = tx.list_senders(caller.tenant, listing.page).await?;
@@ -52,5 +61,13 @@ impl Senders<'_> {
         let mut tx = self.inner.store.read().await?;
         let found = tx.find_senders(tenant, &[id]).await?.pop();
         self.one_view(&mut *tx, tenant, found.ok_or_else(|| Error::not_found("sender"))?, None).await
+    }
+
+    /// Returns the kinds that can carry a channel in an environment. The test environment only has the simulator, the live one only has the
+    /// others.
+    pub fn kinds(&self, environment: Environment, channel: Channel) -> Vec<Kind> {
+        let factories = self.inner.registry.iter().filter(|factory| factory.channels().contains(&channel));
+        let allowed = factories.filter(|factory| (factory.kind() == SIM) == (environment == Environment::Test));
+        allowed.map(|factory| Kind { name: factory.kind(), fields: factory.fields() }).collect()
     }
 }

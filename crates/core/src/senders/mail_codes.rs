@@ -24,6 +24,7 @@ use super::connections::place;
 use crate::base::{Caller, Change, CodeRelay};
 
 /// A code sent by email.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = SentCode)]
@@ -34,7 +35,6 @@ pub struct SentCodeView {
     #[schema(value_type = Inbound)]
     pub status: &'static str,
     /// When the code expires.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
 

@@ -31,9 +31,7 @@ impl Senders<'_> {
         let mut errors = Vec::new();
         change.apply(&mut sender, &mut errors);
         let fate = change.webhook(self, before.as_ref(), &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
+        Error::if_any(errors)?;
         if sender.phone_number != borne {
             refuse_other_holder(&mut *tx, tenant, Some(id), &sender.phone_number, self.ids().clock.now()).await?;
         }

@@ -2,7 +2,7 @@
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::{Content, Status, Template};
-use nuncio_domain::{Error, ErrorCode, Result, TemplateId, TenantId, limits};
+use nuncio_domain::{Error, ErrorCode, Result, TemplateId, TenantId};
 use nuncio_store::IdempotentOperation;
 
 use super::Templates;
@@ -16,10 +16,7 @@ impl Templates<'_> {
     pub async fn create(&self, caller: &Caller, mut command: CreateTemplate, key: Option<String>) -> Result<TemplateView> {
         caller.require(UseCase::CreateTemplate)?;
         let key = idempotency::key(None, key.as_deref())?;
-        let faults = check::check(&command);
-        if !faults.is_empty() {
-            return Err(Error::invalid(faults));
-        }
+        Error::if_any(check::check(&command))?;
         command.whatsapp_category = Some(command.whatsapp_category.unwrap_or_default());
         command.variables = Some(command.variables.take().unwrap_or_else(|| check::used(&command)));
         command.buttons = Some(command.buttons.unwrap_or_default());
@@ -37,9 +34,7 @@ impl Templates<'_> {
             content: said(command),
         };
         let mut tx = self.inner.store.begin().await?;
-        let repeat =
-            idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), template.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION))
-                .await?;
+        let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), template.id.uuid(), now).await?;
         if let Some(idempotency::Repeat { original, same_request }) = repeat {
             drop(tx);
             let id = TemplateId::from_uuid(original);
@@ -64,8 +59,7 @@ impl Templates<'_> {
     /// Returns a page of templates.
     pub async fn list(&self, caller: &Caller, asked: &ListTemplates) -> Result<Listed<TemplateView>> {
         caller.require(UseCase::ListTemplates)?;
-        let mut errors = Vec::new();
-        let range = list::asked!(asked, &mut errors);
+        let (range, errors) = list::asked!(asked);
         let listing = self.listing(caller.tenant, "templates", &range, errors)?;
         let page = self.inner.store.read().await?.list_templates(caller.tenant, listing.page).await?;
         Ok((page.items.iter().map(TemplateView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))

@@ -40,7 +40,8 @@ impl Templates<'_> {
             Error::new(ErrorCode::SenderNotConfigured, message)
         })?;
         check_name(&template)?;
-        self.open_api(caller.tenant, connection.id).await?;
+        let adapter = self.open_api(caller.tenant, connection.id).await?;
+        let api = api(&adapter)?;
         let now = self.ids().clock.now();
         let pending = change(&*self.inner.store, caller.tenant, id, now, |template| {
             if !matches!(template.status, Status::Draft | Status::Rejected) {
@@ -62,7 +63,7 @@ impl Templates<'_> {
         .await?
         .ok_or_else(|| Error::internal("submitting a template changed nothing"))?;
         self.inner.dispatch.log_signals().changed(caller.tenant);
-        if let Err(failure) = self.submit_to_provider(&pending).await? {
+        if let Err(failure) = self.submit_to_provider(api, &pending).await? {
             tracing::warn!(template.id = %id, %failure, "failed to submit template; will retry");
         }
         Ok(TemplateView::from(&pending))
@@ -79,13 +80,16 @@ impl Templates<'_> {
         .await?;
         // Unless another node was faster.
         let Some(again) = again.filter(|again| again.status == Status::Pending) else { return Ok(()) };
-        let connection = again.content.connection;
-        if !self.tenant_config(template.tenant).await?.connections.iter().any(|c| Some(c.id) == connection) {
+        let config = self.tenant_config(template.tenant).await?;
+        let Some(connection) = again.content.connection.filter(|id| config.connections.iter().any(|c| c.id == *id)) else {
             let reason = "the WhatsApp account that it was submitted to was removed".to_owned();
             return Ok(self.decided(template.tenant, template.id, &Decision::Rejected { reason }).await?);
-        }
-        let asked =
-            if again.content.provider_id.is_some() { self.ask_about(&again).await? } else { self.submit_to_provider(&again).await? };
+        };
+        let asked = match self.open_api(template.tenant, connection).await {
+            Ok(adapter) if again.content.provider_id.is_some() => self.ask_about(api(&adapter)?, &again).await?,
+            Ok(adapter) => self.submit_to_provider(api(&adapter)?, &again).await?,
+            Err(error) => Err(error.to_string()),
+        };
         if let Err(failure) = asked {
             tracing::warn!(template.id = %template.id, %failure, "failed to poll template status; will retry");
         }
@@ -93,42 +97,28 @@ impl Templates<'_> {
     }
 
     /// The outer error is ours, the inner one the provider's. A refusal is final for the template; anything else can be temporary.
-    async fn submit_to_provider(&self, template: &Template) -> Result<Result<(), String>> {
-        let Some(connection) = template.content.connection else { return Ok(Ok(())) };
-        let adapter = match self.open_api(template.tenant, connection).await {
-            Ok(adapter) => adapter,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
+    async fn submit_to_provider(&self, api: &dyn TemplateApi, template: &Template) -> Result<Result<(), String>> {
         let now = self.ids().clock.now();
-        match api(&adapter)?.submit(template).await {
+        match api.submit(template).await {
             Ok(provider_id) => {
                 change(&*self.inner.store, template.tenant, template.id, now, |template| {
                     template.content.provider_id = Some(provider_id.clone());
                     Ok(true)
                 })
                 .await?;
-                Ok(Ok(()))
             }
             Err(failure) if is_final(&failure) => {
                 let decision = Decision::Rejected { reason: failure.message };
                 self.decided(template.tenant, template.id, &decision).await?;
-                Ok(Ok(()))
             }
-            Err(failure) => Ok(Err(failure.message)),
+            Err(failure) => return Ok(Err(failure.message)),
         }
+        Ok(Ok(()))
     }
 
-    async fn ask_about(&self, template: &Template) -> Result<Result<(), String>> {
-        let Some(connection) = template.content.connection else { return Ok(Ok(())) };
-        let adapter = match self.open_api(template.tenant, connection).await {
-            Ok(adapter) => adapter,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
-        match api(&adapter)?.status(template).await {
-            Ok(decision) => {
-                self.decided(template.tenant, template.id, &decision).await?;
-                Ok(Ok(()))
-            }
+    async fn ask_about(&self, api: &dyn TemplateApi, template: &Template) -> Result<Result<(), String>> {
+        match api.status(template).await {
+            Ok(decision) => Ok(Ok(self.decided(template.tenant, template.id, &decision).await?)),
             Err(failure) => Ok(Err(failure.message)),
         }
     }

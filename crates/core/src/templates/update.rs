@@ -32,10 +32,7 @@ fn edit(template: &mut Template, change: &UpdateTemplate) -> Result<bool> {
     }
     let before = template.content.clone();
     let whole = change.applied(template);
-    let faults = check::check(&whole);
-    if !faults.is_empty() {
-        return Err(Error::invalid(faults));
-    }
+    Error::if_any(check::check(&whole))?;
     let used = check::used(&whole);
     let kept = same(&before.variables, &used).then(|| before.variables.clone());
     let variables = whole.variables.clone().or(kept).unwrap_or(used);

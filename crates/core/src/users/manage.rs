@@ -99,9 +99,7 @@ impl Users<'_> {
 
     /// Sets a person's password and ends their sessions.
     pub async fn set_password(&self, email: &str, password: &Redacted<String>) -> Result<()> {
-        if let Some(fault) = password::fault(password.expose()) {
-            return Err(Error::invalid(vec![fault]));
-        }
+        Error::if_any(password::fault(password.expose()))?;
         let email = sign_in_address(email).unwrap_or_default();
         let hashed = password::hash(password.expose(), &*self.ids().entropy).await?;
         let mut tx = self.inner.store.begin().await?;
@@ -134,9 +132,7 @@ impl Users<'_> {
         let email = sign_in_address(&new.email);
         let wrong = email.as_ref().err().map(|error| FieldError::new("email", error.to_string()));
         let faults: Vec<FieldError> = [named, wrong, password::fault(new.password.expose())].into_iter().flatten().collect();
-        if !faults.is_empty() {
-            return Err(Error::invalid(faults));
-        }
+        Error::if_any(faults)?;
         let password = password::hash(new.password.expose(), &*self.ids().entropy).await?;
         Ok(User { id: self.ids().next(), email: email.unwrap_or_default(), password, factor: None, factor_version: 0 })
     }

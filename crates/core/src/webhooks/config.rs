@@ -5,13 +5,13 @@ use nuncio_domain::webhook::Webhook;
 use nuncio_domain::{Error, ErrorCode, FieldError, Permission, Redacted, Result, SenderId, TenantId, Timestamp, limits};
 use nuncio_secrets::Row;
 use nuncio_store::{Store, Tx};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::Webhooks;
 use super::{previous_secrets, sign, update_log_reader};
-use crate::base::{Caller, Change, Core, UseCase, parse_id};
+use crate::base::{Caller, Change, Core, UseCase, parse_id, patch};
 
 /// The webhook of an environment, for events without a sender.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -40,6 +40,7 @@ pub enum ExpireOld {
 }
 
 /// A webhook.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Webhook)]
@@ -54,19 +55,13 @@ pub struct WebhookView {
     #[schema(example = "v1")]
     pub signature_version: &'static str,
     /// The signing secret, only if it is new; it is not shown again.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown_once")]
+    #[serde(serialize_with = "patch::shown_once")]
     #[schema(value_type = Option<String>, example = "<SIGNING_SECRET>")]
     pub secret: Option<Redacted<String>>,
     /// Start of the current run of failures.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
     /// Why it was disabled automatically.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<String>,
-}
-
-fn shown_once<S: Serializer>(secret: &Option<Redacted<String>>, serializer: S) -> Result<S::Ok, S::Error> {
-    secret.as_ref().map(Redacted::expose).serialize(serializer)
 }
 
 impl WebhookView {
@@ -113,9 +108,7 @@ impl Webhooks<'_> {
         let mut errors = Vec::new();
         self.check_url("url", &put.url, &mut errors);
         check_events("events", put.events.as_deref(), &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
+        Error::if_any(errors)?;
         let events = put.events.unwrap_or_else(|| Webhook::DEFAULT_EVENTS.to_vec());
         let change = WebhookChange { url: Some(put.url), events: Some(events), active: Some(put.active.unwrap_or(true)) };
         let mut tx = self.change_config(caller.tenant).await?;
@@ -124,9 +117,8 @@ impl Webhooks<'_> {
         let shown = before.as_ref().map(|webhook| WebhookView::new(webhook, None));
         let (webhook, secret) = self.changed(caller.tenant, None, before, change)?;
         tx.put_webhook(caller.tenant, &webhook).await?;
-        let entry = Change::new("webhook", if is_new { "create" } else { "update" }, "webhook").to(&WebhookView::new(&webhook, None));
-        let entry = if let Some(shown) = &shown { entry.from(shown) } else { entry };
-        entry.record(&mut *tx, caller.tenant).await?;
+        let entry = Change::new("webhook", if is_new { "create" } else { "update" }, "webhook");
+        entry.from(&shown).to(&WebhookView::new(&webhook, None)).record(&mut *tx, caller.tenant).await?;
         self.commit(caller.tenant, tx).await?;
         if !webhook.active {
             drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await?;

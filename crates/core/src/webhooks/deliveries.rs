@@ -125,8 +125,7 @@ impl Webhooks<'_> {
     /// `GET /v1/webhooks/deliveries`.
     pub async fn list_deliveries(&self, caller: &Caller, asked: &ListDeliveries) -> Result<Listed<DeliveryView>> {
         caller.require(UseCase::ListWebhookDeliveries)?;
-        let mut errors = Vec::new();
-        let range = asked!(asked, &mut errors);
+        let (range, mut errors) = asked!(asked);
         let resource = asked_resource(asked.resource_id.as_deref(), &mut errors);
         let filter = DeliveryFilter {
             status: words(asked.status.as_deref(), "query.status", DeliveryStatus::parse, DeliveryStatus::ALL, &mut errors),

@@ -97,8 +97,7 @@ impl Events<'_> {
     /// `GET /v1/events`: returns a page, newest first.
     pub async fn list(&self, caller: &Caller, asked: &ListEvents) -> nuncio_domain::Result<Listed<EventView>> {
         caller.require(UseCase::ListEvents)?;
-        let mut errors = Vec::new();
-        let range = asked!(asked, &mut errors);
+        let (range, mut errors) = asked!(asked);
         let filter = EventFilter::of(asked, &mut errors);
         let (cursor, scope) = self.after_cursor(caller.tenant, &format!("events?{filter:?}"), &range, errors)?;
         let next = |place| Some(self.cursors().make(caller.tenant, &scope, place));
