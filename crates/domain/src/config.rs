@@ -5,15 +5,24 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::channel::Channel;
+use crate::channel::{Channel, named};
 use crate::colour::Colour;
-use crate::id::{ConnectionId, KeyId, ProjectId, SenderId, TeamId};
+use crate::id::{ConnectionId, KeyId, ProjectId, SenderId, TeamId, TenantId};
 use crate::key::KeyHash;
 use crate::money::Micros;
 use crate::permission::Permissions;
 use crate::redacted::Redacted;
-use crate::tenant::{Environment, TenantId};
 use crate::time::Timestamp;
+
+named! {
+    /// The two environments of a project.
+    Environment {
+        /// Real messages, real costs.
+        Live "live",
+        /// Simulated sending; providers are never called.
+        Test "test",
+    }
+}
 
 /// A project with the tenants of its two environments.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -12,6 +12,11 @@ use uuid::Uuid;
 
 use crate::time::Timestamp;
 
+/// Key of one environment of a project. Leads every primary key of tenant data. Internal.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TenantId(pub i64);
+
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const TEXT_LEN: usize = 26;
 

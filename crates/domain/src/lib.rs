@@ -6,7 +6,6 @@
 pub mod address;
 pub mod audit;
 pub mod authentication;
-mod base64_text;
 pub mod broadcast;
 pub mod channel;
 pub mod colour;
@@ -39,25 +38,24 @@ mod schema;
 pub mod sms;
 pub mod speech;
 pub mod template;
-pub mod tenant;
 pub mod time;
 pub mod user;
 pub mod webhook;
 
 pub use address::{AddressKind, Recipient};
 pub use authentication::Authentication;
-pub use base64_text::Base64;
 pub use channel::{Channel, MessageType, RequestedChannel};
 pub use colour::Colour;
+pub use config::Environment;
 pub use country::Country;
 pub use ctx::{Clock, Entropy, Ids};
 pub use error::{Error, ErrorCode, FieldError, Result};
 pub use id::{
     AddressId, AttachmentId, AuditEntryId, BroadcastContactId, BroadcastId, ConnectionId, ContactChannelId, ContactId, DeliveryId, EventId,
-    InvitationId, KeyId, MessageId, PhoneNumberId, ProjectId, ReceiptId, SenderId, SuppressionId, TeamId, TemplateId, UserId,
+    InvitationId, KeyId, MessageId, PhoneNumberId, ProjectId, ReceiptId, SenderId, SuppressionId, TeamId, TemplateId, TenantId, UserId,
 };
+pub use message::Base64;
 pub use money::Micros;
 pub use permission::{Permission, Permissions};
 pub use redacted::Redacted;
-pub use tenant::{Environment, TenantId};
 pub use time::Timestamp;

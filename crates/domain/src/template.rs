@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::channel::named;
-use crate::id::{ConnectionId, SenderId, TemplateId};
-use crate::tenant::TenantId;
+use crate::id::{ConnectionId, SenderId, TemplateId, TenantId};
 use crate::time::Timestamp;
 
 named! {

@@ -53,11 +53,7 @@ impl Core {
     }
 
     /// Returns the prices of an environment's project as of the environment's epoch: a plan with outdated prices is planned again.
-    pub(crate) async fn price_book(&self, config: &TenantConfig) -> Result<Arc<PriceBook>> {
-        Ok(self.stored_price_book(config).await?)
-    }
-
-    pub(crate) async fn stored_price_book(&self, config: &TenantConfig) -> nuncio_store::Result<Arc<PriceBook>> {
+    pub(crate) async fn price_book(&self, config: &TenantConfig) -> nuncio_store::Result<Arc<PriceBook>> {
         if let Some((epoch, book)) = self.inner.prices.read().by_tenant.get(&config.tenant)
             && *epoch == config.epoch
         {

@@ -1,4 +1,4 @@
-//! Balances of environments, and transfers in the transactions of use cases.
+//! Balances and storage quotas of environments, and transfers in the transactions of use cases.
 //!
 //! The store makes the transfers of messages itself. Everything else that costs something calls [`transfer`] **last** in
 //! its transaction: it locks the environment's balance until the commit.
@@ -6,7 +6,7 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Balance, Purpose, Transfer};
 use nuncio_domain::{Error, ErrorCode, Micros, Result, SenderId, TenantId, Timestamp};
-use nuncio_store::{Transferred, Tx};
+use nuncio_store::{Storage, Transferred, Tx};
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -71,6 +71,24 @@ fn amount(micros: Micros) -> serde_json::Value {
 }
 
 impl Billing<'_> {
+    /// Returns the storage quota and usage of an environment, if it has a quota.
+    pub async fn storage(&self, tenant: TenantId) -> Result<Option<Storage>> {
+        Ok(self.inner.store.read().await?.find_storage(tenant).await?)
+    }
+
+    /// Sets the storage quota of an environment, or removes it; returns the new state.
+    pub async fn limit_storage(&self, tenant: TenantId, max_bytes: Option<i64>) -> Result<Option<Storage>> {
+        let mut tx = self.inner.store.begin().await?;
+        let shown = |storage: Option<Storage>| json!({"maxBytes": storage.map(|storage| storage.max_bytes)});
+        let before = tx.find_storage(tenant).await?;
+        tx.limit_storage(tenant, max_bytes).await?;
+        let storage = tx.find_storage(tenant).await?;
+        let change = Change::new("storage_quota", "update", "storage quota").from(&shown(before)).to(&shown(storage));
+        change.record(&mut *tx, tenant).await?;
+        tx.commit().await?;
+        Ok(storage)
+    }
+
     /// `GET /v1/balance`.
     pub async fn get_balance(&self, caller: &Caller) -> Result<BalanceView> {
         caller.require(UseCase::GetBalance)?;
@@ -179,4 +197,16 @@ fn named(text: &str) -> Uuid {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&hash[..16]);
     Uuid::from_bytes(bytes)
+}
+
+/// `507 storage_quota_exceeded`.
+pub(crate) fn quota_exceeded(storage: Storage, required: i64) -> Error {
+    let Storage { max_bytes, stored_bytes } = storage;
+    let message = format!(
+        "the environment stores {stored_bytes} of {max_bytes} bytes, and the message needs {required}; ask the operator for a larger quota"
+    );
+    Error::new(ErrorCode::StorageQuotaExceeded, message)
+        .with("storedBytes", stored_bytes.into())
+        .with("maxBytes", max_bytes.into())
+        .with("requiredBytes", required.into())
 }

@@ -3,7 +3,6 @@
 mod balance;
 mod ledger;
 mod prices;
-pub(crate) mod quota;
 
 pub use balance::*;
 pub use ledger::{LedgerCause, LedgerEntryView, ListLedger};

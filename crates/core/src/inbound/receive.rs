@@ -100,7 +100,7 @@ impl ProviderEvents<'_> {
             written_at,
             is_proven,
         };
-        let prices = if wished.is_some() { self.stored_price_book(&config).await? } else { Arc::default() };
+        let prices = if wished.is_some() { self.price_book(&config).await? } else { Arc::default() };
         let mut tx = store.begin().await?;
         if let Some(guard) = guard {
             let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);

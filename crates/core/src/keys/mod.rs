@@ -2,7 +2,6 @@
 
 mod api;
 mod manage;
-mod uses;
 
 pub use api::{CreateApiKey, KeyView, ListKeys};
 pub use manage::NewKey;

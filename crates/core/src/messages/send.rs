@@ -25,7 +25,6 @@ use crate::base::audit::Change;
 use crate::base::spending::Pending;
 use crate::base::{Caller, Core, idempotency, requested_sender, rights};
 use crate::billing;
-use crate::billing::quota;
 
 /// Parameters of a send outside its body.
 #[derive(Clone, Debug, Default)]
@@ -88,7 +87,7 @@ impl Messages<'_> {
                 Accepted::New { message, contact } => return Ok(MessageView::new(&message, config.environment, Some(contact))),
                 Accepted::Stale => self.forget_config(caller.tenant),
                 Accepted::Short(Shortage { balance, required }) => return Err(billing::insufficient(balance, required)),
-                Accepted::Full { storage, required } => return Err(quota::exceeded(storage, required)),
+                Accepted::Full { storage, required } => return Err(billing::quota_exceeded(storage, required)),
                 Accepted::Closed => return Err(Error::internal("a message without a broadcast was rejected as part of a closed one")),
                 Accepted::Duplicate { original, same_request } => {
                     let original = self.view(caller, original).await?;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::Webhooks;
-use super::{previous_secrets, sign, update_log_reader};
+use super::{new_secret, previous_secrets, update_log_reader};
 use crate::base::{Caller, Change, Core, UseCase, parse_id, patch};
 
 /// The webhook of an environment, for events without a sender.
@@ -240,7 +240,7 @@ impl Webhooks<'_> {
     }
 
     fn new_secret(&self) -> String {
-        sign::new_secret(&*self.ids().entropy).expose().clone()
+        new_secret(&*self.ids().entropy).expose().clone()
     }
 }
 

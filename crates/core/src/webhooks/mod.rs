@@ -4,15 +4,13 @@ mod config;
 mod deliveries;
 pub mod events;
 mod resource_id;
-mod sign;
 mod targets;
 
 pub use config::{ExpireOld, PutWebhook, WebhookView, drop_waiting};
 pub(crate) use config::{WebhookChange, check_events};
 pub use deliveries::{DeliveryAttemptView, DeliveryView, ListDeliveries, delivery_id};
-pub use sign::{Signature, new_secret, sign};
 pub(crate) use targets::previous_secrets;
-pub use targets::{Target, Targets, update_log_reader};
+pub use targets::{Signature, Target, Targets, new_secret, sign, update_log_reader};
 
 crate::base::use_cases! {
     /// Webhooks and their deliveries.

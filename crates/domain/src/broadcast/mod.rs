@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::channel::Channel;
-use crate::id::{BroadcastContactId, BroadcastId, MessageId, SenderId};
+use crate::id::{BroadcastContactId, BroadcastId, MessageId, SenderId, TenantId};
 use crate::message::{Content, Failure};
 use crate::money::Micros;
-use crate::tenant::TenantId;
 use crate::time::Timestamp;
 use crate::{AddressKind, Recipient};
 

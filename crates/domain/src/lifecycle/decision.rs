@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::change::{strip_provider_text, strip_recipient_data};
 use super::route::unknown_outcome;
-use super::{Applied, Change, Resolution};
+use super::{Applied, Change, Resolution, strip_provider_text, strip_recipient_data};
 use crate::broadcast::Halt;
 use crate::limits;
 use crate::message::{AttemptStatus, Failure, FailureCode, HeldReason, NodeId, QuoteState, State, Status, Wait};

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::{Attempt, Failure};
 use super::money::{Cost, Money};
-use super::state::Route;
-use super::status::OnUnknown;
+use super::state::{OnUnknown, Route};
 use crate::authentication::Authentication;
 use crate::broadcast::RecipientQuietHours;
 use crate::country::Country;

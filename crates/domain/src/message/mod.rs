@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::channel::MessageType;
-use crate::id::{AddressId, MessageId, SenderId};
-use crate::tenant::TenantId;
+use crate::id::{AddressId, MessageId, SenderId, TenantId};
 
 mod attempt;
 mod content;
@@ -12,15 +11,13 @@ mod detail;
 pub(crate) mod money;
 mod request;
 mod state;
-mod status;
 
 pub use attempt::{Attempt, AttemptStatus, Failure, FailureCode};
 pub use content::{Button, Card, Content, CtaHeaderType, Row, Section};
 pub use detail::{Detail, Membership};
 pub use money::{Cost, Money, Quote, QuoteState};
-pub use request::{Attachment, AttachmentSource, Considered, Request, Routing, beginning};
-pub use state::{NodeId, Route, State, Wait};
-pub use status::{Direction, HeldReason, OnUnknown, Status};
+pub use request::{Attachment, AttachmentSource, Base64, Considered, Request, Routing, beginning};
+pub use state::{Direction, HeldReason, NodeId, OnUnknown, Route, State, Status, Wait};
 
 /// A stored message: the immutable request and the mutable [`State`].
 #[derive(Clone, PartialEq, Debug)]

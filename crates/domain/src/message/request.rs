@@ -1,17 +1,43 @@
 //! The caller's request: content, options, attachments and routing.
 
 use std::borrow::Cow;
+use std::ops::Deref;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::content::Content;
-use crate::base64_text::Base64;
 use crate::channel::{Channel, RequestedChannel};
 use crate::id::AttachmentId;
 use crate::limits;
 use crate::money::Micros;
 use crate::time::Timestamp;
+
+/// A text in base64. Shared, so that a request can be cloned without its attachments.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(from = "String")]
+pub struct Base64(Arc<String>);
+
+impl From<String> for Base64 {
+    fn from(text: String) -> Self {
+        Self(Arc::new(text))
+    }
+}
+
+impl Deref for Base64 {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}
 
 /// Source of an attachment's bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
