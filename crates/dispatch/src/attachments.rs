@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use nuncio_channel::{Outcome, ResolvedAttachment, Scope};
 use nuncio_domain::limits;
 use nuncio_domain::message::{Attachment, AttachmentSource, Failure, FailureCode, Message};
 use nuncio_net::{FetchError, FetchLimits, Opened};
 
-use crate::Shared;
-use crate::memory::Held;
+use crate::{Shared, memory::Held};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 

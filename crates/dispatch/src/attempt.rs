@@ -11,8 +11,7 @@ use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message, Statu
 use nuncio_domain::{MessageType, TenantId};
 use nuncio_store::{Store, StoreError, Transition, Transitioned};
 
-use crate::lane::Slot;
-use crate::{Hint, Shared, retry};
+use crate::{Hint, Shared, lane::Slot, retry};
 
 /// A handle for each status saves a look-up per change. The recorder must be installed before the first use.
 static SETTLED: LazyLock<HashMap<Status, metrics::Counter>> = LazyLock::new(|| {

@@ -1,9 +1,7 @@
 //! Results that the store refuses.
 
 use async_trait::async_trait;
-use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::Receipts;
-use nuncio_domain::{MessageId, Timestamp};
+use nuncio_domain::{MessageId, Timestamp, id::Id as _, lifecycle::Receipts};
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Tx};
 use parking_lot::Mutex;
 

@@ -6,10 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change};
 use nuncio_domain::message::{AttemptStatus, Message, State, Status, Wait};
-use nuncio_domain::{AddressId, Channel, Country, TenantId, Timestamp};
+use nuncio_domain::{AddressId, Channel, Country, TenantId, Timestamp, id::Id as _};
 use nuncio_store::{CountryMetrics, DAY, HOUR, MetricDelta, MetricRow, Result, Traffic, TrafficRow, Transitioned};
 use parking_lot::Mutex;
 

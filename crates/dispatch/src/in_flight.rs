@@ -93,8 +93,7 @@ impl Drop for Accepting {
 
 #[cfg(test)]
 mod tests {
-    use nuncio_domain::id::Id as _;
-    use nuncio_domain::{ConnectionId, TenantId, Timestamp};
+    use nuncio_domain::{ConnectionId, TenantId, Timestamp, id::Id as _};
 
     use super::*;
 

@@ -12,10 +12,7 @@ use nuncio_store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::Shared;
-use crate::in_flight::Accepting;
-use crate::memory::Held;
-use crate::outbound::Hint;
+use crate::{Shared, in_flight::Accepting, memory::Held, outbound::Hint};
 
 mod health;
 

@@ -29,8 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use nuncio_channel::{Registry, Services};
-use nuncio_domain::message::NodeId;
-use nuncio_domain::{ConnectionId, Ids, MessageId, TenantId, Timestamp, limits};
+use nuncio_domain::{ConnectionId, Ids, MessageId, TenantId, Timestamp, limits, message::NodeId};
 use nuncio_secrets::Sealer;
 use nuncio_store::{DueMessage, Result, Store};
 use parking_lot::{Mutex, RwLock};

@@ -6,9 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::future::join_all;
-use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::{HeldReason, NodeId};
-use nuncio_domain::{MessageId, TenantId, Timestamp, limits};
+use nuncio_domain::{MessageId, TenantId, Timestamp, lifecycle::Step, limits};
 use nuncio_store::{DueMessage, Node, Result, StoreError, Transition};
 use parking_lot::Mutex;
 

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use nuncio_channel::{Adapter, Receipts};
-use nuncio_domain::config::Connection;
-use nuncio_domain::health::Health;
 use nuncio_domain::message::{Message, NodeId};
-use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
+use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp, config::Connection, health::Health};
 
 use crate::Shared;
 use crate::lane::{Hinted, Slot};

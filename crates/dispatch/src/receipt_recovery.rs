@@ -11,8 +11,7 @@ use nuncio_domain::message::{AttemptStatus, Message, Wait};
 use nuncio_store::{AgendaPlace, DueMessage, Result};
 use parking_lot::Mutex;
 
-use crate::Shared;
-use crate::nodes::SHARDS;
+use crate::{Shared, nodes::SHARDS};
 
 /// Pages per call.
 const PAGES: usize = 4;

@@ -6,8 +6,7 @@ use std::time::Duration;
 use nuncio_domain::{TenantId, Timestamp};
 use nuncio_store::{ProviderIds, Result};
 
-use crate::Shared;
-use crate::nodes::is_in;
+use crate::{Shared, nodes::is_in};
 
 /// Rows per step.
 const ROWS: u32 = 200;

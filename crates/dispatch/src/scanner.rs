@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use nuncio_domain::lifecycle::Step;
-use nuncio_domain::message::Wait;
-use nuncio_domain::{ConnectionId, MessageId};
+use nuncio_domain::{ConnectionId, MessageId, lifecycle::Step, message::Wait};
 use nuncio_store::{Due, DueMessage, Result, StoreError};
 
 use crate::lane::{FED, Hinted, Lane};

@@ -7,15 +7,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use nuncio_channel::{Sessions, stop};
-use nuncio_domain::ConnectionId;
-use nuncio_domain::id::Id as _;
+use nuncio_domain::{ConnectionId, id::Id as _};
 use parking_lot::Mutex;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::{sync::watch, task::JoinHandle};
 
-use crate::Shared;
-use crate::lane::Lane;
-use crate::nodes::SHARDS;
+use crate::{Shared, lane::Lane, nodes::SHARDS};
 
 /// The sessions of this node.
 #[derive(Debug, Default)]

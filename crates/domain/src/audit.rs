@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use crate::channel::named;
-use crate::{AuditEntryId, TenantId};
+use crate::{AuditEntryId, TenantId, channel::named};
 
 named! {
     /// What kind of actor made a change.

@@ -6,13 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::channel::{Channel, named};
-use crate::colour::Colour;
 use crate::id::{ConnectionId, KeyId, ProjectId, SenderId, TeamId, TenantId};
-use crate::key::KeyHash;
-use crate::money::Micros;
-use crate::permission::Permissions;
-use crate::redacted::Redacted;
-use crate::time::Timestamp;
+use crate::{colour::Colour, key::KeyHash, money::Micros, permission::Permissions, redacted::Redacted, time::Timestamp};
 
 named! {
     /// The two environments of a project.

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use crate::channel::named;
-use crate::time::Timestamp;
+use crate::{channel::named, time::Timestamp};
 
 /// Health of a connection as observed by one node.
 #[serde_with::skip_serializing_none]

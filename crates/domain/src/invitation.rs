@@ -4,11 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::channel::named;
 use crate::id::{InvitationId, PhoneNumberId, SenderId};
-use crate::limits;
-use crate::redacted::Redacted;
-use crate::time::Timestamp;
+use crate::{channel::named, limits, redacted::Redacted, time::Timestamp};
 
 named! {
     /// Status of an invitation.

@@ -4,9 +4,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::config::Environment;
-use crate::ctx::Entropy;
-use crate::redacted::Redacted;
+use crate::{config::Environment, ctx::Entropy, redacted::Redacted};
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LEN: usize = 32;

@@ -2,10 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::channel::named;
-use crate::id::SenderId;
-use crate::money::Micros;
-use crate::time::Timestamp;
+use crate::{channel::named, id::SenderId, money::Micros, time::Timestamp};
 
 named! {
     /// An account of an environment. The sum over all four is always zero.

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::Error as _};
 
 /// An amount in micro-dollars (10⁻⁶ US dollars). Integer arithmetic only.
 ///

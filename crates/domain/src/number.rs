@@ -1,9 +1,7 @@
 //! Phone numbers: the operator's inventory, and the numbers an environment holds.
 
-use crate::channel::named;
 use crate::id::{PhoneNumberId, SenderId};
-use crate::money::Micros;
-use crate::time::Timestamp;
+use crate::{channel::named, money::Micros, time::Timestamp};
 
 named! {
     /// Status of a phone number.

@@ -2,8 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::id::uuid_floor;
-use crate::time::Timestamp;
+use crate::{id::uuid_floor, time::Timestamp};
 
 /// A request for one page of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

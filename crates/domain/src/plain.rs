@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::channel::MessageType;
-use crate::message::Content;
+use crate::{channel::MessageType, message::Content};
 
 /// Returns the text of a message with its links and choices written out.
 pub fn text<'a>(message_type: MessageType, text: Option<&'a str>, content: Option<&Content>) -> Cow<'a, str> {

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::channel::{Channel, named};
-use crate::message::Cost;
-use crate::money::Micros;
-use crate::time::Timestamp;
+use crate::{message::Cost, money::Micros, time::Timestamp};
 
 named! {
     /// Unit of a price.

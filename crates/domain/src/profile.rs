@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::channel::named;
-use crate::id::SenderId;
-use crate::time::Timestamp;
+use crate::{channel::named, id::SenderId, time::Timestamp};
 
 named! {
     /// Industry of a business.

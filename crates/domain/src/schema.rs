@@ -6,8 +6,7 @@ use utoipa::openapi::schema::{KnownFormat, SchemaFormat, Type};
 use utoipa::openapi::{ArrayBuilder, ObjectBuilder, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::broadcast::TimeOfDay;
-use crate::{Base64, Micros, Permission, Permissions, Timestamp, limits};
+use crate::{Base64, Micros, Permission, Permissions, Timestamp, broadcast::TimeOfDay, limits};
 
 impl PartialSchema for Timestamp {
     fn schema() -> RefOr<Schema> {

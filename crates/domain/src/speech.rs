@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::address;
-use crate::channel::MessageType;
-use crate::message::Content;
+use crate::{address, channel::MessageType, message::Content};
 
 /// Returns the words to speak. A location is its name and address, or its coordinates if it has neither; a link is useless when spoken. The
 /// media of an `audio` message are played instead.

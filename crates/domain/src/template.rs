@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::channel::named;
 use crate::id::{ConnectionId, SenderId, TemplateId, TenantId};
-use crate::time::Timestamp;
+use crate::{channel::named, time::Timestamp};
 
 named! {
     /// Approval status of a template at WhatsApp. Other channels need no approval.

@@ -1,8 +1,7 @@
 //! Users of the dashboard.
 
-use crate::channel::named;
 use crate::permission::{Permission, Permissions};
-use crate::{Environment, ProjectId, Redacted, Timestamp, UserId};
+use crate::{Environment, ProjectId, Redacted, Timestamp, UserId, channel::named};
 
 named! {
     /// Role of a user. A higher role includes the lower ones.

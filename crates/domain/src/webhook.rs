@@ -1,10 +1,6 @@
 //! Webhooks and their deliveries.
 
-use crate::channel::named;
-use crate::event::EventType;
-use crate::id::SenderId;
-use crate::redacted::Redacted;
-use crate::time::Timestamp;
+use crate::{channel::named, event::EventType, id::SenderId, redacted::Redacted, time::Timestamp};
 
 /// The webhook of a sender, or of the environment for events without a sender.
 #[derive(Clone, PartialEq, Eq, Debug)]

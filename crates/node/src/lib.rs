@@ -17,8 +17,7 @@ use std::time::Duration;
 
 use nuncio_channel::{EventSink, Registry, Services};
 use nuncio_core::broadcasts::{Reviewer, Slots};
-use nuncio_core::users::Oidc;
-use nuncio_core::{CodeRelay, Core};
+use nuncio_core::{CodeRelay, Core, users::Oidc};
 use nuncio_dispatch::{Dispatch, DispatchConfig, Gate, Tracker, each_minute};
 use nuncio_domain::{BroadcastId, Ids};
 use nuncio_secrets::Sealer;

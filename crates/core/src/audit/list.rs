@@ -1,8 +1,7 @@
 //! `GET /v1/audit-log`: who changed what in an environment.
 
 use nuncio_domain::audit::{Actor, ActorKind, Entry, Filter};
-use nuncio_domain::id::Id as _;
-use nuncio_domain::{AuditEntryId, Result, Timestamp};
+use nuncio_domain::{AuditEntryId, Result, Timestamp, id::Id as _};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;

@@ -7,8 +7,7 @@
 use std::net::IpAddr;
 
 use nuncio_domain::audit::{Actor, ActorKind, Entry};
-use nuncio_domain::config::Project;
-use nuncio_domain::{Ids, InvitationId, TenantId};
+use nuncio_domain::{Ids, InvitationId, TenantId, config::Project};
 use nuncio_store::Tx;
 use serde::Serialize;
 use serde_json::{Map, Value};

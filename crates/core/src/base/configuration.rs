@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use nuncio_domain::config::{Project, TenantConfig};
-use nuncio_domain::price::PriceBook;
-use nuncio_domain::{Error, Recipient, Result, TenantId};
+use nuncio_domain::{Error, Recipient, Result, TenantId, price::PriceBook};
 use nuncio_store::{CountryMetrics, Tx};
 
 use super::Core;

@@ -1,7 +1,6 @@
 //! Page cursors: opaque, signed, bound to the environment, the operation and its filters, but not to the page size.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use nuncio_domain::{Error, Redacted, Result, TenantId};
 use subtle::ConstantTimeEq as _;
 

@@ -7,9 +7,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::Caller;
-use super::Core;
-use super::rights::Resource;
+use super::{Caller, Core, rights::Resource};
 
 /// Returns the idempotency key of a request. Body and header are equivalent and must not differ.
 pub(crate) fn key(body: Option<String>, header: Option<&str>) -> Result<Option<String>> {

@@ -1,13 +1,11 @@
 //! Keyed hashes that replace identifiers of erased contacts, so that their opt-outs survive, and idempotency keys, which can contain
 //! personal data.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use nuncio_domain::{Recipient, Redacted, TenantId};
 use nuncio_store::Idempotency;
 
-use nuncio_secrets::Sealer;
-use nuncio_secrets::mac;
+use nuncio_secrets::{Sealer, mac};
 
 /// No identifier starts with it: phone numbers start with `+`, chat ids are numbers, and email addresses contain `@`.
 const BEGINNING: char = '~';

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nuncio_domain::page::PageRequest;
-use nuncio_domain::{Error, FieldError, Result, TenantId, Timestamp, address, limits};
+use nuncio_domain::{Error, FieldError, Result, TenantId, Timestamp, address, limits, page::PageRequest};
 use uuid::Uuid;
 
 use super::Core;

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_domain::user::Role;
-use nuncio_domain::{Error, Redacted, Result};
+use nuncio_domain::{Error, Redacted, Result, user::Role};
 use nuncio_net::{Client, FetchLimits, GuardPolicy};
-use openidconnect::IssuerUrl;
-use openidconnect::core::CoreProviderMetadata;
+use openidconnect::{IssuerUrl, core::CoreProviderMetadata};
 use parking_lot::Mutex;
 
 /// Limits of a provider's response.

@@ -1,7 +1,6 @@
 //! Limits what a response shows of resources that the caller has no permission to read.
 
-use nuncio_domain::Permission;
-use nuncio_domain::event::ResourceKind;
+use nuncio_domain::{Permission, event::ResourceKind};
 use serde::Serialize;
 use serde_json::{Map, Value};
 

@@ -3,9 +3,8 @@
 //! The store makes the transfers of messages itself. Everything else that costs something calls [`transfer`] **last** in
 //! its transaction: it locks the environment's balance until the commit.
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Balance, Purpose, Transfer};
-use nuncio_domain::{Error, ErrorCode, Micros, Result, SenderId, TenantId, Timestamp};
+use nuncio_domain::{Error, ErrorCode, Micros, Result, SenderId, TenantId, Timestamp, id::Id as _};
 use nuncio_store::{Storage, Transferred, Tx};
 use serde::Serialize;
 use serde_json::json;

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Entry, EntryFilter, Purpose, Transfer};
-use nuncio_domain::{BroadcastId, MessageId, Micros, PhoneNumberId, Result, TenantId, Timestamp};
+use nuncio_domain::{BroadcastId, MessageId, Micros, PhoneNumberId, Result, TenantId, Timestamp, id::Id as _};
 use nuncio_store::Tx;
 use uuid::Uuid;
 

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use nuncio_domain::message::Cost;
 use nuncio_domain::price::{ANYWHERE, Price, Unit};
-use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, Timestamp, address};
+use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, Timestamp, address, message::Cost};
 use serde_json::json;
 
 use super::Billing;

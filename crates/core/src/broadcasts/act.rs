@@ -1,13 +1,10 @@
 //! Actions on broadcasts: send, schedule, pause, resume, cancel, escalate, retry the review, and the operator's decision.
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, Status, apply};
-use nuncio_domain::page::PageRequest;
-use nuncio_domain::{Channel, Error, ErrorCode, RequestedChannel, Result, TenantId, Timestamp, limits};
+use nuncio_domain::{Channel, Error, ErrorCode, RequestedChannel, Result, TenantId, Timestamp, limits, page::PageRequest};
 
-use super::Broadcasts;
 use super::command::{ScheduleBroadcast, SendBroadcast};
-use super::content::fingerprint;
-use super::view::BroadcastView;
+use super::{Broadcasts, content::fingerprint, view::BroadcastView};
 use crate::base::{Caller, UseCase, parse_id};
 use crate::messages::routing;
 

@@ -13,9 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::command::NewContact;
-use super::contacts::RefusedContact;
-use super::{Broadcasts, contacts};
+use super::{Broadcasts, command::NewContact, contacts, contacts::RefusedContact};
 use crate::base::{Caller, Change, UseCase, list, parse_id};
 use crate::contacts::{CHANNELS, Person, people};
 

@@ -2,16 +2,14 @@
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, Status, apply};
 use nuncio_domain::event::{EventType, ResourceKind};
-use nuncio_domain::id::Id as _;
-use nuncio_domain::{BroadcastId, Error, Micros, Result, TenantId, Timestamp};
+use nuncio_domain::{BroadcastId, Error, Micros, Result, TenantId, Timestamp, id::Id as _};
 use nuncio_store::{NewEvent, Occurrence};
 use serde_json::{Map, Value};
 
-use super::Broadcasts;
 use super::content::{fingerprint, keep_template};
-use super::links;
 use super::money::{self, Estimate};
 use super::view::{BroadcastView, through};
+use super::{Broadcasts, links};
 use crate::base::Change;
 
 /// Maximum number of tries after lost races.

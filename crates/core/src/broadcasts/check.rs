@@ -1,8 +1,6 @@
 //! Validates a broadcast against its channel.
 
-use nuncio_domain::broadcast::Broadcast;
-use nuncio_domain::template::malformed;
-use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, limits};
+use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, broadcast::Broadcast, limits, template::malformed};
 
 use super::content::{is_template, message};
 use super::{links, safety, variables};

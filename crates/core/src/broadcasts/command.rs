@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nuncio_domain::Timestamp;
 use nuncio_domain::broadcast::{BroadcastChannel, BroadcastType, Canary, ContactStatus, HaltOn, Status, WrittenQuietHours};
-use nuncio_domain::message::Content;
+use nuncio_domain::{Timestamp, message::Content};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;

@@ -8,12 +8,8 @@ use nuncio_store::{IdempotentOperation, NewBroadcastContact};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Broadcasts;
-use super::command::NewContact;
 use super::composer::{Composer, command};
-use super::money::Class;
-use super::view::BroadcastView;
-use super::{contacts, links};
+use super::{Broadcasts, command::NewContact, contacts, links, money::Class, view::BroadcastView};
 use crate::base::{Caller, UseCase, idempotency, parse_id};
 use crate::messages::{MessageView, Plan, SendOptions};
 

@@ -2,20 +2,15 @@
 
 use std::sync::Arc;
 
-use nuncio_domain::address::Parsed;
-use nuncio_domain::broadcast::Broadcast;
 use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::message::{Failure, FailureCode, Membership, OnUnknown};
-use nuncio_domain::template::Template;
-use nuncio_domain::{AddressKind, ErrorCode, Result, Timestamp};
+use nuncio_domain::{AddressKind, ErrorCode, Result, Timestamp, address::Parsed, broadcast::Broadcast, template::Template};
 use nuncio_store::{IdempotentOperation, NewBroadcastContact};
 
-use super::contacts::merged;
-use super::{Broadcasts, content, links, variables};
-use crate::base::Core;
-use crate::messages::SendMessage;
+use super::{Broadcasts, contacts::merged, content, links, variables};
 use crate::messages::plan::{Destination, Planned, Planner};
 use crate::messages::routing::{self, RoutingInputs};
+use crate::{base::Core, messages::SendMessage};
 
 pub(super) struct Composer<'a> {
     pub(super) broadcast: &'a Broadcast,

@@ -1,12 +1,10 @@
 //! Content of a broadcast: as a message, and as what a review covers.
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, BroadcastType, ReviewedTemplate};
-use nuncio_domain::template::Template;
-use nuncio_domain::{Error, ErrorCode, Result, TemplateId};
+use nuncio_domain::{Error, ErrorCode, Result, TemplateId, template::Template};
 use nuncio_store::Tx;
 
-use crate::base::idempotency;
-use crate::messages::SendMessage;
+use crate::{base::idempotency, messages::SendMessage};
 
 /// Returns a message of the broadcast, without a recipient.
 pub(super) fn message(broadcast: &Broadcast) -> SendMessage {

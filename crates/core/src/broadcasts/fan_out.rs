@@ -14,11 +14,7 @@ use nuncio_domain::{AddressKind, BroadcastContactId, ConnectionId, Error, ErrorC
 use nuncio_store::{Accepted, DueBroadcast, NewBroadcastContact};
 use tokio::task::JoinHandle;
 
-use super::Broadcasts;
-use super::composer::Composer;
-use super::money::Budget;
-use super::quiet::QuietClock;
-use super::safety;
+use super::{Broadcasts, composer::Composer, money::Budget, quiet::QuietClock, safety};
 use crate::base::Core;
 
 /// Maximum recipients per step, and steps per round.

@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use nuncio_domain::address::{self, typed_phone};
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, apply};
-use nuncio_domain::template::Template;
-use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Error, Ids, RequestedChannel, Result};
+use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Error, Ids, RequestedChannel, Result, template::Template};
 use nuncio_store::{ImportProgress, NewBroadcastContact};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::command::NewContact;
 use super::import_rows::{Columns, Format, Row, Rows};
-use super::{Broadcasts, contacts, variables};
+use super::{Broadcasts, command::NewContact, contacts, variables};
 use crate::base::{Caller, Change, Core, UseCase, parse_id};
 
 /// Bytes parsed at once.

@@ -4,19 +4,15 @@
 
 use std::collections::HashSet;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use nuncio_domain::broadcast::Broadcast;
-use nuncio_domain::id::Id as _;
-use nuncio_domain::{BroadcastContactId, BroadcastId, Error, Result, TenantId};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use nuncio_domain::{BroadcastContactId, BroadcastId, Error, Result, TenantId, broadcast::Broadcast, id::Id as _};
 use nuncio_secrets::mac;
 use nuncio_store::BroadcastLink;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::{Broadcasts, content};
-use crate::base::Core;
-use crate::messages::SendMessage;
+use crate::{base::Core, messages::SendMessage};
 
 /// Bytes of a token: environment, link, recipient, signature.
 const PARTS: [usize; 4] = [4, 5, 8, 4];

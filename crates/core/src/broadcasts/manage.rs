@@ -1,15 +1,12 @@
 //! Creates, reads, updates and deletes broadcasts.
 
 use nuncio_domain::broadcast::{Body, Broadcast, BroadcastAction, Counts, QuietHours, Status, WrittenQuietHours};
-use nuncio_domain::id::Id as _;
-use nuncio_domain::template::Template;
-use nuncio_domain::{BroadcastId, Error, Result};
+use nuncio_domain::{BroadcastId, Error, Result, id::Id as _, template::Template};
 use nuncio_store::{Idempotency, IdempotentOperation};
 
-use super::Broadcasts;
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
-use super::{check, content};
+use super::{Broadcasts, check, content};
 use crate::base::list::{self, Listed};
 use crate::base::{Caller, Change, UseCase, body_sender, idempotency, parse_id, rights};
 use crate::messages::SendOptions;

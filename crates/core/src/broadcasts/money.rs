@@ -12,15 +12,9 @@ use nuncio_domain::message::{Message, Money};
 use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Micros, Recipient, Result, SenderId, TenantId, Timestamp, address};
 use nuncio_store::{ChannelMetrics, NewBroadcastContact, Tx};
 
-use super::Broadcasts;
-use super::composer::Composer;
-use super::content;
-use super::content::fingerprint;
-use super::variables;
-use crate::base::Core;
-use crate::billing;
-use crate::messages::plan::Planned;
+use super::{Broadcasts, composer::Composer, content, content::fingerprint, variables};
 use crate::messages::routing::{self, RoutingInputs, Window};
+use crate::{base::Core, billing, messages::plan::Planned};
 
 /// Recipients per page.
 const PAGE: u32 = 1_000;

@@ -1,11 +1,8 @@
 //! Exports the result of every recipient, by page or as CSV.
 
-use nuncio_domain::Result;
-use nuncio_domain::broadcast::Broadcast;
-use nuncio_domain::page::PageRequest;
+use nuncio_domain::{Result, broadcast::Broadcast, page::PageRequest};
 
-use super::Broadcasts;
-use super::view::BroadcastContactView;
+use super::{Broadcasts, view::BroadcastContactView};
 use crate::base::csv::quoted;
 use crate::base::{Caller, Core, UseCase, parse_id};
 

@@ -4,23 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, ReviewPolicy, ReviewResult, Variables};
-use nuncio_domain::page::PageRequest;
-use nuncio_domain::template::Template;
-use nuncio_domain::{BroadcastId, Channel, Error, ErrorCode, Result, TenantId, Timestamp, plain};
+use nuncio_domain::{BroadcastId, Channel, Error, ErrorCode, Result, TenantId, Timestamp, page::PageRequest, plain, template::Template};
 use nuncio_secrets::mac;
 use nuncio_store::DueBroadcast;
 use serde::Serialize;
 use tokio::sync::SemaphorePermit;
 
-use super::Broadcasts;
-use super::act::is_ahead;
-use super::contacts::merged;
-use super::content::fingerprint;
 use super::run::{self, Slots};
-use super::{content, variables};
-use crate::base::Change;
+use super::{Broadcasts, act::is_ahead, contacts::merged, content, content::fingerprint, variables};
 use crate::review::{self, Subject};
-use crate::templates::render;
+use crate::{base::Change, templates::render};
 
 /// Maximum number of recipients whose values are reviewed, and bytes of content after which no further ones are.
 const SAMPLE: usize = 100;

@@ -7,14 +7,11 @@
 use std::time::Duration;
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, Status};
-use nuncio_domain::lifecycle::Step;
-use nuncio_domain::{Error, ErrorCode, Result, Timestamp, limits};
+use nuncio_domain::{Error, ErrorCode, Result, Timestamp, lifecycle::Step, limits};
 use nuncio_store::{DueBroadcast, Transition};
 use tokio::sync::Semaphore;
 
-use super::Broadcasts;
-use super::act::is_ahead;
-use super::fan_out::Round;
+use super::{Broadcasts, act::is_ahead, fan_out::Round};
 use crate::base::Core;
 
 /// Duration of a node's claim.

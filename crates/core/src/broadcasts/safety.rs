@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, Canary, Counts, HaltBase, HaltOn, Status};
-use nuncio_domain::contact::SuppressionReason;
-use nuncio_domain::{FieldError, Result, Timestamp};
+use nuncio_domain::{FieldError, Result, Timestamp, contact::SuppressionReason};
 
-use super::Broadcasts;
-use super::run::ignore_lost_race;
+use super::{Broadcasts, run::ignore_lost_race};
 
 /// Minimum number of known results before a rate counts.
 const MIN_KNOWN: i64 = 50;

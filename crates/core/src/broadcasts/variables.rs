@@ -11,10 +11,8 @@ use nuncio_domain::template::{Template, fill, filled_length, variables};
 use nuncio_domain::{AddressKind, Error, FieldError, RequestedChannel, Result, limits};
 use nuncio_store::NewBroadcastContact;
 
-use super::Broadcasts;
-use super::contacts::merged;
-use crate::messages::SendMessage;
-use crate::templates::render;
+use super::{Broadcasts, contacts::merged};
+use crate::{messages::SendMessage, templates::render};
 
 type Values = BTreeMap<String, String>;
 

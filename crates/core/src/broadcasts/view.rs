@@ -7,9 +7,8 @@ use nuncio_domain::broadcast::{
     Broadcast, BroadcastChannel, BroadcastContact, BroadcastType, Canary, ContactStatus, HaltOn, QuietHours, ReviewResult, Status,
     Variables,
 };
-use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Content, FailureCode, HeldReason, beginning};
-use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, MessageId, Micros, SenderId, Timestamp};
+use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, MessageId, Micros, SenderId, Timestamp, id::Id as _};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;

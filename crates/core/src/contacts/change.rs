@@ -9,11 +9,9 @@ use nuncio_domain::{Channel, ContactChannelId, ContactId, Error, ErrorCode, Fiel
 use nuncio_store::{Address, IdempotentOperation, Tx};
 use serde_json::{Map, Value, json};
 
-use super::Contacts;
 use super::command::{ContactChannelIn, CreateContact, UpdateContact};
 use super::read::{self, people, view};
-use super::view::ContactView;
-use super::{CHANNELS, gone, lock};
+use super::{CHANNELS, Contacts, gone, lock, view::ContactView};
 use crate::base::{Caller, Change, FieldErrors, UseCase, check_metadata, idempotency, is_blank, parse_id, rights};
 
 /// A parsed channel of a request.

@@ -1,17 +1,14 @@
 //! Adds, changes and removes channels of a contact.
 
 use nuncio_domain::contact::{ChannelEntry, Contact};
-use nuncio_domain::id::Id as _;
-use nuncio_domain::{Channel, ContactChannelId, ContactId, Error, ErrorCode, Recipient, Result, TenantId, Timestamp, limits};
+use nuncio_domain::{Channel, ContactChannelId, ContactId, Error, ErrorCode, Recipient, Result, TenantId, Timestamp, id::Id as _, limits};
 use nuncio_store::{Address, IdempotentOperation, Tx};
 use serde_json::json;
 
-use super::Contacts;
 use super::change::{duplicate, read_channel};
 use super::command::{AddChannel, UpdateContactChannel};
-use super::lock;
-use super::read::people;
 use super::view::{ContactChannelView, Person, PersonChannel};
+use super::{Contacts, lock, read::people};
 use crate::base::{Caller, Change, FieldErrors, UseCase, check_metadata, idempotency, is_blank, parse_id, rights};
 
 impl Contacts<'_> {

@@ -14,8 +14,7 @@ use nuncio_domain::lifecycle::Step;
 use nuncio_domain::{ContactId, Ids, Recipient, Result, TenantId, Timestamp};
 use nuncio_store::{Erasure, Store, Transition, Tx};
 
-use super::Contacts;
-use super::lock;
+use super::{Contacts, lock};
 use crate::base::{Caller, Change, UseCase, parse_id};
 
 /// Messages per step.

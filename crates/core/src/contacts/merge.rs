@@ -2,17 +2,13 @@
 
 use nuncio_domain::contact::{Contact, ContactDetail};
 use nuncio_domain::event::{EventType, ResourceKind};
-use nuncio_domain::id::Id as _;
-use nuncio_domain::{ContactId, Error, ErrorCode, Result, limits};
+use nuncio_domain::{ContactId, Error, ErrorCode, Result, id::Id as _, limits};
 use nuncio_store::{NewEvent, Occurrence};
 use serde_json::{Map, json};
 
-use super::Contacts;
-use super::change::fill;
-use super::command::MergeContacts;
 use super::read::{people, views};
 use super::view::{ContactView, Person};
-use super::{CHANNELS, gone, merged};
+use super::{CHANNELS, Contacts, change::fill, command::MergeContacts, gone, merged};
 use crate::base::{Caller, Change, UseCase, parse_id};
 
 #[derive(Clone, Debug)]

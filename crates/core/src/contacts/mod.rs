@@ -12,8 +12,7 @@ pub mod suppressions;
 pub mod unsubscribe;
 mod view;
 
-use nuncio_domain::contact::Contact;
-use nuncio_domain::{Channel, ContactId, Error, ErrorCode, Recipient, Result, TenantId};
+use nuncio_domain::{Channel, ContactId, Error, ErrorCode, Recipient, Result, TenantId, contact::Contact};
 use nuncio_store::Tx;
 
 pub use command::{AddChannel, ContactChannelIn, CreateContact, ListContacts, MergeContacts, UpdateContact, UpdateContactChannel};

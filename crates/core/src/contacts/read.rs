@@ -7,9 +7,8 @@ use nuncio_domain::{AddressKind, ContactId, Error, FieldError, Recipient, Result
 use nuncio_store::{Address, ContactFilter, Tx};
 use serde_json::Value;
 
-use super::Contacts;
-use super::command::ListContacts;
 use super::view::{ContactView, Person};
+use super::{Contacts, command::ListContacts};
 use crate::base::{Caller, UseCase, list, list::Listed, parse_id};
 
 /// Maximum number of contacts of the same name considered for a merge suggestion.

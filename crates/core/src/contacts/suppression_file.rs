@@ -1,7 +1,6 @@
 //! Reads and writes files of suppressions: CSV, NDJSON, or one recipient per line.
 
-use nuncio_domain::contact::SuppressionReason;
-use nuncio_domain::{Channel, Result, address};
+use nuncio_domain::{Channel, Result, address, contact::SuppressionReason};
 use serde_json::Value;
 
 use super::file::{FileRow, channel_of, entries, json_lines, typed};

@@ -1,8 +1,7 @@
 //! Public representation of contacts.
 
 use nuncio_domain::contact::{ChannelEntry, Contact};
-use nuncio_domain::id::Id as _;
-use nuncio_domain::{Channel, ContactChannelId, ContactId, Timestamp, address, limits};
+use nuncio_domain::{Channel, ContactChannelId, ContactId, Timestamp, address, id::Id as _, limits};
 use nuncio_store::{Address, MetricDelta};
 use serde::Serialize;
 use serde_json::{Map, Value};

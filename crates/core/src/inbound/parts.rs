@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use nuncio_channel::{Inbound, InboundPart};
 use nuncio_domain::{Ids, sms};
 use nuncio_store::{Piece, Reassembly, ReassemblyState, Result, StoreError};

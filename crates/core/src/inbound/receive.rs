@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use nuncio_channel::{Inbound, Media, OptedOut};
 use nuncio_dispatch::Hint;
 use nuncio_domain::address::{self, Parsed};
@@ -437,8 +436,7 @@ impl ProviderEvents<'_> {
 
 #[cfg(test)]
 mod tests {
-    use nuncio_domain::ConnectionId;
-    use nuncio_domain::id::uuid_v7;
+    use nuncio_domain::{ConnectionId, id::uuid_v7};
 
     use super::*;
 

@@ -1,7 +1,6 @@
 //! Codes that verify a phone number.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
+use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use nuncio_domain::contact::Contact;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, SentCode};

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, InvitationProgress, InvitationStatus};
 use nuncio_domain::number::NumberStatus;
 use nuncio_domain::{Error, FieldError, InvitationId, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits, line};
-use nuncio_secrets::Row;
-use nuncio_secrets::mac;
+use nuncio_secrets::{Row, mac};
 use nuncio_store::{IdempotentOperation, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;

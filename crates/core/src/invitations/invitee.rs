@@ -14,13 +14,8 @@ use nuncio_store::Tx;
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
-use super::Invitations;
-use super::code::recipient;
-use super::create::hash;
-use super::status;
-use crate::base::Change;
-use crate::contacts::lock_of;
-use crate::numbers;
+use super::{Invitations, code::recipient, create::hash, status};
+use crate::{base::Change, contacts::lock_of, numbers};
 
 /// An invitation as its client sees it.
 #[derive(Clone, Debug)]

@@ -1,12 +1,9 @@
 //! `GET /v1/invitations`, `GET /v1/invitations/{id}`, `POST /v1/invitations/{id}/cancel`.
 
-use nuncio_domain::invitation::InvitationStatus;
-use nuncio_domain::{Error, InvitationId, Result, TenantId};
+use nuncio_domain::{Error, InvitationId, Result, TenantId, invitation::InvitationStatus};
 use serde_json::json;
 
-use super::Invitations;
-use super::status;
-use super::view::InvitationView;
+use super::{Invitations, status, view::InvitationView};
 use crate::base::{Caller, Change, UseCase, list, list::Listed, parse_id};
 
 crate::base::list::list_query! {

@@ -1,14 +1,12 @@
 //! Status changes, each with its event, such as the end of the time of an invitation.
 
 use nuncio_domain::event::{EventType, ResourceKind};
-use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, InvitationStatus};
-use nuncio_domain::{InvitationId, Result, TenantId, Timestamp};
+use nuncio_domain::{InvitationId, Result, TenantId, Timestamp, id::Id as _};
 use nuncio_store::{NewEvent, Occurrence, Tx};
 use serde_json::{Map, Value};
 
-use super::Invitations;
-use super::view::InvitationView;
+use super::{Invitations, view::InvitationView};
 
 /// Invitations per round.
 const ROUND: u32 = 100;

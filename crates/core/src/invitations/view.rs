@@ -1,8 +1,7 @@
 //! Public representation of invitations.
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, InvitationStatus};
-use nuncio_domain::{InvitationId, PhoneNumberId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{InvitationId, PhoneNumberId, SenderId, TenantId, Timestamp, id::Id as _};
 use nuncio_secrets::Row;
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -1,14 +1,11 @@
 //! `/v1/keys`: API keys, managed with an API key.
 
-use nuncio_domain::config::ApiKey;
-use nuncio_domain::id::Id as _;
-use nuncio_domain::{Error, ErrorCode, KeyId, Permission, Permissions, Redacted, Result, Timestamp};
+use nuncio_domain::{Error, ErrorCode, KeyId, Permission, Permissions, Redacted, Result, Timestamp, config::ApiKey, id::Id as _};
 use nuncio_store::IdempotentOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Keys;
-use super::manage::shown;
+use super::{Keys, manage::shown};
 use crate::base::{Caller, Change, UseCase, idempotency, list, list::Listed, parse_id, patch, rights};
 
 /// An API key.

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Attachment, AttachmentSource, Message};
-use nuncio_domain::{AttachmentId, ConnectionId, Error, MessageId, Redacted, Result, TenantId, Timestamp, limits};
+use nuncio_domain::{AttachmentId, ConnectionId, Error, MessageId, Redacted, Result, TenantId, Timestamp, id::Id as _, limits};
 use nuncio_secrets::mac;
 use serde::Serialize;
 use subtle::ConstantTimeEq as _;

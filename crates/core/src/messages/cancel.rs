@@ -6,8 +6,7 @@ use nuncio_domain::{Error, ErrorCode, MessageId, Result, TenantId};
 use nuncio_store::{Transition, Transitioned};
 use serde_json::json;
 
-use super::Messages;
-use super::view::MessageView;
+use super::{Messages, view::MessageView};
 use crate::base::{Caller, Change, UseCase, parse_id};
 
 impl Messages<'_> {

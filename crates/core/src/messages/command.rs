@@ -1,7 +1,6 @@
 //! The request to send a message.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use nuncio_domain::message::{Content, OnUnknown};
 use nuncio_domain::{Base64, Channel, MessageType, RequestedChannel, Timestamp, limits};
 use serde::{Deserialize, Serialize};

@@ -1,17 +1,14 @@
 //! `POST /v1/messages` with `dryRun`: what a send would do, without storing anything.
 
-use nuncio_domain::ledger::Balance;
 use nuncio_domain::message::{Cost, Money};
-use nuncio_domain::{Channel, ErrorCode, Micros, Permission, Result, SenderId, Timestamp};
+use nuncio_domain::{Channel, ErrorCode, Micros, Permission, Result, SenderId, Timestamp, ledger::Balance};
 use nuncio_store::{Accept, IdempotentOperation};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Messages;
-use super::command::SendMessage;
 use super::routing::{self, Window};
 use super::send::{PlanWithInputs, SendOptions, with_key};
-use super::view::RoutingView;
+use super::{Messages, command::SendMessage, view::RoutingView};
 use crate::base::Caller;
 
 /// How a message would be sent.

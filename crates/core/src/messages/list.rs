@@ -9,8 +9,7 @@ use nuncio_store::{MessageFilter, Tx};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::Messages;
-use super::view::MessageView;
+use super::{Messages, view::MessageView};
 use crate::base::list::{Listed, Listing};
 use crate::base::{Caller, UseCase, list, parse_id};
 

@@ -6,12 +6,7 @@ use nuncio_store::{Accept, IdempotentOperation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Messages;
-use super::command::SendMessage;
-use super::content;
-use super::routing::carries;
-use super::send::SendOptions;
-use super::view::MessageView;
+use super::{Messages, command::SendMessage, content, routing::carries, send::SendOptions, view::MessageView};
 use crate::base::{Caller, UseCase, parse_id};
 
 /// A reaction to a message.

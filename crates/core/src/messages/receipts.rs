@@ -1,9 +1,6 @@
 //! Receipts as received: those of a message, and stray ones.
 
-use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::ReceiptKind;
-use nuncio_domain::message::Status;
-use nuncio_domain::{ConnectionId, Error, ReceiptId, Result, Timestamp};
+use nuncio_domain::{ConnectionId, Error, ReceiptId, Result, Timestamp, id::Id as _, lifecycle::ReceiptKind, message::Status};
 use nuncio_store::RawReceipt;
 use serde::Serialize;
 use utoipa::ToSchema;

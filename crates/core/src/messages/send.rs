@@ -15,12 +15,9 @@ use nuncio_domain::{AddressKind, Error, ErrorCode, MessageType, Permission, Resu
 use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, IdempotentOperation, Shortage};
 use tokio::runtime::Handle;
 
-use super::Messages;
-use super::command::SendMessage;
 use super::plan::{Destination, Planned, Planner};
 use super::routing::{self, RoutingInputs, Window};
-use super::validate;
-use super::view::MessageView;
+use super::{Messages, command::SendMessage, validate, view::MessageView};
 use crate::base::audit::Change;
 use crate::base::spending::Pending;
 use crate::base::{Caller, Core, idempotency, requested_sender, rights};

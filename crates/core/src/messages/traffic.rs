@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_domain::id::Id as _;
-use nuncio_domain::message::Wait;
-use nuncio_domain::{Channel, ConnectionId, MessageId, Permission, Result, Timestamp};
+use nuncio_domain::{Channel, ConnectionId, MessageId, Permission, Result, Timestamp, id::Id as _, message::Wait};
 use nuncio_store::{HOUR, Traffic};
 
 use super::Messages;

@@ -1,7 +1,6 @@
 //! Validates a message for its channel and returns all errors at once.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use nuncio_domain::{Channel, FieldError, MessageType, Timestamp, address, limits};
 
 use super::command::{AttachmentIn, SendMessage};

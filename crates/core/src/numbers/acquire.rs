@@ -1,16 +1,12 @@
 //! `POST /v1/phone-numbers`.
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::number::{NumberStatus, PhoneNumber, first_renewal_after};
-use nuncio_domain::{Error, ErrorCode, FieldError, PhoneNumberId, Result, address};
+use nuncio_domain::{Error, ErrorCode, FieldError, PhoneNumberId, Result, address, id::Id as _};
 use nuncio_store::IdempotentOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Numbers;
-use super::charge::charge;
-use super::check_name;
-use super::view::PhoneNumberView;
+use super::{Numbers, charge::charge, check_name, view::PhoneNumberView};
 use crate::base::{Caller, Change, UseCase, idempotency, rights};
 
 /// A number to acquire.

@@ -1,9 +1,7 @@
 //! Charges for phone numbers, and renews them each month.
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
-use nuncio_domain::number::PhoneNumber;
-use nuncio_domain::{ErrorCode, Micros, PhoneNumberId, Result, TenantId, Timestamp};
+use nuncio_domain::{ErrorCode, Micros, PhoneNumberId, Result, TenantId, Timestamp, id::Id as _, number::PhoneNumber};
 use nuncio_store::Tx;
 
 use super::Numbers;

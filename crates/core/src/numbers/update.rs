@@ -1,15 +1,12 @@
 //! `PATCH` and `DELETE /v1/phone-numbers/{id}`.
 
-use nuncio_domain::config::TenantConfig;
 use nuncio_domain::number::{NumberStatus, PhoneNumber};
-use nuncio_domain::{Error, ErrorCode, Result, SenderId, TenantId, Timestamp};
+use nuncio_domain::{Error, ErrorCode, Result, SenderId, TenantId, Timestamp, config::TenantConfig};
 use nuncio_store::Tx;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::Numbers;
-use super::check_name;
-use super::view::PhoneNumberView;
+use super::{Numbers, check_name, view::PhoneNumberView};
 use crate::base::{Caller, Change, UseCase, parse_id, patch};
 
 /// Changes of a number; absent fields stay unchanged.

@@ -1,8 +1,7 @@
 //! Public representation of phone numbers.
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::number::{Capabilities, Capability, InventoryNumber, NumberPricing, NumberStatus, PhoneNumber};
-use nuncio_domain::{Micros, PhoneNumberId, SenderId, Timestamp};
+use nuncio_domain::{Micros, PhoneNumberId, SenderId, Timestamp, id::Id as _};
 use serde::Serialize;
 use utoipa::ToSchema;
 

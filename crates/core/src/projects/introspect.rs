@@ -1,9 +1,7 @@
 //! Checks recipients without sending anything.
 
 use nuncio_domain::address::{self, LineType};
-use nuncio_domain::contact::SuppressionReason;
-use nuncio_domain::page::PageRequest;
-use nuncio_domain::{AddressKind, Channel, Environment, Error, Recipient, Result, limits};
+use nuncio_domain::{AddressKind, Channel, Environment, Error, Recipient, Result, contact::SuppressionReason, limits, page::PageRequest};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

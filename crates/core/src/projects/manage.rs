@@ -6,8 +6,7 @@ use nuncio_domain::{Colour, Environment, Error, FieldError, Result, TenantId, Us
 use serde_json::{Value, json};
 
 use super::Projects;
-use crate::base::Change;
-use crate::numbers;
+use crate::{base::Change, numbers};
 
 /// New properties of a project; absent ones stay.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

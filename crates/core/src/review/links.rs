@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use url::{Host, Url};
 
-use super::FLAGGED;
 use super::finding::{Category, Finding};
-use super::html::Page;
+use super::{FLAGGED, html::Page};
 
 /// Hosts of URL shorteners.
 const SHORTENERS: &[&str] = &[

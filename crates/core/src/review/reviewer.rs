@@ -8,8 +8,7 @@ use nuncio_net::{Client, FetchLimits, GuardPolicy};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Subject;
-use super::html::Page;
+use super::{Subject, html::Page};
 
 /// Maximum length of a response, in bytes.
 const ANSWER: u64 = 64 * 1024;

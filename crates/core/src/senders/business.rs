@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::{Adapter, Picture, ProfileApi, ProfileError};
-use nuncio_domain::config::Connection;
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount, ProfileChange, Vertical};
-use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Result, SenderId, TenantId, address, limits};
+use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Result, SenderId, TenantId, address, config::Connection, limits};
 use nuncio_net::FetchLimits;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,8 +1,6 @@
 //! Applies a change to a sender, and returns all errors at once.
 
-use nuncio_domain::config::Sender;
-use nuncio_domain::webhook::Webhook;
-use nuncio_domain::{FieldError, Micros, address, limits};
+use nuncio_domain::{FieldError, Micros, address, config::Sender, limits, webhook::Webhook};
 use serde_json::Number;
 
 use super::command::UpdateSender;

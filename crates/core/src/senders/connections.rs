@@ -11,8 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::ConnectionView;
-use super::Senders;
+use super::{ConnectionView, Senders};
 use crate::base::{Caller, Change, SIM, UseCase, parse_id, patch::or_default};
 
 /// A provider account to set up.

@@ -9,10 +9,8 @@ use nuncio_secrets::Row;
 use nuncio_store::{Idempotency, IdempotentOperation, Tx};
 use serde_json::Map;
 
-use super::Senders;
-use super::change::WebhookFate;
 use super::command::{CreateSender, UpdateSender};
-use super::view::SenderView;
+use super::{Senders, change::WebhookFate, view::SenderView};
 use crate::base::{Caller, Change, SIM, UseCase, idempotency, rights};
 use crate::numbers::refuse_other_holder;
 

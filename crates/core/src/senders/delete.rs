@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_domain::broadcast::Status;
-use nuncio_domain::config::Sender;
-use nuncio_domain::page::PageRequest;
-use nuncio_domain::{Error, ErrorCode, Result, SenderId, TenantId, limits};
+use nuncio_domain::{Error, ErrorCode, Result, SenderId, TenantId, broadcast::Status, config::Sender, limits, page::PageRequest};
 use nuncio_store::Tx;
 
 use super::Senders;

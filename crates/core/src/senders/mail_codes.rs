@@ -18,9 +18,8 @@ use serde_json::{Map, json};
 use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
-use super::Senders;
 use super::claims::{Claimed, InboundAddressView, domain_of, inbound_of, kept, take, taken};
-use super::connections::place;
+use super::{Senders, connections::place};
 use crate::base::{Caller, Change, CodeRelay};
 
 /// A code sent by email.

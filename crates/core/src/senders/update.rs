@@ -2,13 +2,9 @@
 
 use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
 
-use super::Senders;
-use super::change::WebhookFate;
-use super::command::UpdateSender;
-use super::view::SenderView;
+use super::{Senders, change::WebhookFate, command::UpdateSender, view::SenderView};
 use crate::base::{Caller, Change, UseCase, parse_id};
-use crate::numbers::refuse_other_holder;
-use crate::webhooks::drop_waiting;
+use crate::{numbers::refuse_other_holder, webhooks::drop_waiting};
 
 impl Senders<'_> {
     /// `PATCH /v1/senders/{id}`.

@@ -11,8 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::Senders;
-use super::claims::InboundAddressView;
+use super::{Senders, claims::InboundAddressView};
 use crate::webhooks::WebhookView;
 
 /// A sender profile.

@@ -1,14 +1,11 @@
 //! `GET`, `POST` and `DELETE /v1/templates`.
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::template::{Content, Status, Template};
-use nuncio_domain::{Error, ErrorCode, Result, TemplateId, TenantId};
+use nuncio_domain::{Error, ErrorCode, Result, TemplateId, TenantId, id::Id as _};
 use nuncio_store::IdempotentOperation;
 
-use super::Templates;
-use super::check;
 use super::command::{CreateTemplate, ListTemplates};
-use super::view::TemplateView;
+use super::{Templates, check, view::TemplateView};
 use crate::base::{Caller, Change, UseCase, idempotency, list, list::Listed, parse_id, rights};
 
 impl Templates<'_> {

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nuncio_domain::broadcast::Variables;
-use nuncio_domain::message::Content;
 use nuncio_domain::template::{Button, ButtonType, HeaderType, Template, fill, variables};
-use nuncio_domain::{Channel, FieldError, limits};
+use nuncio_domain::{Channel, FieldError, broadcast::Variables, limits, message::Content};
 
 type Values = BTreeMap<String, String>;
 

@@ -8,16 +8,12 @@ use std::time::Duration;
 
 use nuncio_channel::{Adapter, TemplateApi};
 use nuncio_domain::event::{EventType, ResourceKind};
-use nuncio_domain::id::Id as _;
-use nuncio_domain::message::Failure;
 use nuncio_domain::template::{Decision, Status, Template};
-use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Result, TemplateId, TenantId, Timestamp};
+use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Result, TemplateId, TenantId, Timestamp, id::Id as _, message::Failure};
 use nuncio_store::{NewEvent, Occurrence, Store};
 use serde_json::{Map, Value};
 
-use super::Templates;
-use super::command::SubmitTemplate;
-use super::view::TemplateView;
+use super::{Templates, command::SubmitTemplate, view::TemplateView};
 use crate::base::{Caller, Change, UseCase, named_sender, parse_id};
 
 /// Delay before a submitted template is first polled, and interval after that.

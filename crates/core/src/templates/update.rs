@@ -3,10 +3,8 @@
 use nuncio_domain::template::{Content, Status, Template};
 use nuncio_domain::{Error, Result};
 
-use super::Templates;
 use super::command::{CreateTemplate, UpdateTemplate};
-use super::view::TemplateView;
-use super::{check, manage, submit};
+use super::{Templates, check, manage, submit, view::TemplateView};
 use crate::base::{Caller, UseCase, parse_id};
 
 impl Templates<'_> {

@@ -1,8 +1,7 @@
 //! Public representation of templates.
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::template::{Button, Category, HeaderType, Status, Template};
-use nuncio_domain::{SenderId, TemplateId, Timestamp};
+use nuncio_domain::{SenderId, TemplateId, Timestamp, id::Id as _};
 use serde::Serialize;
 use utoipa::ToSchema;
 

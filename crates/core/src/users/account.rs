@@ -1,7 +1,6 @@
 //! Lets people manage their own account: signed-in browsers and password.
 
-use nuncio_domain::user::Session;
-use nuncio_domain::{Error, Redacted, Result, Timestamp};
+use nuncio_domain::{Error, Redacted, Result, Timestamp, user::Session};
 
 use super::{SignedIn, Users, password};
 use crate::base::Change;

@@ -1,11 +1,8 @@
 //! Reads the audit log.
 
 use nuncio_domain::audit::{Entry, Filter};
-use nuncio_domain::config::Project;
-use nuncio_domain::id::Id as _;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::user::Role;
-use nuncio_domain::{Environment, Error, ErrorCode, Result, Timestamp};
+use nuncio_domain::{Environment, Error, ErrorCode, Result, Timestamp, config::Project, id::Id as _, user::Role};
 use nuncio_store::Tx;
 use uuid::Uuid;
 

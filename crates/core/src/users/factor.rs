@@ -2,11 +2,9 @@
 //!
 //! Stored sealed. Each use increments its version, so that a code that is submitted twice, even to different nodes, is accepted once.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use nuncio_domain::id::Id as _;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use nuncio_domain::user::{Role, User};
-use nuncio_domain::{Error, ErrorCode, Redacted, Result, Timestamp, UserId};
+use nuncio_domain::{Error, ErrorCode, Redacted, Result, Timestamp, UserId, id::Id as _};
 use nuncio_secrets::{Row, mac};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,9 +13,8 @@ use std::time::Duration;
 use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
-use super::manage::record_in_all;
 use super::totp::{base32, step_of};
-use super::{SignedIn, Users, password, sign_in_address};
+use super::{SignedIn, Users, manage::record_in_all, password, sign_in_address};
 use crate::base::Change;
 
 /// Number of recovery codes per person.

@@ -1,10 +1,8 @@
 //! Creates, changes and removes people.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use nuncio_domain::config::Project;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use nuncio_domain::user::{Member, Membership, Role, User};
-use nuncio_domain::{Error, ErrorCode, FieldError, ProjectId, Redacted, Result, Timestamp, UserId, limits, line};
+use nuncio_domain::{Error, ErrorCode, FieldError, ProjectId, Redacted, Result, Timestamp, UserId, config::Project, limits, line};
 use nuncio_store::Tx;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;

@@ -3,8 +3,7 @@
 //! Stores nothing during the redirect: state, nonce and verifier are derived from a seed in a cookie and the installation's key. A response
 //! meant for another browser therefore matches no seed.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::DateTime;
 use nuncio_domain::user::{Membership, User};
 use nuncio_domain::{Error, ErrorCode, Redacted, Result};
@@ -16,8 +15,7 @@ use openidconnect::{
 };
 use subtle::ConstantTimeEq as _;
 
-use super::manage::shown;
-use super::{SignInStep, Users, password, sign_in_address};
+use super::{SignInStep, Users, manage::shown, password, sign_in_address};
 use crate::base::Change;
 use crate::base::oidc::{Oidc, fetch, unreachable};
 

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use nuncio_domain::config::Project;
-use nuncio_domain::id::Id as _;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use nuncio_domain::user::{Role, Session, User};
-use nuncio_domain::{Environment, Error, ErrorCode, KeyId, ProjectId, Redacted, Result};
+use nuncio_domain::{Environment, Error, ErrorCode, KeyId, ProjectId, Redacted, Result, config::Project, id::Id as _};
 use nuncio_secrets::mac;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;

@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::Webhooks;
-use super::{new_secret, previous_secrets, update_log_reader};
+use super::{Webhooks, new_secret, previous_secrets, update_log_reader};
 use crate::base::{Caller, Change, Core, UseCase, parse_id, patch};
 
 /// The webhook of an environment, for events without a sender.

@@ -1,10 +1,7 @@
 //! Reads and replays deliveries.
 
 use nuncio_domain::event::{EventType, ResourceKind};
-use nuncio_domain::id::Id as _;
-use nuncio_domain::page::PageRequest;
-use nuncio_domain::webhook::DeliveryStatus;
-use nuncio_domain::{DeliveryId, Error, EventId, Result, SenderId, Timestamp};
+use nuncio_domain::{DeliveryId, Error, EventId, Result, SenderId, Timestamp, id::Id as _, page::PageRequest, webhook::DeliveryStatus};
 use nuncio_store::{Delivery, DeliveryFilter, NewEvent, Occurrence};
 use serde::Serialize;
 use serde_json::{Map, Value};

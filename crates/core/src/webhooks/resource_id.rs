@@ -1,8 +1,6 @@
 //! Writes and reads the ids of resources that have events.
 
-use nuncio_domain::event::ResourceKind;
-use nuncio_domain::id::Id as _;
-use nuncio_domain::{BroadcastId, ContactId, FieldError, InvitationId, MessageId, TemplateId};
+use nuncio_domain::{BroadcastId, ContactId, FieldError, InvitationId, MessageId, TemplateId, event::ResourceKind, id::Id as _};
 use uuid::Uuid;
 
 /// Returns the public id of an event's resource; `None` if it has none.

@@ -1,10 +1,7 @@
 //! Selects the webhook of each event, and signs it.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use nuncio_domain::config::TenantConfig;
-use nuncio_domain::event::EventType;
-use nuncio_domain::{Entropy, EventId, Redacted, SenderId, TenantId, Timestamp};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use nuncio_domain::{Entropy, EventId, Redacted, SenderId, TenantId, Timestamp, config::TenantConfig, event::EventType};
 use nuncio_secrets::{Row, Sealer, mac};
 use nuncio_store::{Result, Tx};
 use serde::Deserialize as _;

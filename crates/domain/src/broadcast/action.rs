@@ -1,8 +1,7 @@
 //! Decides which action is allowed in which status, and where it leads.
 
 use super::status::Status;
-use crate::limits;
-use crate::{Error, ErrorCode};
+use crate::{Error, ErrorCode, limits};
 
 /// The input of the state machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,12 +6,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::channel::Channel;
 use crate::id::{BroadcastContactId, BroadcastId, MessageId, SenderId, TenantId};
 use crate::message::{Content, Failure};
-use crate::money::Micros;
-use crate::time::Timestamp;
-use crate::{AddressKind, Recipient};
+use crate::{AddressKind, Recipient, channel::Channel, money::Micros, time::Timestamp};
 
 mod action;
 mod counts;

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::template;
-use crate::time::Timestamp;
+use crate::{template, time::Timestamp};
 
 /// Result of a review.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

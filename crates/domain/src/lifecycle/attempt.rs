@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::route::unknown_outcome;
-use super::{Applied, Change, Outcome, ReceiptKind, Receipts};
-use crate::limits;
+use super::{Applied, Change, Outcome, ReceiptKind, Receipts, route::unknown_outcome};
 use crate::message::{AttemptStatus, Failure, FailureCode, HeldReason, NodeId, OnUnknown, State, Status, Wait};
-use crate::time::Timestamp;
+use crate::{limits, time::Timestamp};
 
 /// Longest id that is kept as it is, in bytes.
 const LONGEST: usize = 255;

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use super::route::unknown_outcome;
-use super::{Applied, Change, Resolution, strip_provider_text, strip_recipient_data};
-use crate::broadcast::Halt;
-use crate::limits;
+use super::{Applied, Change, Resolution, route::unknown_outcome, strip_provider_text, strip_recipient_data};
 use crate::message::{AttemptStatus, Failure, FailureCode, HeldReason, NodeId, QuoteState, State, Status, Wait};
-use crate::time::Timestamp;
+use crate::{broadcast::Halt, limits, time::Timestamp};
 
 impl State {
     pub(super) fn disconnected(&mut self, fence: i64, now: Timestamp, changes: &mut Vec<Change>) -> Applied {

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use super::Change;
-use crate::limits;
 use crate::message::{Attempt, AttemptStatus, Failure, FailureCode, State, Status, Wait};
-use crate::time::Timestamp;
+use crate::{limits, time::Timestamp};
 
 impl State {
     /// Tries again, or takes the fallback if its time comes first or no retry fits into the validity. The last retry is shortly before the

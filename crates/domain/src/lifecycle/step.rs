@@ -5,9 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::bounded_reference;
-use crate::broadcast::Halt;
 use crate::message::{Attempt, Cost, Failure, HeldReason, NodeId};
-use crate::time::Timestamp;
+use crate::{broadcast::Halt, time::Timestamp};
 
 /// An event in the life of a message.
 #[derive(Clone, PartialEq, Debug)]

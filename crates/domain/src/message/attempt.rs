@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Channel, named};
-use crate::id::ConnectionId;
-use crate::time::Timestamp;
+use crate::{id::ConnectionId, time::Timestamp};
 
 named! {
     /// The closed list of failure reasons.

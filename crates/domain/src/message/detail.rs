@@ -5,11 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::attempt::{Attempt, Failure};
 use super::money::{Cost, Money};
 use super::state::{OnUnknown, Route};
-use crate::authentication::Authentication;
-use crate::broadcast::RecipientQuietHours;
-use crate::country::Country;
 use crate::id::{BroadcastContactId, BroadcastId};
-use crate::time::Timestamp;
+use crate::{authentication::Authentication, broadcast::RecipientQuietHours, country::Country, time::Timestamp};
 
 /// The part of the state that no query filters by, stored as compact JSON.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

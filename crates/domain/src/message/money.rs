@@ -3,9 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{AttemptStatus, Detail, State};
-use crate::channel::Channel;
-use crate::id::SenderId;
-use crate::money::Micros;
+use crate::{channel::Channel, id::SenderId, money::Micros};
 
 /// Costs, absent until known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

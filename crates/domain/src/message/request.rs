@@ -9,10 +9,7 @@ use serde_json::{Map, Value};
 
 use super::content::Content;
 use crate::channel::{Channel, RequestedChannel};
-use crate::id::AttachmentId;
-use crate::limits;
-use crate::money::Micros;
-use crate::time::Timestamp;
+use crate::{id::AttachmentId, limits, money::Micros, time::Timestamp};
 
 /// A text in base64. Shared, so that a request can be cloned without its attachments.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]

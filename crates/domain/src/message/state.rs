@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::detail::Detail;
 use crate::channel::{Channel, named};
-use crate::id::ConnectionId;
-use crate::time::Timestamp;
+use crate::{id::ConnectionId, time::Timestamp};
 
 named! {
     /// The public status. Its number is also its rank: facts only raise it (see [`crate::lifecycle`]).

@@ -3,8 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use nuncio_domain::Timestamp;
-use nuncio_domain::webhook::DeliveryStatus;
+use nuncio_domain::{Timestamp, webhook::DeliveryStatus};
 use nuncio_store::{Delivery, Position};
 use uuid::Uuid;
 

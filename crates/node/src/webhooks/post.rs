@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_core::webhooks::{Target, sign};
-use nuncio_domain::webhook::DeliveryStatus;
-use nuncio_domain::{Entropy, EventId, Timestamp};
+use nuncio_domain::{Entropy, EventId, Timestamp, webhook::DeliveryStatus};
 use nuncio_net::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use nuncio_net::{FetchLimits, Method, Response};
 use nuncio_store::{Delivery, DeliveryTry, Result};

@@ -3,8 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use nuncio_domain::event::EventType;
-use nuncio_domain::{FieldError, limits};
+use nuncio_domain::{FieldError, event::EventType, limits};
 use nuncio_store::Position;
 use serde::Deserialize;
 use utoipa::IntoParams;
