@@ -151,9 +151,20 @@ impl Change {
         tx.insert_audit_entry(&entry).await
     }
 
+    /// Writes the entry, and commits the transaction.
+    pub(crate) async fn commit(self, mut tx: Box<dyn Tx>, tenant: TenantId) -> nuncio_store::Result<()> {
+        self.record(&mut *tx, tenant).await?;
+        tx.commit().await
+    }
+
     /// Writes the entry of a project's resource, which belongs to neither environment.
     pub(crate) async fn record_of(self, tx: &mut dyn Tx, project: &Project) -> nuncio_store::Result<()> {
         self.record(tx, project.live).await
+    }
+
+    /// Like [`Self::record_of`], and commits the transaction.
+    pub(crate) async fn commit_of(self, tx: Box<dyn Tx>, project: &Project) -> nuncio_store::Result<()> {
+        self.commit(tx, project.live).await
     }
 }
 
@@ -163,9 +174,8 @@ impl Core {
         if !is_in_act() {
             return Ok(());
         }
-        let mut tx = self.inner.store.begin().await?;
-        change.record(&mut *tx, tenant).await?;
-        tx.commit().await
+        let tx = self.inner.store.begin().await?;
+        change.commit(tx, tenant).await
     }
 }
 

@@ -82,9 +82,7 @@ impl Billing<'_> {
         let before = tx.find_storage(tenant).await?;
         tx.limit_storage(tenant, max_bytes).await?;
         let storage = tx.find_storage(tenant).await?;
-        let change = Change::new("storage_quota", "update", "storage quota").from(&shown(before)).to(&shown(storage));
-        change.record(&mut *tx, tenant).await?;
-        tx.commit().await?;
+        Change::new("storage_quota", "update", "storage quota").from(&shown(before)).to(&shown(storage)).commit(tx, tenant).await?;
         Ok(storage)
     }
 
@@ -152,14 +150,14 @@ impl Billing<'_> {
     /// Fails with 402 if a sender cannot spend `required` more today (UTC) under its daily limit. A message counts only if its
     /// `Money::limited_sender` is the sender. Requests on several nodes do not see each other and can pass together.
     pub async fn check_daily_spend(&self, tenant: TenantId, sender: SenderId, limit: Micros, required: Micros) -> Result<()> {
-        self.check_daily_spend_after(tenant, sender, limit, required, Micros(0)).await
+        self.check_spend_after(tenant, sender, limit, required, Micros(0)).await
     }
 
     /// Like [`Self::check_daily_spend`] for a message that is about to be accepted. Returns what must be kept until it was.
     pub(crate) async fn begin_daily_spend(&self, tenant: TenantId, sender: SenderId, limit: Micros, required: Micros) -> Result<Pending> {
         let pending = self.inner.spending.begin(sender, required);
         let earlier = pending.earlier();
-        let checked = self.check_daily_spend_after(tenant, sender, limit, required, earlier).await;
+        let checked = self.check_spend_after(tenant, sender, limit, required, earlier).await;
         if checked.is_err() && earlier.0 > 0 {
             // Some may have been stored meanwhile, and counted twice, or were refused.
             pending.earlier_end().await;
@@ -171,14 +169,7 @@ impl Billing<'_> {
     }
 
     /// `earlier` is what messages that are not stored yet will cost.
-    async fn check_daily_spend_after(
-        &self,
-        tenant: TenantId,
-        sender: SenderId,
-        limit: Micros,
-        required: Micros,
-        earlier: Micros,
-    ) -> Result<()> {
+    async fn check_spend_after(&self, tenant: TenantId, sender: SenderId, limit: Micros, required: Micros, earlier: Micros) -> Result<()> {
         let spent = self.spent_today(tenant, sender).await?;
         if spent.0.saturating_add(earlier.0).saturating_add(required.0) <= limit.0 {
             return Ok(());

@@ -90,13 +90,11 @@ impl Broadcasts<'_> {
                 drop(tx);
                 return Err(self.no_draft(caller, id).await);
             };
-            Change::new("broadcast", "select_recipients", id).to(&json!({"recipients": added})).record(&mut *tx, caller.tenant).await?;
-            tx.commit().await?;
+            Change::new("broadcast", "select_recipients", id).to(&json!({"recipients": added})).commit(tx, caller.tenant).await?;
             selected.added += added;
             selected.duplicates += new.len() as u64 - added;
         }
-        let mut tx = self.inner.store.read().await?;
-        selected.suppressed = tx.count_suppressed_contacts(caller.tenant, id, broadcast.sender).await?;
+        selected.suppressed = self.inner.store.read().await?.count_suppressed_contacts(caller.tenant, id, broadcast.sender).await?;
         Ok(selected)
     }
 

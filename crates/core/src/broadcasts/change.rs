@@ -85,9 +85,7 @@ impl Broadcasts<'_> {
             }
             money::release(&mut *tx, tenant, id, rest, now).await?;
             let change = Change::new("broadcast", verb(action), id);
-            let change = change.from(&BroadcastView::whole(&before)).to(&BroadcastView::whole(&broadcast));
-            change.record(&mut *tx, tenant).await?;
-            tx.commit().await?;
+            change.from(&BroadcastView::whole(&before)).to(&BroadcastView::whole(&broadcast)).commit(tx, tenant).await?;
             self.inner.dispatch.log_signals().changed(tenant);
             return Ok(broadcast);
         }

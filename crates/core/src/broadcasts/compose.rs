@@ -176,9 +176,7 @@ impl Broadcasts<'_> {
     pub async fn forecast(&self, caller: &Caller, id: &str) -> Result<BroadcastEstimate> {
         caller.require(UseCase::EstimateBroadcast)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
-        let mut tx = self.inner.store.read().await?;
-        let suppressed = tx.count_suppressed_contacts(caller.tenant, broadcast.id, broadcast.sender).await?;
-        drop(tx);
+        let suppressed = self.inner.store.read().await?.count_suppressed_contacts(caller.tenant, broadcast.id, broadcast.sender).await?;
         let classes = self.classes(&broadcast).await?;
         let mut out = BroadcastEstimate { suppressed, ..BroadcastEstimate::default() };
         let (mut channels, mut reasons) = (BTreeMap::<Channel, ChannelEstimate>::new(), BTreeMap::<String, u64>::new());
@@ -221,12 +219,8 @@ impl Broadcasts<'_> {
     async fn one_contact(&self, broadcast: &Broadcast, id: Option<&str>) -> Result<NewBroadcastContact> {
         let mut tx = self.inner.store.read().await?;
         let Some(id) = id else {
-            let first = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, 1).await?;
-            return first
-                .found
-                .into_iter()
-                .next()
-                .ok_or_else(|| Error::new(ErrorCode::NoContacts, "the broadcast has no recipients to show"));
+            let first = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, 1).await?.found.pop();
+            return first.ok_or_else(|| Error::new(ErrorCode::NoContacts, "the broadcast has no recipients to show"));
         };
         let found = tx.find_broadcast_contact(broadcast.tenant, broadcast.id, parse_id(id, "contact of the broadcast")?).await?;
         found.ok_or_else(|| Error::not_found("contact of the broadcast"))

@@ -101,8 +101,7 @@ impl Broadcasts<'_> {
             drop(tx);
             return Err(self.no_draft(caller, id).await);
         };
-        Change::new("broadcast", "add_recipients", id).to(&json!({"recipients": added})).record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
+        Change::new("broadcast", "add_recipients", id).to(&json!({"recipients": added})).commit(tx, caller.tenant).await?;
         outcome.added = added;
         outcome.duplicates += new.len() as u64 - added;
         outcome.invalid = outcome.errors.len() as u64;
@@ -125,8 +124,7 @@ impl Broadcasts<'_> {
         let status = list::words(asked.status.as_deref(), "query.status", ContactStatus::parse, ContactStatus::ALL, &mut errors);
         let listing = self.listing(caller.tenant, &format!("broadcasts/{}/contacts?{status:?}", broadcast.id), &range, errors)?;
         let Some(status) = stored(&status, &broadcast) else { return Ok((Vec::new(), None)) };
-        let mut tx = self.inner.store.read().await?;
-        let page = tx.list_broadcast_contacts(caller.tenant, broadcast.id, &status, listing.page).await?;
+        let page = self.inner.store.read().await?.list_broadcast_contacts(caller.tenant, broadcast.id, &status, listing.page).await?;
         let items = page.items.into_iter().map(|contact| BroadcastContactView::new(contact, &broadcast)).collect();
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }

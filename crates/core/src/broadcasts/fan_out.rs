@@ -153,9 +153,7 @@ impl Broadcasts<'_> {
                 wrapped = !handed.any;
                 break;
             }
-            let mut tx = self.inner.store.read().await?;
-            let chunk = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, due.cursor, size).await?;
-            drop(tx);
+            let chunk = self.inner.store.read().await?.pending_broadcast_contacts(broadcast.tenant, broadcast.id, due.cursor, size).await?;
             left = left.saturating_sub(chunk.found.len() as i64);
             let next = match composer {
                 Ok(composer) => self.enqueue_chunk(&composer, room, due.fence, chunk.found, &mut budget).await,

@@ -168,8 +168,7 @@ impl Import {
         let rows = std::mem::take(&mut self.read);
         self.write(rows).await?;
         let sender = self.core.broadcasts().find(self.caller.tenant, self.id).await?.sender;
-        let mut tx = self.core.inner.store.read().await?;
-        let suppressed = tx.count_suppressed_contacts(self.caller.tenant, self.id, sender).await?;
+        let suppressed = self.core.inner.store.read().await?.count_suppressed_contacts(self.caller.tenant, self.id, sender).await?;
         let ImportProgress { rows, added, duplicates, invalid } = self.progress;
         Ok(ImportedContacts { rows, added, duplicates, invalid, suppressed, resumed_after: self.resumed_after, errors: self.errors })
     }

@@ -78,8 +78,7 @@ impl Broadcasts<'_> {
         }
         tx.insert_broadcast(broadcast).await?;
         let view = BroadcastView::whole(broadcast);
-        Change::new("broadcast", verb, broadcast.id).to(&view).record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
+        Change::new("broadcast", verb, broadcast.id).to(&view).commit(tx, caller.tenant).await?;
         Ok(view)
     }
 

@@ -163,9 +163,7 @@ impl Broadcasts<'_> {
         let mut classes = Classes { composer, now: self.ids().clock.now(), same_text, alike: HashMap::new() };
         let (mut counts, mut after) = (BTreeMap::new(), None);
         loop {
-            let mut tx = self.inner.store.read().await?;
-            let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
-            drop(tx);
+            let page = self.inner.store.read().await?.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
             let mut knowledge = self.knowledge(composer, &page.found).await?;
             for contact in &page.found {
                 let class = match classes.of(self, contact, &mut knowledge)? {

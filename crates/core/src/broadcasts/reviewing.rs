@@ -135,8 +135,7 @@ impl Broadcasts<'_> {
         let mut tx = self.inner.store.begin().await?;
         let before = tx.review_policy(tenant).await?;
         tx.put_review_policy(tenant, &policy).await?;
-        Change::new("review_policy", "update", "review policy").from(&before).to(&policy).record(&mut *tx, tenant).await?;
-        tx.commit().await?;
+        Change::new("review_policy", "update", "review policy").from(&before).to(&policy).commit(tx, tenant).await?;
         Ok(policy)
     }
 
@@ -187,9 +186,7 @@ impl Broadcasts<'_> {
         let key = self.inner.sealer.derive(b"reviewed recipients");
         let (mut picked, mut after) = (BTreeMap::new(), None);
         for _ in 0..SCANNED_PAGES {
-            let mut tx = self.inner.store.read().await?;
-            let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, SCANNED).await?;
-            drop(tx);
+            let page = self.inner.store.read().await?.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, SCANNED).await?;
             for contact in page.found {
                 let values = serde_json::to_vec(&contact.variables).map_err(Error::internal)?;
                 picked.insert(mac(key.expose(), &[values.as_slice()]), contact.variables);

@@ -167,9 +167,7 @@ impl Broadcasts<'_> {
         let mut faults = template.as_ref().map_or_else(Vec::new, |template| unknown(broadcast, template));
         let mut after = None;
         while faults.len() < SHOWN {
-            let mut tx = self.inner.store.read().await?;
-            let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
-            drop(tx);
+            let page = self.inner.store.read().await?.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
             if lacks_subject && page.found.iter().any(|contact| contact.recipient.kind == AddressKind::Email) {
                 faults.push(FieldError::new("emailSubject", "is missing; the broadcast has recipients that get an email"));
                 lacks_subject = false;

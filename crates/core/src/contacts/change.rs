@@ -103,9 +103,7 @@ impl Contacts<'_> {
             contact.detail.metadata = metadata;
         }
         self.touch(&mut *tx, caller.tenant, &mut contact).await?;
-        let change = Change::new("contact", "update", id).from(&shown(&before.detail)).to(&shown(&contact.detail));
-        change.record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
+        Change::new("contact", "update", id).from(&shown(&before.detail)).to(&shown(&contact.detail)).commit(tx, caller.tenant).await?;
         self.current(caller.tenant, id).await
     }
 
@@ -129,8 +127,7 @@ impl Contacts<'_> {
                 self.touch(&mut *tx, caller.tenant, &mut contact).await?;
             }
         }
-        Change::new("contact", "dismiss_suggestion", id).record(&mut *tx, caller.tenant).await?;
-        Ok(tx.commit().await?)
+        Ok(Change::new("contact", "dismiss_suggestion", id).commit(tx, caller.tenant).await?)
     }
 
     /// Returns the contact that is suggested for a merge, if the contact exists and has a suggestion.

@@ -63,25 +63,18 @@ impl Contacts<'_> {
         }
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
         let change = Change::new("contact", "add_channel", id).to(&json!({"channelId": channel_id, "channel": channel}));
-        change.record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
+        change.commit(tx, caller.tenant).await?;
         self.channel_now(caller.tenant, id, channel_id).await
     }
 
     /// `PATCH /v1/contacts/{id}/channels/{channelId}`.
-    pub async fn update_channel(
-        &self,
-        caller: &Caller,
-        id: &str,
-        channel: &str,
-        command: UpdateContactChannel,
-    ) -> Result<ContactChannelView> {
+    pub async fn update_channel(&self, caller: &Caller, id: &str, channel: &str, edit: UpdateContactChannel) -> Result<ContactChannelView> {
         caller.require(UseCase::UpdateContactChannel)?;
         let (id, channel) = ids(id, channel)?;
         let mut errors = Vec::new();
         let mut faults = FieldErrors { errors: &mut errors };
-        faults.name("label", command.label.as_deref(), 0, limits::CHANNEL_LABEL);
-        check_metadata(command.metadata.as_ref(), &mut errors);
+        faults.name("label", edit.label.as_deref(), 0, limits::CHANNEL_LABEL);
+        check_metadata(edit.metadata.as_ref(), &mut errors);
         Error::if_any(errors)?;
         let mut tx = self.inner.store.begin().await?;
         let contact = lock(&mut *tx, caller.tenant, id).await?;
@@ -90,19 +83,18 @@ impl Contacts<'_> {
         let now = self.ids().clock.now();
         let mut entry = entry_of(&found);
         entry.updated_at = now;
-        if let Some(label) = command.label {
+        if let Some(label) = edit.label {
             entry.label = Some(label).filter(|label| !is_blank(label));
         }
-        if let Some(metadata) = command.metadata {
+        if let Some(metadata) = edit.metadata {
             entry.metadata = Some(metadata);
         }
-        entry.verified = command.verified.or(entry.verified);
+        entry.verified = edit.verified.or(entry.verified);
         pin(&mut *tx, caller.tenant, &person, found.address, now).await?;
         tx.put_channel_entry(caller.tenant, found.address.id, &entry).await?;
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
         let change = Change::new("contact", "update_channel", id).to(&json!({"channelId": channel, "verified": entry.verified}));
-        change.record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
+        change.commit(tx, caller.tenant).await?;
         self.channel_now(caller.tenant, id, channel).await
     }
 
@@ -161,9 +153,10 @@ impl Contacts<'_> {
             person.contact.detail.primaries.remove(&kind);
         }
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
-        let change = Change::new("contact", "remove_channel", id).from(&json!({"channelId": channel, "channel": kind}));
-        change.record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
+        Change::new("contact", "remove_channel", id)
+            .from(&json!({"channelId": channel, "channel": kind}))
+            .commit(tx, caller.tenant)
+            .await?;
         if alone {
             let mut tx = self.inner.store.begin().await?;
             tx.delete_metrics(caller.tenant, address).await?;
@@ -184,8 +177,7 @@ impl Contacts<'_> {
             person.contact.detail.primaries.insert(kind, channel);
             self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
             let change = Change::new("contact", "make_channel_primary", id).to(&json!({"channelId": channel, "channel": kind}));
-            change.record(&mut *tx, caller.tenant).await?;
-            tx.commit().await?;
+            change.commit(tx, caller.tenant).await?;
         }
         self.channel_now(caller.tenant, id, channel).await
     }

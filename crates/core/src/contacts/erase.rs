@@ -57,8 +57,7 @@ impl Contacts<'_> {
         for gone in merged.into_iter().chain([id]) {
             tx.erase_events(tenant, ResourceKind::Contact, gone.uuid()).await?;
         }
-        Change::new("contact", "erase", id).record(&mut *tx, tenant).await?;
-        tx.commit().await?;
+        Change::new("contact", "erase", id).commit(tx, tenant).await?;
         let mut steps = STEPS;
         for erasure in &erasures {
             erase_messages(&*self.inner.store, self.ids(), erasure, &mut steps).await?;

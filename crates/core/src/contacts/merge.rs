@@ -81,8 +81,7 @@ impl Contacts<'_> {
         let occurrence = Occurrence { kind: EventType::ContactMerged, sender: None, data };
         let event = NewEvent { kind: ResourceKind::Contact, resource: target.uuid(), sequence, occurrences: vec![occurrence] };
         tx.insert_event(tenant, &event, self.ids().clock.now()).await?;
-        Change::new("contact", "merge", target).to(&json!({"mergedFrom": source})).record(&mut *tx, tenant).await?;
-        tx.commit().await?;
+        Change::new("contact", "merge", target).to(&json!({"mergedFrom": source})).commit(tx, tenant).await?;
         Ok(view)
     }
 }

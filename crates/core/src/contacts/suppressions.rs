@@ -137,8 +137,7 @@ impl Suppressions<'_> {
             publish_opt_out(&mut *tx, tenant, &suppression, now).await?;
         }
         let view = SuppressionView::from(&suppression);
-        Change::new("suppression", "create", suppression.id).to(&view).record(&mut *tx, tenant).await?;
-        tx.commit().await?;
+        Change::new("suppression", "create", suppression.id).to(&view).commit(tx, tenant).await?;
         Ok(Suppressed::Made(view))
     }
 
@@ -149,9 +148,7 @@ impl Suppressions<'_> {
         let mut tx = self.inner.store.begin().await?;
         let found = tx.find_suppression(caller.tenant, id).await?.ok_or_else(|| Error::not_found("suppression"))?;
         tx.delete_suppression(caller.tenant, id).await?;
-        let change = Change::new("suppression", "delete", id).from(&SuppressionView::from(&found));
-        change.record(&mut *tx, caller.tenant).await?;
-        Ok(tx.commit().await?)
+        Ok(Change::new("suppression", "delete", id).from(&SuppressionView::from(&found)).commit(tx, caller.tenant).await?)
     }
 
     async fn read(&self, caller: &Caller, command: &CreateSuppression) -> Result<Suppression> {
@@ -189,20 +186,15 @@ impl Suppressions<'_> {
 }
 
 /// Publishes an opt-out if the recipient is a contact.
-pub(crate) async fn publish_opt_out(
-    tx: &mut dyn Tx,
-    tenant: TenantId,
-    suppression: &Suppression,
-    now: Timestamp,
-) -> nuncio_store::Result<()> {
-    let Some(mut contact): Option<Contact> = contacts::lock_of(tx, tenant, &suppression.recipient).await? else { return Ok(()) };
+pub(crate) async fn publish_opt_out(tx: &mut dyn Tx, tenant: TenantId, added: &Suppression, now: Timestamp) -> nuncio_store::Result<()> {
+    let Some(mut contact): Option<Contact> = contacts::lock_of(tx, tenant, &added.recipient).await? else { return Ok(()) };
     contact.version += 1;
     contact.updated_at = now;
     tx.update_contact(tenant, &contact).await?;
     let (resource, sequence) = (contact.id.uuid(), contact.version);
     let Some(view) = contacts::views(tx, tenant, vec![contact]).await?.pop() else { return Ok(()) };
-    let data = Map::from_iter([("contact".to_owned(), json!(view)), ("suppression".to_owned(), json!(SuppressionView::from(suppression)))]);
-    let occurrence = Occurrence { kind: EventType::ContactOptedOut, sender: suppression.sender, data };
+    let data = Map::from_iter([("contact".to_owned(), json!(view)), ("suppression".to_owned(), json!(SuppressionView::from(added)))]);
+    let occurrence = Occurrence { kind: EventType::ContactOptedOut, sender: added.sender, data };
     tx.insert_event(tenant, &NewEvent { kind: ResourceKind::Contact, resource, sequence, occurrences: vec![occurrence] }, now).await
 }
 

@@ -172,34 +172,27 @@ impl ProviderEvents<'_> {
     async fn named(&self, tenant: TenantId, command: &PlayInbound) -> Result<Option<Message>> {
         let Some(id) = command.read.as_deref().or(command.message_id.as_deref()) else { return Ok(None) };
         let id: MessageId = parse_id(id, "message")?;
-        let mut tx = self.inner.store.read().await?;
-        let message = tx.lookup_messages(tenant, &[id]).await?.pop();
+        let message = self.inner.store.read().await?.lookup_messages(tenant, &[id]).await?.pop();
         message.ok_or_else(|| Error::not_found("message")).map(Some)
     }
 
     /// Determines the sender and the connection.
-    async fn scene<'a>(
-        &self,
-        config: &'a TenantConfig,
-        command: &PlayInbound,
-        from: Recipient,
-        named: Option<Message>,
-    ) -> Result<Scene<'a>> {
-        let (sender, number) = match (command.to.as_deref(), &named) {
+    async fn scene<'a>(&self, config: &'a TenantConfig, asked: &PlayInbound, from: Recipient, named: Option<Message>) -> Result<Scene<'a>> {
+        let (sender, number) = match (asked.to.as_deref(), &named) {
             (Some(to), _) => (self.written_to(config, to).await?, address::phone(to).ok()),
             (None, Some(message)) => (config.sender(message.sender), None),
             (None, None) => (config.default_sender(), None),
         };
         let Some(sender) = sender else {
             let message = "is not a sender of this environment; must be a sender's phoneNumber, a phone number assigned to it, or its id";
-            return Err(Error::field("to", format!("{:?} {message}", command.to.as_deref().unwrap_or_default())));
+            return Err(Error::field("to", format!("{:?} {message}", asked.to.as_deref().unwrap_or_default())));
         };
-        let connection = config.connections.iter().find(|c| c.sender == sender.id && c.channel == command.channel).ok_or_else(|| {
-            let message = format!("the sender {} has no connected channel {}", sender.id, command.channel);
+        let connection = config.connections.iter().find(|c| c.sender == sender.id && c.channel == asked.channel).ok_or_else(|| {
+            let message = format!("the sender {} has no connected channel {}", sender.id, asked.channel);
             Error::new(ErrorCode::SenderNotConfigured, message)
         })?;
         let scene = Scene { sender, connection, number, from, named };
-        scene.check_named(if command.read.is_some() { "read" } else { "messageId" })?;
+        scene.check_named(if asked.read.is_some() { "read" } else { "messageId" })?;
         Ok(scene)
     }
 
@@ -266,8 +259,7 @@ impl ProviderEvents<'_> {
             sender: Some(scene.sender.id),
             ..MessageFilter::default()
         };
-        let mut tx = self.inner.store.read().await?;
-        let newest = tx.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await?;
+        let newest = self.inner.store.read().await?.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await?;
         Ok(newest.items.into_iter().filter(|m| THERE.contains(&m.state.status)).collect())
     }
 

@@ -15,13 +15,9 @@ const SWEEPS: usize = 16;
 
 impl ProviderEvents<'_> {
     /// Stores and applies a receipt. One whose message is not known yet is stored as stray.
-    pub(crate) async fn receive_receipt(
-        &self,
-        target: ReceiptTarget,
-        (kind, at, raw): (ReceiptKind, Timestamp, Option<String>),
-    ) -> Result<()> {
+    pub(crate) async fn receive_receipt(&self, of: ReceiptTarget, (kind, at, raw): (ReceiptKind, Timestamp, Option<String>)) -> Result<()> {
         let (store, ids) = (&*self.inner.store, self.ids());
-        let (tenant, transitioned) = match target {
+        let (tenant, transitioned) = match of {
             ReceiptTarget::Attempt { tenant, message, attempt, connection } => {
                 let raw = raw.map(|raw| Box::new(kept(ids, connection, String::new(), raw)));
                 let step = Step::Receipt { attempt, part: 0, kind, at };

@@ -118,7 +118,7 @@ impl ProviderEvents<'_> {
                 && grant(&mut *tx, ids, &new, wish, now).await?
                 && let Some(mut message) = reply(&mut *tx, ids, &new, sent_from(sender, connection), answer, now).await?
             {
-                reserve_price(&mut *tx, &mut message, sender, &prices, &new.country, now).await?;
+                reserve(&mut *tx, &mut message, sender, &prices, &new.country, now).await?;
                 tx.insert_reply(&message).await?;
                 answered = Some(message);
             }
@@ -321,26 +321,19 @@ async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text:
 }
 
 /// Reserves the price of a reply. If it cannot be paid, the reply is sent for free: an opt-out must be confirmed.
-async fn reserve_price(
-    tx: &mut dyn Tx,
-    message: &mut Message,
-    sender: &Sender,
-    prices: &PriceBook,
-    country: &str,
-    now: Timestamp,
-) -> Result<()> {
-    let (channel, text) = (message.state.route.channel, message.request.text.as_deref().unwrap_or_default());
+async fn reserve(tx: &mut dyn Tx, reply: &mut Message, sender: &Sender, book: &PriceBook, country: &str, now: Timestamp) -> Result<()> {
+    let (channel, text) = (reply.state.route.channel, reply.request.text.as_deref().unwrap_or_default());
     let quantity = Quantity { segments: sms::measure(text).segments, spoken: text.chars().count() };
-    message.state.detail.segments = channel.is_sms().then_some(quantity.segments);
-    let Some(cost) = prices.quote(channel, country, quantity, now) else { return Ok(()) };
+    reply.state.detail.segments = channel.is_sms().then_some(quantity.segments);
+    let Some(cost) = book.quote(channel, country, quantity, now) else { return Ok(()) };
     let limited_sender = sender.daily_spend_limit.map(|_| sender.id);
-    let (resource, amount) = (message.id.uuid(), cost.total());
+    let (resource, amount) = (reply.id.uuid(), cost.total());
     let transfer = Transfer { purpose: Purpose::Reserve, resource, part: 0, amount, sender: limited_sender };
-    if amount.0 > 0 && tx.transfer(message.tenant, &transfer, now).await? != Transferred::Done {
+    if amount.0 > 0 && tx.transfer(reply.tenant, &transfer, now).await? != Transferred::Done {
         return Ok(());
     }
     let quotes = vec![Quote { channel, cost, state: QuoteState::Open }];
-    message.state.detail.money = Some(Money { quotes, limited_sender, prepaid: false });
+    reply.state.detail.money = Some(Money { quotes, limited_sender, prepaid: false });
     Ok(())
 }
 

@@ -79,8 +79,7 @@ impl Invitations<'_> {
         }
         tx.insert_invitation(caller.tenant, &invitation).await?;
         let view = self.view(caller.tenant, &invitation);
-        Change::new("invitation", "create", invitation.id).to(&view).record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
+        Change::new("invitation", "create", invitation.id).to(&view).commit(tx, caller.tenant).await?;
         self.forget_config(caller.tenant);
         Ok(view)
     }

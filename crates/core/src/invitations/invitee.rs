@@ -232,8 +232,7 @@ impl Invitations<'_> {
             held.tx.update_number(tenant, number).await?;
         }
         held.invitation.sender = Some(sender.id);
-        let change = Change::new("invitation", "complete", id).to(&json!({"senderId": sender.id})).by_guest(id);
-        change.record(&mut *held.tx, tenant).await?;
+        Change::new("invitation", "complete", id).to(&json!({"senderId": sender.id})).by_guest(id).record(&mut *held.tx, tenant).await?;
         held.invitation.completed_at = Some(held.now);
         held.change(InvitationStatus::Completed).await?;
         self.forget_config(tenant);

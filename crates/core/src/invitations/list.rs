@@ -54,8 +54,7 @@ impl Invitations<'_> {
         status::change(&mut *tx, caller.tenant, &mut invitation, InvitationStatus::Cancelled, now).await?;
         let shown = |status: InvitationStatus| json!({"status": status.as_str()});
         let change = Change::new("invitation", "cancel", id).from(&shown(current)).to(&shown(InvitationStatus::Cancelled));
-        change.record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
+        change.commit(tx, caller.tenant).await?;
         Ok(self.view(caller.tenant, &invitation))
     }
 }

@@ -109,8 +109,7 @@ impl Keys<'_> {
             return Err(idempotency::repeat(caller, rights::API_KEY, original.as_ref(), same_request));
         }
         tx.insert_key(&new.key, now).await?;
-        Change::new("api_key", "create", new.key.id).to(&shown(&new.key)).record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
+        Change::new("api_key", "create", new.key.id).to(&shown(&new.key)).commit(tx, caller.tenant).await?;
         self.inner.good_keys.note(new.key.hash, true);
         Ok(KeyView::new(new.key, Some(new.secret)))
     }

@@ -82,8 +82,7 @@ impl Keys<'_> {
         let new = self.prepare(tenant, environment, name, permissions, expires_at)?;
         let mut tx = self.inner.store.begin().await?;
         tx.insert_key(&new.key, self.ids().clock.now()).await?;
-        Change::new("api_key", "create", new.key.id).to(&shown(&new.key)).record(&mut *tx, tenant).await?;
-        tx.commit().await?;
+        Change::new("api_key", "create", new.key.id).to(&shown(&new.key)).commit(tx, tenant).await?;
         self.inner.good_keys.note(new.key.hash, true);
         Ok(new)
     }

@@ -173,7 +173,7 @@ fn auto<'a>(config: &'a TenantConfig, asked: &Asked<'_>, known: &RoutingInputs) 
     let order = if asked.message_type == MessageType::Text { TEXT_ORDER } else { RICH_ORDER };
     let (mut considered, mut candidates, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for channel in order.iter().copied() {
-        match examine(config, asked, known, channel) {
+        match check(config, asked, known, channel) {
             Ok(connection) => {
                 let candidate = candidate(connection, asked, known);
                 considered.push(Considered {
@@ -200,12 +200,7 @@ fn auto<'a>(config: &'a TenantConfig, asked: &Asked<'_>, known: &RoutingInputs) 
 }
 
 /// Returns the connection of a channel, or why it cannot be used.
-fn examine<'a>(
-    config: &'a TenantConfig,
-    asked: &Asked<'_>,
-    known: &RoutingInputs,
-    channel: Channel,
-) -> Result<&'a Arc<Connection>, Refusal> {
+fn check<'a>(config: &'a TenantConfig, asked: &Asked<'_>, known: &RoutingInputs, channel: Channel) -> Result<&'a Arc<Connection>, Refusal> {
     let connection = config.connection(asked.sender.id, channel).ok_or(Refusal::NotConnected)?;
     if !carries(channel, asked.message_type) {
         return Err(Refusal::Type);
@@ -406,19 +401,12 @@ fn is_of_account(content: &Content, connection: &Connection) -> bool {
 }
 
 impl RoutingInputs {
-    /// Adds what is known of a phone number, or of an Instagram chat id, for a message that is sent at `sends_at`.
-    pub(crate) fn of(
-        self,
-        config: &TenantConfig,
-        kind: AddressKind,
-        number: &str,
-        metrics: Vec<ChannelMetrics>,
-        sends_at: Timestamp,
-    ) -> Self {
+    /// Adds what is known of a phone number, or of an Instagram chat id, for a message that is sent `at` this time.
+    pub(crate) fn of(self, config: &TenantConfig, kind: AddressKind, number: &str, metrics: Vec<ChannelMetrics>, at: Timestamp) -> Self {
         let window = match config.environment {
             Environment::Test if sandbox_window_closed(number) => Window::Closed,
             Environment::Test => Window::Open(None),
-            Environment::Live => window(&metrics, kind, sends_at),
+            Environment::Live => window(&metrics, kind, at),
         };
         Self { metrics, window, ..self }
     }

@@ -59,8 +59,7 @@ impl Numbers<'_> {
             for number in chunk {
                 tx.put_inventory_number(tenant, number, now).await?;
             }
-            Change::new("inventory", "import", "inventory").to(&json!({"numbers": chunk.len()})).record(&mut *tx, tenant).await?;
-            tx.commit().await?;
+            Change::new("inventory", "import", "inventory").to(&json!({"numbers": chunk.len()})).commit(tx, tenant).await?;
         }
         Ok(numbers.len())
     }

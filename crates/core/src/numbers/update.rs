@@ -69,8 +69,7 @@ impl Numbers<'_> {
         }
         refuse_reserved(&mut *tx, caller.tenant, &number, now).await?;
         tx.release_number(caller.tenant, id, now).await?;
-        Change::new("phone_number", "release", id).from(&PhoneNumberView::from(number)).record(&mut *tx, caller.tenant).await?;
-        Ok(tx.commit().await?)
+        Ok(Change::new("phone_number", "release", id).from(&PhoneNumberView::from(number)).commit(tx, caller.tenant).await?)
     }
 }
 

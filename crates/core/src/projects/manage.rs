@@ -73,8 +73,7 @@ impl Projects<'_> {
                 numbers::stock_sandbox(&mut *tx, tenant, now).await?;
             }
         }
-        Change::new("project", "create", project.id).to(&json!({"name": name})).record_of(&mut *tx, &project).await?;
-        tx.commit().await?;
+        Change::new("project", "create", project.id).to(&json!({"name": name})).commit_of(tx, &project).await?;
         self.check_keys().await?;
         if let Some(sender) = simulated {
             self.senders().query_new_account(project.test, sender).await;

@@ -138,7 +138,7 @@ impl Senders<'_> {
     /// Lets the operator vouch for the inbound address of a sender's channel: this connection receives its email from now on.
     pub async fn vouch(&self, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<InboundAddressView> {
         let mut tx = self.change_config(tenant).await?;
-        let (connection, inbound) = inbound_of(&mut *tx, tenant, sender, channel).await?;
+        let (connection, inbound) = inbound(&mut *tx, tenant, sender, channel).await?;
         if !take(&mut *tx, (tenant, connection.id), &inbound.address, Proof::Operator).await? {
             let message =
                 format!("another connection set up by the operator receives email for {}; remove that one first", inbound.address);
@@ -165,8 +165,7 @@ impl Senders<'_> {
                 revoke(&mut *tx, &mailbox).await?;
             }
         }
-        Change::new("mail_domain", "create", domain).record_of(&mut *tx, project).await?;
-        tx.commit().await?;
+        Change::new("mail_domain", "create", domain).commit_of(tx, project).await?;
         self.claim_mailboxes().await
     }
 
@@ -240,12 +239,7 @@ async fn revoke(tx: &mut dyn Tx, mailbox: &Mailbox) -> Result<()> {
 }
 
 /// Returns the connection of a sender's channel, and its inbound address.
-pub(crate) async fn inbound_of(
-    tx: &mut dyn Tx,
-    tenant: TenantId,
-    sender: SenderId,
-    channel: Channel,
-) -> Result<(Connection, InboundAddress)> {
+pub(crate) async fn inbound(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<(Connection, InboundAddress)> {
     let connections = tx.connections_of_senders(tenant, &[sender]).await?;
     let connection = connections.into_iter().find(|connection| connection.channel == channel);
     let connection = connection.ok_or_else(|| Error::not_found("connection"))?;

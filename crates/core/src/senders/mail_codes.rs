@@ -18,7 +18,7 @@ use serde_json::{Map, json};
 use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
-use super::claims::{Claimed, InboundAddressView, domain_of, inbound_of, kept, take, taken};
+use super::claims::{Claimed, InboundAddressView, domain_of, inbound, kept, take, taken};
 use super::{Senders, connections::place};
 use crate::base::{Caller, Change, CodeRelay};
 
@@ -56,7 +56,7 @@ impl Senders<'_> {
         let (sender, channel) = place(sender, channel)?;
         let project = self.tenant_config(caller.tenant).await?.project.id;
         let mut tx = self.change_config(caller.tenant).await?;
-        let (connection, inbound) = inbound_of(&mut *tx, caller.tenant, sender, channel).await?;
+        let (connection, inbound) = inbound(&mut *tx, caller.tenant, sender, channel).await?;
         let address = inbound.address;
         match self.claim(&mut *tx, (caller.tenant, project), &connection, Some(&address)).await? {
             Claimed::Elsewhere => return Err(taken(&address)),
@@ -87,8 +87,7 @@ impl Senders<'_> {
             sent_at: now,
         };
         tx.put_mail_code(caller.tenant, &code).await?;
-        let change = Change::new("connection", "request_code", connection.id).to(&json!({"address": address}));
-        change.record(&mut *tx, caller.tenant).await?;
+        Change::new("connection", "request_code", connection.id).to(&json!({"address": address})).record(&mut *tx, caller.tenant).await?;
         self.commit_change(caller.tenant, tx).await?;
         self.mail_code(caller.tenant, &connection, relay, &address, &digits).await?;
         Ok(SentCodeView { address, status: Inbound::Pending.as_str(), expires_at: Some(now.plus(limits::MAIL_CODE_TTL)) })
@@ -101,7 +100,7 @@ impl Senders<'_> {
         let tenant = caller.tenant;
         let project = self.tenant_config(tenant).await?.project.id;
         let mut tx = self.change_config(tenant).await?;
-        let (connection, inbound) = inbound_of(&mut *tx, tenant, sender, channel).await?;
+        let (connection, inbound) = inbound(&mut *tx, tenant, sender, channel).await?;
         if inbound.is_claimed {
             return Ok(inbound.into());
         }

@@ -43,8 +43,7 @@ impl Templates<'_> {
             return Err(Error::new(ErrorCode::Conflict, message));
         }
         let view = TemplateView::from(&template);
-        Change::new("template", "create", template.id).to(&view).record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
+        Change::new("template", "create", template.id).to(&view).commit(tx, caller.tenant).await?;
         Ok(view)
     }
 
@@ -69,8 +68,7 @@ impl Templates<'_> {
         let mut tx = self.inner.store.begin().await?;
         let template = tx.find_template(caller.tenant, id).await?.ok_or_else(|| Error::not_found("template"))?;
         tx.delete_template(caller.tenant, id).await?;
-        Change::new("template", "delete", id).from(&TemplateView::from(&template)).record(&mut *tx, caller.tenant).await?;
-        Ok(tx.commit().await?)
+        Ok(Change::new("template", "delete", id).from(&TemplateView::from(&template)).commit(tx, caller.tenant).await?)
     }
 
     pub(crate) async fn find(&self, tenant: TenantId, id: TemplateId) -> Result<Template> {

@@ -207,9 +207,7 @@ pub(super) async fn change(
             tx.insert_event(tenant, &event(&template, before.status), now).await?;
         }
         let verb = if template.content.revision == before.content.revision { "submit" } else { "update" };
-        let change = Change::new("template", verb, id).from(&TemplateView::from(&before)).to(&TemplateView::from(&template));
-        change.record(&mut *tx, tenant).await?;
-        tx.commit().await?;
+        Change::new("template", verb, id).from(&TemplateView::from(&before)).to(&TemplateView::from(&template)).commit(tx, tenant).await?;
         return Ok(Some(template));
     }
     Err(Error::unavailable("the template keeps changing; try again"))

@@ -36,8 +36,7 @@ impl Users<'_> {
         let sessions = tx.list_sessions(who.user.id, self.ids().clock.now()).await?;
         let session = sessions.iter().find(|session| id(session) == browser).ok_or_else(|| Error::not_found("browser"))?;
         tx.delete_session(&session.hash).await?;
-        Change::new("person", "sign_out_browser", &who.user.email).record_of(&mut *tx, &who.project).await?;
-        Ok(tx.commit().await?)
+        Ok(Change::new("person", "sign_out_browser", &who.user.email).commit_of(tx, &who.project).await?)
     }
 
     /// Changes the password and signs out all browsers; returns the cookie of a new session.

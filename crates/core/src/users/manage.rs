@@ -77,8 +77,7 @@ impl Users<'_> {
         if !joined {
             return Err(Error::field("email", "already belongs to this project"));
         }
-        Change::new("person", "create", &user.email).to(&shown(role)).record_of(&mut *tx, project).await?;
-        tx.commit().await?;
+        Change::new("person", "create", &user.email).to(&shown(role)).commit_of(tx, project).await?;
         Ok(AddedUser { email: user.email, is_new })
     }
 
@@ -90,8 +89,7 @@ impl Users<'_> {
             keep_an_owner(&mut *tx, project, &member).await?;
         }
         tx.update_membership(member.user.id, Membership { project: project.id, role }).await?;
-        let change = Change::new("person", "update", &member.user.email).from(&shown(member.role)).to(&shown(role));
-        change.record_of(&mut *tx, project).await?;
+        Change::new("person", "update", &member.user.email).from(&shown(member.role)).to(&shown(role)).record_of(&mut *tx, project).await?;
         self.commit_project(project, tx).await
     }
 

@@ -141,8 +141,7 @@ impl Users<'_> {
         let user = User { id: self.ids().next(), email: email.to_owned(), password, factor: None, factor_version: 0 };
         if tx.insert_user(&user, now).await? {
             tx.insert_membership(user.id, Membership { project: project.id, role }, now).await?;
-            Change::new("person", "create", email).to(&shown(role)).by(email).record_of(&mut *tx, &project).await?;
-            tx.commit().await?;
+            Change::new("person", "create", email).to(&shown(role)).by(email).commit_of(tx, &project).await?;
             return Ok(user);
         }
         drop(tx);

@@ -102,8 +102,7 @@ impl Users<'_> {
         let (environment, expires_at) = (Environment::Test, now.plus(SESSION));
         let session = Session { hash: hash(&cookie), user: user.id, project: project.id, environment, created_at: now, expires_at };
         tx.insert_session(&session).await?;
-        Change::new("person", "sign_in", &user.email).by(&user.email).record_of(&mut *tx, &project).await?;
-        tx.commit().await?;
+        Change::new("person", "sign_in", &user.email).by(&user.email).commit_of(tx, &project).await?;
         Ok(Redacted::new(cookie))
     }
 
@@ -153,8 +152,7 @@ impl Users<'_> {
     pub async fn sign_out(&self, signed_in: &SignedIn) -> Result<()> {
         let mut tx = self.inner.store.begin().await?;
         tx.delete_session(&signed_in.session.hash).await?;
-        Change::new("person", "sign_out", &signed_in.user.email).record_of(&mut *tx, &signed_in.project).await?;
-        Ok(tx.commit().await?)
+        Ok(Change::new("person", "sign_out", &signed_in.user.email).commit_of(tx, &signed_in.project).await?)
     }
 }
 

@@ -131,8 +131,7 @@ impl Webhooks<'_> {
         let mut tx = self.change_config(caller.tenant).await?;
         let gone = tx.find_webhook(caller.tenant, None).await?.ok_or_else(|| Error::not_found("webhook"))?;
         tx.delete_webhook(caller.tenant, None).await?;
-        let change = Change::new("webhook", "delete", "webhook").from(&WebhookView::new(&gone, None));
-        change.record(&mut *tx, caller.tenant).await?;
+        Change::new("webhook", "delete", "webhook").from(&WebhookView::new(&gone, None)).record(&mut *tx, caller.tenant).await?;
         self.commit(caller.tenant, tx).await?;
         Ok(drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await?)
     }

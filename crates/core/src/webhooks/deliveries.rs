@@ -160,8 +160,7 @@ impl Webhooks<'_> {
             return Err(Error::wrong_state("the webhook of this delivery is not active", "inactive", &["active"]));
         }
         tx.replay_delivery(caller.tenant, id, self.ids().clock.now()).await?;
-        Change::new("delivery", "replay", id).record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
+        Change::new("delivery", "replay", id).commit(tx, caller.tenant).await?;
         self.inner.dispatch.log_signals().changed(caller.tenant);
         self.delivery(caller, id).await
     }
@@ -191,8 +190,7 @@ impl Webhooks<'_> {
         let event = NewEvent { kind: ResourceKind::Webhook, resource, sequence: 1, occurrences: vec![occurrence] };
         tx.insert_event(caller.tenant, &event, now).await?;
         let of = sender.map_or_else(|| "webhook".to_owned(), |sender| sender.to_string());
-        Change::new("webhook", "test", of).record(&mut *tx, caller.tenant).await?;
-        tx.commit().await?;
+        Change::new("webhook", "test", of).commit(tx, caller.tenant).await?;
         let mut tx = self.inner.store.read().await?;
         let entry = tx.find_log_entry(caller.tenant, ResourceKind::Webhook, resource, 1).await?;
         let told = crate::webhooks::events::build_events(&mut *tx, &config, entry.as_slice(), |_| true).await?;
