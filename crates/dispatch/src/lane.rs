@@ -114,7 +114,6 @@ pub(crate) struct Slot {
 }
 
 impl LaneState {
-    /// Returns the queue of a hint.
     const fn queue_of(&mut self, hint: Hint) -> &mut VecDeque<Hint> {
         match hint {
             Hint { bulk: true, .. } => &mut self.bulk,

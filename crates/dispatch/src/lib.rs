@@ -289,7 +289,6 @@ impl Shared {
         flushed.and(self.sign_off().await)
     }
 
-    /// Returns the id of this node.
     pub fn node(&self) -> NodeId {
         NodeId(self.node.load(Ordering::Acquire))
     }

@@ -73,7 +73,6 @@ impl Shared {
         self.lanes.read().values().filter(|lane| lane.is_blocked(now) || lane.is_fed()).map(|lane| lane.connection).collect()
     }
 
-    /// Processes due messages.
     pub(crate) async fn process_due(self: &Arc<Self>, due: Vec<DueMessage>) -> Result<Processed> {
         let (now, mut any, mut added) = (self.ids.clock.now(), false, 0);
         let mut lanes: HashMap<ConnectionId, Option<Arc<Lane>>> = HashMap::new();

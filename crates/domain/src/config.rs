@@ -33,7 +33,6 @@ pub struct Project {
 }
 
 impl Project {
-    /// Returns the tenant of `environment`.
     pub const fn tenant(&self, environment: Environment) -> TenantId {
         match environment {
             Environment::Live => self.live,
@@ -164,7 +163,6 @@ pub struct TenantConfig {
 }
 
 impl TenantConfig {
-    /// The sender with this id.
     pub fn sender(&self, id: SenderId) -> Option<&Sender> {
         self.senders.iter().find(|s| s.id == id)
     }
@@ -174,7 +172,6 @@ impl TenantConfig {
         self.senders.iter().find(|s| s.is_default)
     }
 
-    /// The connection of a sender for a channel.
     pub fn connection(&self, sender: SenderId, channel: Channel) -> Option<&Arc<Connection>> {
         self.connections.iter().find(|c| c.sender == sender && c.channel == channel)
     }

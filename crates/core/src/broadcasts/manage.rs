@@ -102,7 +102,6 @@ impl Broadcasts<'_> {
         Ok(BroadcastView::whole(&self.find(caller.tenant, parse_id(id, "broadcast")?).await?))
     }
 
-    /// Returns the progress of a broadcast.
     pub async fn progress(&self, caller: &Caller, id: &str) -> Result<BroadcastProgress> {
         caller.require(UseCase::GetBroadcastProgress)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;

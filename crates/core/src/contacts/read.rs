@@ -93,7 +93,6 @@ async fn owner(tx: &mut dyn Tx, tenant: TenantId, identifiers: &[Recipient]) -> 
     Ok(Some(owner))
 }
 
-/// Returns the view of a contact.
 pub(super) async fn view(tx: &mut dyn Tx, tenant: TenantId, id: ContactId) -> nuncio_store::Result<Option<ContactView>> {
     let contact = tx.find_contact(tenant, id).await?;
     Ok(views(tx, tenant, contact.into_iter().collect()).await?.pop())

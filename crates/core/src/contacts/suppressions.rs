@@ -198,7 +198,6 @@ pub(crate) async fn publish_opt_out(tx: &mut dyn Tx, tenant: TenantId, added: &S
     tx.insert_event(tenant, &NewEvent { kind: ResourceKind::Contact, resource, sequence, occurrences: vec![occurrence] }, now).await
 }
 
-/// Returns the recipient of an identifier on a channel.
 fn recipient(identifier: &str, channel: Option<Channel>) -> Result<Recipient, String> {
     let parsed = Parsed::parse(identifier).map_err(|error| error.to_string())?;
     let channel = match (channel, &parsed) {

@@ -156,7 +156,6 @@ impl Person {
         channels
     }
 
-    /// Returns the channel with this id.
     pub(crate) fn channel(&self, id: ContactChannelId) -> Option<PersonChannel<'_>> {
         self.channels().into_iter().find(|c| c.id == id)
     }

@@ -30,7 +30,6 @@ impl Invitations<'_> {
         NewCode { digits: Redacted::new(digits), kept }
     }
 
-    /// Returns whether `entered` is the code sent to `phone`.
     pub(super) fn is_code(&self, invitation: &Invitation, phone: &str, code: &SentCode, entered: &str) -> bool {
         self.code_hash(invitation, phone, entered).as_bytes().ct_eq(code.hash.as_bytes()).into()
     }
@@ -67,7 +66,6 @@ impl Invitations<'_> {
         self.keyed_hash(b"invitation codes", &[invitation.id.uuid().as_bytes(), phone.as_bytes(), b"/", digits.as_bytes()])
     }
 
-    /// Returns a keyed hash for one purpose.
     pub(super) fn keyed_hash(&self, purpose: &[u8], parts: &[&[u8]]) -> String {
         let key = self.inner.sealer.derive(purpose);
         STANDARD_NO_PAD.encode(mac(key.expose(), parts))

@@ -46,7 +46,6 @@ pub(crate) enum Claimed {
     Elsewhere,
 }
 
-/// Returns the domain of an address.
 pub(crate) fn domain_of(address: &str) -> &str {
     address.rsplit_once('@').map_or(address, |(_, domain)| domain)
 }

@@ -104,7 +104,6 @@ impl Shared {
         self.net.request(Method::POST, &target.url, headers, body, limits).await.map_err(|error| error.to_string())
     }
 
-    /// Records the outcome of a delivery.
     fn record_outcome(&self, log: &Log, delivery: Delivery, target: Option<&Target>, status: Option<u16>) {
         let (now, monotonic) = (self.ids.clock.now(), self.ids.clock.monotonic());
         let mut inner = log.inner.lock();
