@@ -3,7 +3,7 @@
 //! A request passes the [middleware](middleware) first: it gets an id, and is authenticated, rate-limited and authorised before the handler runs.
 //! Handlers take their input through [extractors](extract), which report all field errors of a body or query at once, call
 //! [`nuncio_core::Core`], and render the result. Parts common to all operations (security, errors, headers) are added to the
-//! [document](document) in one place, so that a new endpoint is a file under `v1`, a line in its `mod.rs`, and a row in
+//! [document](document) in one place, so that a new endpoint is a handler under `v1`, a line in `routes` above it, and a row in
 //! [`nuncio_core::UseCase`].
 
 mod budget;

@@ -1,4 +1,4 @@
-//! Version 1: one folder per resource, one file per operation. A handler's name is the operation's id.
+//! Version 1: a file per resource; a folder if it has many operations. A handler's name is the operation's id.
 
 mod audit;
 mod balance;

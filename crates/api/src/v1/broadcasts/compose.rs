@@ -3,8 +3,7 @@
 use nuncio_core::broadcasts::{BroadcastEstimate, BroadcastPreview, CloneBroadcast, PreviewBroadcast, TestBroadcast};
 use nuncio_domain::BroadcastId;
 
-use super::create::BroadcastConflict;
-use super::get::BroadcastBody;
+use super::{BroadcastBody, BroadcastConflict};
 use crate::error_schemas::ErrorBody;
 use crate::extract::{Body, Call, IdempotencyKey, OptionalBody, Path};
 use crate::reply::{Reply, Result};

@@ -5,7 +5,7 @@ use nuncio_core::broadcasts::{
 };
 use nuncio_domain::{BroadcastContactId, BroadcastId};
 
-use super::create::BroadcastConflict;
+use super::BroadcastConflict;
 use crate::extract::{Body, Call, IdempotencyKey, Path, Query};
 use crate::reply::{NoContent, Reply, Result, page};
 

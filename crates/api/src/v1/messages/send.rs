@@ -6,7 +6,7 @@ use nuncio_domain::limits;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::get::MessageBody;
+use super::MessageBody;
 use crate::error_details::{IdempotencyCode, NoDetails, whole_or_reference};
 use crate::error_schemas::{ErrorBody, ErrorObject};
 use crate::extract::{Body, Call, IdempotencyKey, Lenient, Query, ServiceSender};
@@ -56,10 +56,10 @@ pub(crate) struct MessageConflict {
         )),
         (status = 200, description = "With `dryRun`: how the message would be sent.", body = PlanBody),
         (status = 400, description = "The request is invalid, or the message cannot be sent this way. Codes: `whatsapp_window_closed`, `window_closed`, `sender_not_configured`, `template_not_approved`.", body = ErrorBody),
-        (status = 402, description = "The message can cost more than is available. Code: `insufficient_balance`.", body = crate::error_schemas::ErrorBody),
-        (status = 404, description = "No such sender or template in this environment. Code: `not_found`.", body = crate::error_schemas::ErrorBody),
+        (status = 402, description = "The message can cost more than is available. Code: `insufficient_balance`.", body = ErrorBody),
+        (status = 404, description = "No such sender or template in this environment. Code: `not_found`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
-        (status = 507, description = "The environment's storage quota leaves no room for the message. Code: `storage_quota_exceeded`.", body = crate::error_schemas::ErrorBody),
+        (status = 507, description = "The environment's storage quota leaves no room for the message. Code: `storage_quota_exceeded`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn send_message(

@@ -1,11 +1,16 @@
-//! `POST /v1/sandbox/inbound`.
+//! Operations available only in test environments.
 
 use nuncio_core::PlayInbound;
 
 use crate::error_schemas::ErrorBody;
 use crate::extract::{Body, Call, IdempotencyKey};
 use crate::reply::{Reply, Result};
+use crate::routes::{Routes, routes};
 use crate::v1::messages::{MessageBody, MessageConflict};
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().routes(routes!(play_inbound))
+}
 
 /// Simulate a recipient
 ///

@@ -1,9 +1,12 @@
-//! `GET /v1/audit-log`.
-
 use nuncio_core::audit::{AuditEntryView, ListAuditEntries};
 
 use crate::extract::{Call, Query};
 use crate::reply::{Reply, Result, page};
+use crate::routes::{Routes, routes};
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().routes(routes!(list_audit_entries))
+}
 
 page! {
     /// A page of the audit log.
