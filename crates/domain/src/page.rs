@@ -45,13 +45,3 @@ pub struct Page<T> {
     /// that does not match.
     pub next: Option<Uuid>,
 }
-
-impl<T> Page<T> {
-    /// Makes a page from up to `limit + 1` rows; the extra row only shows that there are more.
-    pub fn from_rows(mut rows: Vec<T>, limit: u32, id: impl Fn(&T) -> Uuid) -> Self {
-        let more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
-        let next = if more { rows.last().map(id) } else { None };
-        Self { items: rows, next }
-    }
-}

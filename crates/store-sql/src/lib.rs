@@ -9,6 +9,7 @@
 mod agenda;
 mod batch;
 mod cache;
+mod column;
 mod copy;
 mod event_log;
 mod ledger_batch;

@@ -32,11 +32,15 @@ macro_rules! from_row {
         }
     };
 }
-pub(crate) use from_row;
 
 /// A stored value that cannot be read.
 pub(crate) fn corrupt(table: &'static str, what: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt { table, what: what.to_string() }
+}
+
+/// Reads the number that column `what` holds.
+pub(crate) fn number<T>(read: impl Fn(i16) -> Option<T>, table: &'static str, what: &str, number: i16) -> Result<T> {
+    read(number).ok_or_else(|| corrupt(table, format!("{what} {number}")))
 }
 
 pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<String> {

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nuncio_domain::config::Connection;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{Channel, ConnectionId, Redacted, SenderId, TenantId, Timestamp};
+use nuncio_domain::{Channel, ConnectionId, SenderId, TenantId};
 use nuncio_store::{ConnectionRepo, ProjectRepo as _, Result};
 use sqlx::QueryBuilder;
-use uuid::Uuid;
 
-use super::query::readable;
-use super::{Db, SqlTx, dialect};
-use crate::row::{corrupt, from_row, json};
+use super::{Columns, Db, Record, SqlTx, dialect};
+use crate::row::json;
 
 /// Begins a query for [`ConnectionRow`]s.
 const SELECT: &str = r"
@@ -20,39 +18,32 @@ const SELECT: &str = r"
     FROM connections
     WHERE ";
 
-from_row! {
-    struct ConnectionRow {
-        tenant_id: i64,
-        id: Uuid,
-        sender_id: Uuid,
-        channel: i16,
-        kind: String,
-        settings: String,
-        sealed: Vec<u8>,
-        trusted: i16,
-        throttle: Option<String>,
-        updated_at: i64,
+impl Record for Connection {
+    const TABLE: &'static str = "connections";
+
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.get("id")?,
+            sender: row.get("sender_id")?,
+            channel: row.get("channel")?,
+            kind: row.get("kind")?,
+            settings: row.json("settings")?,
+            sealed: row.get("sealed")?,
+            trusted: row.get("trusted")?,
+            throttle: row.optional_json("throttle")?,
+            updated_at: row.get("updated_at")?,
+        })
     }
 }
 
-impl ConnectionRow {
-    fn placed(self) -> Result<(TenantId, Connection)> {
-        Ok((TenantId(self.tenant_id), self.decode()?))
-    }
+/// A connection with its tenant.
+struct Placed(TenantId, Connection);
 
-    fn decode(self) -> Result<Connection> {
-        let throttle = self.throttle.map(|text| serde_json::from_str(&text)).transpose();
-        Ok(Connection {
-            id: ConnectionId::from_uuid(self.id),
-            sender: SenderId::from_uuid(self.sender_id),
-            channel: Channel::from_number(self.channel).ok_or_else(|| corrupt("connections", format!("channel {}", self.channel)))?,
-            kind: self.kind,
-            settings: serde_json::from_str(&self.settings).map_err(|e| corrupt("connections", e))?,
-            sealed: Redacted::new(self.sealed),
-            trusted: self.trusted != 0,
-            throttle: throttle.map_err(|e| corrupt("connections", e))?,
-            updated_at: Timestamp::from_millis(self.updated_at),
-        })
+impl Record for Placed {
+    const TABLE: &'static str = Connection::TABLE;
+
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        Ok(Self(row.get("tenant_id")?, Connection::read(row)?))
     }
 }
 
@@ -60,8 +51,7 @@ impl ConnectionRow {
 pub(super) async fn all(tx: &mut SqlTx, tenant: TenantId) -> Result<Vec<Arc<Connection>>> {
     let mut query = QueryBuilder::<Db>::new(SELECT);
     query.push("tenant_id = ").push_bind(tenant.0).push(" ORDER BY id");
-    let rows: Vec<ConnectionRow> = tx.all(query.build()).await?;
-    rows.into_iter().map(|row| row.decode().map(Arc::new)).collect()
+    Ok(tx.all(query.build()).await?.into_iter().map(Arc::new).collect())
 }
 
 #[async_trait]
@@ -74,15 +64,13 @@ impl ConnectionRepo for SqlTx {
         query.push("tenant_id = ").push_bind(tenant.0);
         dialect::push_in(&mut query, "sender_id", senders.iter().map(|id| id.uuid()));
         query.push(" ORDER BY id");
-        let rows: Vec<ConnectionRow> = self.all(query.build()).await?;
-        rows.into_iter().map(ConnectionRow::decode).collect()
+        self.all(query.build()).await
     }
 
     async fn find_connection(&mut self, id: ConnectionId) -> Result<Option<(TenantId, Connection)>> {
         let mut query = QueryBuilder::<Db>::new(SELECT);
         query.push("id = ").push_bind(id.uuid());
-        let row: Option<ConnectionRow> = self.optional(query.build()).await?;
-        row.map(ConnectionRow::placed).transpose()
+        Ok(self.optional(query.build()).await?.map(|Placed(tenant, connection)| (tenant, connection)))
     }
 
     async fn connections_of_kinds(&mut self, kinds: &[&str]) -> Result<Vec<(TenantId, Connection)>> {
@@ -90,14 +78,13 @@ impl ConnectionRepo for SqlTx {
         for kind in kinds {
             let mut query = QueryBuilder::<Db>::new(SELECT);
             query.push("kind = ").push_bind((*kind).to_owned()).push(" ORDER BY tenant_id, id");
-            let rows: Vec<ConnectionRow> = self.all(query.build()).await?;
-            found.extend(readable(rows.into_iter().map(ConnectionRow::placed)));
+            found.extend(self.readable(query.build()).await?.into_iter().map(|Placed(tenant, connection)| (tenant, connection)));
         }
         Ok(found)
     }
 
     async fn put_connection(&mut self, tenant: TenantId, connection: &Connection) -> Result<()> {
-        let settings = json(&connection.settings)?;
+        let (settings, throttle) = (json(&connection.settings)?, connection.throttle.as_ref().map(json).transpose()?);
         self.run(sql!(
             r"
                 INSERT INTO connections (tenant_id, id, sender_id, channel, kind, settings, sealed, trusted,
@@ -111,16 +98,8 @@ impl ConnectionRepo for SqlTx {
                     throttle = excluded.throttle,
                     updated_at = excluded.updated_at",
             [
-                tenant.0,
-                connection.id.uuid(),
-                connection.sender.uuid(),
-                connection.channel.number(),
-                &connection.kind,
-                settings,
-                connection.sealed.expose().as_slice(),
-                i16::from(connection.trusted),
-                connection.throttle.as_ref().map(json).transpose()?,
-                connection.updated_at.millis()
+                tenant, connection.id, connection.sender, connection.channel, &connection.kind, settings, &connection.sealed,
+                connection.trusted, throttle, connection.updated_at
             ]
         ))
         .await?;
@@ -128,13 +107,10 @@ impl ConnectionRepo for SqlTx {
     }
 
     async fn delete_connection(&mut self, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<bool> {
-        let changed = self
-            .run(sql!(
-                "DELETE FROM connections WHERE tenant_id = $1 AND sender_id = $2 AND channel = $3",
-                [tenant.0, sender.uuid(), channel.number()]
-            ))
+        let deleted = self
+            .changes(sql!("DELETE FROM connections WHERE tenant_id = $1 AND sender_id = $2 AND channel = $3", [tenant, sender, channel]))
             .await?;
         self.raise_epoch(tenant).await?;
-        Ok(changed == 1)
+        Ok(deleted)
     }
 }

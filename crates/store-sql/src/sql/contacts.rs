@@ -9,11 +9,10 @@ use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{ContactId, TenantId, Timestamp};
 use nuncio_store::{ContactFilter, ContactRepo, Result};
 use sqlx::QueryBuilder;
-use uuid::Uuid;
 
 use super::query::{Condition, List, all, contains, is, of_tenant};
-use super::{Db, SqlTx, dialect};
-use crate::row::{corrupt, from_row, json, of_contact};
+use super::{Columns, Db, Record, SqlTx, dialect};
+use crate::row::{json, of_contact};
 
 macro_rules! columns {
     () => {
@@ -23,27 +22,17 @@ macro_rules! columns {
 
 const FIND: &str = concat!("SELECT ", columns!(), " FROM contacts WHERE tenant_id = $1 AND id = $2");
 
-from_row! {
-    struct ContactRow {
-        id: Uuid,
-        country: String,
-        version: i64,
-        created_at: i64,
-        updated_at: i64,
-        detail: Option<String>,
-    }
-}
+impl Record for Contact {
+    const TABLE: &'static str = "contacts";
 
-impl ContactRow {
-    fn decode(self) -> Result<Contact> {
-        let detail = self.detail.as_deref().map(serde_json::from_str).transpose().map_err(|e| corrupt("contacts", e))?;
-        Ok(Contact {
-            id: ContactId::from_uuid(self.id),
-            country: self.country,
-            version: self.version,
-            created_at: Timestamp::from_millis(self.created_at),
-            updated_at: Timestamp::from_millis(self.updated_at),
-            detail: detail.unwrap_or_default(),
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.get("id")?,
+            country: row.get("country")?,
+            version: row.get("version")?,
+            created_at: row.get("created_at")?,
+            updated_at: row.get("updated_at")?,
+            detail: row.optional_json("detail")?.unwrap_or_default(),
         })
     }
 }
@@ -57,15 +46,13 @@ async fn contacts(tx: &mut SqlTx, tenant: TenantId, ids: &[ContactId], lock: &st
     query.push(columns!()).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0);
     dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
     query.push(" ORDER BY id").push(lock);
-    let rows: Vec<ContactRow> = tx.all(query.build()).await?;
-    rows.into_iter().map(ContactRow::decode).collect()
+    tx.all(query.build()).await
 }
 
 #[async_trait]
 impl ContactRepo for SqlTx {
     async fn find_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<Contact>> {
-        let row: Option<ContactRow> = self.optional(sql!(FIND, [tenant.0, id.uuid()])).await?;
-        row.map(ContactRow::decode).transpose()
+        self.optional(sql!(FIND, [tenant, id])).await
     }
 
     async fn list_contacts(&mut self, tenant: TenantId, filter: &ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
@@ -84,8 +71,7 @@ impl ContactRepo for SqlTx {
             conditions.push(dialect::json_entry("detail", "m", key, value));
         }
         let list = List { joined: None, columns: columns!(), table: "contacts", id: "id", streams, filter: all(conditions) };
-        let page = self.page(list, page, |row: &ContactRow| row.id).await?;
-        Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
+        self.page(list, page).await
     }
 
     async fn lookup_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Contact>> {
@@ -97,21 +83,13 @@ impl ContactRepo for SqlTx {
     }
 
     async fn insert_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<()> {
+        let (name_key, detail) = (contact.detail.name_key(), json(&contact.detail)?);
         self.write(sql!(
             r"
                 INSERT INTO contacts (tenant_id, id, country, version, name_key, detail, created_at,
                     updated_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-            [
-                tenant.0,
-                contact.id.uuid(),
-                &contact.country,
-                contact.version,
-                contact.detail.name_key(),
-                json(&contact.detail)?,
-                contact.created_at.millis(),
-                contact.updated_at.millis()
-            ]
+            [tenant, contact.id, &contact.country, contact.version, name_key, detail, contact.created_at, contact.updated_at]
         ))
         .await
     }
@@ -122,15 +100,7 @@ impl ContactRepo for SqlTx {
                 UPDATE contacts
                 SET country = $3, version = $4, name_key = $5, detail = $6, updated_at = $7
                 WHERE tenant_id = $1 AND id = $2",
-            [
-                tenant.0,
-                contact.id.uuid(),
-                &contact.country,
-                contact.version,
-                contact.detail.name_key(),
-                json(&contact.detail)?,
-                contact.updated_at.millis()
-            ]
+            [tenant, contact.id, &contact.country, contact.version, contact.detail.name_key(), json(&contact.detail)?, contact.updated_at]
         ))
         .await
     }
@@ -149,9 +119,9 @@ impl ContactRepo for SqlTx {
             "DELETE FROM removed_addresses WHERE tenant_id = $1 AND contact_id = $2",
             "DELETE FROM merged_contacts WHERE tenant_id = $1 AND target_id = $2",
         ] {
-            self.run(sql!(statement, [tenant.0, id.uuid()])).await?;
+            self.run(sql!(statement, [tenant, id])).await?;
         }
-        self.changes(sql!("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await
+        self.changes(sql!("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2", [tenant, id])).await
     }
 
     async fn contacts_named(
@@ -165,10 +135,10 @@ impl ContactRepo for SqlTx {
             return Ok(found);
         }
         let mut query = dialect::contacts_named(tenant.0, name_keys, limit);
-        let mut rows: Vec<(String, Uuid)> = self.all(query.build()).await?;
+        let mut rows: Vec<(String, ContactId)> = self.all(query.build()).await?;
         rows.sort_unstable_by_key(|(_, id)| *id);
         for (key, id) in rows {
-            found.entry(key).or_default().push(ContactId::from_uuid(id));
+            found.entry(key).or_default().push(id);
         }
         Ok(found)
     }
@@ -179,41 +149,24 @@ impl ContactRepo for SqlTx {
             "UPDATE removed_addresses SET contact_id = $3 WHERE tenant_id = $1 AND contact_id = $2",
             "UPDATE merged_contacts SET target_id = $3 WHERE tenant_id = $1 AND target_id = $2",
         ] {
-            self.run(sql!(statement, [tenant.0, source.uuid(), target.uuid()])).await?;
+            self.run(sql!(statement, [tenant, source, target])).await?;
         }
         self.run(sql!(
             "INSERT INTO merged_contacts (tenant_id, id, target_id, merged_at) VALUES ($1, $2, $3, $4)",
-            [tenant.0, source.uuid(), target.uuid(), now.millis()]
+            [tenant, source, target, now]
         ))
         .await?;
-        self.write(sql!("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2", [tenant.0, source.uuid()])).await
+        self.write(sql!("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2", [tenant, source])).await
     }
 
     async fn merged_into(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<ContactId>> {
-        let row: Option<(Uuid,)> = self
-            .optional(sql!(
-                r"
-                SELECT target_id
-                FROM merged_contacts
-                WHERE tenant_id = $1 AND id = $2",
-                [tenant.0, id.uuid()]
-            ))
-            .await?;
-        Ok(row.map(|(target,)| ContactId::from_uuid(target)))
+        self.value(sql!("SELECT target_id FROM merged_contacts WHERE tenant_id = $1 AND id = $2", [tenant, id])).await
     }
 
     async fn merged_from(&mut self, tenant: TenantId, id: ContactId) -> Result<Vec<ContactId>> {
-        let rows: Vec<(Uuid,)> = self
-            .all(sql!(
-                r"
-                SELECT id
-                FROM merged_contacts
-                WHERE tenant_id = $1 AND target_id = $2",
-                [tenant.0, id.uuid()]
-            ))
-            .await?;
+        let query = sql!("SELECT id FROM merged_contacts WHERE tenant_id = $1 AND target_id = $2", [tenant, id]);
+        let mut sources: Vec<ContactId> = self.column(query).await?;
         // Sorted here: asked for an order, SQLite reads all merged contacts of the tenant.
-        let mut sources: Vec<ContactId> = rows.into_iter().map(|(source,)| ContactId::from_uuid(source)).collect();
         sources.sort_unstable();
         Ok(sources)
     }

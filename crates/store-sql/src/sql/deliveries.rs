@@ -1,59 +1,43 @@
 //! Webhook deliveries, and nodes that read the log for them.
 
 use async_trait::async_trait;
-use nuncio_domain::event::{EventType, ResourceKind};
+use nuncio_domain::event::EventType;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::NodeId;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::webhook::DeliveryStatus;
-use nuncio_domain::{DeliveryId, EventId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{DeliveryId, SenderId, TenantId, Timestamp};
 use nuncio_store::{Delivery, DeliveryFilter, DeliveryRepo, LogReader, Position, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::query::{Condition, List, all, any_of, is, of_tenant};
-use super::{Db, SqlTx, dialect};
-use crate::row::{corrupt, from_row};
+use super::{Columns, Db, Record, SqlTx, dialect};
+use crate::row::corrupt;
 
 const COLUMNS: &str = r"
     id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, due_at,
     attempts, updated_at";
 
-from_row! {
-    struct DeliveryRow {
-        id: Uuid,
-        sender_id: Uuid,
-        event_id: Uuid,
-        event_type: String,
-        kind: i16,
-        resource_id: Uuid,
-        sequence: i64,
-        url: String,
-        status: i16,
-        tries: i16,
-        due_at: Option<i64>,
-        attempts: String,
-        updated_at: i64,
-    }
-}
+impl Record for Delivery {
+    const TABLE: &'static str = "deliveries";
 
-impl DeliveryRow {
-    fn decode(self) -> Result<Delivery> {
-        let wrong = |what: String| corrupt("deliveries", what);
-        Ok(Delivery {
-            id: DeliveryId::from_uuid(self.id),
-            sender: of(self.sender_id),
-            event: EventId::from_uuid(self.event_id),
-            event_type: EventType::parse(&self.event_type).ok_or_else(|| wrong(format!("event_type {}", self.event_type)))?,
-            kind: ResourceKind::from_number(self.kind).ok_or_else(|| wrong(format!("kind {}", self.kind)))?,
-            resource: self.resource_id,
-            sequence: self.sequence,
-            url: self.url,
-            status: DeliveryStatus::from_number(self.status).ok_or_else(|| wrong(format!("status {}", self.status)))?,
-            tries: self.tries,
-            due_at: self.due_at.map(Timestamp::from_millis),
-            attempts: serde_json::from_str(&self.attempts).map_err(|e| corrupt("deliveries", e))?,
-            updated_at: Timestamp::from_millis(self.updated_at),
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        let event_type: String = row.get("event_type")?;
+        Ok(Self {
+            id: row.get("id")?,
+            sender: of(row.get("sender_id")?),
+            event: row.get("event_id")?,
+            event_type: EventType::parse(&event_type).ok_or_else(|| corrupt(Self::TABLE, format!("event_type {event_type}")))?,
+            kind: row.get("kind")?,
+            resource: row.get("resource_id")?,
+            sequence: row.get("sequence")?,
+            url: row.get("url")?,
+            status: row.get("status")?,
+            tries: row.get("tries")?,
+            due_at: row.get("due_at")?,
+            attempts: row.json("attempts")?,
+            updated_at: row.get("updated_at")?,
         })
     }
 }
@@ -80,44 +64,38 @@ impl DeliveryRepo for SqlTx {
                 INSERT INTO webhook_cursors (tenant_id, position, entry, owner, fence)
                 VALUES ($1, $2, $3, NULL, $4)
                 ON CONFLICT (tenant_id) DO NOTHING",
-            [tenant.0, from.commit, from.entry, now.millis()]
+            [tenant, from.commit, from.entry, now]
         ))
         .await
     }
 
     async fn close_log(&mut self, tenant: TenantId) -> Result<()> {
-        self.write(sql!("DELETE FROM webhook_cursors WHERE tenant_id = $1", [tenant.0])).await
+        self.write(sql!("DELETE FROM webhook_cursors WHERE tenant_id = $1", [tenant])).await
     }
 
     async fn log_readers(&mut self) -> Result<Vec<LogReader>> {
-        let rows: Vec<(i64, i64, i64, Option<i64>, i64)> =
-            self.all(sql!("SELECT tenant_id, position, entry, owner, fence FROM webhook_cursors ORDER BY tenant_id")).await?;
-        let reader = |(tenant, commit, entry, owner, fence): (i64, i64, i64, Option<i64>, i64)| LogReader {
-            tenant: TenantId(tenant),
-            read: Position { commit, entry },
-            owner: owner.map(NodeId),
-            fence,
-        };
+        let rows = self.all(sql!("SELECT tenant_id, position, entry, owner, fence FROM webhook_cursors ORDER BY tenant_id")).await?;
+        let reader = |(tenant, commit, entry, owner, fence)| LogReader { tenant, read: Position { commit, entry }, owner, fence };
         Ok(rows.into_iter().map(reader).collect())
     }
 
     async fn claim_log(&mut self, tenant: TenantId, fence: i64, node: Option<NodeId>) -> Result<Option<i64>> {
-        let changed = self
-            .run(sql!(
+        let claimed = self
+            .changes(sql!(
                 r"
                 UPDATE webhook_cursors
                 SET owner = $3, fence = fence + 1
                 WHERE tenant_id = $1 AND fence = $2",
-                [tenant.0, fence, node.map(|n| n.0)]
+                [tenant, fence, node]
             ))
             .await?;
-        Ok((changed == 1).then_some(fence + 1))
+        Ok(claimed.then_some(fence + 1))
     }
 
     async fn waiting_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Option<SenderId>>> {
         // Each webhook is one look into the index, however many deliveries wait.
-        let rows: Vec<(Uuid,)> = self
-            .all(sql!(
+        let rows = self
+            .column(sql!(
                 r"
                 SELECT sender_id
                 FROM webhooks w
@@ -129,10 +107,10 @@ impl DeliveryRepo for SqlTx {
                         AND d.sender_id = w.sender_id
                         AND d.due_at IS NOT NULL
                   )",
-                [tenant.0]
+                [tenant]
             ))
             .await?;
-        Ok(rows.into_iter().map(|(id,)| of(id)).collect())
+        Ok(rows.into_iter().map(of).collect())
     }
 
     async fn due_deliveries(
@@ -160,23 +138,20 @@ impl DeliveryRepo for SqlTx {
                       AND e.tries < ",
         );
         query.push_bind(patience).push(") ORDER BY due_at, id LIMIT ").push_bind(i64::from(limit));
-        let rows: Vec<DeliveryRow> = self.all(query.build()).await?;
-        rows.into_iter().map(DeliveryRow::decode).collect()
+        self.all(query.build()).await
     }
 
     async fn next_delivery_at(&mut self, tenant: TenantId, sender: Option<SenderId>, after: Timestamp) -> Result<Option<Timestamp>> {
-        let row: Option<(i64,)> = self
-            .optional(sql!(
-                r"
+        self.value(sql!(
+            r"
                 SELECT due_at
                 FROM deliveries
                 WHERE tenant_id = $1 AND sender_id = $2 AND due_at > $3
                 ORDER BY due_at
                 LIMIT 1",
-                [tenant.0, key(sender), after.millis()]
-            ))
-            .await?;
-        Ok(row.map(|(at,)| Timestamp::from_millis(at)))
+            [tenant, key(sender), after]
+        ))
+        .await
     }
 
     async fn waiting_resources(&mut self, tenant: TenantId, sender: Option<SenderId>, resources: &[Uuid]) -> Result<Vec<Uuid>> {
@@ -186,8 +161,7 @@ impl DeliveryRepo for SqlTx {
         let mut query = QueryBuilder::<Db>::new("SELECT DISTINCT resource_id FROM deliveries WHERE tenant_id = ");
         query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(key(sender)).push(" AND due_at + 0 IS NOT NULL");
         dialect::push_in(&mut query, "resource_id", resources.iter().copied());
-        let rows: Vec<(Uuid,)> = self.all(query.build()).await?;
-        Ok(rows.into_iter().map(|(id,)| id).collect())
+        self.column(query.build()).await
     }
 
     async fn known_deliveries(&mut self, tenant: TenantId, deliveries: &[DeliveryId]) -> Result<Vec<DeliveryId>> {
@@ -197,15 +171,13 @@ impl DeliveryRepo for SqlTx {
         let mut query = QueryBuilder::<Db>::new("SELECT id FROM deliveries WHERE tenant_id = ");
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "id", deliveries.iter().map(|id| id.uuid()));
-        let rows: Vec<(Uuid,)> = self.all(query.build()).await?;
-        Ok(rows.into_iter().map(|(id,)| DeliveryId::from_uuid(id)).collect())
+        self.column(query.build()).await
     }
 
     async fn find_delivery(&mut self, tenant: TenantId, id: DeliveryId) -> Result<Option<Delivery>> {
         let mut query = deliveries();
         query.push_bind(tenant.0).push(" AND id = ").push_bind(id.uuid());
-        let row: Option<DeliveryRow> = self.optional(query.build()).await?;
-        row.map(DeliveryRow::decode).transpose()
+        self.optional(query.build()).await
     }
 
     async fn list_deliveries(&mut self, tenant: TenantId, filter: &DeliveryFilter, page: PageRequest) -> Result<Page<Delivery>> {
@@ -235,8 +207,7 @@ impl DeliveryRepo for SqlTx {
             }));
         }
         let list = List { joined: None, columns: COLUMNS, table: "deliveries", id: "id", streams, filter: all(conditions) };
-        let Page { items, next } = self.page(list, page, |row: &DeliveryRow| row.id).await?;
-        Ok(Page { items: items.into_iter().map(DeliveryRow::decode).collect::<Result<_>>()?, next })
+        self.page(list, page).await
     }
 
     async fn replay_delivery(&mut self, tenant: TenantId, id: DeliveryId, now: Timestamp) -> Result<bool> {
@@ -245,15 +216,14 @@ impl DeliveryRepo for SqlTx {
                 UPDATE deliveries
                 SET status = 1, tries = 0, due_at = $3, updated_at = $3
                 WHERE tenant_id = $1 AND id = $2",
-            [tenant.0, id.uuid(), now.millis()]
+            [tenant, id, now]
         ))
         .await
     }
 
     async fn drop_deliveries(&mut self, tenant: TenantId, sender: Option<SenderId>, now: Timestamp, limit: u32) -> Result<u64> {
-        let changed = self
-            .run(sql!(
-                r"
+        self.run(sql!(
+            r"
                 UPDATE deliveries
                 SET status = 4, due_at = NULL, updated_at = $3
                 WHERE tenant_id = $1
@@ -264,9 +234,8 @@ impl DeliveryRepo for SqlTx {
                       ORDER BY due_at
                       LIMIT $4
                   )",
-                [tenant.0, key(sender), now.millis(), i64::from(limit)]
-            ))
-            .await?;
-        Ok(changed)
+            [tenant, key(sender), now, limit]
+        ))
+        .await
     }
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
 use crate::event_log;
-use crate::row::{corrupt, json};
+use crate::row::{corrupt, json, number};
 
 /// What is left of a request.
 const ERASED: &str = r#"{"routing":{"reason":"the contact was erased"}}"#;
@@ -32,17 +32,17 @@ impl ErasureRepo for SqlTx {
                 INSERT INTO erasures (tenant_id, address_id, kind, identifier, erased_at)
                 VALUES ($1, $2, $3, $4, $5)
                 ON CONFLICT (tenant_id, address_id) DO NOTHING",
-            [erasure.tenant.0, erasure.address.uuid(), erasure.recipient.kind.number(), &erasure.recipient.identifier, now.millis()]
+            [erasure.tenant, erasure.address, erasure.recipient.kind, &erasure.recipient.identifier, now]
         ))
         .await
     }
 
     async fn erase_parts(&mut self, tenant: TenantId, author: &Recipient) -> Result<()> {
-        self.write(sql!("DELETE FROM reassemblies WHERE tenant_id = $1 AND sender = $2", [tenant.0, &author.identifier])).await
+        self.write(sql!("DELETE FROM reassemblies WHERE tenant_id = $1 AND sender = $2", [tenant, &author.identifier])).await
     }
 
     async fn list_erasures(&mut self, before: Timestamp, limit: u32) -> Result<Vec<Erasure>> {
-        let rows: Vec<(i64, Uuid, i16, String)> = self
+        let rows: Vec<(TenantId, AddressId, i16, String)> = self
             .all(sql!(
                 r"
                 SELECT tenant_id, address_id, kind, identifier
@@ -50,20 +50,19 @@ impl ErasureRepo for SqlTx {
                 WHERE erased_at < $1
                 ORDER BY erased_at, address_id
                 LIMIT $2",
-                [before.millis(), i64::from(limit)]
+                [before, limit]
             ))
             .await?;
         rows.into_iter()
             .map(|(tenant, address, kind, identifier)| {
-                let kind = AddressKind::from_number(kind).ok_or_else(|| corrupt("erasures", format!("kind {kind}")))?;
-                let recipient = Recipient { kind, identifier };
-                Ok(Erasure { tenant: TenantId(tenant), address: AddressId::from_uuid(address), recipient })
+                let kind = number(AddressKind::from_number, "erasures", "kind", kind)?;
+                Ok(Erasure { tenant, address, recipient: Recipient { kind, identifier } })
             })
             .collect()
     }
 
     async fn delete_erasure(&mut self, erasure: &Erasure) -> Result<()> {
-        self.write(sql!("DELETE FROM erasures WHERE tenant_id = $1 AND address_id = $2", [erasure.tenant.0, erasure.address.uuid()])).await
+        self.write(sql!("DELETE FROM erasures WHERE tenant_id = $1 AND address_id = $2", [erasure.tenant, erasure.address])).await
     }
 
     async fn messages_to_erase(
@@ -78,8 +77,8 @@ impl ErasureRepo for SqlTx {
         if unfinished {
             self.limit_time(false).await?;
         }
-        let rows: Result<Vec<(Uuid,)>> = self
-            .all(sql!(
+        let found = self
+            .column(sql!(
                 r"
                 SELECT id
                 FROM messages
@@ -97,13 +96,13 @@ impl ErasureRepo for SqlTx {
                   )
                 ORDER BY id DESC
                 LIMIT $5",
-                [erasure.tenant.0, erasure.address.uuid(), before, i64::from(unfinished), i64::from(limit)]
+                [erasure.tenant, erasure.address, before, unfinished, limit]
             ))
             .await;
         if unfinished {
             self.limit_time(true).await?;
         }
-        Ok(rows?.into_iter().map(|(id,)| MessageId::from_uuid(id)).collect())
+        found
     }
 
     async fn erase_messages(&mut self, tenant: TenantId, ids: &[MessageId]) -> Result<()> {
@@ -139,13 +138,13 @@ impl ErasureRepo for SqlTx {
                 FROM resource_log r
                 JOIN log l ON l.tenant_id = r.tenant_id AND l.batch = r.batch
                 WHERE r.tenant_id = $1 AND r.resource_id = $2",
-                [tenant.0, resource]
+                [tenant, resource]
             ))
             .await?;
         for (position, entries) in rows {
             self.run(sql!(
                 "UPDATE log SET entries = $3 WHERE tenant_id = $1 AND position = $2",
-                [tenant.0, position, event_log::forget(&entries, kind, resource)?]
+                [tenant, position, event_log::forget(&entries, kind, resource)?]
             ))
             .await?;
         }
@@ -160,7 +159,7 @@ impl ErasureRepo for SqlTx {
                 FROM broadcast_contacts
                 WHERE tenant_id = $1 AND kind = $2 AND recipient = $3
                 ORDER BY broadcast_id, id",
-                [tenant.0, recipient.kind.number(), &recipient.identifier]
+                [tenant, recipient.kind, &recipient.identifier]
             ))
             .await?;
         let mut skipped = Vec::new();
@@ -179,7 +178,7 @@ impl ErasureRepo for SqlTx {
                     UPDATE broadcast_contacts
                     SET outcome = $4, processed_at = $5
                     WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND outcome = 0 AND message_id = $6",
-                    [tenant.0, broadcast, id, ContactStatus::Skipped.number(), now.millis(), Uuid::nil()]
+                    [tenant, broadcast, id, ContactStatus::Skipped, now, Uuid::nil()]
                 ))
                 .await?;
             if pending == 1 {
@@ -190,12 +189,12 @@ impl ErasureRepo for SqlTx {
                     UPDATE broadcast_contacts
                     SET recipient = $4, variables = '{}', failure = $5
                     WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
-                [tenant.0, broadcast, id, mark, failure]
+                [tenant, broadcast, id, mark, failure]
             ))
             .await?;
         }
         for broadcast in skipped {
-            self.run(sql!(dialect::COUNT_ENDED, [tenant.0, broadcast, 0_i64, 1_i64])).await?;
+            self.run(sql!(dialect::COUNT_ENDED, [tenant, broadcast, 0_i64, 1_i64])).await?;
         }
         Ok(())
     }
@@ -213,7 +212,7 @@ impl SqlTx {
         for (id, attempts) in rows {
             let mut attempts: Vec<DeliveryTry> = serde_json::from_str(&attempts).map_err(|e| corrupt("deliveries", e))?;
             if attempts.iter_mut().fold(false, |had, attempt| attempt.body.take().is_some() | had) {
-                self.run(sql!("UPDATE deliveries SET attempts = $3 WHERE tenant_id = $1 AND id = $2", [tenant.0, id, json(&attempts)?]))
+                self.run(sql!("UPDATE deliveries SET attempts = $3 WHERE tenant_id = $1 AND id = $2", [tenant, id, json(&attempts)?]))
                     .await?;
             }
         }

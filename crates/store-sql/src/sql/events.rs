@@ -21,7 +21,7 @@ impl EventRepo for SqlTx {
         let entry = self.writes.log.push(tenant.0, what, now.millis(), &json(&event.occurrences)?);
         self.write(sql!(
             "INSERT INTO resource_log (tenant_id, resource_id, sequence, batch) VALUES ($1, $2, $3, $4)",
-            [tenant.0, event.resource, event.sequence, entry.batch]
+            [tenant, event.resource, event.sequence, entry.batch]
         ))
         .await
     }
@@ -37,7 +37,7 @@ impl EventRepo for SqlTx {
                     WHERE tenant_id = $1 AND position >= $2
                     ORDER BY position
                     LIMIT $3",
-                    [tenant.0, from, LOG_ROWS]
+                    [tenant, from, LOG_ROWS]
                 ))
                 .await?;
             let Some((last, _)) = rows.last() else { break };
@@ -70,7 +70,7 @@ impl EventRepo for SqlTx {
                 SELECT
                     (SELECT MIN(position) FROM log WHERE tenant_id = $1),
                     (SELECT MAX(position) FROM log WHERE tenant_id = $1)",
-                [tenant.0]
+                [tenant]
             ))
             .await?;
         let (mut low, mut high) = (first.unwrap_or_default(), last.map_or(0, |last| last + 1));
@@ -84,7 +84,7 @@ impl EventRepo for SqlTx {
                     WHERE tenant_id = $1 AND position >= $2
                     ORDER BY position
                     LIMIT 1",
-                    [tenant.0, middle]
+                    [tenant, middle]
                 ))
                 .await?;
             match row {
@@ -104,8 +104,8 @@ impl EventRepo for SqlTx {
     }
 
     async fn log_end(&mut self, tenant: TenantId) -> Result<Position> {
-        let row: Option<(i64,)> = self.optional(sql!("SELECT position FROM log_heads WHERE tenant_id = $1", [tenant.0])).await?;
-        Ok(Position { commit: row.map_or(0, |(position,)| position), entry: i64::MAX })
+        let head: Option<i64> = self.value(sql!("SELECT position FROM log_heads WHERE tenant_id = $1", [tenant])).await?;
+        Ok(Position { commit: head.unwrap_or_default(), entry: i64::MAX })
     }
 
     async fn list_resource_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<Vec<(i64, Vec<Occurrence>)>> {
@@ -170,25 +170,25 @@ impl SqlTx {
 
     /// The entries of a message, oldest first.
     async fn entries_of_message(&mut self, tenant: TenantId, id: Uuid) -> Result<Vec<LogEntry>> {
-        let row: Option<(Vec<u8>,)> =
-            self.optional(sql!("SELECT history FROM states WHERE tenant_id = $1 AND id = $2", [tenant.0, id])).await?;
-        let batches = row.map(|(history,)| event_log::batches(&history)).unwrap_or_default();
+        let history: Option<Vec<u8>> =
+            self.value(sql!("SELECT history FROM states WHERE tenant_id = $1 AND id = $2", [tenant, id])).await?;
+        let batches = history.map(|history| event_log::batches(&history)).unwrap_or_default();
         self.entries_in(tenant, id, batches).await
     }
 
     /// The entries of a resource other than a message, oldest first.
     async fn entries_of_resource(&mut self, tenant: TenantId, id: Uuid) -> Result<Vec<LogEntry>> {
-        let rows: Vec<(i64,)> = self
-            .all(sql!(
+        let batches = self
+            .column(sql!(
                 r"
                 SELECT batch
                 FROM resource_log
                 WHERE tenant_id = $1 AND resource_id = $2
                 ORDER BY sequence",
-                [tenant.0, id]
+                [tenant, id]
             ))
             .await?;
-        self.entries_in(tenant, id, rows.into_iter().map(|(batch,)| batch).collect()).await
+        self.entries_in(tenant, id, batches).await
     }
 
     /// At least `limit` entries before a position, if there are as many, newest first.
@@ -203,7 +203,7 @@ impl SqlTx {
                     WHERE tenant_id = $1 AND position <= $2
                     ORDER BY position DESC
                     LIMIT $3",
-                    [tenant.0, to, LOG_ROWS]
+                    [tenant, to, LOG_ROWS]
                 ))
                 .await?;
             let Some((last, _)) = rows.last() else { break };

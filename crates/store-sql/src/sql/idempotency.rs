@@ -18,15 +18,15 @@ impl IdempotencyRepo for SqlTx {
     ) -> Result<KeyClaim> {
         let Idempotency { operation, key, fingerprint } = idempotency;
         let won = self
-            .run(sql!(
+            .changes(sql!(
                 r"
                 INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, check_at)
                 VALUES ($1, $2, $3, $4, $5, $6)
                 ON CONFLICT (tenant_id, operation, key) DO NOTHING",
-                [tenant.0, operation.number(), key, fingerprint.as_slice(), resource, purge_after.millis()]
+                [tenant, operation.number(), key, fingerprint, resource, purge_after]
             ))
             .await?;
-        if won == 1 {
+        if won {
             return Ok(KeyClaim::Won);
         }
         let row: Option<(Uuid, Vec<u8>)> = self
@@ -35,7 +35,7 @@ impl IdempotencyRepo for SqlTx {
                 SELECT resource_id, fingerprint
                 FROM idempotency_keys
                 WHERE tenant_id = $1 AND operation = $2 AND key = $3",
-                [tenant.0, operation.number(), key]
+                [tenant, operation.number(), key]
             ))
             .await?;
         let (original, used_for) = row.ok_or_else(|| StoreError::Busy("the idempotency key was purged meanwhile".to_owned()))?;

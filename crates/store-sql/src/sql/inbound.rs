@@ -22,7 +22,7 @@ impl InboundRepo for SqlTx {
                 INSERT INTO inbound_keys (tenant_id, connection_id, provider_key, message_id)
                 VALUES ($1, $2, $3, $4)
                 ON CONFLICT DO NOTHING",
-                [tenant.0, route.connection.uuid(), &inbound.provider_key, id.uuid()]
+                [tenant, route.connection, &inbound.provider_key, id]
             ))
             .await?;
         if seen == 0 {
@@ -63,14 +63,7 @@ impl SqlTx {
                 INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
                 VALUES ($1, $2, $3, $4, $5, $6)
                 ON CONFLICT (tenant_id, kind, identifier) DO NOTHING",
-                [
-                    tenant.0,
-                    inbound.new_address.uuid(),
-                    inbound.from.kind.number(),
-                    &inbound.from.identifier,
-                    inbound.new_contact.uuid(),
-                    at.millis()
-                ]
+                [tenant, inbound.new_address, inbound.from.kind, &inbound.from.identifier, inbound.new_contact, at]
             ))
             .await?;
         if made == 0 {
@@ -82,7 +75,7 @@ impl SqlTx {
             r"
                 INSERT INTO contacts (tenant_id, id, country, created_at, updated_at)
                 VALUES ($1, $2, $3, $4, $4)",
-            [tenant.0, inbound.new_contact.uuid(), &inbound.country, at.millis()]
+            [tenant, inbound.new_contact, &inbound.country, at]
         ))
         .await?;
         let mark = Recipient { kind: inbound.from.kind, identifier: inbound.mark.clone() };
@@ -107,7 +100,7 @@ impl SqlTx {
                     delivery_ms, timed)
                 VALUES ($1, $2, $3, 0, 0, 0, 0)
                 ON CONFLICT (tenant_id, address_id, channel) DO NOTHING",
-            [tenant.0, address.uuid(), channel.number()]
+            [tenant, address, channel]
         ))
         .await?;
         let mut query = QueryBuilder::<Db>::new("SELECT last_inbound_at FROM channel_metrics WHERE tenant_id = ");
@@ -126,7 +119,7 @@ impl SqlTx {
                     of_contact!(),
                     ")"
                 ),
-                [tenant.0, contact.uuid(), channel.number()]
+                [tenant, contact, channel]
             ))
             .await?;
         if own.is_none_or(|own| own < at.millis()) {
@@ -135,7 +128,7 @@ impl SqlTx {
                     UPDATE channel_metrics
                     SET last_inbound_at = $4
                     WHERE tenant_id = $1 AND address_id = $2 AND channel = $3",
-                [tenant.0, address.uuid(), channel.number(), at.millis()]
+                [tenant, address, channel, at]
             ))
             .await?;
         }

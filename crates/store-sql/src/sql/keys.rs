@@ -8,26 +8,10 @@ use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{Environment, KeyId, TenantId, Timestamp};
 use nuncio_store::{KeyRepo, Result};
 use sqlx::QueryBuilder;
-use uuid::Uuid;
 
-use super::projects::environment;
 use super::query::{Condition, List, is};
-use super::{Db, SqlTx, dialect};
-use crate::row::{corrupt, from_row, json};
-
-from_row! {
-    struct KeyRow {
-        tenant_id: i64,
-        id: Uuid,
-        name: String,
-        hash: Vec<u8>,
-        permissions: String,
-        revoked_at: Option<i64>,
-        expires_at: Option<i64>,
-        last_used_at: Option<i64>,
-        environment: String,
-    }
-}
+use super::{Columns, Db, Record, SqlTx, dialect};
+use crate::row::json;
 
 macro_rules! columns {
     () => {
@@ -41,25 +25,38 @@ macro_rules! table {
     };
 }
 
-/// A query for [`KeyRow`]s.
+/// A query for keys.
 macro_rules! select {
     ($rest:literal) => {
         concat!("SELECT ", columns!(), " FROM ", table!(), $rest)
     };
 }
 
-impl KeyRow {
-    fn decode(self) -> Result<ApiKey> {
-        Ok(ApiKey {
-            tenant: TenantId(self.tenant_id),
-            id: KeyId::from_uuid(self.id),
-            name: self.name,
-            hash: self.hash.try_into().map_err(|_| corrupt("api_keys", "hash length"))?,
-            permissions: serde_json::from_str(&self.permissions).map_err(|e| corrupt("api_keys", e))?,
-            revoked_at: self.revoked_at.map(Timestamp::from_millis),
-            expires_at: self.expires_at.map(Timestamp::from_millis),
-            last_used_at: self.last_used_at.map(Timestamp::from_millis),
+impl Record for ApiKey {
+    const TABLE: &'static str = "api_keys";
+
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        Ok(Self {
+            tenant: row.get("tenant_id")?,
+            id: row.get("id")?,
+            name: row.get("name")?,
+            hash: row.get("hash")?,
+            permissions: row.json("permissions")?,
+            revoked_at: row.get("revoked_at")?,
+            expires_at: row.get("expires_at")?,
+            last_used_at: row.get("last_used_at")?,
         })
+    }
+}
+
+/// A key with its environment.
+struct Placed(ApiKey, Environment);
+
+impl Record for Placed {
+    const TABLE: &'static str = ApiKey::TABLE;
+
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        Ok(Self(ApiKey::read(row)?, row.get("environment")?))
     }
 }
 
@@ -70,43 +67,28 @@ impl KeyRepo for SqlTx {
             r"
                 INSERT INTO api_keys (tenant_id, id, name, hash, permissions, created_at, revoked_at, expires_at, last_used_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-            [
-                key.tenant.0,
-                key.id.uuid(),
-                &key.name,
-                key.hash.as_slice(),
-                json(&key.permissions)?,
-                now.millis(),
-                key.revoked_at.map(Timestamp::millis),
-                key.expires_at.map(Timestamp::millis),
-                key.last_used_at.map(Timestamp::millis),
-            ]
+            [key.tenant, key.id, &key.name, &key.hash, json(&key.permissions)?, now, key.revoked_at, key.expires_at, key.last_used_at]
         ))
         .await
     }
 
     async fn find_key(&mut self, hash: &KeyHash) -> Result<Option<(ApiKey, Environment)>> {
-        let row: Option<KeyRow> = self.optional(sql!(select!(" WHERE k.hash = $1"), [hash.as_slice()])).await?;
-        let Some(row) = row else { return Ok(None) };
-        let environment = environment(&row.environment)?;
-        Ok(Some((row.decode()?, environment)))
+        let found = self.optional(sql!(select!(" WHERE k.hash = $1"), [hash])).await?;
+        Ok(found.map(|Placed(key, environment)| (key, environment)))
     }
 
     async fn list_keys(&mut self, tenant: TenantId) -> Result<Vec<ApiKey>> {
-        let rows: Vec<KeyRow> = self.all(sql!(select!(" WHERE k.tenant_id = $1 ORDER BY k.id"), [tenant.0])).await?;
-        rows.into_iter().map(KeyRow::decode).collect()
+        self.all(sql!(select!(" WHERE k.tenant_id = $1 ORDER BY k.id"), [tenant])).await
     }
 
     async fn page_keys(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<ApiKey>> {
         let streams: Vec<Condition> = vec![is("k.tenant_id", tenant.0)];
         let list = List { joined: None, columns: columns!(), table: table!(), id: "k.id", streams, filter: None };
-        let page = self.page(list, page, |row: &KeyRow| row.id).await?;
-        Ok(Page { items: page.items.into_iter().map(KeyRow::decode).collect::<Result<_>>()?, next: page.next })
+        self.page(list, page).await
     }
 
     async fn lookup_key(&mut self, tenant: TenantId, id: KeyId) -> Result<Option<ApiKey>> {
-        let row: Option<KeyRow> = self.optional(sql!(select!(" WHERE k.tenant_id = $1 AND k.id = $2"), [tenant.0, id.uuid()])).await?;
-        row.map(KeyRow::decode).transpose()
+        self.optional(sql!(select!(" WHERE k.tenant_id = $1 AND k.id = $2"), [tenant, id])).await
     }
 
     async fn revoke_key(&mut self, tenant: TenantId, id: KeyId, now: Timestamp) -> Result<bool> {
@@ -115,7 +97,7 @@ impl KeyRepo for SqlTx {
                 UPDATE api_keys
                 SET revoked_at = $3
                 WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
-            [tenant.0, id.uuid(), now.millis()]
+            [tenant, id, now]
         ))
         .await
     }

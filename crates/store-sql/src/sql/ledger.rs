@@ -1,15 +1,13 @@
 //! Accounts and transfers.
 
 use async_trait::async_trait;
-use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Account, Balance, BalanceDelta, Entry, EntryFilter, Purpose, Transfer};
 use nuncio_domain::{Micros, SenderId, TenantId, Timestamp};
 use nuncio_store::{LedgerRepo, Result, Transferred};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::{Db, SqlTx};
-use crate::row::corrupt;
+use super::{Columns, Db, Record, SqlTx};
 
 const INSERT: &str = r"
     INSERT INTO ledger (tenant_id, resource_id, purpose, part, debit, credit, amount, sender_id,
@@ -49,17 +47,7 @@ impl LedgerRepo for SqlTx {
         let inserted = self
             .run(sql!(
                 INSERT,
-                [
-                    tenant.0,
-                    transfer.resource,
-                    transfer.purpose.number(),
-                    transfer.part,
-                    debit.number(),
-                    credit.number(),
-                    transfer.amount.0,
-                    transfer.sender.map(|s| s.uuid()),
-                    now.millis()
-                ]
+                [tenant, transfer.resource, transfer.purpose, transfer.part, debit, credit, transfer.amount, transfer.sender, now]
             ))
             .await?;
         if inserted == 0 {
@@ -67,23 +55,22 @@ impl LedgerRepo for SqlTx {
         }
         let mut moves = BalanceDelta::default();
         moves.add(transfer.purpose, transfer.amount.0);
-        let moved = self.run(sql!(MOVE, [tenant.0, moves.available, moves.reserved, moves.spent])).await?;
+        let moved = self.run(sql!(MOVE, [tenant, moves.available, moves.reserved, moves.spent])).await?;
         if moved == 1 {
             return Ok(Transferred::Done);
         }
         self.run(sql!(
             "DELETE FROM ledger WHERE tenant_id = $1 AND resource_id = $2 AND purpose = $3 AND part = $4",
-            [tenant.0, transfer.resource, transfer.purpose.number(), transfer.part]
+            [tenant, transfer.resource, transfer.purpose, transfer.part]
         ))
         .await?;
         self.find_balance(tenant).await.map(Transferred::Short)
     }
 
     async fn find_balance(&mut self, tenant: TenantId) -> Result<Balance> {
-        let row: Option<(i64, i64, i64, i16)> =
-            self.optional(sql!("SELECT available, reserved, spent, limited FROM balances WHERE tenant_id = $1", [tenant.0])).await?;
+        let row = self.optional(sql!("SELECT available, reserved, spent, limited FROM balances WHERE tenant_id = $1", [tenant])).await?;
         let (available, reserved, spent, limited) = row.unwrap_or_default();
-        Ok(Balance { available: Micros(available), reserved: Micros(reserved), spent: Micros(spent), limited: limited != 0 })
+        Ok(Balance { available, reserved, spent, limited })
     }
 
     async fn limit_balance(&mut self, tenant: TenantId, limited: bool) -> Result<()> {
@@ -92,61 +79,61 @@ impl LedgerRepo for SqlTx {
                 INSERT INTO balances (tenant_id, available, reserved, spent, limited)
                 VALUES ($1, 0, 0, 0, $2)
                 ON CONFLICT (tenant_id) DO UPDATE SET limited = excluded.limited",
-            [tenant.0, i16::from(limited)]
+            [tenant, limited]
         ))
         .await
     }
 
     async fn sum_transfers(&mut self, tenant: TenantId) -> Result<(Balance, Balance)> {
-        type Row = (Option<i64>, Option<i64>, Option<i64>, Option<i16>, i64, i64, i64);
+        type Row = (Option<Micros>, Option<Micros>, Option<Micros>, Option<bool>, Micros, Micros, Micros);
         let accounts = [Account::Available, Account::Reserved, Account::Spent].map(Account::number);
         self.limit_time(false).await?;
-        let row: Result<Row> = self.one(sql!(SUM, [tenant.0, accounts[0], accounts[1], accounts[2]])).await;
+        let row: Result<Row> = self.one(sql!(SUM, [tenant, accounts[0], accounts[1], accounts[2]])).await;
         self.limit_time(true).await?;
         let row = row?;
-        let limited = row.3.is_some_and(|limited| limited != 0);
-        let balance = |available: i64, reserved: i64, spent: i64| Balance {
-            available: Micros(available),
-            reserved: Micros(reserved),
-            spent: Micros(spent),
-            limited,
-        };
+        let limited = row.3.unwrap_or_default();
         let [available, reserved, spent] = [row.0, row.1, row.2].map(Option::unwrap_or_default);
-        Ok((balance(row.4, row.5, row.6), balance(available, reserved, spent)))
+        let summed = Balance { available: row.4, reserved: row.5, spent: row.6, limited };
+        Ok((summed, Balance { available, reserved, spent, limited }))
     }
 
     async fn list_transfers(&mut self, tenant: TenantId, resource: Uuid) -> Result<Vec<Transfer>> {
-        let rows: Vec<EntryRow> = self
+        let entries: Vec<Entry> = self
             .all(sql!(
                 r"
                 SELECT recorded_at, resource_id, purpose, part, amount, sender_id
                 FROM ledger
                 WHERE tenant_id = $1 AND resource_id = $2
                 ORDER BY purpose, part",
-                [tenant.0, resource]
+                [tenant, resource]
             ))
             .await?;
-        rows.into_iter().map(|row| entry(row).map(|entry| entry.transfer)).collect()
+        Ok(entries.into_iter().map(|entry| entry.transfer).collect())
     }
 
     async fn list_entries(&mut self, tenant: TenantId, filter: &EntryFilter, skip: u32, limit: u32) -> Result<Vec<Entry>> {
-        let rows: Vec<EntryRow> = self.all(newest(tenant, filter, skip, limit).build()).await?;
-        rows.into_iter().map(entry).collect()
+        self.all(newest(tenant, filter, skip, limit).build()).await
     }
 
     async fn spent_by_sender(&mut self, tenant: TenantId, sender: SenderId, since: Timestamp) -> Result<Micros> {
-        let (spent,): (i64,) = self.one(sql!(SPENT, [tenant.0, sender.uuid(), since.millis(), Account::Available.number()])).await?;
-        Ok(Micros(spent))
+        let (spent,) = self.one(sql!(SPENT, [tenant, sender, since, Account::Available])).await?;
+        Ok(spent)
     }
 }
 
-/// Time, resource, purpose, part, amount and sender.
-type EntryRow = (i64, Uuid, i16, i16, i64, Option<Uuid>);
+impl Record for Entry {
+    const TABLE: &'static str = "ledger";
 
-fn entry((at, resource, purpose, part, amount, sender): EntryRow) -> Result<Entry> {
-    let purpose = Purpose::from_number(purpose).ok_or_else(|| corrupt("ledger", format!("purpose {purpose}")))?;
-    let transfer = Transfer { purpose, resource, part, amount: Micros(amount), sender: sender.map(SenderId::from_uuid) };
-    Ok(Entry { transfer, recorded_at: Timestamp::from_millis(at) })
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        let transfer = Transfer {
+            purpose: row.get("purpose")?,
+            resource: row.get("resource_id")?,
+            part: row.get("part")?,
+            amount: row.get("amount")?,
+            sender: row.get("sender_id")?,
+        };
+        Ok(Self { transfer, recorded_at: row.get("recorded_at")? })
+    }
 }
 
 /// Merges the purposes, each of which the index has in the order of time.

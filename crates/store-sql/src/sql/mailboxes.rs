@@ -6,18 +6,23 @@ use nuncio_domain::mailbox::Proof;
 use nuncio_domain::{ConnectionId, ProjectId, TenantId, Timestamp};
 use nuncio_store::{InboundAddress, MailCode, MailDomain, Mailbox, MailboxRepo, Result};
 use sqlx::QueryBuilder;
-use uuid::Uuid;
 
-use super::{Db, SqlTx, dialect};
+use super::{Columns, Db, Record, SqlTx, dialect};
 use crate::row::corrupt;
 
 const MAILBOXES: &str = "SELECT address, tenant_id, connection_id, proof FROM mailboxes WHERE ";
 
-type MailboxRow = (String, i64, Uuid, i16);
+impl Record for Mailbox {
+    const TABLE: &'static str = "mailboxes";
 
-fn mailbox((address, tenant, connection, proof): MailboxRow) -> Result<Mailbox> {
-    let proof = Proof::from_number(proof).ok_or_else(|| corrupt("mailboxes", format!("proof {proof}")))?;
-    Ok(Mailbox { address, tenant: TenantId(tenant), connection: ConnectionId::from_uuid(connection), proof })
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        Ok(Self {
+            address: row.get("address")?,
+            tenant: row.get("tenant_id")?,
+            connection: row.get("connection_id")?,
+            proof: row.get("proof")?,
+        })
+    }
 }
 
 #[async_trait]
@@ -25,12 +30,11 @@ impl MailboxRepo for SqlTx {
     async fn set_inbound_address(&mut self, tenant: TenantId, connection: ConnectionId, address: Option<&str>) -> Result<()> {
         self.run(sql!(
             "DELETE FROM mailboxes WHERE tenant_id = $1 AND connection_id = $2 AND address <> $3",
-            [tenant.0, connection.uuid(), address.unwrap_or_default()]
+            [tenant, connection, address.unwrap_or_default()]
         ))
         .await?;
         let Some(address) = address else {
-            self.run(sql!("DELETE FROM inbound_addresses WHERE tenant_id = $1 AND connection_id = $2", [tenant.0, connection.uuid()]))
-                .await?;
+            self.run(sql!("DELETE FROM inbound_addresses WHERE tenant_id = $1 AND connection_id = $2", [tenant, connection])).await?;
             return Ok(());
         };
         self.write(sql!(
@@ -38,7 +42,7 @@ impl MailboxRepo for SqlTx {
                 INSERT INTO inbound_addresses (tenant_id, connection_id, address)
                 VALUES ($1, $2, $3)
                 ON CONFLICT (tenant_id, connection_id) DO UPDATE SET address = excluded.address",
-            [tenant.0, connection.uuid(), address]
+            [tenant, connection, address]
         ))
         .await
     }
@@ -57,8 +61,8 @@ impl MailboxRepo for SqlTx {
         );
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "i.connection_id", connections.iter().map(|id| id.uuid()));
-        let rows: Vec<(Uuid, String, i32)> = self.all(query.build()).await?;
-        let read = |(id, address, claimed)| InboundAddress { connection: ConnectionId::from_uuid(id), address, is_claimed: claimed != 0 };
+        let rows: Vec<(ConnectionId, String, i32)> = self.all(query.build()).await?;
+        let read = |(connection, address, claimed)| InboundAddress { connection, address, is_claimed: claimed != 0 };
         Ok(rows.into_iter().map(read).collect())
     }
 
@@ -82,7 +86,7 @@ impl MailboxRepo for SqlTx {
                   OR (excluded.proof = $5 AND mailboxes.proof <> $5)
                   OR (excluded.proof = $6 AND mailboxes.proof = $7 AND mailboxes.tenant_id <> excluded.tenant_id)
                   OR (excluded.proof = $7 AND mailboxes.proof <> $5 AND mailboxes.tenant_id = excluded.tenant_id)",
-            [address, tenant.0, connection.uuid(), proof.number(), Proof::Operator.number(), Proof::Domain.number(), Proof::Code.number()]
+            [address, tenant, connection, proof, Proof::Operator, Proof::Domain, Proof::Code]
         ))
         .await
     }
@@ -90,17 +94,17 @@ impl MailboxRepo for SqlTx {
     async fn find_mailbox(&mut self, address: &str) -> Result<Option<Mailbox>> {
         let mut query = QueryBuilder::<Db>::new(MAILBOXES);
         query.push("address = ").push_bind(address.to_owned());
-        let row: Option<MailboxRow> = self.optional(query.build()).await?;
-        row.map(mailbox).transpose()
+        self.optional(query.build()).await
     }
 
     async fn mailboxes_of_domain(&mut self, domain: &str) -> Result<Vec<Mailbox>> {
         let end = format!("@{domain}");
         let mut query = QueryBuilder::<Db>::new(MAILBOXES);
         query.push("address LIKE ").push_bind(format!("%{end}")).push(" ORDER BY address");
-        let rows: Vec<MailboxRow> = self.all(query.build()).await?;
+        let mut found: Vec<Mailbox> = self.all(query.build()).await?;
         // An underscore in the domain stands for any character in the pattern.
-        rows.into_iter().filter(|(address, ..)| address.ends_with(&end)).map(mailbox).collect()
+        found.retain(|mailbox| mailbox.address.ends_with(&end));
+        Ok(found)
     }
 
     async fn release_mailbox(&mut self, address: &str) -> Result<bool> {
@@ -113,7 +117,7 @@ impl MailboxRepo for SqlTx {
                 INSERT INTO mail_domains (domain, project_id, created_at)
                 VALUES ($1, $2, $3)
                 ON CONFLICT (domain) DO NOTHING",
-            [&given.domain, given.project.uuid(), given.created_at.millis()]
+            [&given.domain, given.project, given.created_at]
         ))
         .await?;
         let found = self.find_mail_domain(&given.domain).await?;
@@ -121,22 +125,12 @@ impl MailboxRepo for SqlTx {
     }
 
     async fn find_mail_domain(&mut self, domain: &str) -> Result<Option<ProjectId>> {
-        let row: Option<(Uuid,)> = self.optional(sql!("SELECT project_id FROM mail_domains WHERE domain = $1", [domain])).await?;
-        Ok(row.map(|(project,)| ProjectId::from_uuid(project)))
+        self.value(sql!("SELECT project_id FROM mail_domains WHERE domain = $1", [domain])).await
     }
 
     async fn list_mail_domains(&mut self) -> Result<Vec<MailDomain>> {
-        let rows: Vec<(String, Uuid, i64)> = self
-            .all(sql!(
-                r"
-                SELECT domain, project_id, created_at
-                FROM mail_domains
-                ORDER BY domain"
-            ))
-            .await?;
-        let read =
-            |(domain, project, at)| MailDomain { domain, project: ProjectId::from_uuid(project), created_at: Timestamp::from_millis(at) };
-        Ok(rows.into_iter().map(read).collect())
+        let rows = self.all(sql!("SELECT domain, project_id, created_at FROM mail_domains ORDER BY domain")).await?;
+        Ok(rows.into_iter().map(|(domain, project, created_at)| MailDomain { domain, project, created_at }).collect())
     }
 
     async fn delete_mail_domain(&mut self, domain: &str) -> Result<bool> {
@@ -154,34 +148,27 @@ impl MailboxRepo for SqlTx {
                     sends = excluded.sends,
                     first_at = excluded.first_at,
                     sent_at = excluded.sent_at",
-            [tenant.0, &code.address, code.hash.as_slice(), code.tries, code.sends, code.first_at.millis(), code.sent_at.millis()]
+            [tenant, &code.address, &code.hash, code.tries, code.sends, code.first_at, code.sent_at]
         ))
         .await
     }
 
     async fn list_mail_codes(&mut self, tenant: TenantId) -> Result<Vec<MailCode>> {
-        let rows: Vec<(String, Vec<u8>, i16, i16, i64, i64)> = self
+        let rows = self
             .all(sql!(
                 r"
                 SELECT address, hash, tries, sends, first_at, sent_at
                 FROM mail_codes
                 WHERE tenant_id = $1
                 ORDER BY address",
-                [tenant.0]
+                [tenant]
             ))
             .await?;
-        let read = |(address, hash, tries, sends, first_at, sent_at)| MailCode {
-            address,
-            hash,
-            tries,
-            sends,
-            first_at: Timestamp::from_millis(first_at),
-            sent_at: Timestamp::from_millis(sent_at),
-        };
+        let read = |(address, hash, tries, sends, first_at, sent_at)| MailCode { address, hash, tries, sends, first_at, sent_at };
         Ok(rows.into_iter().map(read).collect())
     }
 
     async fn purge_mail_codes(&mut self, tenant: TenantId, before: Timestamp) -> Result<()> {
-        self.write(sql!("DELETE FROM mail_codes WHERE tenant_id = $1 AND first_at < $2", [tenant.0, before.millis()])).await
+        self.write(sql!("DELETE FROM mail_codes WHERE tenant_id = $1 AND first_at < $2", [tenant, before])).await
     }
 }

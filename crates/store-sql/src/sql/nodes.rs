@@ -10,45 +10,29 @@ use super::{SqlTx, dialect};
 #[async_trait]
 impl NodeRepo for SqlTx {
     async fn insert_node(&mut self, id: NodeId, now: Timestamp) -> Result<()> {
-        self.write(sql!("INSERT INTO nodes (id, beat, dead, beat_at) VALUES ($1, 1, 0, $2)", [id.0, now.millis()])).await
+        self.write(sql!("INSERT INTO nodes (id, beat, dead, beat_at) VALUES ($1, 1, 0, $2)", [id, now])).await
     }
 
     async fn beat(&mut self, id: NodeId, now: Timestamp) -> Result<bool> {
-        let changed =
-            self.run(sql!("UPDATE nodes SET beat = beat + 1, beat_at = $2 WHERE id = $1 AND dead = 0", [id.0, now.millis()])).await?;
-        Ok(changed == 1)
+        self.changes(sql!("UPDATE nodes SET beat = beat + 1, beat_at = $2 WHERE id = $1 AND dead = 0", [id, now])).await
     }
 
     async fn list_nodes(&mut self) -> Result<Vec<Node>> {
-        let rows: Vec<(i64, i64, i16, i64)> = self.all(sql!("SELECT id, beat, dead, beat_at FROM nodes ORDER BY id")).await?;
-        Ok(rows
-            .into_iter()
-            .map(|(id, beat, dead, at)| Node { id: NodeId(id), beat, dead: dead != 0, beat_at: Timestamp::from_millis(at) })
-            .collect())
+        let rows = self.all(sql!("SELECT id, beat, dead, beat_at FROM nodes ORDER BY id")).await?;
+        Ok(rows.into_iter().map(|(id, beat, dead, beat_at)| Node { id, beat, dead, beat_at }).collect())
     }
 
     async fn mark_dead(&mut self, id: NodeId, beat: i64) -> Result<bool> {
-        self.changes(sql!("UPDATE nodes SET dead = 1 WHERE id = $1 AND beat = $2 AND dead = 0", [id.0, beat])).await
+        self.changes(sql!("UPDATE nodes SET dead = 1 WHERE id = $1 AND beat = $2 AND dead = 0", [id, beat])).await
     }
 
     async fn delete_node(&mut self, id: NodeId) -> Result<()> {
         self.prune_agenda_of(id).await?;
-        self.write(sql!(
-            r"
-            DELETE FROM nodes
-            WHERE id = $1
-              AND NOT EXISTS (
-                  SELECT 1
-                  FROM agenda
-                  WHERE owner = $1
-              )",
-            [id.0]
-        ))
-        .await
+        self.write(sql!("DELETE FROM nodes WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM agenda WHERE owner = $1)", [id])).await
     }
 
     async fn database_time(&mut self) -> Result<Timestamp> {
-        let (millis,): (i64,) = self.one(sql!(dialect::NOW_MILLIS)).await?;
-        Ok(Timestamp::from_millis(millis))
+        let (now,) = self.one(sql!(dialect::NOW_MILLIS)).await?;
+        Ok(now)
     }
 }

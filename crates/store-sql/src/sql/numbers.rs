@@ -1,18 +1,13 @@
 //! Phone numbers.
 
 use async_trait::async_trait;
-use nuncio_domain::id::Id as _;
 use nuncio_domain::number::{Capabilities, InventoryNumber, NumberPricing, NumberStatus, PhoneNumber, Wanted};
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{Micros, PhoneNumberId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{PhoneNumberId, SenderId, TenantId, Timestamp};
 use nuncio_store::{NumberRepo, ProjectRepo as _, Result};
-use uuid::Uuid;
 
-use super::SqlTx;
 use super::query::{List, any_of, of_tenant};
-use crate::row::{corrupt, from_row};
-
-const TABLE: &str = "phone_numbers";
+use super::{Columns, Record, SqlTx};
 
 macro_rules! columns {
     () => {
@@ -21,59 +16,46 @@ macro_rules! columns {
     };
 }
 
-from_row! {
-    struct NumberRow {
-        phone_number: String,
-        country: String,
-        capabilities: i16,
-        monthly_price: i64,
-        upfront_cost: i64,
-        monthly_cost: i64,
-        is_free: i16,
-        id: Option<Uuid>,
-        status: i16,
-        name: Option<String>,
-        sender_id: Option<Uuid>,
-        renews_at: Option<i64>,
-        updated_at: i64,
+fn pricing(row: &Columns<'_>) -> Result<NumberPricing> {
+    Ok(NumberPricing {
+        monthly_price: row.get("monthly_price")?,
+        upfront_cost: row.get("upfront_cost")?,
+        monthly_cost: row.get("monthly_cost")?,
+        is_free: row.get("is_free")?,
+    })
+}
+
+/// A number of the inventory, and as what it is held.
+struct Inventory(InventoryNumber, Option<PhoneNumberId>);
+
+impl Record for Inventory {
+    const TABLE: &'static str = "phone_numbers";
+
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        let number = InventoryNumber {
+            phone_number: row.get("phone_number")?,
+            country: row.get("country")?,
+            capabilities: Capabilities::from_bits(row.get("capabilities")?),
+            pricing: pricing(row)?,
+        };
+        Ok(Self(number, row.get("id")?))
     }
 }
 
-impl NumberRow {
-    fn pricing(&self) -> NumberPricing {
-        NumberPricing {
-            monthly_price: Micros(self.monthly_price),
-            upfront_cost: Micros(self.upfront_cost),
-            monthly_cost: Micros(self.monthly_cost),
-            is_free: self.is_free != 0,
-        }
-    }
+impl Record for PhoneNumber {
+    const TABLE: &'static str = "phone_numbers";
 
-    fn inventory(self) -> (InventoryNumber, Option<PhoneNumberId>) {
-        let pricing = self.pricing();
-        let number = InventoryNumber {
-            phone_number: self.phone_number,
-            country: self.country,
-            capabilities: Capabilities::from_bits(self.capabilities),
-            pricing,
-        };
-        (number, self.id.map(PhoneNumberId::from_uuid))
-    }
-
-    fn held(self) -> Result<PhoneNumber> {
-        let (Some(id), Some(renews_at)) = (self.id, self.renews_at) else {
-            return Err(corrupt(TABLE, "a number that is held and is not"));
-        };
-        Ok(PhoneNumber {
-            id: PhoneNumberId::from_uuid(id),
-            capabilities: Capabilities::from_bits(self.capabilities),
-            pricing: self.pricing(),
-            status: NumberStatus::from_number(self.status).ok_or_else(|| corrupt(TABLE, format!("status {}", self.status)))?,
-            sender: self.sender_id.map(SenderId::from_uuid),
-            renews_at: Timestamp::from_millis(renews_at),
-            updated_at: Timestamp::from_millis(self.updated_at),
-            phone_number: self.phone_number,
-            name: self.name,
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.get("id")?,
+            capabilities: Capabilities::from_bits(row.get("capabilities")?),
+            pricing: pricing(row)?,
+            status: row.get("status")?,
+            sender: row.get("sender_id")?,
+            renews_at: row.get("renews_at")?,
+            updated_at: row.get("updated_at")?,
+            phone_number: row.get("phone_number")?,
+            name: row.get("name")?,
         })
     }
 }
@@ -87,6 +69,7 @@ macro_rules! select {
 #[async_trait]
 impl NumberRepo for SqlTx {
     async fn put_inventory_number(&mut self, tenant: TenantId, number: &InventoryNumber, now: Timestamp) -> Result<()> {
+        let (capabilities, pricing) = (number.capabilities.bits(), number.pricing);
         self.write(sql!(
             r"
                 INSERT INTO phone_numbers (tenant_id, phone_number, country, capabilities, monthly_price,
@@ -101,15 +84,8 @@ impl NumberRepo for SqlTx {
                     is_free = excluded.is_free,
                     updated_at = excluded.updated_at",
             [
-                tenant.0,
-                &number.phone_number,
-                &number.country,
-                number.capabilities.bits(),
-                number.pricing.monthly_price.0,
-                number.pricing.upfront_cost.0,
-                number.pricing.monthly_cost.0,
-                i16::from(number.pricing.is_free),
-                now.millis()
+                tenant, &number.phone_number, &number.country, capabilities, pricing.monthly_price, pricing.upfront_cost,
+                pricing.monthly_cost, pricing.is_free, now
             ]
         ))
         .await
@@ -120,18 +96,18 @@ impl NumberRepo for SqlTx {
         tenant: TenantId,
         phone_number: &str,
     ) -> Result<Option<(InventoryNumber, Option<PhoneNumberId>)>> {
-        let row: Option<NumberRow> = self.optional(sql!(select!(" AND phone_number = $2"), [tenant.0, phone_number])).await?;
-        Ok(row.map(NumberRow::inventory))
+        let found = self.optional(sql!(select!(" AND phone_number = $2"), [tenant, phone_number])).await?;
+        Ok(found.map(|Inventory(number, id)| (number, id)))
     }
 
     async fn list_inventory(&mut self, tenant: TenantId) -> Result<Vec<(InventoryNumber, Option<PhoneNumberId>)>> {
-        let rows: Vec<NumberRow> = self.all(sql!(select!(" ORDER BY phone_number"), [tenant.0])).await?;
-        Ok(rows.into_iter().map(NumberRow::inventory).collect())
+        let found = self.all(sql!(select!(" ORDER BY phone_number"), [tenant])).await?;
+        Ok(found.into_iter().map(|Inventory(number, id)| (number, id)).collect())
     }
 
     async fn available_numbers(&mut self, tenant: TenantId, wanted: &Wanted, limit: u32) -> Result<Vec<InventoryNumber>> {
         // `contains` holds digits only, so that nothing in it means something to LIKE.
-        let rows: Vec<NumberRow> = self
+        let found = self
             .all(sql!(
                 select!(
                     r"
@@ -139,10 +115,10 @@ impl NumberRepo for SqlTx {
                 ORDER BY phone_number
                 LIMIT $5"
                 ),
-                [tenant.0, &wanted.country, format!("%{}%", wanted.contains), wanted.capabilities.bits(), i64::from(limit)]
+                [tenant, &wanted.country, format!("%{}%", wanted.contains), wanted.capabilities.bits(), limit]
             ))
             .await?;
-        Ok(rows.into_iter().map(|row| row.inventory().0).collect())
+        Ok(found.into_iter().map(|Inventory(number, _)| number).collect())
     }
 
     async fn acquire_number(&mut self, tenant: TenantId, number: &PhoneNumber) -> Result<bool> {
@@ -151,28 +127,18 @@ impl NumberRepo for SqlTx {
                 UPDATE phone_numbers
                 SET id = $3, status = $4, name = $5, sender_id = $6, renews_at = $7, updated_at = $8
                 WHERE tenant_id = $1 AND phone_number = $2 AND id IS NULL",
-            [
-                tenant.0,
-                &number.phone_number,
-                number.id.uuid(),
-                number.status.number(),
-                &number.name,
-                number.sender.map(|s| s.uuid()),
-                number.renews_at.millis(),
-                number.updated_at.millis()
-            ]
+            [tenant, &number.phone_number, number.id, number.status, &number.name, number.sender, number.renews_at, number.updated_at]
         ))
         .await
     }
 
     async fn find_number(&mut self, tenant: TenantId, id: PhoneNumberId) -> Result<Option<PhoneNumber>> {
-        let row: Option<NumberRow> = self.optional(sql!(select!(" AND id = $2"), [tenant.0, id.uuid()])).await?;
-        row.map(NumberRow::held).transpose()
+        self.optional(sql!(select!(" AND id = $2"), [tenant, id])).await
     }
 
     async fn lock_number(&mut self, tenant: TenantId, id: PhoneNumberId) -> Result<Option<PhoneNumber>> {
         // An update that changes nothing locks the row on both databases. What is read after it is what the last holder of the lock wrote.
-        self.run(sql!("UPDATE phone_numbers SET updated_at = updated_at WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await?;
+        self.run(sql!("UPDATE phone_numbers SET updated_at = updated_at WHERE tenant_id = $1 AND id = $2", [tenant, id])).await?;
         self.find_number(tenant, id).await
     }
 
@@ -182,8 +148,7 @@ impl NumberRepo for SqlTx {
         });
         let filter = any_of("status", statuses.iter().map(|s| s.number()));
         let list = List { joined: None, columns: columns!(), table: "phone_numbers", id: "id", streams: vec![held], filter };
-        let page = self.page(list, page, |row: &NumberRow| row.id.unwrap_or_default()).await?;
-        Ok(Page { items: page.items.into_iter().map(NumberRow::held).collect::<Result<_>>()?, next: page.next })
+        self.page(list, page).await
     }
 
     async fn update_number(&mut self, tenant: TenantId, number: &PhoneNumber) -> Result<()> {
@@ -192,15 +157,7 @@ impl NumberRepo for SqlTx {
                 UPDATE phone_numbers
                 SET status = $3, name = $4, sender_id = $5, renews_at = $6, updated_at = $7
                 WHERE tenant_id = $1 AND id = $2",
-            [
-                tenant.0,
-                number.id.uuid(),
-                number.status.number(),
-                &number.name,
-                number.sender.map(|s| s.uuid()),
-                number.renews_at.millis(),
-                number.updated_at.millis()
-            ]
+            [tenant, number.id, number.status, &number.name, number.sender, number.renews_at, number.updated_at]
         ))
         .await
     }
@@ -211,53 +168,45 @@ impl NumberRepo for SqlTx {
                 UPDATE phone_numbers
                 SET id = NULL, status = 0, name = NULL, sender_id = NULL, renews_at = NULL, updated_at = $3
                 WHERE tenant_id = $1 AND id = $2",
-            [tenant.0, id.uuid(), now.millis()]
+            [tenant, id, now]
         ))
         .await
     }
 
     async fn unassign_numbers(&mut self, tenant: TenantId, sender: SenderId, now: Timestamp) -> Result<u64> {
-        let changed = self
-            .run(sql!(
-                r"
-                UPDATE phone_numbers
-                SET sender_id = NULL, updated_at = $3
-                WHERE tenant_id = $1 AND sender_id = $2",
-                [tenant.0, sender.uuid(), now.millis()]
-            ))
-            .await?;
-        Ok(changed)
+        self.run(sql!(
+            "UPDATE phone_numbers SET sender_id = NULL, updated_at = $3 WHERE tenant_id = $1 AND sender_id = $2",
+            [tenant, sender, now]
+        ))
+        .await
     }
 
     async fn due_numbers(&mut self, now: Timestamp, limit: u32) -> Result<Vec<(TenantId, PhoneNumberId)>> {
-        let rows: Vec<(i64, Uuid)> = self
-            .all(sql!(
-                r"
+        self.all(sql!(
+            r"
                 SELECT tenant_id, id
                 FROM phone_numbers
                 WHERE renews_at IS NOT NULL AND id IS NOT NULL AND renews_at <= $1
                 ORDER BY renews_at
                 LIMIT $2",
-                [now.millis(), i64::from(limit)]
-            ))
-            .await?;
-        Ok(rows.into_iter().map(|(tenant, id)| (TenantId(tenant), PhoneNumberId::from_uuid(id))).collect())
+            [now, limit]
+        ))
+        .await
     }
 
     async fn swap_sender_phone(&mut self, tenant: TenantId, sender: SenderId, from: &str, to: &str, now: Timestamp) -> Result<bool> {
         let changed = self
-            .run(sql!(
+            .changes(sql!(
                 r"
                 UPDATE senders
                 SET phone_number = $4, updated_at = $5
                 WHERE tenant_id = $1 AND id = $2 AND phone_number = $3",
-                [tenant.0, sender.uuid(), from, to, now.millis()]
+                [tenant, sender, from, to, now]
             ))
             .await?;
-        if changed == 0 {
-            return Ok(false);
+        if changed {
+            self.raise_epoch(tenant).await?;
         }
-        self.raise_epoch(tenant).await?;
-        Ok(true)
+        Ok(changed)
     }
 }

@@ -1,40 +1,41 @@
 //! The price list.
 
 use async_trait::async_trait;
+use nuncio_domain::ProjectId;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Cost;
-use nuncio_domain::price::{Price, Unit};
-use nuncio_domain::{Channel, Micros, ProjectId, Timestamp};
+use nuncio_domain::price::Price;
 use nuncio_store::{PriceRepo, Result};
 use uuid::Uuid;
 
-use super::SqlTx;
-use crate::row::corrupt;
+use super::{Columns, Record, SqlTx};
+
+impl Record for Price {
+    const TABLE: &'static str = "prices";
+
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        Ok(Self {
+            channel: row.get("channel")?,
+            country: row.get("country")?,
+            effective_from: row.get("effective_from")?,
+            unit: row.get("unit")?,
+            cost: Cost { fee: row.get("fee")?, provider: row.get("provider")? },
+        })
+    }
+}
 
 #[async_trait]
 impl PriceRepo for SqlTx {
     async fn list_prices(&mut self, project: Option<ProjectId>) -> Result<Vec<Price>> {
-        let rows: Vec<(i16, String, i64, i16, i64, i64)> = self
-            .all(sql!(
-                r"
+        self.all(sql!(
+            r"
                 SELECT channel, country, effective_from, unit, fee, provider
                 FROM prices
                 WHERE project_id = $1
                 ORDER BY channel, country, effective_from",
-                [scope(project)]
-            ))
-            .await?;
-        rows.into_iter()
-            .map(|(channel, country, effective_from, unit, fee, provider)| {
-                Ok(Price {
-                    channel: Channel::from_number(channel).ok_or_else(|| corrupt("prices", format!("channel {channel}")))?,
-                    country,
-                    effective_from: Timestamp::from_millis(effective_from),
-                    unit: Unit::from_number(unit).ok_or_else(|| corrupt("prices", format!("unit {unit}")))?,
-                    cost: Cost { fee: Micros(fee), provider: Micros(provider) },
-                })
-            })
-            .collect()
+            [scope(project)]
+        ))
+        .await
     }
 
     async fn put_prices(&mut self, project: Option<ProjectId>, prices: &[Price], replace: bool) -> Result<()> {
@@ -50,15 +51,7 @@ impl PriceRepo for SqlTx {
                         unit = excluded.unit,
                         fee = excluded.fee,
                         provider = excluded.provider",
-                [
-                    scope(project),
-                    price.channel.number(),
-                    &price.country,
-                    price.effective_from.millis(),
-                    price.unit.number(),
-                    price.cost.fee.0,
-                    price.cost.provider.0
-                ]
+                [scope(project), price.channel, &price.country, price.effective_from, price.unit, price.cost.fee, price.cost.provider]
             ))
             .await?;
         }

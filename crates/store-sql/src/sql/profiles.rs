@@ -3,13 +3,26 @@
 use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::profile::KeptAccount;
-use nuncio_domain::{SenderId, TenantId, Timestamp};
+use nuncio_domain::{SenderId, TenantId};
 use nuncio_store::{ProfileRepo, Result};
 use sqlx::QueryBuilder;
-use uuid::Uuid;
 
-use super::{Db, SqlTx, dialect};
-use crate::row::{corrupt, json};
+use super::{Columns, Db, Record, SqlTx, dialect};
+use crate::row::json;
+
+impl Record for KeptAccount {
+    const TABLE: &'static str = "business_accounts";
+
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        Ok(Self {
+            sender: row.get("sender_id")?,
+            version: row.get("version")?,
+            account: row.json("account")?,
+            unsent: row.get("unsent")?,
+            updated_at: row.get("updated_at")?,
+        })
+    }
+}
 
 #[async_trait]
 impl ProfileRepo for SqlTx {
@@ -23,7 +36,7 @@ impl ProfileRepo for SqlTx {
                     account = excluded.account,
                     unsent = excluded.unsent,
                     updated_at = excluded.updated_at",
-            [tenant.0, kept.sender.uuid(), kept.version, json(&kept.account)?, i16::from(kept.unsent), kept.updated_at.millis()]
+            [tenant, kept.sender, kept.version, json(&kept.account)?, kept.unsent, kept.updated_at]
         ))
         .await
     }
@@ -40,23 +53,10 @@ impl ProfileRepo for SqlTx {
         );
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "sender_id", senders.iter().map(|id| id.uuid()));
-        let rows: Vec<(Uuid, i64, String, i16, i64)> = self.all(query.build()).await?;
-        rows.into_iter()
-            .map(|(sender, version, account, unsent, updated_at)| {
-                Ok(KeptAccount {
-                    sender: SenderId::from_uuid(sender),
-                    version,
-                    account: serde_json::from_str(&account).map_err(|e| corrupt("business_accounts", e))?,
-                    unsent: unsent != 0,
-                    updated_at: Timestamp::from_millis(updated_at),
-                })
-            })
-            .collect()
+        self.all(query.build()).await
     }
 
     async fn delete_account(&mut self, tenant: TenantId, sender: SenderId) -> Result<bool> {
-        let changed =
-            self.run(sql!("DELETE FROM business_accounts WHERE tenant_id = $1 AND sender_id = $2", [tenant.0, sender.uuid()])).await?;
-        Ok(changed == 1)
+        self.changes(sql!("DELETE FROM business_accounts WHERE tenant_id = $1 AND sender_id = $2", [tenant, sender])).await
     }
 }

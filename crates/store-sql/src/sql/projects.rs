@@ -2,34 +2,36 @@
 
 use async_trait::async_trait;
 use nuncio_domain::config::{Project, TenantConfig};
-use nuncio_domain::id::Id as _;
-use nuncio_domain::{Colour, Environment, ProjectId, TeamId, TenantId, Timestamp};
+use nuncio_domain::{Colour, Environment, TenantId, Timestamp};
 use nuncio_store::{ProjectRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::{Db, SqlTx, connections, senders};
+use super::{Columns, Db, Record, SqlTx, connections, senders};
 use crate::row::corrupt;
 
-type ProjectRow = (Uuid, String, Option<String>, Uuid, String, i64, i64);
-
 const PROJECTS: &str = r"
-    SELECT p.id, p.name, p.colour, p.team_id, p.team_name, l.tenant_id, t.tenant_id
+    SELECT p.id, p.name, p.colour, p.team_id, p.team_name, l.tenant_id AS live, t.tenant_id AS test
     FROM projects p
     JOIN worlds l ON l.project_id = p.id AND l.environment = 'live'
     JOIN worlds t ON t.project_id = p.id AND t.environment = 'test'";
 
-fn project((id, name, colour, team, team_name, live, test): ProjectRow) -> Result<Project> {
-    let colour = colour.map(|text| Colour::parse(&text).ok_or_else(|| corrupt("projects", format!("colour {text:?}")))).transpose()?;
-    Ok(Project {
-        id: ProjectId::from_uuid(id),
-        name,
-        colour,
-        team: TeamId::from_uuid(team),
-        team_name,
-        live: TenantId(live),
-        test: TenantId(test),
-    })
+impl Record for Project {
+    const TABLE: &'static str = "projects";
+
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        let colour: Option<String> = row.get("colour")?;
+        let parsed = |text: String| Colour::parse(&text).ok_or_else(|| corrupt(Self::TABLE, format!("colour {text:?}")));
+        Ok(Self {
+            id: row.get("id")?,
+            name: row.get("name")?,
+            colour: colour.map(parsed).transpose()?,
+            team: row.get("team_id")?,
+            team_name: row.get("team_name")?,
+            live: row.get("live")?,
+            test: row.get("test")?,
+        })
+    }
 }
 
 #[async_trait]
@@ -37,29 +39,21 @@ impl ProjectRepo for SqlTx {
     async fn insert_project(&mut self, project: Project, now: Timestamp) -> Result<Project> {
         self.run(sql!(
             "INSERT INTO projects (id, name, colour, team_id, team_name, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
-            [
-                project.id.uuid(),
-                &project.name,
-                project.colour.map(|colour| colour.to_string()),
-                project.team.uuid(),
-                &project.team_name,
-                now.millis()
-            ]
+            [project.id, &project.name, project.colour.map(|colour| colour.to_string()), project.team, &project.team_name, now]
         ))
         .await?;
         let mut tenants = [TenantId(0); 2];
         for (slot, environment) in tenants.iter_mut().zip([Environment::Live, Environment::Test]) {
-            let (tenant,): (i64,) = self
+            (*slot,) = self
                 .one(sql!(
                     r"
                     INSERT INTO worlds (tenant_id, project_id, environment, epoch)
                     SELECT COALESCE(MAX(tenant_id), 0) + 1, $1, $2, 1
                     FROM worlds
                     RETURNING tenant_id",
-                    [project.id.uuid(), environment.as_str()]
+                    [project.id, environment]
                 ))
                 .await?;
-            *slot = TenantId(tenant);
         }
         let [live, test] = tenants;
         Ok(Project { live, test, ..project })
@@ -68,14 +62,13 @@ impl ProjectRepo for SqlTx {
     async fn list_projects(&mut self) -> Result<Vec<Project>> {
         let mut query = QueryBuilder::<Db>::new(PROJECTS);
         query.push(" ORDER BY p.created_at, p.id");
-        let rows: Vec<ProjectRow> = self.all(query.build()).await?;
-        rows.into_iter().map(project).collect()
+        self.all(query.build()).await
     }
 
     async fn update_project(&mut self, project: &Project) -> Result<bool> {
         self.changes(sql!(
             "UPDATE projects SET name = $2, colour = $3 WHERE id = $1",
-            [project.id.uuid(), &project.name, project.colour.map(|colour| colour.to_string())]
+            [project.id, &project.name, project.colour.map(|colour| colour.to_string())]
         ))
         .await
     }
@@ -83,20 +76,20 @@ impl ProjectRepo for SqlTx {
     async fn load_tenant(&mut self, tenant: TenantId) -> Result<Option<TenantConfig>> {
         // The epoch is read first: if the rest is newer, the accept finds the epoch stale and plans again.
         let head: Option<(String, i64, Uuid)> =
-            self.optional(sql!("SELECT environment, epoch, project_id FROM worlds WHERE tenant_id = $1", [tenant.0])).await?;
+            self.optional(sql!("SELECT environment, epoch, project_id FROM worlds WHERE tenant_id = $1", [tenant])).await?;
         let Some((text, epoch, project_id)) = head else { return Ok(None) };
-        let environment = environment(&text)?;
+        let environment = Environment::parse(&text).ok_or_else(|| corrupt("worlds", text))?;
         let mut query = QueryBuilder::<Db>::new(PROJECTS);
         query.push(" WHERE p.id = ").push_bind(project_id);
-        let found: Option<ProjectRow> = self.optional(query.build()).await?;
-        let project = found.map(project).transpose()?.ok_or_else(|| corrupt("worlds", "a world without its project"))?;
+        let project: Option<Project> = self.optional(query.build()).await?;
+        let project = project.ok_or_else(|| corrupt("worlds", "a world without its project"))?;
         let senders = senders::all(self, tenant).await?;
         let connections = connections::all(self, tenant).await?;
         Ok(Some(TenantConfig { tenant, environment, epoch, project, senders, connections }))
     }
 
     async fn raise_epoch(&mut self, tenant: TenantId) -> Result<()> {
-        self.write(sql!("UPDATE worlds SET epoch = epoch + 1 WHERE tenant_id = $1", [tenant.0])).await
+        self.write(sql!("UPDATE worlds SET epoch = epoch + 1 WHERE tenant_id = $1", [tenant])).await
     }
 
     async fn epochs(&mut self, tenants: &[TenantId]) -> Result<Vec<(TenantId, i64)>> {
@@ -109,8 +102,7 @@ impl ProjectRepo for SqlTx {
             list.push_bind(tenant.0);
         }
         query.push(")");
-        let rows: Vec<(i64, i64)> = self.all(query.build()).await?;
-        Ok(rows.into_iter().map(|(tenant, epoch)| (TenantId(tenant), epoch)).collect())
+        self.all(query.build()).await
     }
 
     async fn check_key(&mut self, check: &[u8]) -> Result<bool> {
@@ -118,8 +110,4 @@ impl ProjectRepo for SqlTx {
         let (others,): (i64,) = self.one(sql!("SELECT CAST(COUNT(*) AS BIGINT) FROM worlds WHERE key_check <> $1", [check])).await?;
         Ok(others == 0)
     }
-}
-
-pub(super) fn environment(text: &str) -> Result<Environment> {
-    Environment::parse(text).ok_or_else(|| corrupt("worlds", text))
 }

@@ -3,10 +3,11 @@
 use nuncio_domain::limits;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_store::Result;
-use sqlx::{Database, FromRow, QueryBuilder};
+use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
-use super::{Db, SqlTx};
+use super::{Db, Record, SqlTx};
+use crate::SqlxResult as _;
 
 /// Writes a condition, without `AND` before it.
 pub(crate) type Condition = Box<dyn Fn(&mut QueryBuilder<Db>) + Send + Sync>;
@@ -95,24 +96,22 @@ impl List<'_> {
 impl SqlTx {
     /// One page, newest first. With a filter it looks at [`limits::SCAN_ROWS`] rows at most: where the search ends without a full page, the
     /// next one continues after the last row scanned.
-    pub(super) async fn page<R>(&mut self, mut list: List<'_>, page: PageRequest, id: impl Fn(&R) -> Uuid + Send) -> Result<Page<R>>
-    where
-        R: for<'r> FromRow<'r, <Db as Database>::Row> + Send + Unpin,
-    {
+    pub(super) async fn page<T: Record>(&mut self, mut list: List<'_>, page: PageRequest) -> Result<Page<T>> {
         if list.streams.is_empty() {
             return Ok(Page { items: Vec::new(), next: None });
         }
         let mut last = None;
         if let Some(filter) = list.filter.take() {
-            let ends: Vec<(Uuid,)> = self.all(list.ends(page).build()).await?;
-            last = ends.into_iter().map(|(id,)| id).max();
+            last = self.column(list.ends(page).build()).await?.into_iter().max();
             list.filter = Some(filter);
         }
         let looked_at = PageRequest { oldest: last.or(page.oldest), ..page };
-        let rows: Vec<R> = self.all(list.rows(looked_at, i64::from(page.limit) + 1).build()).await?;
-        let mut found = Page::from_rows(rows, page.limit, id);
-        found.next = found.next.or(last);
-        Ok(found)
+        let mut rows = self.rows(list.rows(looked_at, i64::from(page.limit) + 1).build()).await?;
+        // The extra row only shows that there are more.
+        let more = rows.len() > page.limit as usize;
+        rows.truncate(page.limit as usize);
+        let next: Option<Uuid> = rows.last().filter(|_| more).map(|row| row.try_get("id").store()).transpose()?;
+        Ok(Page { items: rows.iter().map(T::of).collect::<Result<_>>()?, next: next.or(last) })
     }
 }
 
@@ -177,9 +176,4 @@ pub(crate) fn contains(part: &str) -> String {
 /// `part` as it is stored within a text of JSON. Quotes at its ends are left out.
 pub(crate) fn in_json(part: &str) -> String {
     serde_json::Value::from(part).to_string().trim_matches('"').to_owned()
-}
-
-/// The rows of a list that can be decoded. One corrupt row must not block the others of all tenants.
-pub(super) fn readable<T>(rows: impl Iterator<Item = Result<T>>) -> Vec<T> {
-    rows.filter_map(|row| row.inspect_err(|error| tracing::error!(%error, "failed to decode a row; skipped it")).ok()).collect()
 }

@@ -26,33 +26,21 @@ const COUNT: &str = r"
 impl QuotaRepo for SqlTx {
     async fn limit_storage(&mut self, tenant: TenantId, max_bytes: Option<i64>) -> Result<()> {
         let Some(max_bytes) = max_bytes else {
-            return self.run(sql!("DELETE FROM storage_quotas WHERE tenant_id = $1", [tenant.0])).await.map(drop);
+            return self.write(sql!("DELETE FROM storage_quotas WHERE tenant_id = $1", [tenant])).await;
         };
-        let changed = self.run(sql!("UPDATE storage_quotas SET max_bytes = $2 WHERE tenant_id = $1", [tenant.0, max_bytes])).await?;
-        if changed == 1 {
+        if self.changes(sql!("UPDATE storage_quotas SET max_bytes = $2 WHERE tenant_id = $1", [tenant, max_bytes])).await? {
             return Ok(());
         }
         self.limit_time(false).await?;
-        let stored: Result<(i64,)> = self.one(sql!(COUNT, [tenant.0])).await;
+        let stored: Result<(i64,)> = self.one(sql!(COUNT, [tenant])).await;
         self.limit_time(true).await?;
         let (stored,) = stored?;
-        self.write(sql!(
-            "INSERT INTO storage_quotas (tenant_id, max_bytes, stored_bytes) VALUES ($1, $2, $3)",
-            [tenant.0, max_bytes, stored]
-        ))
-        .await
+        self.write(sql!("INSERT INTO storage_quotas (tenant_id, max_bytes, stored_bytes) VALUES ($1, $2, $3)", [tenant, max_bytes, stored]))
+            .await
     }
 
     async fn find_storage(&mut self, tenant: TenantId) -> Result<Option<Storage>> {
-        let row: Option<(i64, i64)> = self
-            .optional(sql!(
-                r"
-                SELECT max_bytes, stored_bytes
-                FROM storage_quotas
-                WHERE tenant_id = $1",
-                [tenant.0]
-            ))
-            .await?;
+        let row = self.optional(sql!("SELECT max_bytes, stored_bytes FROM storage_quotas WHERE tenant_id = $1", [tenant])).await?;
         Ok(row.map(|(max_bytes, stored_bytes)| Storage { max_bytes, stored_bytes }))
     }
 }

@@ -68,7 +68,7 @@ impl RetentionRepo for SqlTx {
                 WHERE tenant_id = $1 AND id > $2 AND id < $3
                 ORDER BY id
                 LIMIT $4",
-                [tenant.0, after, uuid_floor(before), i64::from(limit)]
+                [tenant, after, uuid_floor(before), limit]
             ))
             .await?;
         let is_over = |wait: i16, updated_at: i64| wait == 0 && updated_at < before.millis();
@@ -92,17 +92,17 @@ impl RetentionRepo for SqlTx {
                   AND position < COALESCE((SELECT position FROM webhook_cursors WHERE tenant_id = $1), $2)
                 ORDER BY position
                 LIMIT $3",
-                [tenant.0, end, i64::from(limit)]
+                [tenant, end, limit]
             ))
             .await?;
         let Some((last, _)) = rows.last() else { return Ok(0) };
-        self.run(sql!("DELETE FROM log WHERE tenant_id = $1 AND position <= $2", [tenant.0, last])).await?;
+        self.run(sql!("DELETE FROM log WHERE tenant_id = $1 AND position <= $2", [tenant, last])).await?;
         for (position, entries) in &rows {
             // Messages refer to the log by themselves.
             for entry in event_log::read(*position, entries)?.into_iter().filter(|entry| matches!(entry.payload, LogPayload::Other(..))) {
                 self.run(sql!(
                     "DELETE FROM resource_log WHERE tenant_id = $1 AND resource_id = $2 AND sequence = $3",
-                    [tenant.0, entry.resource, entry.sequence]
+                    [tenant, entry.resource, entry.sequence]
                 ))
                 .await?;
             }
@@ -151,18 +151,17 @@ impl RetentionRepo for SqlTx {
             ProviderIds::Inbound => INBOUND_KEYS,
         };
         let after = after.unwrap_or(ReferencePlace { connection: ConnectionId::from_uuid(Uuid::nil()), reference: String::new() });
-        let rows: Vec<(Uuid, String, Uuid)> =
-            self.all(sql!(walk.look, [tenant.0, after.connection.uuid(), after.reference, i64::from(limit)])).await?;
+        let rows: Vec<(Uuid, String, Uuid)> = self.all(sql!(walk.look, [tenant, after.connection, after.reference, limit])).await?;
         let old = uuid_floor(before);
         for (connection, reference, message) in rows.iter().filter(|(.., message)| *message < old) {
-            self.run(sql!(walk.delete, [tenant.0, connection, reference, message])).await?;
+            self.run(sql!(walk.delete, [tenant, connection, reference, message])).await?;
         }
         let last = rows.into_iter().next_back();
         Ok(last.map(|(connection, reference, _)| ReferencePlace { connection: ConnectionId::from_uuid(connection), reference }))
     }
 
     async fn table_sizes(&mut self) -> Result<Vec<TableSize>> {
-        let rows: Vec<(String, i64)> = self.all(sql!(dialect::TABLE_SIZES)).await?;
+        let rows = self.all(sql!(dialect::TABLE_SIZES)).await?;
         Ok(rows.into_iter().map(|(table, bytes)| TableSize { table, bytes }).collect())
     }
 }
@@ -190,7 +189,6 @@ impl SqlTx {
     }
 
     async fn delete_old(&mut self, statement: &'static str, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
-        let changed = self.run(sql!(statement, [tenant.0, uuid_floor(before), i64::from(limit)])).await?;
-        Ok(changed)
+        self.run(sql!(statement, [tenant, uuid_floor(before), limit])).await
     }
 }

@@ -11,8 +11,8 @@ use crate::row::{corrupt, json};
 #[async_trait]
 impl ReviewRepo for SqlTx {
     async fn review_policy(&mut self, tenant: TenantId) -> Result<ReviewPolicy> {
-        let row: Option<(String,)> = self.optional(sql!("SELECT policy FROM review_policies WHERE tenant_id = $1", [tenant.0])).await?;
-        let Some((policy,)) = row else { return Ok(ReviewPolicy::default()) };
+        let policy: Option<String> = self.value(sql!("SELECT policy FROM review_policies WHERE tenant_id = $1", [tenant])).await?;
+        let Some(policy) = policy else { return Ok(ReviewPolicy::default()) };
         serde_json::from_str(&policy).map_err(|e| corrupt("review_policies", e))
     }
 
@@ -20,7 +20,7 @@ impl ReviewRepo for SqlTx {
         self.write(sql!(
             "INSERT INTO review_policies (tenant_id, policy) VALUES ($1, $2)
              ON CONFLICT (tenant_id) DO UPDATE SET policy = excluded.policy",
-            [tenant.0, json(policy)?]
+            [tenant, json(policy)?]
         ))
         .await
     }

@@ -10,32 +10,21 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::query::{List, of_tenant};
-use super::{Db, SqlTx};
-use crate::row::{corrupt, from_row};
+use super::{Columns, Db, Record, SqlTx};
 
 const COLUMNS: &str = "id, kind, identifier, sender_id, reason, source";
 
-from_row! {
-    struct SuppressionRow {
-        id: Uuid,
-        kind: i16,
-        identifier: String,
-        sender_id: Uuid,
-        reason: i16,
-        source: String,
-    }
-}
+impl Record for Suppression {
+    const TABLE: &'static str = "suppressions";
 
-impl SuppressionRow {
-    fn decode(self) -> Result<Suppression> {
-        let wrong = |what: &str, number: i16| corrupt("suppressions", format!("{what} {number}"));
-        let kind = AddressKind::from_number(self.kind).ok_or_else(|| wrong("kind", self.kind))?;
-        Ok(Suppression {
-            id: SuppressionId::from_uuid(self.id),
-            recipient: Recipient { kind, identifier: self.identifier },
-            sender: (!self.sender_id.is_nil()).then(|| SenderId::from_uuid(self.sender_id)),
-            reason: SuppressionReason::from_number(self.reason).ok_or_else(|| wrong("reason", self.reason))?,
-            source: self.source,
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        let sender: SenderId = row.get("sender_id")?;
+        Ok(Self {
+            id: row.get("id")?,
+            recipient: Recipient { kind: row.get("kind")?, identifier: row.get("identifier")? },
+            sender: Some(sender).filter(|sender| !sender.uuid().is_nil()),
+            reason: row.get("reason")?,
+            source: row.get("source")?,
         })
     }
 }
@@ -55,27 +44,18 @@ impl SuppressionRepo for SqlTx {
             query.push(if of.is_empty() { "" } else { ")" });
         })];
         let list = List { joined: None, columns: COLUMNS, table: "suppressions", id: "id", streams, filter: None };
-        let page = self.page(list, page, |row: &SuppressionRow| row.id).await?;
-        Ok(Page { items: page.items.into_iter().map(SuppressionRow::decode).collect::<Result<_>>()?, next: page.next })
+        self.page(list, page).await
     }
 
     async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, at: Timestamp) -> Result<bool> {
+        let (recipient, sender) = (&suppression.recipient, suppression.sender.map_or(Uuid::nil(), |sender| sender.uuid()));
         self.changes(sql!(
             r"
                 INSERT INTO suppressions (tenant_id, id, kind, identifier, sender_id, reason, source,
                     created_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                 ON CONFLICT (tenant_id, kind, identifier, sender_id, reason) DO NOTHING",
-            [
-                tenant.0,
-                suppression.id.uuid(),
-                suppression.recipient.kind.number(),
-                &suppression.recipient.identifier,
-                suppression.sender.map_or(Uuid::nil(), |s| s.uuid()),
-                suppression.reason.number(),
-                &suppression.source,
-                at.millis()
-            ]
+            [tenant, suppression.id, recipient.kind, &recipient.identifier, sender, suppression.reason, &suppression.source, at]
         ))
         .await
     }
@@ -91,15 +71,15 @@ impl SuppressionRepo for SqlTx {
                   AND sender_id = $4
                   AND reason = $5
                   AND created_at <= $6",
-                [tenant.0, recipient.kind.number(), &recipient.identifier, sender.uuid(), SuppressionReason::OptOut.number(), at.millis()]
+                [tenant, recipient.kind, &recipient.identifier, sender, SuppressionReason::OptOut, at]
             ))
             .await?;
         Ok(changed > 0)
     }
 
     async fn is_suppressed(&mut self, tenant: TenantId, kind: AddressKind, identifier: &str, sender: SenderId) -> Result<bool> {
-        let row: Option<(i16,)> = self
-            .optional(sql!(
+        let reason: Option<i16> = self
+            .value(sql!(
                 r"
                 SELECT reason
                 FROM suppressions
@@ -108,21 +88,20 @@ impl SuppressionRepo for SqlTx {
                   AND identifier = $3
                   AND sender_id IN ($4, $5)
                 LIMIT 1",
-                [tenant.0, kind.number(), identifier, Uuid::nil(), sender.uuid()]
+                [tenant, kind, identifier, Uuid::nil(), sender]
             ))
             .await?;
-        Ok(row.is_some())
+        Ok(reason.is_some())
     }
 
     async fn find_suppression(&mut self, tenant: TenantId, id: SuppressionId) -> Result<Option<Suppression>> {
         let mut query = QueryBuilder::<Db>::new("SELECT ");
         query.push(COLUMNS).push(" FROM suppressions WHERE tenant_id = ").push_bind(tenant.0).push(" AND id = ").push_bind(id.uuid());
-        let row: Option<SuppressionRow> = self.optional(query.build()).await?;
-        row.map(SuppressionRow::decode).transpose()
+        self.optional(query.build()).await
     }
 
     async fn delete_suppression(&mut self, tenant: TenantId, id: SuppressionId) -> Result<bool> {
-        self.changes(sql!("DELETE FROM suppressions WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await
+        self.changes(sql!("DELETE FROM suppressions WHERE tenant_id = $1 AND id = $2", [tenant, id])).await
     }
 
     async fn rename_suppressions(&mut self, tenant: TenantId, from: &Recipient, to: &str) -> Result<()> {
@@ -144,7 +123,7 @@ impl SuppressionRepo for SqlTx {
                   )",
             "UPDATE suppressions SET identifier = $4 WHERE tenant_id = $1 AND kind = $2 AND identifier = $3",
         ] {
-            self.run(sql!(statement, [tenant.0, from.kind.number(), &from.identifier, to])).await?;
+            self.run(sql!(statement, [tenant, from.kind, &from.identifier, to])).await?;
         }
         Ok(())
     }

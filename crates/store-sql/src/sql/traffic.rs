@@ -4,8 +4,23 @@ use async_trait::async_trait;
 use nuncio_domain::{Channel, TenantId, Timestamp};
 use nuncio_store::{DAY, HOUR, Result, Traffic, TrafficRepo, TrafficRow};
 
-use super::SqlTx;
-use crate::row::corrupt;
+use super::{Columns, Record, SqlTx};
+
+/// What was sent on a channel to a country.
+struct CountryRow(Channel, String, Traffic);
+
+impl Record for CountryRow {
+    const TABLE: &'static str = "traffic";
+
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        let mut sums = [0; 13];
+        for (n, sum) in sums.iter_mut().enumerate() {
+            *sum = row.get(2 + n)?;
+        }
+        let [sent, unconfirmed, delivered, failed, spent, delays @ ..] = sums;
+        Ok(Self(row.get("channel")?, row.get("country")?, Traffic { sent, unconfirmed, delivered, failed, spent, delays }))
+    }
+}
 
 #[async_trait]
 impl TrafficRepo for SqlTx {
@@ -46,7 +61,7 @@ impl TrafficRepo for SqlTx {
 
     async fn traffic_by_time(&mut self, tenant: TenantId, since: Timestamp, hours: i64) -> Result<Vec<(Timestamp, Channel, Traffic)>> {
         let step = hours * HOUR;
-        let rows: Vec<(i64, i16, i64, i64, i64, i64, i64)> = self
+        let rows: Vec<(Timestamp, i16, i64, i64, i64, i64, i64)> = self
             .all(sql!(
                 r"
                 SELECT (began - $2) / $3 * $3 + $2, channel,
@@ -56,20 +71,19 @@ impl TrafficRepo for SqlTx {
                 WHERE tenant_id = $1 AND began >= $2 AND span = $4
                 GROUP BY 1, 2
                 ORDER BY 1, 2",
-                [tenant.0, since.millis(), step, longest_span(since, step)]
+                [tenant, since, step, longest_span(since, step)]
             ))
             .await?;
         rows.into_iter()
             .map(|(at, number, sent, unconfirmed, delivered, failed, spent)| {
                 let figures = Traffic { sent, unconfirmed, delivered, failed, spent, ..Traffic::default() };
-                Ok((Timestamp::from_millis(at), channel(number)?, figures))
+                Ok((at, channel(number)?, figures))
             })
             .collect()
     }
 
     async fn traffic_by_country(&mut self, tenant: TenantId, since: Timestamp) -> Result<Vec<(Channel, String, Traffic)>> {
-        type Row = (i16, String, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
-        let rows: Vec<Row> = self
+        let rows: Vec<CountryRow> = self
             .all(sql!(
                 r"
                 SELECT channel, country,
@@ -82,15 +96,10 @@ impl TrafficRepo for SqlTx {
                 WHERE tenant_id = $1 AND began >= $2 AND span = $3
                 GROUP BY channel, country
                 ORDER BY channel, country",
-                [tenant.0, since.millis(), longest_span(since, DAY)]
+                [tenant, since, longest_span(since, DAY)]
             ))
             .await?;
-        rows.into_iter()
-            .map(|(number, country, sent, unconfirmed, delivered, failed, spent, a, b, c, d, e, f, g, h)| {
-                let figures = Traffic { sent, unconfirmed, delivered, failed, spent, delays: [a, b, c, d, e, f, g, h] };
-                Ok((channel(number)?, country, figures))
-            })
-            .collect()
+        Ok(rows.into_iter().map(|CountryRow(channel, country, figures)| (channel, country, figures)).collect())
     }
 
     async fn forget_traffic(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
@@ -102,13 +111,13 @@ impl TrafficRepo for SqlTx {
                 WHERE tenant_id = $1 AND span IN ($2, $3) AND began < $4
                 ORDER BY span, began, channel, country
                 LIMIT $5",
-                [tenant.0, HOUR, DAY, before.millis(), i64::from(limit)]
+                [tenant, HOUR, DAY, before, limit]
             ))
             .await?;
         for (span, began, number, country) in &rows {
             self.run(sql!(
                 "DELETE FROM traffic WHERE tenant_id = $1 AND span = $2 AND began = $3 AND channel = $4 AND country = $5",
-                [tenant.0, span, began, number, country]
+                [tenant, span, began, number, country]
             ))
             .await?;
         }
@@ -122,5 +131,5 @@ const fn longest_span(since: Timestamp, step: i64) -> i64 {
 }
 
 fn channel(number: i16) -> Result<Channel> {
-    Channel::from_number(number).ok_or_else(|| corrupt("traffic", format!("channel {number}")))
+    crate::row::number(Channel::from_number, "traffic", "channel", number)
 }

@@ -3,38 +3,28 @@
 use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::webhook::Webhook;
-use nuncio_domain::{Redacted, SenderId, TenantId, Timestamp};
+use nuncio_domain::{SenderId, TenantId, Timestamp};
 use nuncio_store::{Result, WebhookRepo};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::{Db, SqlTx, dialect};
-use crate::row::{corrupt, from_row, json};
+use super::{Columns, Db, Record, SqlTx, dialect};
+use crate::row::json;
 
-from_row! {
-    struct WebhookRow {
-        sender_id: Uuid,
-        url: String,
-        events: String,
-        active: i16,
-        sealed: Vec<u8>,
-        failing_since: Option<i64>,
-        disabled_reason: Option<String>,
-        updated_at: i64,
-    }
-}
+impl Record for Webhook {
+    const TABLE: &'static str = "webhooks";
 
-impl WebhookRow {
-    fn decode(self) -> Result<Webhook> {
-        Ok(Webhook {
-            sender: (!self.sender_id.is_nil()).then(|| SenderId::from_uuid(self.sender_id)),
-            url: self.url,
-            events: serde_json::from_str(&self.events).map_err(|e| corrupt("webhooks", e))?,
-            active: self.active != 0,
-            sealed: Redacted::new(self.sealed),
-            failing_since: self.failing_since.map(Timestamp::from_millis),
-            disabled_reason: self.disabled_reason,
-            updated_at: Timestamp::from_millis(self.updated_at),
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        let sender: SenderId = row.get("sender_id")?;
+        Ok(Self {
+            sender: Some(sender).filter(|sender| !sender.uuid().is_nil()),
+            url: row.get("url")?,
+            events: row.json("events")?,
+            active: row.get("active")?,
+            sealed: row.get("sealed")?,
+            failing_since: row.get("failing_since")?,
+            disabled_reason: row.get("disabled_reason")?,
+            updated_at: row.get("updated_at")?,
         })
     }
 }
@@ -62,6 +52,7 @@ const LIST: &str = select!("$1 ORDER BY sender_id");
 #[async_trait]
 impl WebhookRepo for SqlTx {
     async fn put_webhook(&mut self, tenant: TenantId, webhook: &Webhook) -> Result<()> {
+        let (sender, events) = (key(webhook.sender), json(&webhook.events)?);
         self.write(sql!(
             r"
                 INSERT INTO webhooks (tenant_id, sender_id, url, events, active, sealed, failing_since,
@@ -76,23 +67,15 @@ impl WebhookRepo for SqlTx {
                     disabled_reason = excluded.disabled_reason,
                     updated_at = excluded.updated_at",
             [
-                tenant.0,
-                key(webhook.sender),
-                &webhook.url,
-                json(&webhook.events)?,
-                i16::from(webhook.active),
-                webhook.sealed.expose(),
-                webhook.failing_since.map(Timestamp::millis),
-                &webhook.disabled_reason,
-                webhook.updated_at.millis()
+                tenant, sender, &webhook.url, events, webhook.active, &webhook.sealed, webhook.failing_since, &webhook.disabled_reason,
+                webhook.updated_at
             ]
         ))
         .await
     }
 
     async fn find_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<Option<Webhook>> {
-        let row: Option<WebhookRow> = self.optional(sql!(FIND, [tenant.0, key(sender)])).await?;
-        row.map(WebhookRow::decode).transpose()
+        self.optional(sql!(FIND, [tenant, key(sender)])).await
     }
 
     async fn webhooks_of_senders(&mut self, tenant: TenantId, senders: &[SenderId]) -> Result<Vec<Webhook>> {
@@ -102,13 +85,11 @@ impl WebhookRepo for SqlTx {
         let mut query = QueryBuilder::<Db>::new(OF_SENDERS);
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "sender_id", senders.iter().map(|id| id.uuid()));
-        let rows: Vec<WebhookRow> = self.all(query.build()).await?;
-        rows.into_iter().map(WebhookRow::decode).collect()
+        self.all(query.build()).await
     }
 
     async fn list_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Webhook>> {
-        let rows: Vec<WebhookRow> = self.all(sql!(LIST, [tenant.0])).await?;
-        rows.into_iter().map(WebhookRow::decode).collect()
+        self.all(sql!(LIST, [tenant])).await
     }
 
     async fn mark_webhook(
@@ -126,12 +107,12 @@ impl WebhookRepo for SqlTx {
                     disabled_reason = $5,
                     active = CASE WHEN $5 IS NULL THEN active ELSE 0 END
                 WHERE tenant_id = $1 AND sender_id = $2 AND updated_at = $3",
-            [tenant.0, key(sender), seen.millis(), failing_since.map(Timestamp::millis), disabled_reason]
+            [tenant, key(sender), seen, failing_since, disabled_reason]
         ))
         .await
     }
 
     async fn delete_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<bool> {
-        self.changes(sql!("DELETE FROM webhooks WHERE tenant_id = $1 AND sender_id = $2", [tenant.0, key(sender)])).await
+        self.changes(sql!("DELETE FROM webhooks WHERE tenant_id = $1 AND sender_id = $2", [tenant, key(sender)])).await
     }
 }

@@ -5,7 +5,6 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::{BroadcastId, TenantId, Timestamp};
 use nuncio_store::{BroadcastLink, BroadcastLinkRepo, LinkClicks, Result};
 use sqlx::QueryBuilder;
-use uuid::Uuid;
 
 use super::super::{Db, SqlTx};
 
@@ -27,9 +26,7 @@ impl BroadcastLinkRepo for SqlTx {
     }
 
     async fn find_broadcast_link(&mut self, tenant: TenantId, key: i64) -> Result<Option<(BroadcastId, String)>> {
-        let row: Option<(Uuid, String)> =
-            self.optional(sql!("SELECT broadcast_id, url FROM broadcast_links WHERE tenant_id = $1 AND key = $2", [tenant.0, key])).await?;
-        Ok(row.map(|(id, url)| (BroadcastId::from_uuid(id), url)))
+        self.optional(sql!("SELECT broadcast_id, url FROM broadcast_links WHERE tenant_id = $1 AND key = $2", [tenant, key])).await
     }
 
     async fn count_broadcast_click(&mut self, tenant: TenantId, id: BroadcastId, key: i64, recipient: i64, now: Timestamp) -> Result<()> {
@@ -38,13 +35,13 @@ impl BroadcastLinkRepo for SqlTx {
                 INSERT INTO broadcast_clicks AS c (tenant_id, broadcast_id, key, recipient, clicks, first_at)
                 VALUES ($1, $2, $3, $4, 1, $5)
                 ON CONFLICT (tenant_id, broadcast_id, key, recipient) DO UPDATE SET clicks = c.clicks + 1",
-            [tenant.0, id.uuid(), key, recipient, now.millis()]
+            [tenant, id, key, recipient, now]
         ))
         .await
     }
 
     async fn broadcast_clicks(&mut self, tenant: TenantId, id: BroadcastId) -> Result<Vec<LinkClicks>> {
-        let rows: Vec<(String, i64, i64)> = self
+        let rows = self
             .all(sql!(
                 r"
                 SELECT l.url, COUNT(c.recipient), CAST(COALESCE(SUM(c.clicks), 0) AS BIGINT) AS clicks
@@ -54,11 +51,9 @@ impl BroadcastLinkRepo for SqlTx {
                 WHERE l.tenant_id = $1 AND l.broadcast_id = $2
                 GROUP BY l.key, l.url
                 ORDER BY clicks DESC, l.url",
-                [tenant.0, id.uuid()]
+                [tenant, id]
             ))
             .await?;
-        let clicks =
-            |(url, recipients, clicks): (String, i64, i64)| LinkClicks { url, recipients: recipients as u64, clicks: clicks as u64 };
-        Ok(rows.into_iter().map(clicks).collect())
+        Ok(rows.into_iter().map(|(url, recipients, clicks)| LinkClicks { url, recipients, clicks }).collect())
     }
 }

@@ -5,47 +5,17 @@ mod recipient_row;
 mod recipients;
 
 use async_trait::async_trait;
-use nuncio_domain::broadcast::{Body, Broadcast, BroadcastChannel, BroadcastType, Counts, Status};
+use nuncio_domain::broadcast::{Broadcast, Counts, Status};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{BroadcastContactId, BroadcastId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{BroadcastId, TenantId, Timestamp};
 use nuncio_store::{BroadcastRepo, DueBroadcast, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::query::{Condition, List};
-use super::{Db, SqlTx};
-use crate::row::{corrupt, from_row, json};
-
-const TABLE: &str = "broadcasts";
-
-from_row! {
-    struct BroadcastRow {
-        tenant_id: i64,
-        id: Uuid,
-        status: i16,
-        channel: i16,
-        message_type: i16,
-        sender_id: Uuid,
-        version: i64,
-        due_at: Option<i64>,
-        total: i64,
-        html: Option<String>,
-        body: String,
-        updated_at: i64,
-        queued: i64,
-        sending: i64,
-        sent: i64,
-        delivered: i64,
-        failed: i64,
-        skipped: i64,
-        awaited: i64,
-        taken: i64,
-        cost: i64,
-        prepaid: i64,
-        held: i64,
-    }
-}
+use super::{Columns, Db, Record, SqlTx};
+use crate::row::json;
 
 /// All columns with the sum of the counts, in one statement, so that they are of one moment.
 fn columns(html: &str) -> String {
@@ -89,38 +59,35 @@ fn numbers(statuses: impl Iterator<Item = i16>) -> Vec<i16> {
     statuses.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
 }
 
-fn number<T>(value: Option<T>, table: &'static str, what: &str, number: i16) -> Result<T> {
-    value.ok_or_else(|| corrupt(table, format!("{what} {number}")))
-}
+impl Record for Broadcast {
+    const TABLE: &'static str = "broadcasts";
 
-impl BroadcastRow {
-    fn decode(self) -> Result<Broadcast> {
-        let body: Body = serde_json::from_str(&self.body).map_err(|e| corrupt(TABLE, e))?;
-        Ok(Broadcast {
-            tenant: TenantId(self.tenant_id),
-            id: BroadcastId::from_uuid(self.id),
-            status: number(Status::from_number(self.status), TABLE, "status", self.status)?,
-            channel: number(BroadcastChannel::from_number(self.channel), TABLE, "channel", self.channel)?,
-            message_type: number(BroadcastType::from_number(self.message_type), TABLE, "message_type", self.message_type)?,
-            sender: SenderId::from_uuid(self.sender_id),
-            version: self.version,
-            due_at: self.due_at.map(Timestamp::from_millis),
-            total: self.total,
-            html: self.html,
-            body,
-            updated_at: Timestamp::from_millis(self.updated_at),
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        Ok(Self {
+            tenant: row.get("tenant_id")?,
+            id: row.get("id")?,
+            status: row.get("status")?,
+            channel: row.get("channel")?,
+            message_type: row.get("message_type")?,
+            sender: row.get("sender_id")?,
+            version: row.get("version")?,
+            due_at: row.get("due_at")?,
+            total: row.get("total")?,
+            html: row.get("html")?,
+            body: row.json("body")?,
+            updated_at: row.get("updated_at")?,
             counts: Counts {
-                queued: self.queued,
-                sending: self.sending,
-                sent: self.sent,
-                delivered: self.delivered,
-                failed: self.failed,
-                skipped: self.skipped,
-                awaited: self.awaited,
-                taken: self.taken,
-                cost: self.cost,
-                prepaid: self.prepaid,
-                held: self.held,
+                queued: row.get("queued")?,
+                sending: row.get("sending")?,
+                sent: row.get("sent")?,
+                delivered: row.get("delivered")?,
+                failed: row.get("failed")?,
+                skipped: row.get("skipped")?,
+                awaited: row.get("awaited")?,
+                taken: row.get("taken")?,
+                cost: row.get("cost")?,
+                prepaid: row.get("prepaid")?,
+                held: row.get("held")?,
             },
         })
     }
@@ -129,23 +96,15 @@ impl BroadcastRow {
 #[async_trait]
 impl BroadcastRepo for SqlTx {
     async fn insert_broadcast(&mut self, broadcast: &Broadcast) -> Result<()> {
+        let body = json(&broadcast.body)?;
         self.write(sql!(
             r"
             INSERT INTO broadcasts (tenant_id, id, status, channel, message_type, sender_id, version, fence,
                 due_at, total, html, body, updated_at)
             VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, 0, $9, $10, $11)",
             [
-                broadcast.tenant.0,
-                broadcast.id.uuid(),
-                broadcast.status.number(),
-                broadcast.channel.number(),
-                broadcast.message_type.number(),
-                broadcast.sender.uuid(),
-                broadcast.version,
-                broadcast.due_at.map(Timestamp::millis),
-                &broadcast.html,
-                json(&broadcast.body)?,
-                broadcast.updated_at.millis()
+                broadcast.tenant, broadcast.id, broadcast.status, broadcast.channel, broadcast.message_type, broadcast.sender,
+                broadcast.version, broadcast.due_at, &broadcast.html, body, broadcast.updated_at
             ]
         ))
         .await
@@ -159,8 +118,7 @@ impl BroadcastRepo for SqlTx {
             .push_bind(tenant.0)
             .push(" AND b.id = ")
             .push_bind(id.uuid());
-        let row: Option<BroadcastRow> = self.optional(query.build()).await?;
-        row.map(BroadcastRow::decode).transpose()
+        self.optional(query.build()).await
     }
 
     async fn list_broadcasts(&mut self, tenant: TenantId, status: &[Status], page: PageRequest) -> Result<Page<Broadcast>> {
@@ -169,11 +127,11 @@ impl BroadcastRepo for SqlTx {
         });
         let columns = columns("CAST(NULL AS TEXT)");
         let list = List { joined: None, columns: &columns, table: "broadcasts b", id: "b.id", streams, filter: None };
-        let page = self.page(list, page, |row: &BroadcastRow| row.id).await?;
-        Ok(Page { items: page.items.into_iter().map(BroadcastRow::decode).collect::<Result<_>>()?, next: page.next })
+        self.page(list, page).await
     }
 
     async fn update_broadcast(&mut self, broadcast: &Broadcast, seen: i64) -> Result<bool> {
+        let body = json(&broadcast.body)?;
         self.changes(sql!(
             r"
             UPDATE broadcasts
@@ -181,15 +139,8 @@ impl BroadcastRepo for SqlTx {
                 updated_at = $8
             WHERE tenant_id = $1 AND id = $2 AND version = $9",
             [
-                broadcast.tenant.0,
-                broadcast.id.uuid(),
-                broadcast.status.number(),
-                broadcast.version,
-                broadcast.due_at.map(Timestamp::millis),
-                &broadcast.html,
-                json(&broadcast.body)?,
-                broadcast.updated_at.millis(),
-                seen
+                broadcast.tenant, broadcast.id, broadcast.status, broadcast.version, broadcast.due_at, &broadcast.html, body,
+                broadcast.updated_at, seen
             ]
         ))
         .await
@@ -200,8 +151,8 @@ impl BroadcastRepo for SqlTx {
             return Ok(None);
         }
         // A span of the key: without statistics, PostgreSQL would compare each recipient with each of a list.
-        let last: Option<(Uuid,)> = self
-            .optional(sql!(
+        let last: Option<Uuid> = self
+            .value(sql!(
                 r"
                 SELECT id
                 FROM broadcast_contacts
@@ -209,12 +160,12 @@ impl BroadcastRepo for SqlTx {
                 ORDER BY id
                 LIMIT 1
                 OFFSET $3",
-                [tenant.0, id.uuid(), i64::from(limit) - 1]
+                [tenant, id, i64::from(limit) - 1]
             ))
             .await?;
         let mut query = QueryBuilder::<Db>::new("DELETE FROM broadcast_contacts WHERE tenant_id = ");
         query.push_bind(tenant.0).push(" AND broadcast_id = ").push_bind(id.uuid());
-        if let Some((last,)) = last {
+        if let Some(last) = last {
             query.push(" AND id <= ").push_bind(last);
         }
         self.run(query.build()).await?;
@@ -222,13 +173,13 @@ impl BroadcastRepo for SqlTx {
             self.grow_draft(tenant, id, -i64::from(limit)).await?;
             return Ok(Some(false));
         }
-        self.run(sql!("DELETE FROM broadcast_imports WHERE tenant_id = $1 AND broadcast_id = $2", [tenant.0, id.uuid()])).await?;
-        self.run(sql!("DELETE FROM broadcasts WHERE tenant_id = $1 AND id = $2", [tenant.0, id.uuid()])).await?;
+        self.run(sql!("DELETE FROM broadcast_imports WHERE tenant_id = $1 AND broadcast_id = $2", [tenant, id])).await?;
+        self.run(sql!("DELETE FROM broadcasts WHERE tenant_id = $1 AND id = $2", [tenant, id])).await?;
         Ok(Some(true))
     }
 
     async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>> {
-        let rows: Vec<(i64, Uuid, i64, i64, Option<Uuid>)> = self
+        let rows = self
             .all(sql!(
                 r"
                 SELECT tenant_id, id, fence, due_at, cursor_id
@@ -236,17 +187,10 @@ impl BroadcastRepo for SqlTx {
                 WHERE due_at IS NOT NULL AND due_at <= $1
                 ORDER BY due_at
                 LIMIT $2",
-                [now.millis(), i64::from(limit)]
+                [now, limit]
             ))
             .await?;
-        let due = |(tenant, id, fence, due_at, cursor): (_, _, _, _, Option<Uuid>)| DueBroadcast {
-            tenant: TenantId(tenant),
-            id: BroadcastId::from_uuid(id),
-            fence,
-            due_at: Timestamp::from_millis(due_at),
-            cursor: cursor.map(BroadcastContactId::from_uuid),
-        };
-        Ok(rows.into_iter().map(due).collect())
+        Ok(rows.into_iter().map(|(tenant, id, fence, due_at, cursor)| DueBroadcast { tenant, id, fence, due_at, cursor }).collect())
     }
 
     async fn claim_broadcast(&mut self, due: &DueBroadcast, due_at: Option<Timestamp>) -> Result<bool> {
@@ -255,7 +199,7 @@ impl BroadcastRepo for SqlTx {
             UPDATE broadcasts
             SET fence = fence + 1, due_at = $4, cursor_id = $5
             WHERE tenant_id = $1 AND id = $2 AND fence = $3",
-            [due.tenant.0, due.id.uuid(), due.fence, due_at.map(Timestamp::millis), due.cursor.map(|id| id.uuid())]
+            [due.tenant, due.id, due.fence, due_at, due.cursor]
         ))
         .await
     }
@@ -266,7 +210,7 @@ impl SqlTx {
     async fn grow_draft(&mut self, tenant: TenantId, id: BroadcastId, by: i64) -> Result<bool> {
         self.changes(sql!(
             "UPDATE broadcasts SET total = total + $3 WHERE tenant_id = $1 AND id = $2 AND status = $4",
-            [tenant.0, id.uuid(), by, Status::Draft.number()]
+            [tenant, id, by, Status::Draft]
         ))
         .await
     }

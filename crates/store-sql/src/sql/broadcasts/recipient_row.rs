@@ -1,79 +1,59 @@
 //! Reads rows of recipients.
 
-use nuncio_domain::broadcast::{BroadcastContact, ContactStatus, Variables};
+use nuncio_domain::broadcast::{BroadcastContact, ContactStatus};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{self, Detail, Failure};
-use nuncio_domain::{AddressKind, BroadcastContactId, Channel, MessageId, Recipient, Timestamp};
-use nuncio_store::Result;
+use nuncio_domain::{MessageId, Recipient, Timestamp};
+use nuncio_store::{NewBroadcastContact, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::super::Db;
 use super::super::query::Condition;
-use super::number;
-use crate::row::{corrupt, from_row};
+use super::super::{Columns, Db, Record};
+use crate::row::number;
 
 const CONTACTS: &str = "broadcast_contacts";
 
-from_row! {
-    pub(super) struct ContactRow {
-        pub(super) id: Uuid,
-        kind: i16,
-        recipient: String,
-        message_id: Uuid,
-        outcome: i16,
-        variables: String,
-        failure: Option<String>,
-        processed_at: Option<i64>,
-        status: Option<i16>,
-        channel: Option<i16>,
-        detail: Option<String>,
-        changed_at: Option<i64>,
-    }
-}
+impl Record for BroadcastContact {
+    const TABLE: &'static str = CONTACTS;
 
-impl ContactRow {
-    pub(super) fn decode(self) -> Result<BroadcastContact> {
-        let wrong = |e: serde_json::Error| corrupt(CONTACTS, e);
-        let detail: Option<Detail> = self.detail.as_deref().map(serde_json::from_str).transpose().map_err(wrong)?;
-        let own: Option<Failure> = self.failure.as_deref().map(serde_json::from_str).transpose().map_err(wrong)?;
-        let status = self.status(detail.as_ref())?;
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        let state = Columns { row: row.row, table: "states" };
+        let detail: Option<Detail> = state.optional_json("detail")?;
+        let own: Option<Failure> = row.optional_json("failure")?;
+        let message: Uuid = row.get("message_id")?;
+        let status = match (row.get("outcome")?, state.get::<Option<message::Status>>("status")?, &detail) {
+            (0, ..) if message.is_nil() => ContactStatus::Pending,
+            (0, Some(status), Some(detail)) => ContactStatus::of_message(status, detail),
+            // Retention has deleted the message: it was delivered.
+            (0, ..) => ContactStatus::Delivered,
+            (outcome, ..) => number(ContactStatus::from_number, CONTACTS, "outcome", outcome)?,
+        };
         let ended = matches!(status, ContactStatus::Delivered | ContactStatus::Failed | ContactStatus::Skipped);
         let failed = matches!(status, ContactStatus::Failed | ContactStatus::Skipped);
         let cost = detail.as_ref().and_then(|d| d.cost).and_then(|c| c.fee.checked_add(c.provider));
-        Ok(BroadcastContact {
-            id: BroadcastContactId::from_uuid(self.id),
-            recipient: recipient(self.kind, self.recipient)?,
+        let (own_time, changed_at): (Option<Timestamp>, _) = (row.get("processed_at")?, row.get("changed_at")?);
+        Ok(Self {
+            id: row.get("id")?,
+            recipient: Recipient { kind: row.get("kind")?, identifier: row.get("recipient")? },
             status,
-            variables: variables(&self.variables)?,
-            channel: self.channel.map(|n| number(Channel::from_number(n), "states", "channel", n)).transpose()?,
-            message: (!self.message_id.is_nil()).then(|| MessageId::from_uuid(self.message_id)),
+            variables: row.json("variables")?,
+            channel: state.get("channel")?,
+            message: (!message.is_nil()).then(|| MessageId::from_uuid(message)),
             failure: own.or(detail.and_then(|d| d.failure)).filter(|_| failed),
             cost,
-            processed_at: self.processed_at.or(self.changed_at).filter(|_| ended).map(Timestamp::from_millis),
+            processed_at: own_time.or(changed_at).filter(|_| ended),
         })
     }
+}
 
-    /// What the row says, else its message; a message that retention has deleted was delivered.
-    fn status(&self, detail: Option<&Detail>) -> Result<ContactStatus> {
-        match (self.outcome, self.status, detail) {
-            (0, ..) if self.message_id.is_nil() => Ok(ContactStatus::Pending),
-            (0, Some(status), Some(detail)) => {
-                let status = number(message::Status::from_number(status), "states", "status", status)?;
-                Ok(ContactStatus::of_message(status, detail))
-            }
-            (0, ..) => Ok(ContactStatus::Delivered),
-            (outcome, ..) => number(ContactStatus::from_number(outcome), CONTACTS, "outcome", outcome),
-        }
+impl Record for NewBroadcastContact {
+    const TABLE: &'static str = CONTACTS;
+
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        let recipient = Recipient { kind: row.get("kind")?, identifier: row.get("recipient")? };
+        Ok(Self { id: row.get("id")?, recipient, variables: row.json("variables")? })
     }
-}
-
-pub(super) fn recipient(kind: i16, identifier: String) -> Result<Recipient> {
-    Ok(Recipient { kind: number(AddressKind::from_number(kind), CONTACTS, "kind", kind)?, identifier })
-}
-
-pub(super) fn variables(text: &str) -> Result<Variables> {
-    serde_json::from_str(text).map_err(|e| corrupt(CONTACTS, e))
 }
 
 /// Whether a recipient's status is `status`, from its row `c` and the state `s` of its message.

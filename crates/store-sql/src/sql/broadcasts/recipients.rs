@@ -12,10 +12,10 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::super::query::List;
-use super::super::{Db, SqlTx, dialect};
-use super::recipient_row::{ContactRow, any_status, recipient, variables};
-use super::{by_status, number, numbers};
-use crate::row::json;
+use super::super::{Columns, Db, Record as _, SqlTx, dialect};
+use super::recipient_row::any_status;
+use super::{by_status, numbers};
+use crate::row::{json, number};
 
 /// Rows that are looked at once a search finds less than it asked for.
 const STRIDE: u32 = 2_000;
@@ -31,17 +31,6 @@ macro_rules! table {
     () => {
         "broadcast_contacts c LEFT JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id"
     };
-}
-
-/// A recipient while one is looked for who was not handed over: id, kind, identifier, variables, message, outcome.
-type ScannedRow = (Uuid, i16, String, String, Uuid, i16);
-
-/// A recipient as it was added: id, kind, identifier, variables.
-type AddedRow = (Uuid, i16, String, String);
-
-fn added((id, kind, identifier, values): AddedRow) -> Result<NewBroadcastContact> {
-    let id = BroadcastContactId::from_uuid(id);
-    Ok(NewBroadcastContact { id, recipient: recipient(kind, identifier)?, variables: variables(&values)? })
 }
 
 #[async_trait]
@@ -69,21 +58,16 @@ impl BroadcastRecipientRepo for SqlTx {
     }
 
     async fn find_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str) -> Result<Option<ImportProgress>> {
-        let row: Option<(i64, i64, i64, i64)> = self
+        let row = self
             .optional(sql!(
                 r"
                 SELECT read_rows, added, duplicates, invalid
                 FROM broadcast_imports
                 WHERE tenant_id = $1 AND broadcast_id = $2 AND name = $3",
-                [tenant.0, id.uuid(), name]
+                [tenant, id, name]
             ))
             .await?;
-        Ok(row.map(|(rows, added, duplicates, invalid)| ImportProgress {
-            rows: rows as u64,
-            added: added as u64,
-            duplicates: duplicates as u64,
-            invalid: invalid as u64,
-        }))
+        Ok(row.map(|(rows, added, duplicates, invalid)| ImportProgress { rows, added, duplicates, invalid }))
     }
 
     async fn put_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str, progress: &ImportProgress) -> Result<()> {
@@ -96,13 +80,13 @@ impl BroadcastRecipientRepo for SqlTx {
                 added = excluded.added,
                 duplicates = excluded.duplicates,
                 invalid = excluded.invalid",
-            [tenant.0, id.uuid(), name, progress.rows as i64, progress.added as i64, progress.duplicates as i64, progress.invalid as i64]
+            [tenant, id, name, progress.rows, progress.added, progress.duplicates, progress.invalid]
         ))
         .await
     }
 
     async fn count_suppressed_contacts(&mut self, tenant: TenantId, id: BroadcastId, sender: SenderId) -> Result<u64> {
-        let (count,): (i64,) = self
+        let (count,) = self
             .one(sql!(
                 r"
                 SELECT COUNT(DISTINCT c.id)
@@ -110,10 +94,10 @@ impl BroadcastRecipientRepo for SqlTx {
                 JOIN broadcast_contacts c
                   ON c.tenant_id = s.tenant_id AND c.kind = s.kind AND c.recipient = s.identifier
                 WHERE s.tenant_id = $1 AND s.sender_id IN ($2, $3) AND c.broadcast_id = $4",
-                [tenant.0, sender.uuid(), Uuid::nil(), id.uuid()]
+                [tenant, sender, Uuid::nil(), id]
             ))
             .await?;
-        Ok(count as u64)
+        Ok(count)
     }
 
     async fn suppressed_since(
@@ -124,7 +108,7 @@ impl BroadcastRecipientRepo for SqlTx {
         since: Timestamp,
     ) -> Result<Vec<(SuppressionReason, u64)>> {
         // Ids begin with their time: those since then are a range of the key.
-        let rows: Vec<(i16, i64)> = self
+        let rows: Vec<(i16, u64)> = self
             .all(sql!(
                 r"
                 SELECT s.reason, COUNT(DISTINCT c.id)
@@ -133,11 +117,11 @@ impl BroadcastRecipientRepo for SqlTx {
                   ON c.tenant_id = s.tenant_id AND c.kind = s.kind AND c.recipient = s.identifier
                 WHERE s.tenant_id = $1 AND s.id >= $5 AND s.sender_id IN ($2, $3) AND c.broadcast_id = $4
                 GROUP BY s.reason",
-                [tenant.0, sender.uuid(), Uuid::nil(), id.uuid(), uuid_floor(since)]
+                [tenant, sender, Uuid::nil(), id, uuid_floor(since)]
             ))
             .await?;
         rows.into_iter()
-            .map(|(reason, count)| Ok((number(SuppressionReason::from_number(reason), "suppressions", "reason", reason)?, count as u64)))
+            .map(|(reason, count)| Ok((number(SuppressionReason::from_number, "suppressions", "reason", reason)?, count)))
             .collect()
     }
 
@@ -158,8 +142,7 @@ impl BroadcastRecipientRepo for SqlTx {
         let streams = by_status("c.outcome", numbers, of);
         let filter = if rare { None } else { any_status(status.to_vec()) };
         let list = List { joined: None, columns: columns!(), table: table!(), id: "c.id", streams, filter };
-        let page = self.page(list, page, |row: &ContactRow| row.id).await?;
-        Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
+        self.page(list, page).await
     }
 
     async fn find_broadcast_recipient(
@@ -168,19 +151,17 @@ impl BroadcastRecipientRepo for SqlTx {
         id: BroadcastId,
         recipient: &Recipient,
     ) -> Result<Option<BroadcastContact>> {
-        let row: Option<ContactRow> = self
-            .optional(sql!(
-                concat!(
-                    "SELECT ",
-                    columns!(),
-                    " FROM ",
-                    table!(),
-                    " WHERE c.tenant_id = $1 AND c.kind = $2 AND c.recipient = $3 AND c.broadcast_id = $4"
-                ),
-                [tenant.0, recipient.kind.number(), &recipient.identifier, id.uuid()]
-            ))
-            .await?;
-        row.map(ContactRow::decode).transpose()
+        self.optional(sql!(
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM ",
+                table!(),
+                " WHERE c.tenant_id = $1 AND c.kind = $2 AND c.recipient = $3 AND c.broadcast_id = $4"
+            ),
+            [tenant, recipient.kind, &recipient.identifier, id]
+        ))
+        .await
     }
 
     async fn delete_broadcast_contact(&mut self, tenant: TenantId, id: BroadcastId, contact: BroadcastContactId) -> Result<Option<bool>> {
@@ -188,10 +169,7 @@ impl BroadcastRecipientRepo for SqlTx {
             return Ok(None);
         }
         let changed = self
-            .run(sql!(
-                "DELETE FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
-                [tenant.0, id.uuid(), contact.uuid()]
-            ))
+            .run(sql!("DELETE FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3", [tenant, id, contact]))
             .await?;
         self.grow_draft(tenant, id, -(changed as i64)).await?;
         Ok(Some(changed == 1))
@@ -203,16 +181,14 @@ impl BroadcastRecipientRepo for SqlTx {
         id: BroadcastId,
         contact: BroadcastContactId,
     ) -> Result<Option<NewBroadcastContact>> {
-        let row: Option<AddedRow> = self
-            .optional(sql!(
-                r"
+        self.optional(sql!(
+            r"
                 SELECT id, kind, recipient, variables
                 FROM broadcast_contacts
                 WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
-                [tenant.0, id.uuid(), contact.uuid()]
-            ))
-            .await?;
-        row.map(added).transpose()
+            [tenant, id, contact]
+        ))
+        .await
     }
 
     async fn pending_broadcast_contacts(
@@ -224,22 +200,23 @@ impl BroadcastRecipientRepo for SqlTx {
     ) -> Result<RecipientScan<NewBroadcastContact>> {
         let (mut found, mut after, mut looked_at, mut rows) = (Vec::new(), after, 0, limit);
         while looked_at < limits::SCAN_ROWS {
-            let scanned: Vec<ScannedRow> = self
-                .all(sql!(
+            let scanned = self
+                .rows(sql!(
                     r"
                     SELECT id, kind, recipient, variables, message_id, outcome
                     FROM broadcast_contacts
                     WHERE tenant_id = $1 AND broadcast_id = $2 AND id > $3
                     ORDER BY id
                     LIMIT $4",
-                    [tenant.0, id.uuid(), after.map_or(Uuid::nil(), |id| id.uuid()), i64::from(rows)]
+                    [tenant, id, after.map_or(Uuid::nil(), |id| id.uuid()), rows]
                 ))
                 .await?;
             let through = scanned.len() < rows as usize;
-            for (contact, kind, identifier, values, message, outcome) in scanned {
-                after = Some(BroadcastContactId::from_uuid(contact));
-                if message.is_nil() && outcome == 0 {
-                    found.push(added((contact, kind, identifier, values))?);
+            for row in &scanned {
+                let columns = Columns { row, table: "broadcast_contacts" };
+                after = columns.get("id").map(Some)?;
+                if columns.get::<Uuid>("message_id")?.is_nil() && columns.get::<i16>("outcome")? == 0 {
+                    found.push(NewBroadcastContact::read(&columns)?);
                     if found.len() == limit as usize {
                         return Ok(RecipientScan { found, next: after });
                     }
@@ -262,7 +239,7 @@ impl BroadcastRecipientRepo for SqlTx {
         now: Timestamp,
     ) -> Result<u64> {
         // Locked, so that the status cannot change before this transaction ends.
-        let sending: Option<(i64,)> = self.optional(sql!(dialect::LOCK_SENDING, [tenant.0, id.uuid(), Status::Sending.number()])).await?;
+        let sending: Option<i64> = self.value(sql!(dialect::LOCK_SENDING, [tenant, id, Status::Sending])).await?;
         if sending.is_none() {
             return Ok(0);
         }
@@ -278,12 +255,12 @@ impl BroadcastRecipientRepo for SqlTx {
                       AND id = $3
                       AND outcome = 0
                       AND message_id = $7",
-                    [tenant.0, id.uuid(), contact.uuid(), ContactStatus::Failed.number(), json(failure)?, now.millis(), Uuid::nil()]
+                    [tenant, id, *contact, ContactStatus::Failed, json(failure)?, now, Uuid::nil()]
                 ))
                 .await?;
         }
         if changed > 0 {
-            self.run(sql!(dialect::COUNT_ENDED, [tenant.0, id.uuid(), changed as i64, 0_i64])).await?;
+            self.run(sql!(dialect::COUNT_ENDED, [tenant, id, changed, 0_i64])).await?;
         }
         Ok(changed)
     }
@@ -295,7 +272,7 @@ impl BroadcastRecipientRepo for SqlTx {
         after: Option<BroadcastContactId>,
         limit: u32,
     ) -> Result<RecipientScan<MessageId>> {
-        let rows: Vec<(Uuid, Option<Uuid>)> = self
+        let rows: Vec<(BroadcastContactId, Option<MessageId>)> = self
             .all(sql!(
                 r"
                 SELECT c.id, s.id
@@ -308,10 +285,10 @@ impl BroadcastRecipientRepo for SqlTx {
                 WHERE c.tenant_id = $1 AND c.broadcast_id = $2 AND c.id > $3
                 ORDER BY c.id
                 LIMIT $4",
-                [tenant.0, id.uuid(), after.map_or(Uuid::nil(), |id| id.uuid()), i64::from(limit)]
+                [tenant, id, after.map_or(Uuid::nil(), |id| id.uuid()), limit]
             ))
             .await?;
-        let next = rows.last().filter(|_| rows.len() == limit as usize).map(|(contact, _)| BroadcastContactId::from_uuid(*contact));
-        Ok(RecipientScan { found: rows.into_iter().filter_map(|(_, message)| message.map(MessageId::from_uuid)).collect(), next })
+        let next = rows.last().filter(|_| rows.len() == limit as usize).map(|(contact, _)| *contact);
+        Ok(RecipientScan { found: rows.into_iter().filter_map(|(_, message)| message).collect(), next })
     }
 }

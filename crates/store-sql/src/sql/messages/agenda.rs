@@ -10,9 +10,9 @@ use nuncio_store::{AgendaKey, AgendaPlace, AgendaRepo, AwaitingReceipts, Due, Du
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::super::{Db, SqlTx, dialect};
+use super::super::{Columns, Db, Record, SqlTx, dialect};
 use crate::agenda::members;
-use crate::row::{DueRow, from_row, select_due};
+use crate::row::{DueRow, select_due};
 
 /// Agenda rows that are read at once.
 const AGENDA_ROWS: usize = 16;
@@ -36,13 +36,19 @@ const SHARDS: [i16; 64] = {
     all
 };
 
-from_row! {
-    /// A row of the agenda, as it is read.
-    struct AgendaRow {
-        tenant_id: i64,
-        id: i64,
-        due_at: Option<i64>,
-        ids: Vec<u8>,
+/// A row of the agenda, as it is read.
+struct AgendaRow {
+    tenant_id: i64,
+    id: i64,
+    due_at: Option<i64>,
+    ids: Vec<u8>,
+}
+
+impl Record for AgendaRow {
+    const TABLE: &'static str = "agenda";
+
+    fn read(row: &Columns<'_>) -> Result<Self> {
+        Ok(Self { tenant_id: row.get("tenant_id")?, id: row.get("id")?, due_at: row.get("due_at")?, ids: row.get("ids")? })
     }
 }
 
@@ -119,7 +125,7 @@ impl AgendaRepo for SqlTx {
                 ORDER BY tenant_id, id
                 LIMIT $4"
                     ),
-                    [node.0, after.0, after.1, AGENDA_ROWS as i64]
+                    [node, after.0, after.1, AGENDA_ROWS as i64]
                 ))
                 .await?;
             let Some(last) = rows.last() else { break };
@@ -170,7 +176,7 @@ impl AgendaRepo for SqlTx {
             ORDER BY due_at DESC, tenant_id DESC, id DESC
             LIMIT $5"
                 ),
-                [shard, before.due_at.millis(), before.tenant.0, before.row, AGENDA_ROWS as i64]
+                [shard, before.due_at, before.tenant, before.row, AGENDA_ROWS as i64]
             ))
             .await?;
         let Some(last) = rows.last() else { return Ok(None) };
@@ -188,7 +194,7 @@ impl AgendaRepo for SqlTx {
     async fn has_queued_messages(&mut self, tenant: TenantId, sender: SenderId, since: Option<Timestamp>) -> Result<bool> {
         if let Some(since) = since {
             // A span of the key.
-            let found: (i64,) = self
+            let (found,): (i64,) = self
                 .one(sql!(
                     r"
                     SELECT CAST(COUNT(*) AS BIGINT)
@@ -202,10 +208,10 @@ impl AgendaRepo for SqlTx {
                           AND s.wait IN (1, 2, 4)
                         LIMIT 1
                     ) q",
-                    [tenant.0, sender.uuid(), uuid_floor(since)]
+                    [tenant, sender, uuid_floor(since)]
                 ))
                 .await?;
-            return Ok(found.0 > 0);
+            return Ok(found > 0);
         }
         let mut after = i64::MIN;
         loop {
@@ -217,7 +223,7 @@ impl AgendaRepo for SqlTx {
                 ORDER BY id
                 LIMIT $3"
                     ),
-                    [tenant.0, after, AGENDA_ROWS as i64]
+                    [tenant, after, AGENDA_ROWS as i64]
                 ))
                 .await?;
             let Some(last) = rows.last() else { return Ok(false) };
@@ -238,8 +244,7 @@ impl AgendaRepo for SqlTx {
     }
 
     async fn owners(&mut self) -> Result<Vec<NodeId>> {
-        let rows: Vec<(i64,)> = self.all(sql!("SELECT DISTINCT owner FROM agenda WHERE owner IS NOT NULL")).await?;
-        Ok(rows.into_iter().map(|(id,)| NodeId(id)).collect())
+        self.column(sql!("SELECT DISTINCT owner FROM agenda WHERE owner IS NOT NULL")).await
     }
 
     async fn held_messages(&mut self, after: Option<(TenantId, MessageId)>, limit: u32) -> Result<Vec<DueMessage>> {
@@ -254,7 +259,7 @@ impl AgendaRepo for SqlTx {
                 ORDER BY f.tenant_id, f.id
                 LIMIT $3"
                 ),
-                [tenant, id, i64::from(limit)]
+                [tenant, id, limit]
             ))
             .await?;
         Ok(rows.into_iter().map(DueRow::decode).collect())
@@ -351,8 +356,7 @@ async fn guarded_by(tx: &mut SqlTx, rows: &[AgendaRow]) -> Result<Vec<DueRow>> {
                 list.push_bind(*row);
             }
             query.push(")");
-            let rows: Vec<DueRow> = tx.all(query.build()).await?;
-            found.extend(rows);
+            found.extend(tx.all::<DueRow>(query.build()).await?);
         }
     }
     Ok(found)
@@ -375,7 +379,7 @@ impl SqlTx {
             WHERE owner = $1
             ORDER BY tenant_id, id"
                 ),
-                [node.0]
+                [node]
             ))
             .await?;
         for part in rows.chunks(AGENDA_ROWS) {

@@ -1,11 +1,9 @@
 //! Idempotency keys.
 
 use nuncio_domain::broadcast::Status;
-use nuncio_domain::id::Id as _;
 use nuncio_domain::{MessageId, TenantId, Timestamp, limits};
 use nuncio_store::{IdempotentOperation, Result};
 use sqlx::QueryBuilder;
-use uuid::Uuid;
 
 use super::super::{Db, SqlTx};
 
@@ -13,16 +11,14 @@ use super::super::{Db, SqlTx};
 type DueKey = (i64, i16, String, Option<i16>, Option<i16>, Option<i64>);
 
 pub(super) async fn find_message(tx: &mut SqlTx, tenant: TenantId, operation: IdempotentOperation, key: &str) -> Result<Option<MessageId>> {
-    let row: Option<(Uuid,)> = tx
-        .optional(sql!(
-            r"
+    tx.value(sql!(
+        r"
             SELECT resource_id
             FROM idempotency_keys
             WHERE tenant_id = $1 AND operation = $2 AND key = $3",
-            [tenant.0, operation.number(), key]
-        ))
-        .await?;
-    Ok(row.map(|(id,)| MessageId::from_uuid(id)))
+        [tenant, operation.number(), key]
+    ))
+    .await
 }
 
 pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<u64> {
@@ -37,7 +33,7 @@ pub(super) async fn purge(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<
             WHERE k.check_at <= $1
             ORDER BY k.check_at
             LIMIT $2",
-            [now, i64::from(limit)]
+            [now, limit]
         ))
         .await?;
     // Keys of messages and broadcasts that are unfinished, or ended lately, are looked at again when their time may be over. That is always

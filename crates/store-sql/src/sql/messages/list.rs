@@ -29,7 +29,7 @@ pub(super) async fn list_messages(tx: &mut SqlTx, tenant: TenantId, filter: &Mes
         streams: message_streams(tx, tenant, filter).await?,
         filter: all(conditions(filter)),
     };
-    let page = tx.page(list, page, |row: &MessageRow| row.fixed.id).await?;
+    let page = tx.page::<MessageRow>(list, page).await?;
     Ok(Page { items: page.items.into_iter().map(outline).collect::<Result<_>>()?, next: page.next })
 }
 
@@ -85,14 +85,14 @@ async fn message_streams(tx: &mut SqlTx, tenant: TenantId, filter: &MessageFilte
     };
     let streams = match (filter.contact, &filter.to) {
         (Some(contact), _) => {
-            let addresses: Vec<(Uuid,)> = tx
-                .all(sql!(
+            let addresses = tx
+                .column(sql!(
                     concat!(
                         "SELECT id FROM addresses WHERE tenant_id = $1 AND ",
                         of_contact!(),
                         " UNION ALL SELECT id FROM removed_addresses WHERE tenant_id = $1 AND contact_id = $2 ORDER BY id"
                     ),
-                    [tenant.0, contact.uuid()]
+                    [tenant, contact]
                 ))
                 .await?;
             grouped(&addresses).map(|group| with_addresses(all, group, None)).collect()
@@ -110,8 +110,8 @@ async fn streams_to(
     to: &str,
     all: impl Fn(&mut QueryBuilder<Db>) + Clone + Send + Sync + 'static,
 ) -> Result<Vec<Condition>> {
-    let addresses: Vec<(Uuid,)> = tx
-        .all(sql!(
+    let addresses = tx
+        .column(sql!(
             r"
             SELECT id
             FROM addresses
@@ -121,7 +121,7 @@ async fn streams_to(
             FROM removed_addresses
             WHERE tenant_id = $1 AND identifier = $2
             ORDER BY id",
-            [tenant.0, to]
+            [tenant, to]
         ))
         .await?;
     let sent = grouped(&addresses).map(|group| with_addresses(all.clone(), group, Some(to.to_owned())));
@@ -134,8 +134,8 @@ async fn streams_to(
 }
 
 /// Divides addresses among at most [`STREAMS`] streams; usually each has its own.
-fn grouped(addresses: &[(Uuid,)]) -> impl Iterator<Item = Vec<Uuid>> {
-    addresses.chunks(addresses.len().div_ceil(STREAMS).max(1)).map(|group| group.iter().map(|(address,)| *address).collect())
+fn grouped(addresses: &[Uuid]) -> impl Iterator<Item = Vec<Uuid>> {
+    addresses.chunks(addresses.len().div_ceil(STREAMS).max(1)).map(<[Uuid]>::to_vec)
 }
 
 /// Of these messages those of some addresses; with `to`, only those sent to it.

@@ -66,17 +66,16 @@ impl MessageRepo for SqlTx {
 
     async fn contacts_of_messages(&mut self, messages: &[Message]) -> Result<Vec<Option<ContactId>>> {
         let Some(first) = messages.first() else { return Ok(Vec::new()) };
-        let mut contacts: HashMap<Uuid, Uuid> = HashMap::new();
+        let mut contacts: HashMap<Uuid, ContactId> = HashMap::new();
         // Few addresses were removed: most often the first table has all.
         for table in ["addresses", "removed_addresses"] {
             let missing: Vec<Uuid> = messages.iter().map(|m| m.address.uuid()).filter(|address| !contacts.contains_key(address)).collect();
             if missing.is_empty() {
                 break;
             }
-            let rows: Vec<(Uuid, Uuid)> = self.all(dialect::contacts_of(table, first.tenant.0, missing).build()).await?;
-            contacts.extend(rows);
+            contacts.extend(self.all::<(Uuid, ContactId)>(dialect::contacts_of(table, first.tenant.0, missing).build()).await?);
         }
-        Ok(messages.iter().map(|m| contacts.get(&m.address.uuid()).map(|id| ContactId::from_uuid(*id))).collect())
+        Ok(messages.iter().map(|m| contacts.get(&m.address.uuid()).copied()).collect())
     }
 
     async fn count_unguarded_messages(&mut self) -> Result<i64> {

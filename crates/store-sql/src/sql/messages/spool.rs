@@ -1,7 +1,6 @@
 //! Chunks of large requests.
 
 use async_trait::async_trait;
-use nuncio_domain::id::Id as _;
 use nuncio_domain::{MessageId, TenantId, Timestamp};
 use nuncio_store::{Result, SpoolRepo};
 use uuid::Uuid;
@@ -17,7 +16,7 @@ impl SpoolRepo for SqlTx {
             r"
                 INSERT INTO spool_chunks (tenant_id, message_id, chunk, created_at, data)
                 VALUES ($1, $2, $3, $4, $5)",
-            [tenant.0, id.uuid(), index, now.millis(), data]
+            [tenant, id, index, now, data]
         ))
         .await
     }
@@ -29,7 +28,7 @@ impl SpoolRepo for SqlTx {
                 WHERE tenant_id = $1
                   AND message_id = $2
                   AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $2)",
-            [tenant.0, id.uuid()]
+            [tenant, id]
         ))
         .await
     }
@@ -48,7 +47,7 @@ impl SpoolRepo for SqlTx {
                       WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id
                   )
                 LIMIT $3",
-                [since.millis(), before.millis(), i64::from(limit)]
+                [since, before, limit]
             ))
             .await?;
         for (tenant, message, chunk) in &rows {
@@ -66,8 +65,8 @@ pub(super) async fn load(tx: &mut SqlTx, fixed: &mut FixedRow) -> Result<()> {
     if fixed.spooled == 0 {
         return Ok(());
     }
-    let chunks: Vec<(Vec<u8>,)> = tx
-        .all(sql!("SELECT data FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 ORDER BY chunk", [fixed.tenant_id, fixed.id]))
+    let chunks = tx
+        .column(sql!("SELECT data FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 ORDER BY chunk", [fixed.tenant_id, fixed.id]))
         .await?;
-    unspool(fixed, chunks.into_iter().map(|(data,)| data).collect())
+    unspool(fixed, chunks)
 }
