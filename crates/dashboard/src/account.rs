@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use nuncio_core::users::{Browser, SignedIn};
 use nuncio_domain::{Error, ErrorCode, Redacted, Result};
 
-use crate::components::{Faults, Field, ask_first, head, time};
+use crate::components::{Faults, Field, ask_first, data_table, form_panel, head, time};
 use crate::form::Form;
 use crate::shell::{ACCOUNT, form_key, framed};
 use crate::sign_in::begin_session;
@@ -40,24 +40,20 @@ fn content(who: &SignedIn, browsers: &[Browser], factor: &Markup, faults: &Fault
         (head(None, html! { "Your account" }, html! { (who.user.email) ", " (who.role.as_str()) " of " (who.project.name) }, html! {}))
         section class="panel" {
             header { h2 { "Signed-in browsers" } }
-            table class="fix" {
-                caption class="sr" { "Browsers" }
-                thead { tr { th scope="col" { "Since" } th scope="col" class="w3" { "Until" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
-                tbody {
-                    @for browser in browsers {
-                        tr {
-                            td { (time(browser.since)) @if browser.is_this { " " span class="faint" { "this browser" } } }
-                            td { (time(browser.until)) }
-                            td class="num" {
-                                @if !browser.is_this {
-                                    (ask_first(&browser.id, "Sign out", "Sign this browser out?", "Its user must sign in again.", ACCOUNT,
-                                        html! { (form_key(who)) input type="hidden" name="browser" value=(browser.id); }))
-                                }
+            (data_table("fix", "Browsers", &[("", "Since"), ("w3", "Until"), ("num w3", "Action")], html! {
+                @for browser in browsers {
+                    tr {
+                        td { (time(browser.since)) @if browser.is_this { " " span class="faint" { "this browser" } } }
+                        td { (time(browser.until)) }
+                        td class="num" {
+                            @if !browser.is_this {
+                                (ask_first(&browser.id, "Sign out", "Sign this browser out?", "Its user must sign in again.", ACCOUNT,
+                                    html! { (form_key(who)) input type="hidden" name="browser" value=(browser.id); }))
                             }
                         }
                     }
                 }
-            }
+            }))
         }
         (factor)
         (password(who, faults))
@@ -66,20 +62,15 @@ fn content(who: &SignedIn, browsers: &[Browser], factor: &Markup, faults: &Fault
 
 fn password(who: &SignedIn, faults: &Faults) -> Markup {
     let field = |name, label, hint, autocomplete| Field { kind: "password", autocomplete, ..Field::new(name, label, hint, "") };
-    html! {
-        section class="panel" {
-            header { h2 { "Password" } }
-            form class="body" method="post" action=(ACCOUNT) {
-                (form_key(who))
-                (faults.summary())
-                div class="fields" {
-                    (field("current", "Current password", "", "current-password").show(faults))
-                    (field("password", "New password", "At least 12 characters. All other browsers are signed out.", "new-password").show(faults))
-                }
-                div class="row" { button class="btn go" { "Change password" } }
-            }
+    let body = html! {
+        (faults.summary())
+        div class="fields" {
+            (field("current", "Current password", "", "current-password").show(faults))
+            (field("password", "New password", "At least 12 characters. All other browsers are signed out.", "new-password").show(faults))
         }
-    }
+        div class="row" { button class="btn go" { "Change password" } }
+    };
+    form_panel(who, "Password", ACCOUNT, body)
 }
 
 /// Signs out another browser, or changes the second factor or the password.

@@ -12,7 +12,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::{Environment, Result};
 use serde_json::Value;
 
-use crate::components::{empty, head, json_text, pager, resource_page, time, words};
+use crate::components::{data_table, empty, head, json_text, pager, resource_page, time, words};
 use crate::filters::{field, span, span_fields};
 use crate::signed::{Asked, Signed, show_or_refuse, signed_in};
 use crate::{App, address};
@@ -56,14 +56,9 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
             } @else if found.is_empty() {
                 (empty("doc", "No changes", "Changes by people, API keys and the command line are listed here.", html! {}))
             } @else {
-                table class="fix" {
-                    caption class="sr" { "Changes, newest first" }
-                    thead { tr {
-                        th scope="col" class="w2" { "When" } th scope="col" { "Who" } th scope="col" { "What" }
-                        th scope="col" class="w w3" { "Where" }
-                    } }
-                    tbody { @for one in &found { (row(one, who.session.environment)) } }
-                }
+                (data_table("fix", "Changes, newest first", &[("w2", "When"), ("", "Who"), ("", "What"), ("w w3", "Where")], html! {
+                    @for one in &found { (row(one, who.session.environment)) }
+                }))
                 (pager(asked.older(PLACE, next)))
             }
         }

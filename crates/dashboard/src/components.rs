@@ -8,6 +8,7 @@ use qrcodegen::{QrCode, QrCodeEcc};
 use serde_json::Value;
 
 use crate::labels::{capitalised, label};
+use crate::shell::form_key;
 
 /// Renders an icon; always accompanied by text.
 pub(crate) fn icon(name: &str) -> Markup {
@@ -195,6 +196,38 @@ pub(crate) fn figure(number: u64) -> String {
 /// Renders user content in its own writing direction.
 pub(crate) fn words(text: &str) -> Markup {
     html! { bdi dir="auto" { (text) } }
+}
+
+/// Renders a panel with a title.
+pub(crate) fn panel(title: &str, body: Markup) -> Markup {
+    html! { section class="panel" { header { h2 { (title) } } div class="body" { (body) } } }
+}
+
+/// Renders a panel that is a form, with its key.
+pub(crate) fn form_panel(who: &SignedIn, title: &str, action: &str, body: Markup) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { (title) } }
+            form class="body" method="post" action=(action) { (form_key(who)) (body) }
+        }
+    }
+}
+
+/// Renders a table. `columns`: class and name of each; the name of a column of buttons is for screen readers only.
+pub(crate) fn data_table(class: &str, caption: &str, columns: &[(&str, &str)], rows: Markup) -> Markup {
+    html! {
+        table class=(class) {
+            caption class="sr" { (caption) }
+            thead { tr {
+                @for (class, name) in columns {
+                    th scope="col" class=[(!class.is_empty()).then_some(class)] {
+                        @if matches!(*name, "Action" | "Actions") { span class="sr" { (name) } } @else { (name) }
+                    }
+                }
+            } }
+            tbody { (rows) }
+        }
+    }
 }
 
 /// Renders an empty page: what belongs on it, and how to add it.

@@ -11,7 +11,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, ContactId, Error, RequestedChannel, Result, SenderId, limits};
 
 use crate::App;
-use crate::components::{Faults, Field, channel, counted, empty, head, may_change, message_state, pager, time, words};
+use crate::components::{Faults, Field, channel, counted, data_table, empty, head, may_change, message_state, pager, time, words};
 use crate::contacts::name;
 use crate::form::Form;
 use crate::messages::new::{key, made, once, still_there};
@@ -65,32 +65,28 @@ fn newest(talks: &[Talk], older: Option<String>) -> Markup {
         section class="panel" aria-label="List" {
             @if talks.is_empty() { (empty("chat", "No inbound messages yet", "Replies and questions of the people you write to appear here.", html! {})) }
             @else {
-                table class="rows fix" {
-                    caption class="sr" { "People who wrote, the newest message first" }
-                    thead { tr { th scope="col" class="w5" { "From" } th scope="col" class="w" { "Newest message" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w3" { "Time" } } }
-                    tbody {
-                        @for talk in talks {
-                            @let message = &talk.newest;
-                            tr {
-                                @let text = words(message.text.as_deref().unwrap_or(message.message_type));
-                                @let person = words(talk.name.as_deref().or(message.from.as_deref()).unwrap_or("Unknown"));
-                                td {
-                                    div class="who2" {
-                                        @match message.contact_id {
-                                            Some(contact) => { a class="to clip" href={ (PLACE) "/" (contact) } { (person) } },
-                                            None => { span class="clip" { (person) } },
-                                        }
-                                        @if talk.messages > 1 { span class="faint" { (counted(talk.messages, "message")) } }
+                (data_table("rows fix", "People who wrote, the newest message first", &[("w5", "From"), ("w", "Newest message"), ("w w2", "Channel"), ("num w3", "Time")], html! {
+                    @for talk in talks {
+                        @let message = &talk.newest;
+                        tr {
+                            @let text = words(message.text.as_deref().unwrap_or(message.message_type));
+                            @let person = words(talk.name.as_deref().or(message.from.as_deref()).unwrap_or("Unknown"));
+                            td {
+                                div class="who2" {
+                                    @match message.contact_id {
+                                        Some(contact) => { a class="to clip" href={ (PLACE) "/" (contact) } { (person) } },
+                                        None => { span class="clip" { (person) } },
                                     }
-                                    span class="clip soft n" { (text) }
+                                    @if talk.messages > 1 { span class="faint" { (counted(talk.messages, "message")) } }
                                 }
-                                td class="w" { span class="clip" { (text) } }
-                                td class="w" { (channel(message.channel)) }
-                                td class="num" { (time(message.created_at)) }
+                                span class="clip soft n" { (text) }
                             }
+                            td class="w" { span class="clip" { (text) } }
+                            td class="w" { (channel(message.channel)) }
+                            td class="num" { (time(message.created_at)) }
                         }
                     }
-                }
+                }))
                 (pager(older))
             }
         }

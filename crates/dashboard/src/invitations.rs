@@ -9,7 +9,9 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, empty, head, icon, link_value, may_change, pager, qr, state, time, words};
+use crate::components::{
+    Faults, Field, ask_first, data_table, empty, form_panel, head, icon, link_value, may_change, pager, qr, state, time, words,
+};
 use crate::form::Form;
 use crate::messages::new::{key, made_before, once};
 use crate::shell::form_key;
@@ -57,33 +59,29 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
         section class="panel" {
             @if found.is_empty() { (empty("link", "No invitations", "Create one for a client who wants to send from their own number.", html! {})) }
             @else {
-                table class="fix" {
-                    caption class="sr" { "Invitations, newest first" }
-                    thead { tr { th scope="col" class="w2" { "State" } th scope="col" { "Client" } th scope="col" class="num w w2" { "Valid until" } th scope="col" class="num w6" { span class="sr" { "Actions" } } } }
-                    tbody {
-                        @for one in &found {
-                            tr {
-                                td { (stage(one.status)) }
-                                td {
-                                    span class="clip" { (words(one.client_name.as_deref().or(one.client_email.as_deref()).unwrap_or("Unnamed"))) }
-                                    span class="n faint" { "Valid until " (time(one.expires_at)) }
-                                }
-                                td class="num w" { (time(one.expires_at)) }
-                                td class="num" {
-                                    @if matches!(one.status, "pending" | "in_progress") {
-                                        div class="row end" {
-                                            @if usable(one) { a class="btn small" href={ (PLACE) "?link=" (one.id) } { "Show link" } }
-                                            @if may_change(who) {
-                                                (ask_first(&one.id.to_string(), "Withdraw", "Withdraw this link?", "It stops working at once. What the client entered is kept.",
-                                                    &format!("{PLACE}/{}", one.id), form_key(who)))
-                                            }
+                (data_table("fix", "Invitations, newest first", &[("w2", "State"), ("", "Client"), ("num w w2", "Valid until"), ("num w6", "Actions")], html! {
+                    @for one in &found {
+                        tr {
+                            td { (stage(one.status)) }
+                            td {
+                                span class="clip" { (words(one.client_name.as_deref().or(one.client_email.as_deref()).unwrap_or("Unnamed"))) }
+                                span class="n faint" { "Valid until " (time(one.expires_at)) }
+                            }
+                            td class="num w" { (time(one.expires_at)) }
+                            td class="num" {
+                                @if matches!(one.status, "pending" | "in_progress") {
+                                    div class="row end" {
+                                        @if usable(one) { a class="btn small" href={ (PLACE) "?link=" (one.id) } { "Show link" } }
+                                        @if may_change(who) {
+                                            (ask_first(&one.id.to_string(), "Withdraw", "Withdraw this link?", "It stops working at once. What the client entered is kept.",
+                                                &format!("{PLACE}/{}", one.id), form_key(who)))
                                         }
-                                    } @else if let Some(sender) = one.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
-                                }
+                                    }
+                                } @else if let Some(sender) = one.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
                             }
                         }
                     }
-                }
+                }))
                 (pager(asked.older(PLACE, next)))
             }
         }
@@ -115,23 +113,18 @@ fn new(app: &App, who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
     let field = |name: &'static str, label: &'static str, hint: &'static str, kind: &'static str| {
         Field { kind, required: false, ..Field::new(name, label, hint, &typed.get(name)) }.show(faults)
     };
-    html! {
-        section class="panel" {
-            header { h2 { "Invite a client" } }
-            form class="body" method="post" action=(PLACE) {
-                (form_key(who))
-                input type="hidden" name="once" value=(once(app));
-                (faults.summary())
-                div class="fields" {
-                    (field("clientName", "Client", "Shown to the client.", "text"))
-                    (field("clientEmail", "Email address", "", "email"))
-                    (field("allowedPhoneCountries", "Countries of their number", "Such as ES,MX; empty for any.", "text"))
-                    (field("expiresInDays", "Days", "Validity of the link: 1 to 30, by default 7.", "number"))
-                }
-                div class="row" { button class="btn go" { "Create the link" } }
-            }
+    let body = html! {
+        input type="hidden" name="once" value=(once(app));
+        (faults.summary())
+        div class="fields" {
+            (field("clientName", "Client", "Shown to the client.", "text"))
+            (field("clientEmail", "Email address", "", "email"))
+            (field("allowedPhoneCountries", "Countries of their number", "Such as ES,MX; empty for any.", "text"))
+            (field("expiresInDays", "Days", "Validity of the link: 1 to 30, by default 7.", "number"))
         }
-    }
+        div class="row" { button class="btn go" { "Create the link" } }
+    };
+    form_panel(who, "Invite a client", PLACE, body)
 }
 
 fn command(form: &Form) -> Result<CreateInvitation> {

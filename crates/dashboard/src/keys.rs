@@ -13,7 +13,7 @@ use nuncio_domain::user::Role;
 use nuncio_domain::{Environment, Error, ErrorCode, Redacted, Result, Timestamp};
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, empty, head, icon, select, state, time, value, words};
+use crate::components::{Faults, Field, ask_first, data_table, empty, form_panel, head, icon, panel, select, state, time, value, words};
 use crate::form::Form;
 use crate::messages::new::{key, once};
 use crate::shell::form_key;
@@ -50,54 +50,40 @@ async fn content(app: &App, who: &SignedIn, typed: &Form, faults: &Faults, made:
     Ok(html! {
         (head(None, html! { "API keys" }, html! { "Programs authenticate with these." }, html! { a class="btn" href="/developers/webhook" { "Webhook of the environment" } }))
         @if let Some(key) = made {
-            section class="panel" {
-                header { h2 { "Your new key" } }
-                div class="body" {
-                    div class="note ok" { (icon("key")) div { b { "Copy it now." } p { "It is not shown again: the server stores only a hash." } } }
-                    (value(key.expose()))
-                }
-            }
+            (panel("Your new key", html! {
+                div class="note ok" { (icon("key")) div { b { "Copy it now." } p { "It is not shown again: the server stores only a hash." } } }
+                (value(key.expose()))
+            }))
         }
         @if owner { (new_key(app, who, typed, faults)) }
         section class="panel" {
             header { h2 { "Keys" } span class="faint" { (keys.len()) } }
             @if keys.is_empty() { (empty("key", "No keys", "A program needs one to send messages.", html! {})) }
             @else {
-                table class="fix" {
-                    caption class="sr" { "API keys" }
-                    thead { tr {
-                        th scope="col" { "Name" }
-                        th scope="col" class="w2" { "Environment" }
-                        th scope="col" class="w" { "May" }
-                        th scope="col" class="num w w3" { "Last used" }
-                        th scope="col" class="num w w3" { "Expires" }
-                        th scope="col" class="num w3" { span class="sr" { "Action" } }
-                    } }
-                    tbody {
-                        @for (environment, key) in &keys {
-                            tr {
-                                td {
-                                    b { (words(&key.name)) }
-                                    span class="n faint" { (may(key.permissions)) }
-                                    span class="n faint" { "Last used: " (moment(key.last_used_at)) }
-                                    span class="n faint" { "Expires: " (moment(key.expires_at)) }
-                                }
-                                td { span class={ "tag " (environment.as_str()) } { (environment.as_str()) } }
-                                td class="w" { span class="clip" title=(key.permissions.names().join(", ")) { (may(key.permissions)) } }
-                                td class="num w" { (moment(key.last_used_at)) }
-                                td class="num w" { (moment(key.expires_at)) }
-                                td class="num" {
-                                    @if key.revoked_at.is_some() { (state("stop", "Revoked")) }
-                                    @else if key.has_expired(now) { (state("stop", "Expired")) }
-                                    @else if owner {
-                                        (ask_first(&key.id.to_string(), "Revoke", &format!("Revoke {:?}?", key.name), "Requests with it are rejected within a second. This cannot be undone.",
-                                            &format!("{PLACE}/{}", key.id), html! { (form_key(who)) input type="hidden" name="world" value=(environment.as_str()); }))
-                                    }
+                (data_table("fix", "API keys", &[("", "Name"), ("w2", "Environment"), ("w", "May"), ("num w w3", "Last used"), ("num w w3", "Expires"), ("num w3", "Action")], html! {
+                    @for (environment, key) in &keys {
+                        tr {
+                            td {
+                                b { (words(&key.name)) }
+                                span class="n faint" { (may(key.permissions)) }
+                                span class="n faint" { "Last used: " (moment(key.last_used_at)) }
+                                span class="n faint" { "Expires: " (moment(key.expires_at)) }
+                            }
+                            td { span class={ "tag " (environment.as_str()) } { (environment.as_str()) } }
+                            td class="w" { span class="clip" title=(key.permissions.names().join(", ")) { (may(key.permissions)) } }
+                            td class="num w" { (moment(key.last_used_at)) }
+                            td class="num w" { (moment(key.expires_at)) }
+                            td class="num" {
+                                @if key.revoked_at.is_some() { (state("stop", "Revoked")) }
+                                @else if key.has_expired(now) { (state("stop", "Expired")) }
+                                @else if owner {
+                                    (ask_first(&key.id.to_string(), "Revoke", &format!("Revoke {:?}?", key.name), "Requests with it are rejected within a second. This cannot be undone.",
+                                        &format!("{PLACE}/{}", key.id), html! { (form_key(who)) input type="hidden" name="world" value=(environment.as_str()); }))
                                 }
                             }
                         }
                     }
-                }
+                }))
             }
         }
     })
@@ -116,35 +102,30 @@ fn moment(at: Option<Timestamp>) -> Markup {
 fn new_key(app: &App, who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
     let (name, chosen, life) = (typed.get("name"), typed.get("may"), typed.get("expires"));
     let live = world(typed) == Environment::Live;
-    html! {
-        section class="panel" {
-            header { h2 { "New key" } }
-            form class="body" method="post" action=(PLACE) {
-                (form_key(who))
-                input type="hidden" name="once" value=(once(app));
-                (faults.summary())
-                (Field::new("name", "Name", "Its purpose.", &name).show(faults))
-                fieldset class="field" {
-                    legend { "Environment" }
-                    div class="pick" {
-                        label { input type="radio" name="world" value="test" checked[!live]; "Test" span { "Nothing leaves this server." } }
-                        label { input type="radio" name="world" value="live" checked[live]; "Live" span { "Sends real messages and costs money." } }
-                    }
-                }
-                fieldset class="field" {
-                    legend { "Permissions" }
-                    div class="pick" {
-                        @for (at, (value, title, text)) in SETS.iter().enumerate() {
-                            @let checked = chosen == *value || (chosen.is_empty() && at == 0);
-                            label { input type="radio" name="may" value=(value) checked[checked]; (title) span { (text) } }
-                        }
-                    }
-                }
-                div class="field" { (select("expires", "Expires", &LIVES, &life, true)) }
-                div class="row" { button class="btn go" { "Create key" } }
+    let body = html! {
+        input type="hidden" name="once" value=(once(app));
+        (faults.summary())
+        (Field::new("name", "Name", "Its purpose.", &name).show(faults))
+        fieldset class="field" {
+            legend { "Environment" }
+            div class="pick" {
+                label { input type="radio" name="world" value="test" checked[!live]; "Test" span { "Nothing leaves this server." } }
+                label { input type="radio" name="world" value="live" checked[live]; "Live" span { "Sends real messages and costs money." } }
             }
         }
-    }
+        fieldset class="field" {
+            legend { "Permissions" }
+            div class="pick" {
+                @for (at, (value, title, text)) in SETS.iter().enumerate() {
+                    @let checked = chosen == *value || (chosen.is_empty() && at == 0);
+                    label { input type="radio" name="may" value=(value) checked[checked]; (title) span { (text) } }
+                }
+            }
+        }
+        div class="field" { (select("expires", "Expires", &LIVES, &life, true)) }
+        div class="row" { button class="btn go" { "Create key" } }
+    };
+    form_panel(who, "New key", PLACE, body)
 }
 
 /// Names permissions in words.

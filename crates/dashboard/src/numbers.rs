@@ -11,7 +11,7 @@ use nuncio_domain::{Error, Result};
 use serde_json::json;
 
 use crate::App;
-use crate::components::{ask_first, dollars, empty, head, may_change, pager, state, time, words};
+use crate::components::{ask_first, data_table, dollars, empty, head, may_change, pager, state, time, words};
 use crate::filters::found_or_fault;
 use crate::messages::new::{key, made, once};
 use crate::shell::form_key;
@@ -41,26 +41,22 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
             header { h2 { "Yours" } }
             @if held.is_empty() { (empty("hash", "No numbers", "Find one below. An operator fills the inventory with nuncio numbers import FILE.csv.", html! {})) }
             @else {
-                table class="fix" {
-                    caption class="sr" { "Your numbers" }
-                    thead { tr { th scope="col" class="w2" { "State" } th scope="col" { "Number" } th scope="col" class="w w2" { "For" } th scope="col" class="num w w2" { "Renews" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
-                    tbody {
-                        @for number in &held {
-                            tr {
-                                td { @if number.status == "active" { (state("ok", "Active")) } @else { (state("stop", number.status)) } }
-                                td { b { (number.phone_number) } @if let Some(name) = &number.name { " " (words(name)) } }
-                                td class="w" { (number.capabilities.join(", ")) }
-                                td class="num w" { @if let Some(at) = number.next_renewal_date { (time(at)) } @else { "–" } }
-                                td class="num" {
-                                    @if number.status == "active" && number.sender_id.is_none() && may_change(who) {
-                                        (ask_first(&number.id.to_string(), "Release", &format!("Release {}?", number.phone_number), "Others can acquire it at once.",
-                                            &format!("{PLACE}/{}", number.id), form_key(who)))
-                                    } @else if let Some(sender) = number.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
-                                }
+                (data_table("fix", "Your numbers", &[("w2", "State"), ("", "Number"), ("w w2", "For"), ("num w w2", "Renews"), ("num w3", "Action")], html! {
+                    @for number in &held {
+                        tr {
+                            td { @if number.status == "active" { (state("ok", "Active")) } @else { (state("stop", number.status)) } }
+                            td { b { (number.phone_number) } @if let Some(name) = &number.name { " " (words(name)) } }
+                            td class="w" { (number.capabilities.join(", ")) }
+                            td class="num w" { @if let Some(at) = number.next_renewal_date { (time(at)) } @else { "–" } }
+                            td class="num" {
+                                @if number.status == "active" && number.sender_id.is_none() && may_change(who) {
+                                    (ask_first(&number.id.to_string(), "Release", &format!("Release {}?", number.phone_number), "Others can acquire it at once.",
+                                        &format!("{PLACE}/{}", number.id), form_key(who)))
+                                } @else if let Some(sender) = number.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
                             }
                         }
                     }
-                }
+                }))
                 (pager(asked.older(PLACE, next)))
             }
         }
@@ -76,29 +72,25 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
             @if let Some(offered) = &offered {
                 @if offered.is_empty() { (empty("search", "No such number", fault.as_deref().unwrap_or("Try another country, or fewer digits."), html! {})) }
                 @else {
-                    table class="fix" {
-                        caption class="sr" { "Available numbers" }
-                        thead { tr { th scope="col" { "Number" } th scope="col" class="w w2" { "For" } th scope="col" class="num w w2" { "Setup" } th scope="col" class="num w2" { "A month" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
-                        tbody {
-                            @for number in offered {
-                                tr {
-                                    td { (number.phone_number) }
-                                    td class="w" { (number.capabilities.join(", ")) }
-                                    td class="num w" { @if number.pricing.is_free_number { "free" } @else { (dollars(number.pricing.upfront_cost)) } }
-                                    td class="num" { @if number.pricing.is_free_number { "free" } @else { (dollars(number.pricing.monthly_price)) } }
-                                    td class="num" {
-                                        @if may_change(who) {
-                                            (ask_first(&number.phone_number, "Acquire", &format!("Acquire {}?", number.phone_number), &charge(&number.pricing), PLACE, html! {
-                                                (form_key(who))
-                                                input type="hidden" name="once" value=(once(app));
-                                                input type="hidden" name="number" value=(number.phone_number);
-                                            }))
-                                        }
+                    (data_table("fix", "Available numbers", &[("", "Number"), ("w w2", "For"), ("num w w2", "Setup"), ("num w2", "A month"), ("num w3", "Action")], html! {
+                        @for number in offered {
+                            tr {
+                                td { (number.phone_number) }
+                                td class="w" { (number.capabilities.join(", ")) }
+                                td class="num w" { @if number.pricing.is_free_number { "free" } @else { (dollars(number.pricing.upfront_cost)) } }
+                                td class="num" { @if number.pricing.is_free_number { "free" } @else { (dollars(number.pricing.monthly_price)) } }
+                                td class="num" {
+                                    @if may_change(who) {
+                                        (ask_first(&number.phone_number, "Acquire", &format!("Acquire {}?", number.phone_number), &charge(&number.pricing), PLACE, html! {
+                                            (form_key(who))
+                                            input type="hidden" name="once" value=(once(app));
+                                            input type="hidden" name="number" value=(number.phone_number);
+                                        }))
                                     }
                                 }
                             }
                         }
-                    }
+                    }))
                 }
             }
         }

@@ -9,7 +9,7 @@ use nuncio_domain::user::{Member, Role, User};
 use nuncio_domain::{Error, ErrorCode, Redacted, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, head};
+use crate::components::{Faults, Field, ask_first, data_table, form_panel, head};
 use crate::shell::form_key;
 use crate::signed::{Posted, Signed, lead_to, refuse, show_or_refuse};
 
@@ -31,21 +31,17 @@ async fn content(app: &App, who: &SignedIn, typed: (&str, Role), faults: &Faults
     Ok(html! {
         (head(None, html! { "People" }, html! { "People who can sign in to " (who.project.name) }, html! {}))
         section class="panel" {
-            table class="fix" {
-                caption class="sr" { "People" }
-                thead { tr { th scope="col" { "Email address" } th scope="col" class="w2" { "Role" } th scope="col" class="num w5" { span class="sr" { "Action" } } } }
-                tbody {
-                    @for Member { user, role } in &people {
-                        tr {
-                            td { (user.email) @if user.id == who.user.id { " " span class="faint" { "you" } } }
-                            td { (role.as_str()) @if app.core.users().has_factor(user)? { " " span class="faint" { "second factor" } } }
-                            td class="num" {
-                                @if owner && user.id != who.user.id { (actions(app, who, user, *role)?) }
-                            }
+            (data_table("fix", "People", &[("", "Email address"), ("w2", "Role"), ("num w5", "Action")], html! {
+                @for Member { user, role } in &people {
+                    tr {
+                        td { (user.email) @if user.id == who.user.id { " " span class="faint" { "you" } } }
+                        td { (role.as_str()) @if app.core.users().has_factor(user)? { " " span class="faint" { "second factor" } } }
+                        td class="num" {
+                            @if owner && user.id != who.user.id { (actions(app, who, user, *role)?) }
                         }
                     }
                 }
-            }
+            }))
         }
         @if owner { (new_person(who, typed, faults)) }
     })
@@ -108,21 +104,16 @@ fn roles(chosen: Role) -> Markup {
 }
 
 fn new_person(who: &SignedIn, (email, role): (&str, Role), faults: &Faults) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { "Add a person" } }
-            form class="body" method="post" action=(PLACE) {
-                (form_key(who))
-                (faults.summary())
-                div class="fields" {
-                    (Field { kind: "email", ..Field::new("email", "Email address", "", email) }.show(faults))
-                    (Field { kind: "password", required: false, ..Field::new("password", "First password", FIRST_PASSWORD, "") }.show(faults))
-                }
-                (roles(role))
-                div class="row" { button class="btn go" { "Add" } }
-            }
+    let body = html! {
+        (faults.summary())
+        div class="fields" {
+            (Field { kind: "email", ..Field::new("email", "Email address", "", email) }.show(faults))
+            (Field { kind: "password", required: false, ..Field::new("password", "First password", FIRST_PASSWORD, "") }.show(faults))
         }
-    }
+        (roles(role))
+        div class="row" { button class="btn go" { "Add" } }
+    };
+    form_panel(who, "Add a person", PLACE, body)
 }
 
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {

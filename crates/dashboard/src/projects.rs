@@ -8,7 +8,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Environment, Error, ErrorCode, ProjectId, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, head, words};
+use crate::components::{Faults, Field, data_table, form_panel, head, words};
 use crate::form::Form;
 use crate::shell::{PROJECTS, form_key, framed};
 use crate::signed::{PostedAnywhere, Signed, lead_to, own_page, refuse};
@@ -24,21 +24,17 @@ fn page(who: &SignedIn, status: StatusCode, name: &str, faults: &Faults) -> Resp
     let content = html! {
         (head(None, html! { "Projects" }, html! { "Each has its own contacts, senders, keys, prices and people" }, html! {}))
         section class="panel" {
-            table class="fix" {
-                caption class="sr" { "Projects" }
-                thead { tr { th scope="col" { "Name" } th scope="col" class="w2" { "Your role" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
-                tbody {
-                    @for (project, role) in &who.projects {
-                        tr {
-                            td { (words(&project.name)) }
-                            td { (role.as_str()) }
-                            td class="num" {
-                                @if project.id == who.project.id { span class="faint" { "open" } } @else { (open(who, project.id, &project.name)) }
-                            }
+            (data_table("fix", "Projects", &[("", "Name"), ("w2", "Your role"), ("num w3", "Action")], html! {
+                @for (project, role) in &who.projects {
+                    tr {
+                        td { (words(&project.name)) }
+                        td { (role.as_str()) }
+                        td class="num" {
+                            @if project.id == who.project.id { span class="faint" { "open" } } @else { (open(who, project.id, &project.name)) }
                         }
                     }
                 }
-            }
+            }))
         }
         @if who.owns_server { (new_project(who, name, faults)) }
     };
@@ -56,17 +52,12 @@ fn open(who: &SignedIn, id: ProjectId, name: &str) -> Markup {
 
 fn new_project(who: &SignedIn, name: &str, faults: &Faults) -> Markup {
     let hint = "For another product, brand or client. It begins with a simulated sender in its test environment.";
-    html! {
-        section class="panel" {
-            header { h2 { "New project" } }
-            form class="body" method="post" action=(PROJECTS) {
-                (form_key(who))
-                (faults.summary())
-                (Field::new("name", "Name", hint, name).show(faults))
-                div class="row" { button class="btn go" { "Create" } }
-            }
-        }
-    }
+    let body = html! {
+        (faults.summary())
+        (Field::new("name", "Name", hint, name).show(faults))
+        div class="row" { button class="btn go" { "Create" } }
+    };
+    form_panel(who, "New project", PROJECTS, body)
 }
 
 /// Opens a project, or creates one and opens it.

@@ -9,7 +9,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, channel, empty, head, may_change, pager, select, time, words};
+use crate::components::{Faults, Field, ask_first, channel, data_table, empty, form_panel, head, may_change, pager, select, time, words};
 use crate::filters::found_or_fault;
 use crate::form::{Form, recipient};
 use crate::shell::form_key;
@@ -46,40 +46,32 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
             } @else if found.is_empty() {
                 (empty("check", "No suppressions", "Recipients who reply STOP, unsubscribe or complain are added automatically, as are addresses that bounce.", html! {}))
             } @else {
-                table class="fix" {
-                    caption class="sr" { "Suppressions, newest first" }
-                    thead { tr { th scope="col" { "Recipient" } th scope="col" class="w2" { "Why" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w w2" { "Since" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
-                    tbody {
-                        @for one in &found {
-                            tr {
-                                td { span class="clip" { (words(&one.identifier)) } }
-                                td { (one.reason.replace('_', " ")) }
-                                td class="w" { (one.channel.map_or("all", channel)) }
-                                td class="num w" { (time(one.created_at)) }
-                                td class="num" {
-                                    @if may_change(who) {
-                                        (ask_first(&one.id.to_string(), "Remove", &format!("Contact {} again?", one.identifier), "Messages to this recipient will be sent again. Do this only if they asked for it.",
-                                            &format!("{PLACE}/{}", one.id), form_key(who)))
-                                    }
+                (data_table("fix", "Suppressions, newest first", &[("", "Recipient"), ("w2", "Why"), ("w w2", "Channel"), ("num w w2", "Since"), ("num w3", "Action")], html! {
+                    @for one in &found {
+                        tr {
+                            td { span class="clip" { (words(&one.identifier)) } }
+                            td { (one.reason.replace('_', " ")) }
+                            td class="w" { (one.channel.map_or("all", channel)) }
+                            td class="num w" { (time(one.created_at)) }
+                            td class="num" {
+                                @if may_change(who) {
+                                    (ask_first(&one.id.to_string(), "Remove", &format!("Contact {} again?", one.identifier), "Messages to this recipient will be sent again. Do this only if they asked for it.",
+                                        &format!("{PLACE}/{}", one.id), form_key(who)))
                                 }
                             }
                         }
                     }
-                }
+                }))
                 (pager(asked.older(PLACE, next)))
             }
         }
         @if may_change(who) {
-            section class="panel" {
-                header { h2 { "Add a recipient" } }
-                form class="body" method="post" action=(PLACE) {
-                    (form_key(who))
-                    (faults.summary())
-                    (Field::new("identifier", "Recipient", "A phone number with its country code, an email address, or a chat id.", &typed.get("identifier")).show(faults))
-                    div class="field" { (select("channel", "Channel", &CHANNELS, &typed.get("channel"), true)) }
-                    div class="row" { button class="btn go" { "Do not contact" } }
-                }
-            }
+            (form_panel(who, "Add a recipient", PLACE, html! {
+                (faults.summary())
+                (Field::new("identifier", "Recipient", "A phone number with its country code, an email address, or a chat id.", &typed.get("identifier")).show(faults))
+                div class="field" { (select("channel", "Channel", &CHANNELS, &typed.get("channel"), true)) }
+                div class="row" { button class="btn go" { "Do not contact" } }
+            }))
         }
     })
 }

@@ -11,7 +11,9 @@ use nuncio_domain::{Error, Result};
 use serde_json::json;
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, empty, head, icon, may_change, pager, select, state, time, value, words};
+use crate::components::{
+    Faults, Field, ask_first, data_table, empty, form_panel, head, icon, may_change, pager, panel, select, state, time, value, words,
+};
 use crate::form::Form;
 use crate::shell::{form_key, framed, shell};
 use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
@@ -43,20 +45,16 @@ fn all(found: &[TemplateView], older: Option<String>, may_write: bool) -> Markup
         section class="panel" aria-label="List" {
             @if found.is_empty() { (empty("doc", "No templates yet", "Write one with {{1}} or {{name}} for text that differs for each recipient.", begin)) }
             @else {
-                table class="rows fix" {
-                    caption class="sr" { "Templates, newest first" }
-                    thead { tr { th scope="col" class="w2" { "State" } th scope="col" class="w4" { "Name" } th scope="col" class="w w1" { "Language" } th scope="col" { "Text" } } }
-                    tbody {
-                        @for template in found {
-                            tr {
-                                td { (stage(template.status)) }
-                                td { a class="to clip" href={ (PLACE) "/" (template.id) } { (words(&template.name)) } }
-                                td class="w" { (template.language) }
-                                td { span class="clip" { (words(&template.body)) } }
-                            }
+                (data_table("rows fix", "Templates, newest first", &[("w2", "State"), ("w4", "Name"), ("w w1", "Language"), ("", "Text")], html! {
+                    @for template in found {
+                        tr {
+                            td { (stage(template.status)) }
+                            td { a class="to clip" href={ (PLACE) "/" (template.id) } { (words(&template.name)) } }
+                            td class="w" { (template.language) }
+                            td { span class="clip" { (words(&template.body)) } }
                         }
                     }
-                }
+                }))
                 (pager(older))
             }
         }
@@ -137,13 +135,9 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
         @if let Some(reason) = &template.rejection_reason { div class="note bad" { (icon("alert")) div { b { "WhatsApp rejected it." } p { (words(reason)) } } } }
         (faults.summary())
         @if open {
-            section class="panel" {
-                header { h2 { "Approval by WhatsApp" } }
-                form class="body" method="post" action=(own) {
-                    (form_key(who))
-                    div class="row" { (select("sender", "Sender", &options, "", false)) button class="btn" name="do" value="submit" { "Submit for approval" } }
-                }
-            }
+            (form_panel(who, "Approval by WhatsApp", &own, html! {
+                div class="row" { (select("sender", "Sender", &options, "", false)) button class="btn" name="do" value="submit" { "Submit for approval" } }
+            }))
         }
         div class="cols" {
             @if may_write {
@@ -156,17 +150,14 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
                     footer { button class="btn go push" name="do" value="save" { "Save" } }
                 }
             }
-            section class="panel" {
-                header { h2 { "Preview" } }
-                div class="body" {
-                    div class="bub" dir="auto" { (template.body) @if let Some(footer) = &template.footer { br; small { (footer) } } }
-                    dl class="facts" {
-                        dt { "Variables" } dd { @if template.variables.is_empty() { "none" } @else { (template.variables.join(", ")) } }
-                        dt { "Version" } dd { (template.version) }
-                    }
-                    (value(&template.id.to_string()))
+            (panel("Preview", html! {
+                div class="bub" dir="auto" { (template.body) @if let Some(footer) = &template.footer { br; small { (footer) } } }
+                dl class="facts" {
+                    dt { "Variables" } dd { @if template.variables.is_empty() { "none" } @else { (template.variables.join(", ")) } }
+                    dt { "Version" } dd { (template.version) }
                 }
-            }
+                (value(&template.id.to_string()))
+            }))
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use maud::{Markup, html};
 
-use crate::components::words;
+use crate::components::{data_table, words};
 
 /// Maximum number of invalid rows shown.
 const SHOWN: usize = 20;
@@ -22,11 +22,8 @@ pub(crate) fn file_field(label: &str, accept: &str, hint: &str) -> Markup {
 
 /// Renders the first invalid rows: line and reason.
 pub(crate) fn invalid_rows<'a>(rows: impl Iterator<Item = (impl Display, &'a str)>) -> Markup {
-    html! {
-        table class="fix" {
-            caption class="sr" { "Invalid rows" }
-            thead { tr { th scope="col" class="num w1" { "Line" } th scope="col" { "Error" } } }
-            tbody { @for (line, reason) in rows.take(SHOWN) { tr { td class="num" { (line.to_string()) } td { (words(reason)) } } } }
-        }
-    }
+    let rows = html! {
+        @for (line, reason) in rows.take(SHOWN) { tr { td class="num" { (line.to_string()) } td { (words(reason)) } } }
+    };
+    data_table("fix", "Invalid rows", &[("num w1", "Line"), ("", "Error")], rows)
 }

@@ -9,7 +9,7 @@ use nuncio_core::webhooks::{DeliveryAttemptView, DeliveryView, PutWebhook, Webho
 use nuncio_domain::{Error, ErrorCode, Redacted, Result, SenderId};
 
 use crate::App;
-use crate::components::{Faults, ask_first, head, icon, may_change, resource_page, shortened, state, time, value, words};
+use crate::components::{Faults, ask_first, head, icon, may_change, panel, resource_page, shortened, state, time, value, words};
 use crate::form::Form;
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse, show_or_refuse};
@@ -122,15 +122,11 @@ fn put(before: Option<WebhookView>, url: Option<String>) -> PutWebhook {
 
 /// Shows a new signing secret, once.
 pub(crate) fn new_secret(secret: &Redacted<String>) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { "The webhook's secret" } }
-            div class="body" {
-                div class="note ok" { (icon("key")) div { b { "Copy it now." } p { "It proves that events come from this server. It is not shown again." } } }
-                (value(secret.expose()))
-            }
-        }
-    }
+    let body = html! {
+        div class="note ok" { (icon("key")) div { b { "Copy it now." } p { "It proves that events come from this server. It is not shown again." } } }
+        (value(secret.expose()))
+    };
+    panel("The webhook's secret", body)
 }
 
 /// The webhook of a sender or of the environment: its address, its actions and its newest deliveries.

@@ -10,7 +10,9 @@ use nuncio_domain::{Error, Result};
 
 use super::content::Content;
 use crate::App;
-use crate::components::{Faults, Field, channel, channels, count, counted, figure, icon, money, select, state, words};
+use crate::components::{
+    Faults, Field, channel, channels, count, counted, data_table, figure, form_panel, icon, money, panel, select, state, words,
+};
 use crate::messages::new::once;
 use crate::shell::form_key;
 use crate::upload::{file_field, invalid_rows};
@@ -99,40 +101,31 @@ fn mapping(previewed: &ImportPreview) -> Markup {
                     }
                 }
             }
-            table class="fix" {
-                caption class="sr" { "Columns and their use" }
-                thead { tr { th scope="col" { "Column" } th scope="col" { "Used as" } th scope="col" { "First values" } } }
-                tbody {
-                    @for column in &previewed.columns {
-                        tr {
-                            td { span class="clip" { (words(&column.name)) } }
-                            td { @match &column.becomes {
-                                ColumnUse::Recipient => { (state("ok", "Recipient")) },
-                                ColumnUse::Variable(name) => { code { "{{" (name) "}}" } },
-                                ColumnUse::LeftOut => { (state("stop", "Ignored")) },
-                            } }
-                            td { span class="clip soft" { (words(&column.values.join(", "))) } }
-                        }
+            (data_table("fix", "Columns and their use", &[("", "Column"), ("", "Used as"), ("", "First values")], html! {
+                @for column in &previewed.columns {
+                    tr {
+                        td { span class="clip" { (words(&column.name)) } }
+                        td { @match &column.becomes {
+                            ColumnUse::Recipient => { (state("ok", "Recipient")) },
+                            ColumnUse::Variable(name) => { code { "{{" (name) "}}" } },
+                            ColumnUse::LeftOut => { (state("stop", "Ignored")) },
+                        } }
+                        td { span class="clip soft" { (words(&column.values.join(", "))) } }
                     }
                 }
-            }
+            }))
             footer { span class="soft" { "Choose the file again below and press Add recipients." } }
         }
     }
 }
 
 fn from_contacts(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { "Recipients from your contacts" } }
-            form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
-                (form_key(who))
-                div class="field" { (select("channel", "Reachable by", &channels(("", "Any channel")), &said.channel, true)) }
-                (Field { required: false, ..Field::new("ofCountries", "In these countries", "Such as ES,MX.", &said.countries) }.show(&said.faults))
-                div class="row" { button class="btn" name="do" value="select" { "Add contacts" } }
-            }
-        }
-    }
+    let body = html! {
+        div class="field" { (select("channel", "Reachable by", &channels(("", "Any channel")), &said.channel, true)) }
+        (Field { required: false, ..Field::new("ofCountries", "In these countries", "Such as ES,MX.", &said.countries) }.show(&said.faults))
+        div class="row" { button class="btn" name="do" value="select" { "Add contacts" } }
+    };
+    form_panel(who, "Recipients from your contacts", &format!("/broadcasts/{}", broadcast.id), body)
 }
 
 /// Shows the result of an import.
@@ -161,21 +154,17 @@ fn matched(selected: &SelectedContacts) -> Markup {
 }
 
 fn shown(preview: &Result<BroadcastPreview>) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { "Message to the first recipient" } }
-            div class="body" {
-                @match preview {
-                    Ok(preview) => {
-                        @if let Some(subject) = &preview.subject { p { b { (words(subject)) } } }
-                        @if let Some(text) = &preview.text { div class="bub" dir="auto" { (text) } }
-                        p class="soft" { "By " (channel(&preview.plan.channel)) @if let Some(segments) = preview.plan.segments.filter(|_| preview.plan.channel.starts_with("sms")) { ", " (segments) @if segments == 1 { " segment" } @else { " segments" } } "." }
-                    }
-                    Err(error) => (missing(error)),
-                }
+    let body = html! {
+        @match preview {
+            Ok(preview) => {
+                @if let Some(subject) = &preview.subject { p { b { (words(subject)) } } }
+                @if let Some(text) = &preview.text { div class="bub" dir="auto" { (text) } }
+                p class="soft" { "By " (channel(&preview.plan.channel)) @if let Some(segments) = preview.plan.segments.filter(|_| preview.plan.channel.starts_with("sms")) { ", " (segments) @if segments == 1 { " segment" } @else { " segments" } } "." }
             }
+            Err(error) => (missing(error)),
         }
-    }
+    };
+    panel("Message to the first recipient", body)
 }
 
 fn missing(error: &Error) -> Markup {
@@ -186,23 +175,19 @@ fn costs(id: &str, estimate: Option<&BroadcastEstimate>) -> Markup {
     let Some(estimate) = estimate else {
         return looked_up_on_request("Estimate", id, "The estimate evaluates every recipient, which takes a moment.", "Estimate");
     };
-    html! {
-        section class="panel" {
-            header { h2 { "Estimate" } }
-            div class="body" {
-                dl class="facts" {
-                    dt { "Recipients" } dd { (figure(estimate.recipients)) }
-                    @if estimate.suppressed > 0 { dt { "Skipped" } dd { (figure(estimate.suppressed)) " are suppressed" } }
-                    @for each in &estimate.channels {
-                        dt { (channel(each.channel)) } dd { (figure(each.recipients)) @if let Some(segments) = each.segments { ", " (counted(segments, "segment")) } }
-                    }
-                    @for each in &estimate.unsendable { dt { "Cannot be sent" } dd { (figure(each.recipients)) ": " (each.reason) } }
-                    @if let Some(seconds) = estimate.duration_seconds { dt { "Duration" } dd { "about " (duration(seconds)) } }
-                    dt class="sum" { "Cost" } dd class="sum" { (money(estimate.estimated_cost)) }
-                }
+    let body = html! {
+        dl class="facts" {
+            dt { "Recipients" } dd { (figure(estimate.recipients)) }
+            @if estimate.suppressed > 0 { dt { "Skipped" } dd { (figure(estimate.suppressed)) " are suppressed" } }
+            @for each in &estimate.channels {
+                dt { (channel(each.channel)) } dd { (figure(each.recipients)) @if let Some(segments) = each.segments { ", " (counted(segments, "segment")) } }
             }
+            @for each in &estimate.unsendable { dt { "Cannot be sent" } dd { (figure(each.recipients)) ": " (each.reason) } }
+            @if let Some(seconds) = estimate.duration_seconds { dt { "Duration" } dd { "about " (duration(seconds)) } }
+            dt class="sum" { "Cost" } dd class="sum" { (money(estimate.estimated_cost)) }
         }
-    }
+    };
+    panel("Estimate", body)
 }
 
 fn duration(seconds: u64) -> String {
@@ -215,42 +200,28 @@ fn duration(seconds: u64) -> String {
 
 /// Renders a panel with a link instead of its figures.
 pub(super) fn looked_up_on_request(title: &str, id: &str, words: &str, verb: &str) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { (title) } }
-            div class="body" {
-                p class="soft" { (words) }
-                div class="row" { a class="btn" href={ "/broadcasts/" (id) "?figures=1" } { (verb) } }
-            }
-        }
-    }
+    let body = html! {
+        p class="soft" { (words) }
+        div class="row" { a class="btn" href={ "/broadcasts/" (id) "?figures=1" } { (verb) } }
+    };
+    panel(title, body)
 }
 
 fn try_out(app: &App, who: &SignedIn, id: &str, said: &Said) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { "Send yourself a test" } }
-            form class="body" method="post" action={ "/broadcasts/" (id) } {
-                (form_key(who))
-                input type="hidden" name="once" value=(once(app));
-                (Field::new("to", "To", "You get the message of the first recipient.", &said.to).show(&said.faults))
-                div class="row" { button class="btn" name="do" value="test" { "Send the test" } }
-            }
-        }
-    }
+    let body = html! {
+        input type="hidden" name="once" value=(once(app));
+        (Field::new("to", "To", "You get the message of the first recipient.", &said.to).show(&said.faults))
+        div class="row" { button class="btn" name="do" value="test" { "Send the test" } }
+    };
+    form_panel(who, "Send yourself a test", &format!("/broadcasts/{id}"), body)
 }
 
 fn send(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
     let at = Field { kind: "datetime-local", required: false, ..Field::new("at", "When (UTC)", "Empty: now.", &said.at) };
-    html! {
-        section class="panel" {
-            header { h2 { "Send it" } }
-            form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
-                (form_key(who))
-                p class="soft" { "It is reviewed first, by rules on this server. If the review rejects it, it is not sent." }
-                (at.show(&said.faults))
-                div class="row" { button class="btn go" name="do" value="send" { "Review and send to " (count(broadcast.total_contacts)) } }
-            }
-        }
-    }
+    let body = html! {
+        p class="soft" { "It is reviewed first, by rules on this server. If the review rejects it, it is not sent." }
+        (at.show(&said.faults))
+        div class="row" { button class="btn go" name="do" value="send" { "Review and send to " (count(broadcast.total_contacts)) } }
+    };
+    form_panel(who, "Send it", &format!("/broadcasts/{}", broadcast.id), body)
 }

@@ -9,7 +9,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use crate::App;
-use crate::components::{broadcast_state, channel, count, empty, head, may_change, pager, time, words};
+use crate::components::{broadcast_state, channel, count, data_table, empty, head, may_change, pager, time, words};
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, refuse};
 
@@ -32,22 +32,18 @@ async fn broadcasts(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> 
             @if broadcasts.is_empty() {
                 (empty("cast", "No broadcasts yet", "Write once, add recipients from a file or from your contacts, and see the cost before you send.", begin(who)))
             } @else {
-                table class="rows fix" {
-                    caption class="sr" { "Broadcasts, newest first" }
-                    thead { tr { th scope="col" class="w w3" { "Status" } th scope="col" class="w5" { "Name" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w w2" { "Recipients" } th scope="col" class="num w w2" { "Delivered" } th scope="col" class="num w2" { "Made" } } }
-                    tbody {
-                        @for broadcast in &broadcasts {
-                            tr {
-                                td class="w" { (broadcast_state(broadcast.status)) }
-                                td { a class="to clip" href={ "/broadcasts/" (broadcast.id) } { (words(&broadcast.name)) } span class="n" { (broadcast_state(broadcast.status)) } }
-                                td class="w" { (channel(broadcast.channel)) }
-                                td class="num w" { (count(broadcast.total_contacts)) }
-                                td class="num w" { (count(broadcast.delivered_count)) }
-                                td class="num" { (time(broadcast.created_at)) }
-                            }
+                (data_table("rows fix", "Broadcasts, newest first", &[("w w3", "Status"), ("w5", "Name"), ("w w2", "Channel"), ("num w w2", "Recipients"), ("num w w2", "Delivered"), ("num w2", "Made")], html! {
+                    @for broadcast in &broadcasts {
+                        tr {
+                            td class="w" { (broadcast_state(broadcast.status)) }
+                            td { a class="to clip" href={ "/broadcasts/" (broadcast.id) } { (words(&broadcast.name)) } span class="n" { (broadcast_state(broadcast.status)) } }
+                            td class="w" { (channel(broadcast.channel)) }
+                            td class="num w" { (count(broadcast.total_contacts)) }
+                            td class="num w" { (count(broadcast.delivered_count)) }
+                            td class="num" { (time(broadcast.created_at)) }
                         }
                     }
-                }
+                }))
                 (pager(asked.older("/broadcasts", next)))
             }
         }

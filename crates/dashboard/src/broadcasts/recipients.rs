@@ -9,7 +9,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use crate::App;
-use crate::components::{channel, empty, head, money, pager, select, state, time, words};
+use crate::components::{channel, data_table, empty, head, money, pager, select, state, time, words};
 use crate::form::recipient;
 use crate::signed::{Asked, Signed, show_or_refuse};
 
@@ -64,16 +64,15 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked) -> Result<M
 }
 
 fn table(recipients: &[BroadcastContactView]) -> Markup {
-    html! {
-        table class="rows fix" {
-            caption class="sr" { "Recipients, newest first" }
-            thead { tr {
-                th scope="col" class="w5" { "Recipient" } th scope="col" class="w w2" { "Status" } th scope="col" class="w" { "Reason" }
-                th scope="col" class="w w2" { "Channel" } th scope="col" class="num w w1" { "Cost" } th scope="col" class="num w2" { "Time" }
-            } }
-            tbody { @for one in recipients { (row(one)) } }
-        }
-    }
+    let rows = html! {
+        @for one in recipients { (row(one)) }
+    };
+    data_table(
+        "rows fix",
+        "Recipients, newest first",
+        &[("w5", "Recipient"), ("w w2", "Status"), ("w", "Reason"), ("w w2", "Channel"), ("num w w1", "Cost"), ("num w2", "Time")],
+        rows,
+    )
 }
 
 fn row(one: &BroadcastContactView) -> Markup {

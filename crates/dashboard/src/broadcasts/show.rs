@@ -13,7 +13,8 @@ use super::draft::{self, Said, looked_up_on_request};
 use crate::App;
 use crate::charts::Columns;
 use crate::components::{
-    Field, ask_first, broadcast_state, channel, count, counted, figure, head, icon, may_change, money, state, time, value, words,
+    Field, ask_first, broadcast_state, channel, count, counted, data_table, figure, head, icon, may_change, money, panel, state, time,
+    value, words,
 };
 use crate::messages::new::once;
 use crate::shell::{Live, followed, form_key};
@@ -188,16 +189,12 @@ fn progress_panel(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Ma
 
 fn text(broadcast: &BroadcastView) -> Markup {
     let flagged = broadcast.review_result.as_ref().map_or(&[][..], |review| &review.flagged_content);
-    html! {
-        section class="panel" {
-            header { h2 { "Content" } }
-            div class="body" {
-                @if let Some(subject) = &broadcast.email_subject { p { b { (words(subject)) } } }
-                @if let Some(text) = &broadcast.text { div class="letter" dir="auto" { (marked(text, flagged)) } }
-                @else { p class="soft" { "Uses a template, or has no text." } }
-            }
-        }
-    }
+    let body = html! {
+        @if let Some(subject) = &broadcast.email_subject { p { b { (words(subject)) } } }
+        @if let Some(text) = &broadcast.text { div class="letter" dir="auto" { (marked(text, flagged)) } }
+        @else { p class="soft" { "Uses a template, or has no text." } }
+    };
+    panel("Content", body)
 }
 
 /// Returns the text with the flagged passages marked.
@@ -219,36 +216,28 @@ pub(super) fn marked(text: &str, flagged: &[String]) -> Markup {
 }
 
 fn review(broadcast: &BroadcastView) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { "Review" } }
-            div class="body" {
-                @match &broadcast.review_result {
-                    Some(review) => {
-                        p { b { (format!("{:.2}", review.score)) } " of 1" @if !review.categories.is_empty() { ": " (review.categories.join(", ").replace('_', " ")) } }
-                        p class="soft" { (review.reasoning) }
-                    }
-                    None if broadcast.status == "pending_review" => { p class="soft" { "The review is under way." } }
-                    None => { p class="soft" { "It is reviewed when it is sent." } }
-                }
+    let body = html! {
+        @match &broadcast.review_result {
+            Some(review) => {
+                p { b { (format!("{:.2}", review.score)) } " of 1" @if !review.categories.is_empty() { ": " (review.categories.join(", ").replace('_', " ")) } }
+                p class="soft" { (review.reasoning) }
             }
+            None if broadcast.status == "pending_review" => { p class="soft" { "The review is under way." } }
+            None => { p class="soft" { "It is reviewed when it is sent." } }
         }
-    }
+    };
+    panel("Review", body)
 }
 
 fn sums(broadcast: &BroadcastView) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { "Money" } }
-            div class="body" {
-                dl class="facts" {
-                    dt { "Expected" } dd { (money(broadcast.estimated_cost)) }
-                    dt { "Reserved" } dd { (money(Some(broadcast.reserved_amount))) }
-                    dt class="sum" { "Spent" } dd class="sum" { (money(Some(broadcast.actual_cost))) }
-                }
-            }
+    let body = html! {
+        dl class="facts" {
+            dt { "Expected" } dd { (money(broadcast.estimated_cost)) }
+            dt { "Reserved" } dd { (money(Some(broadcast.reserved_amount))) }
+            dt class="sum" { "Spent" } dd class="sum" { (money(Some(broadcast.actual_cost))) }
         }
-    }
+    };
+    panel("Money", body)
 }
 
 /// Shows results by channel, country and failure reason, and clicks on links.
@@ -263,28 +252,22 @@ fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Marku
             @if !statistics.failures.is_empty() {
                 section class="panel" {
                     header { h2 { "Failures" } }
-                    table class="fix" {
-                        caption class="sr" { "Failures by reason" }
-                        thead { tr { th scope="col" { "Reason" } th scope="col" class="num w2" { "Recipients" } } }
-                        tbody {
-                            @for failure in &statistics.failures {
-                                tr {
-                                    td { a class="clip" href={ "/broadcasts/" (broadcast.id) "/recipients?status=failed" } { (failure.code.replace('_', " ")) } }
-                                    td class="num" { (figure(failure.recipients)) }
-                                }
+                    (data_table("fix", "Failures by reason", &[("", "Reason"), ("num w2", "Recipients")], html! {
+                        @for failure in &statistics.failures {
+                            tr {
+                                td { a class="clip" href={ "/broadcasts/" (broadcast.id) "/recipients?status=failed" } { (failure.code.replace('_', " ")) } }
+                                td class="num" { (figure(failure.recipients)) }
                             }
                         }
-                    }
+                    }))
                 }
             }
             @if !statistics.links.is_empty() {
                 section class="panel" {
                     header { h2 { "Links" } }
-                    table class="fix" {
-                        caption class="sr" { "Opened links" }
-                        thead { tr { th scope="col" { "Address" } th scope="col" class="num w2" { "Recipients" } th scope="col" class="num w2" { "Clicks" } } }
-                        tbody { @for link in &statistics.links { tr { td { span class="clip" { (link.url) } } td class="num" { (figure(link.recipients)) } td class="num" { (figure(link.clicks)) } } } }
-                    }
+                    (data_table("fix", "Opened links", &[("", "Address"), ("num w2", "Recipients"), ("num w2", "Clicks")], html! {
+                        @for link in &statistics.links { tr { td { span class="clip" { (link.url) } } td class="num" { (figure(link.recipients)) } td class="num" { (figure(link.clicks)) } } }
+                    }))
                 }
             }
         }
@@ -335,15 +318,11 @@ fn breakdown(title: &str, first: &str, rows: &[(String, &RecipientCounts)]) -> M
     html! {
         section class="panel" {
             header { h2 { (title) } }
-            table class="fix" {
-                caption class="sr" { (title) }
-                thead { tr { th scope="col" { (first) } th scope="col" class="num" { "All" } th scope="col" class="num" { "Delivered" } th scope="col" class="num" { "Failed" } th scope="col" class="num w" { "Cost" } } }
-                tbody {
-                    @for (name, counts) in rows {
-                        tr { td { (name) } td class="num" { (figure(counts.total)) } td class="num" { (figure(counts.delivered)) } td class="num" { (figure(counts.failed)) } td class="num w" { (money(Some(counts.cost))) } }
-                    }
+            (data_table("fix", title, &[("", first), ("num", "All"), ("num", "Delivered"), ("num", "Failed"), ("num w", "Cost")], html! {
+                @for (name, counts) in rows {
+                    tr { td { (name) } td class="num" { (figure(counts.total)) } td class="num" { (figure(counts.delivered)) } td class="num" { (figure(counts.failed)) } td class="num w" { (money(Some(counts.cost))) } }
                 }
-            }
+            }))
         }
     }
 }

@@ -8,7 +8,7 @@ use nuncio_core::users::SignedIn;
 
 use super::name;
 use crate::App;
-use crate::components::{channel, head, json_text, may_change, time, words};
+use crate::components::{channel, head, json_text, may_change, panel, time, words};
 use crate::shell::{form_key, shell};
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, refuse};
 
@@ -49,20 +49,16 @@ fn content(who: &SignedIn, preview: &MergePreview) -> Markup {
 }
 
 fn person(title: &str, contact: &ContactView) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { (title) } }
-            div class="body" {
-                p { b { (words(&name(contact))) } }
-                dl class="facts" {
-                    dt { "Known since" } dd { (time(contact.created_at)) }
-                    @if let Some(country) = &contact.country_code { dt { "Country" } dd { (country) } }
-                    @for own in &contact.channels { dt { (channel(own.channel)) @if own.is_primary { " " span class="tag" { "primary" } } } dd { (words(&own.identifier)) } }
-                    @for (key, value) in &contact.metadata { dt { (words(key)) } dd { code { (words(&json_text(value))) } } }
-                }
-            }
+    let body = html! {
+        p { b { (words(&name(contact))) } }
+        dl class="facts" {
+            dt { "Known since" } dd { (time(contact.created_at)) }
+            @if let Some(country) = &contact.country_code { dt { "Country" } dd { (country) } }
+            @for own in &contact.channels { dt { (channel(own.channel)) @if own.is_primary { " " span class="tag" { "primary" } } } dd { (words(&own.identifier)) } }
+            @for (key, value) in &contact.metadata { dt { (words(key)) } dd { code { (words(&json_text(value))) } } }
         }
-    }
+    };
+    panel(title, body)
 }
 
 pub(crate) async fn merge(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {

@@ -16,7 +16,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use crate::App;
-use crate::components::{Faults, channel, empty, figure, head, icon, may_change, pager, time, words};
+use crate::components::{Faults, channel, data_table, empty, figure, head, icon, may_change, pager, time, words};
 use crate::filters::found_or_fault;
 use crate::form::{Form, recipient};
 use crate::signed::{Asked, Signed, show_or_refuse};
@@ -65,20 +65,16 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, said: &Said, imported:
                 @if sought.is_some() { (empty("search", "Nothing matches", fault.as_deref().unwrap_or("No contact has this name, number or address."), html! { a class="btn" href="/contacts" { "Clear the filter" } })) }
                 @else { (empty("person", "No contacts yet", "People you write to, and people who write to you, appear here. A contact has all addresses of a person.", html! {})) }
             } @else {
-                table class="rows fix" {
-                    caption class="sr" { "Contacts, newest first" }
-                    thead { tr { th scope="col" class="w5" { "Name" } th scope="col" class="w" { "Channels" } th scope="col" class="w w2" { "Country" } th scope="col" class="num w3" { "Since" } } }
-                    tbody {
-                        @for contact in &contacts {
-                            tr {
-                                td { a class="to clip" href={ "/contacts/" (contact.id) } { (words(&name(contact))) @if contact.suggested_merge_with.is_some() { " " span class="tag" { "possible duplicate" } } } }
-                                td class="w" { (contact.available_channels.iter().map(|name| channel(name)).collect::<Vec<_>>().join(", ")) }
-                                td class="w" { (contact.country_code.as_deref().unwrap_or("–")) }
-                                td class="num" { (time(contact.created_at)) }
-                            }
+                (data_table("rows fix", "Contacts, newest first", &[("w5", "Name"), ("w", "Channels"), ("w w2", "Country"), ("num w3", "Since")], html! {
+                    @for contact in &contacts {
+                        tr {
+                            td { a class="to clip" href={ "/contacts/" (contact.id) } { (words(&name(contact))) @if contact.suggested_merge_with.is_some() { " " span class="tag" { "possible duplicate" } } } }
+                            td class="w" { (contact.available_channels.iter().map(|name| channel(name)).collect::<Vec<_>>().join(", ")) }
+                            td class="w" { (contact.country_code.as_deref().unwrap_or("–")) }
+                            td class="num" { (time(contact.created_at)) }
                         }
                     }
-                }
+                }))
                 (pager(asked.older("/contacts", next)))
             }
         }

@@ -12,7 +12,9 @@ use nuncio_domain::{Channel, Error, Result};
 
 use super::{Said, edit, metadata, name};
 use crate::App;
-use crate::components::{ask_first, channel, counted, empty, figure, head, icon, may_change, message_state, state, time, words};
+use crate::components::{
+    ask_first, channel, counted, data_table, empty, figure, head, icon, may_change, message_state, panel, state, time, words,
+};
 use crate::shell::{form_key, framed};
 use crate::signed::{Posted, Signed, lead_to, refuse};
 
@@ -50,19 +52,16 @@ async fn person(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
                 @if messages.is_empty() { (empty("msg", "No messages", "No messages to or from this person.", html! {})) } @else { (table(&messages)) }
             }
             div class="stack" {
-                section class="panel" {
-                    header { h2 { "Channels" } }
-                    div class="body" {
-                        @for own in &contact.channels {
-                            dl class="facts" {
-                                dt { (channel(own.channel)) @if own.is_primary { " " span class="tag" { "primary" } } }
-                                dd { (words(&own.identifier)) @if own.verified { " " (state("ok", "verified")) } }
-                                @if let Some(at) = own.last_inbound_at { dt { "Last wrote" } dd { (time(at)) } }
-                                dt { "Delivered" } dd { (figure(own.metrics.success_count.unsigned_abs())) " of " (counted(own.metrics.total_attempts.unsigned_abs(), "attempt")) }
-                            }
+                (panel("Channels", html! {
+                    @for own in &contact.channels {
+                        dl class="facts" {
+                            dt { (channel(own.channel)) @if own.is_primary { " " span class="tag" { "primary" } } }
+                            dd { (words(&own.identifier)) @if own.verified { " " (state("ok", "verified")) } }
+                            @if let Some(at) = own.last_inbound_at { dt { "Last wrote" } dd { (time(at)) } }
+                            dt { "Delivered" } dd { (figure(own.metrics.success_count.unsigned_abs())) " of " (counted(own.metrics.total_attempts.unsigned_abs(), "attempt")) }
                         }
                     }
-                }
+                }))
                 (consent(who, &contact, &opt_outs))
                 @if may_change(who) { (edit::forms(who, &contact, of(&["rename"]), of(&["add"]))) }
                 (metadata::panel(who, &contact, of(&["set", "unset"])))
@@ -74,26 +73,21 @@ async fn person(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
 
 /// The person is the same in all rows: it has the text in place of the address.
 fn table(messages: &[MessageView]) -> Markup {
-    html! {
-        table class="rows fix" {
-            caption class="sr" { "Messages, newest first" }
-            thead { tr { th scope="col" class="w w2" { "Status" } th scope="col" { "Text" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w3" { "Time" } } }
-            tbody {
-                @for message in messages {
-                    @let state = message_state(message.status, message.held_reason.is_some());
-                    tr {
-                        td class="w" { (state) }
-                        td {
-                            a class="to plain clip" href={ "/messages/" (message.id) } { (words(message.text.as_deref().or(message.subject.as_deref()).unwrap_or(message.message_type))) }
-                            span class="n" { (state) " " span class="faint" { "· " (channel(message.channel)) } }
-                        }
-                        td class="w" { (channel(message.channel)) }
-                        td class="num" { (time(message.created_at)) }
-                    }
+    let rows = html! {
+        @for message in messages {
+            @let state = message_state(message.status, message.held_reason.is_some());
+            tr {
+                td class="w" { (state) }
+                td {
+                    a class="to plain clip" href={ "/messages/" (message.id) } { (words(message.text.as_deref().or(message.subject.as_deref()).unwrap_or(message.message_type))) }
+                    span class="n" { (state) " " span class="faint" { "· " (channel(message.channel)) } }
                 }
+                td class="w" { (channel(message.channel)) }
+                td class="num" { (time(message.created_at)) }
             }
         }
-    }
+    };
+    data_table("rows fix", "Messages, newest first", &[("w w2", "Status"), ("", "Text"), ("w w2", "Channel"), ("num w3", "Time")], rows)
 }
 
 /// Returns the suppressions of all identifiers of a contact.
@@ -121,33 +115,29 @@ fn identifiers(contact: &ContactView) -> Vec<(&'static str, &str)> {
 
 /// Shows whether each address accepts messages, with a button to change it.
 fn consent(who: &SignedIn, contact: &ContactView, opt_outs: &[SuppressionView]) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { "Consent" } }
-            div class="body" {
-                @for (by, identifier) in identifiers(contact) {
-                    @let of: Vec<_> = opt_outs.iter().filter(|one| one.identifier == identifier).collect();
-                    p { b { (words(identifier)) } }
-                    @if of.is_empty() { p { (state("ok", "May be contacted")) } }
-                    @for one in &of { p { (state("stop", "Not to be contacted")) " " span class="soft" { (one.reason.replace('_', " ")) @if let Some(by) = one.channel { " by " (channel(by)) } ", since " (time(one.created_at)) } } }
-                    @if may_change(who) { div class="row" {
-                        @if of.is_empty() {
-                            form class="plain" method="post" action={ "/contacts/" (contact.id) } {
-                                (form_key(who))
-                                input type="hidden" name="channel" value=(by);
-                                input type="hidden" name="identifier" value=(identifier);
-                                button class="btn small" name="do" value="stop" { "Do not contact" }
-                            }
-                        }
-                        @for one in &of {
-                            (ask_first(&one.id.to_string(), "Contact again", &format!("Contact {identifier} again?"), "Messages to this address will be sent again. Do this only if they asked for it.",
-                                &format!("/suppressions/{}", one.id), form_key(who)))
-                        }
-                    } }
+    let body = html! {
+        @for (by, identifier) in identifiers(contact) {
+            @let of: Vec<_> = opt_outs.iter().filter(|one| one.identifier == identifier).collect();
+            p { b { (words(identifier)) } }
+            @if of.is_empty() { p { (state("ok", "May be contacted")) } }
+            @for one in &of { p { (state("stop", "Not to be contacted")) " " span class="soft" { (one.reason.replace('_', " ")) @if let Some(by) = one.channel { " by " (channel(by)) } ", since " (time(one.created_at)) } } }
+            @if may_change(who) { div class="row" {
+                @if of.is_empty() {
+                    form class="plain" method="post" action={ "/contacts/" (contact.id) } {
+                        (form_key(who))
+                        input type="hidden" name="channel" value=(by);
+                        input type="hidden" name="identifier" value=(identifier);
+                        button class="btn small" name="do" value="stop" { "Do not contact" }
+                    }
                 }
-            }
+                @for one in &of {
+                    (ask_first(&one.id.to_string(), "Contact again", &format!("Contact {identifier} again?"), "Messages to this address will be sent again. Do this only if they asked for it.",
+                        &format!("/suppressions/{}", one.id), form_key(who)))
+                }
+            } }
         }
-    }
+    };
+    panel("Consent", body)
 }
 
 /// Suggests merging a contact that seems to be the same person.

@@ -9,7 +9,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Environment, Error, ErrorCode, RequestedChannel, Result, sms};
 
 use crate::App;
-use crate::components::{Faults, Field, channel, channels, head, icon, money, select, words};
+use crate::components::{Faults, Field, channel, channels, head, icon, money, panel, select, words};
 use crate::form::{Form, recipient};
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
@@ -208,27 +208,23 @@ fn parts(text: &str, plan: Option<&Plan>) -> Markup {
 }
 
 fn verdict(plan: &Plan) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { "If you send it now" } }
-            div class="body" {
-                @if plan.suppressed {
-                    div class="note bad" { (icon("alert")) div { b { "It will fail." } p { "The recipient is suppressed." } } }
-                } @else {
-                    div class="note ok" { (icon("check")) div { b { "It can be sent." } p { "By " (channel(&plan.channel)) @if !plan.from.is_empty() { ", from " (plan.from) } "." } } }
-                }
-                dl class="facts" {
-                    dt { "Why" } dd { (plan.routing.reason) }
-                    @if let Some(segments) = plan.segments { dt { @if plan.channel.starts_with("sms") { "Segments" } @else { "Segments as SMS" } } dd { (segments) @if let Some(encoding) = plan.encoding { " (" (encoding) ")" } } }
-                    @if let Some(fallback) = plan.fallback_channel { dt { "If that fails" } dd { (channel(fallback)) } }
-                    dt { "Cost" } dd { (cost(plan)) }
-                    @if !plan.affordable { dt { "Money" } dd { "The balance is too low" } }
-                    @for part in &plan.degraded { dt { "Changed" } dd { (part) } }
-                    @for warning in &plan.routing.warnings { dt { "Note" } dd { (warning) } }
-                }
-            }
+    let body = html! {
+        @if plan.suppressed {
+            div class="note bad" { (icon("alert")) div { b { "It will fail." } p { "The recipient is suppressed." } } }
+        } @else {
+            div class="note ok" { (icon("check")) div { b { "It can be sent." } p { "By " (channel(&plan.channel)) @if !plan.from.is_empty() { ", from " (plan.from) } "." } } }
         }
-    }
+        dl class="facts" {
+            dt { "Why" } dd { (plan.routing.reason) }
+            @if let Some(segments) = plan.segments { dt { @if plan.channel.starts_with("sms") { "Segments" } @else { "Segments as SMS" } } dd { (segments) @if let Some(encoding) = plan.encoding { " (" (encoding) ")" } } }
+            @if let Some(fallback) = plan.fallback_channel { dt { "If that fails" } dd { (channel(fallback)) } }
+            dt { "Cost" } dd { (cost(plan)) }
+            @if !plan.affordable { dt { "Money" } dd { "The balance is too low" } }
+            @for part in &plan.degraded { dt { "Changed" } dd { (part) } }
+            @for warning in &plan.routing.warnings { dt { "Note" } dd { (warning) } }
+        }
+    };
+    panel("If you send it now", body)
 }
 
 /// What the planned message costs, and what is reserved for its fallback.

@@ -14,7 +14,7 @@ use nuncio_domain::{Error, Result, Timestamp};
 
 use super::timeline::timeline;
 use crate::App;
-use crate::components::{ask_first, channel, head, icon, json_text, may_change, message_state, money, sentence, time, value, words};
+use crate::components::{ask_first, channel, head, icon, json_text, may_change, message_state, money, panel, sentence, time, value, words};
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse};
 
@@ -174,38 +174,30 @@ fn seen(message: &MessageView) -> Markup {
 }
 
 fn cost(message: &MessageView) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { "Cost" } }
-            div class="body" {
-                dl class="facts" {
-                    dt { "Provider" } dd { (money(message.cost_provider)) }
-                    dt { "Platform fee" } dd { (money(message.cost)) }
-                    @if let Some(segments) = message.segments { dt { "Segments" } dd { (segments) } }
-                    dt class="sum" { "Total" } dd class="sum" { (money(message.cost_total)) }
-                }
-            }
+    let body = html! {
+        dl class="facts" {
+            dt { "Provider" } dd { (money(message.cost_provider)) }
+            dt { "Platform fee" } dd { (money(message.cost)) }
+            @if let Some(segments) = message.segments { dt { "Segments" } dd { (segments) } }
+            dt class="sum" { "Total" } dd class="sum" { (money(message.cost_total)) }
         }
-    }
+    };
+    panel("Cost", body)
 }
 
 fn details(message: &MessageView, sender: Option<&str>) -> Markup {
-    html! {
-        section class="panel" {
-            header { h2 { "Details" } }
-            div class="body" {
-                dl class="facts" {
-                    dt { "Sender" } dd { @match sender { Some(name) => { a href={ "/senders/" (message.sender_id) } { (words(name)) } }, None => { (message.sender_id) " (deleted)" } } }
-                    @if let Some(broadcast) = message.broadcast_id { dt { "Broadcast" } dd { a href={ "/broadcasts/" (broadcast) } { (broadcast) } } }
-                    @if let Some(id) = &message.provider_message_id { dt { "Provider\u{2019}s id" } dd { code { (id) } } }
-                    @if let Some(at) = message.expires_at { dt { "Valid until" } dd { (time(at)) } }
-                    @if let Some(metadata) = &message.metadata { @for (key, value) in metadata { dt { (words(key)) } dd { code { (words(&json_text(value))) } } } }
-                    @if message.possible_duplicate { dt { "Warning" } dd { "The recipient might have received it more than once." } }
-                }
-                (value(&message.id.to_string()))
-            }
+    let body = html! {
+        dl class="facts" {
+            dt { "Sender" } dd { @match sender { Some(name) => { a href={ "/senders/" (message.sender_id) } { (words(name)) } }, None => { (message.sender_id) " (deleted)" } } }
+            @if let Some(broadcast) = message.broadcast_id { dt { "Broadcast" } dd { a href={ "/broadcasts/" (broadcast) } { (broadcast) } } }
+            @if let Some(id) = &message.provider_message_id { dt { "Provider\u{2019}s id" } dd { code { (id) } } }
+            @if let Some(at) = message.expires_at { dt { "Valid until" } dd { (time(at)) } }
+            @if let Some(metadata) = &message.metadata { @for (key, value) in metadata { dt { (words(key)) } dd { code { (words(&json_text(value))) } } } }
+            @if message.possible_duplicate { dt { "Warning" } dd { "The recipient might have received it more than once." } }
         }
-    }
+        (value(&message.id.to_string()))
+    };
+    panel("Details", body)
 }
 
 /// Cancels or resolves a message.

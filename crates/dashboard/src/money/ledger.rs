@@ -10,7 +10,7 @@ use nuncio_domain::ledger::Purpose;
 use nuncio_domain::{Error, Result};
 
 use crate::App;
-use crate::components::{dollars, empty, head, pager, select, time, words};
+use crate::components::{data_table, dollars, empty, head, pager, select, time, words};
 use crate::filters::{span, span_fields};
 use crate::signed::{Asked, Signed, show_or_refuse};
 
@@ -56,22 +56,17 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
 }
 
 fn table(entries: &[LedgerEntryView]) -> Markup {
-    html! {
-        table class="fix" {
-            caption class="sr" { "Entries, newest first" }
-            thead { tr { th scope="col" { "For" } th scope="col" class="w w4" { "Kind" } th scope="col" class="num w2" { "Amount" } th scope="col" class="num w2" { "Time" } } }
-            tbody {
-                @for entry in entries {
-                    tr {
-                        td { (cause(&entry.cause)) span class="n faint" { (word(entry.purpose)) } }
-                        td class="w" { (word(entry.purpose)) }
-                        td class="num" { (dollars(entry.amount)) }
-                        td class="num" { (time(entry.recorded_at)) }
-                    }
-                }
+    let rows = html! {
+        @for entry in entries {
+            tr {
+                td { (cause(&entry.cause)) span class="n faint" { (word(entry.purpose)) } }
+                td class="w" { (word(entry.purpose)) }
+                td class="num" { (dollars(entry.amount)) }
+                td class="num" { (time(entry.recorded_at)) }
             }
         }
-    }
+    };
+    data_table("fix", "Entries, newest first", &[("", "For"), ("w w4", "Kind"), ("num w2", "Amount"), ("num w2", "Time")], rows)
 }
 
 /// Returns the word that the filter has for a purpose.

@@ -8,7 +8,7 @@ use nuncio_domain::{Error, ErrorCode, Result};
 
 use crate::App;
 use crate::broadcasts::{broken, short};
-use crate::components::{Faults, channel, counted, empty, figure, money, time};
+use crate::components::{Faults, channel, counted, data_table, empty, figure, money, time};
 use crate::shell::form_key;
 use crate::signed::is_form_key;
 use crate::upload::{file_field, invalid_rows};
@@ -56,11 +56,9 @@ pub(super) fn panel(own: &[Price], general: &[Price]) -> Markup {
             @if count == 0 {
                 (empty("coin", "No prices", "Nothing is charged without them. An owner of the server imports them here, or for all projects with nuncio prices import FILE.csv.", html! {}))
             } @else {
-                table class="fix" {
-                    caption class="sr" { "Prices" }
-                    thead { tr { th scope="col" { "Channel" } th scope="col" class="w1" { "Country" } th scope="col" class="w w2" { "For each" } th scope="col" class="num w2" { "Carrier" } th scope="col" class="num w2" { "Fee" } th scope="col" class="num w w3" { "From" } } }
-                    tbody { @for (price, is_own) in all.take(SHOWN) { (row(price, is_own)) } }
-                }
+                (data_table("fix", "Prices", &[("", "Channel"), ("w1", "Country"), ("w w2", "For each"), ("num w2", "Carrier"), ("num w2", "Fee"), ("num w w3", "From")], html! {
+                    @for (price, is_own) in all.take(SHOWN) { (row(price, is_own)) }
+                }))
             }
         }
     }

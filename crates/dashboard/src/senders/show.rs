@@ -11,7 +11,7 @@ use nuncio_domain::{Channel, Redacted, Result};
 
 use super::details;
 use crate::App;
-use crate::components::{Faults, ask_first, channel, empty, head, may_change, pager, state, time, value, words};
+use crate::components::{Faults, ask_first, channel, data_table, empty, head, may_change, pager, state, time, value, words};
 use crate::form::Form;
 use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Signed, refuse, show_or_refuse};
@@ -29,18 +29,14 @@ async fn senders(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
         section class="panel" aria-label="List" {
             @if senders.is_empty() { (empty("plug", "No senders", "A sender has connections to providers, one for each channel.", html! {})) }
             @else {
-                table class="rows fix" {
-                    caption class="sr" { "Senders" }
-                    thead { tr { th scope="col" class="w5" { "Name" } th scope="col" { "Connections" } } }
-                    tbody {
-                        @for sender in &senders {
-                            tr {
-                                td { a class="to clip" href={ "/senders/" (sender.id) } { (words(&sender.name)) } @if sender.is_default { " " span class="tag" { "default" } } }
-                                td { @for own in &sender.connections { span class="row" { (health(&own.health)) span class="faint" { (channel(own.channel)) span class="w" { " · " (own.kind) } } } } @if sender.connections.is_empty() { span class="faint" { "nothing connected" } } }
-                            }
+                (data_table("rows fix", "Senders", &[("w5", "Name"), ("", "Connections")], html! {
+                    @for sender in &senders {
+                        tr {
+                            td { a class="to clip" href={ "/senders/" (sender.id) } { (words(&sender.name)) } @if sender.is_default { " " span class="tag" { "default" } } }
+                            td { @for own in &sender.connections { span class="row" { (health(&own.health)) span class="faint" { (channel(own.channel)) span class="w" { " · " (own.kind) } } } } @if sender.connections.is_empty() { span class="faint" { "nothing connected" } } }
                         }
                     }
-                }
+                }))
                 (pager(asked.older("/senders", next)))
             }
         }
@@ -109,21 +105,17 @@ fn connections(sender: &SenderView, may_connect: bool) -> Markup {
             @if sender.connections.is_empty() {
                 (empty("plug", "Nothing is connected", "Choose a channel and connect a provider.", html! {}))
             } @else {
-                table class="fix" {
-                    caption class="sr" { "Connections" }
-                    thead { tr { th scope="col" { "Channel" } th scope="col" class="w w2" { "Kind" } th scope="col" { "Health" } th scope="col" class="w w5" { "Error" } } }
-                    tbody {
-                        @for own in &sender.connections {
-                            tr {
-                                td { a class="to" href={ "/senders/" (sender.id) "/channels/" (own.channel) } { (channel(own.channel)) } }
-                                td class="w" { (own.kind) }
-                                @let why = html! { @if let Some(reason) = &own.health.reason { (words(reason)) @if let Some(since) = own.health.since { span class="faint" { " since " (time(since)) } } } };
-                                td { (health(&own.health)) @if own.health.reason.is_some() { span class="n" { (why) } } }
-                                td class="w" { (why) }
-                            }
+                (data_table("fix", "Connections", &[("", "Channel"), ("w w2", "Kind"), ("", "Health"), ("w w5", "Error")], html! {
+                    @for own in &sender.connections {
+                        tr {
+                            td { a class="to" href={ "/senders/" (sender.id) "/channels/" (own.channel) } { (channel(own.channel)) } }
+                            td class="w" { (own.kind) }
+                            @let why = html! { @if let Some(reason) = &own.health.reason { (words(reason)) @if let Some(since) = own.health.since { span class="faint" { " since " (time(since)) } } } };
+                            td { (health(&own.health)) @if own.health.reason.is_some() { span class="n" { (why) } } }
+                            td class="w" { (why) }
                         }
                     }
-                }
+                }))
             }
             @let missing = unconnected(sender);
             @if may_connect && !missing.is_empty() { footer {
