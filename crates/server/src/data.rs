@@ -93,13 +93,15 @@ impl DataDir {
         nuncio_store_sql::open(&self.target(storage)).await.map_err(|error| advised(error.into()))
     }
 
-    /// Returns the encryption keys: from the settings, or from the key file, which is created first if missing.
-    pub(crate) fn sealer(&self, storage: &StorageConfig, entropy: &dyn Entropy) -> anyhow::Result<Sealer> {
+    /// Returns the encryption keys: from the settings, or from the key file, which is created first if missing. Comes after
+    /// [`Self::open_store`]: a folder with keys and without a database belongs to a PostgreSQL installation.
+    pub(crate) fn sealer(&self, storage: &StorageConfig, entropy: &dyn Entropy) -> anyhow::Result<(Sealer, KeySource)> {
         if !storage.encryption_keys.is_empty() {
-            return Sealer::parse(&storage.encryption_keys).context("storage.encryption_keys");
+            return Ok((Sealer::parse(&storage.encryption_keys).context("storage.encryption_keys")?, KeySource::Setting));
         }
         let path = self.key_file();
-        if !path.exists() {
+        let source = if path.exists() { KeySource::File } else { KeySource::NewFile };
+        if source == KeySource::NewFile {
             write_private(&path, Sealer::generate(entropy).expose())?;
         }
         let mode = std::fs::metadata(&path).with_context(|| path.display().to_string())?.permissions().mode();
@@ -107,22 +109,29 @@ impl DataDir {
             bail!("{} can be read by others; run chmod 600 on it", path.display());
         }
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        Sealer::parse(&text).with_context(|| path.display().to_string())
+        Ok((Sealer::parse(&text).with_context(|| path.display().to_string())?, source))
     }
 
-    /// Fails unless the database was set up with these keys.
-    pub(crate) async fn check_keys(&self, storage: &StorageConfig, core: &Core) -> anyhow::Result<()> {
+    /// Fails unless the database was set up with these keys. New ones are removed then: nobody should take them for those that are missing.
+    pub(crate) async fn check_keys(&self, source: KeySource, core: &Core) -> anyhow::Result<()> {
         let Err(error) = core.projects().check_keys().await else { return Ok(()) };
         // Keys that differ have no further cause; a database that fails has one.
         if error.source().is_some() {
             return Err(advised(error.into()));
         }
-        let source = if storage.encryption_keys.is_empty() { self.key_file().display().to_string() } else { "the setting".to_owned() };
+        let path = self.key_file();
+        if source == KeySource::NewFile {
+            std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
+        }
+        let here = match source {
+            KeySource::Setting => "they come from the setting".to_owned(),
+            KeySource::File => format!("they come from {}", path.display()),
+            KeySource::NewFile => format!("{} is missing", path.display()),
+        };
         Err(error).with_context(|| {
             format!(
                 "every node and every command on a database needs the same encryption keys. Use those of a working node: its file \
-                 encryption.keys in the data folder, or storage.encryption_keys. Here they come from {source}; never remove the \
-                 oldest key, on the last line"
+                 encryption.keys in the data folder, or storage.encryption_keys. Here {here}; never remove the oldest key, on the last line"
             )
         })
     }
@@ -132,7 +141,39 @@ impl DataDir {
     }
 }
 
-/// Whether the folder holds an embedded database.
+/// Where the encryption keys come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum KeySource {
+    Setting,
+    File,
+    /// The file was missing, and has been created.
+    NewFile,
+}
+
+/// Fails where the database is missing, before anything is created; what `begins` an installation may create an embedded one.
+///
+/// # Errors
+///
+/// Also if the folder belongs to another user.
+pub(crate) fn check_installed(storage: &StorageConfig, begins: bool) -> anyhow::Result<()> {
+    let folder = &storage.data;
+    if !storage.database.is_empty() || has_database(folder)? {
+        return Ok(());
+    }
+    let shown = folder.display();
+    if has_file(folder, KEYS)? {
+        bail!(
+            "{shown} belongs to a PostgreSQL installation: it has encryption.keys, but no nuncio.db; give --database, \
+             NUNCIO__STORAGE__DATABASE, or storage.database in nuncio.toml. If nuncio.db was lost, restore a backup"
+        );
+    }
+    if !begins {
+        bail!("found no installation in {shown}; give its folder with --data, or create one with `nuncio init`, `quickstart` or `serve`");
+    }
+    Ok(())
+}
+
+/// Whether the folder holds an embedded database. An empty file, as a copy that failed leaves, is none.
 ///
 /// # Errors
 ///
@@ -141,18 +182,12 @@ pub(crate) fn has_database(folder: &Path) -> anyhow::Result<bool> {
     has_file(folder, DATABASE)
 }
 
-/// Whether the folder holds encryption keys. Without an embedded database, they are those of a PostgreSQL installation, or of a first start
-/// that was cut off.
-///
-/// # Errors
-///
-/// Says that the folder belongs to another user.
-pub(crate) fn has_keys(folder: &Path) -> anyhow::Result<bool> {
-    has_file(folder, KEYS)
-}
-
 fn has_file(folder: &Path, name: &str) -> anyhow::Result<bool> {
-    folder.join(name).try_exists().map_err(|error| unreadable(folder, error))
+    match folder.join(name).metadata() {
+        Ok(file) => Ok(file.len() > 0),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(unreadable(folder, error)),
+    }
 }
 
 fn unreadable(folder: &Path, error: std::io::Error) -> anyhow::Error {

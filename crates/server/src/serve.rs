@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::config::{Config, reachable};
-use crate::data::{ADDRESS, DataDir, Lock, write_private};
+use crate::data::{ADDRESS, DataDir, Lock, check_installed, write_private};
 use crate::mail_listener::MailListener;
 
 use crate::wiring;
@@ -44,17 +44,18 @@ impl Server {
         let ids = system::ids();
         let metrics = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().context("metrics")?;
         register_counters();
+        check_installed(&config.storage, true)?;
         let data = DataDir::open(&config.storage.data)?;
         let embedded = config.storage.database.is_empty();
         let lock = if embedded { Some(lock(&data)?) } else { None };
-        let sealer = data.sealer(&config.storage, &*ids.entropy)?;
         let listener = TcpListener::bind(&config.server.listen)
             .await
             .with_context(|| format!("cannot listen on {}; choose another address with --listen", config.server.listen))?;
         let address = listener.local_addr()?;
         let store = data.open_store(&config.storage).await?;
+        let (sealer, keys) = data.sealer(&config.storage, &*ids.entropy)?;
         let node = wiring::node(config, store, sealer, ids, &address.to_string())?;
-        data.check_keys(&config.storage, &node.core).await?;
+        data.check_keys(keys, &node.core).await?;
         admin::project(&node.core, None).await?;
         node.start().await?;
         // Whatever can fail comes before the first attempt starts.

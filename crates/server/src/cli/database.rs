@@ -5,10 +5,9 @@ use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::check_installed;
 use crate::answer::CommandOutput;
 use crate::config::{Config, is_postgres_url};
-use crate::data::{DATABASE, DataDir, advised};
+use crate::data::{DATABASE, DataDir, advised, check_installed};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DbAction {
@@ -28,7 +27,7 @@ pub(super) enum DbAction {
 
 /// Brings the schema up to date.
 pub(super) async fn migrate(config: &Config) -> anyhow::Result<CommandOutput> {
-    check_installed(config, false)?;
+    check_installed(&config.storage, false)?;
     let data = DataDir::open(&config.storage.data)?;
     let _lock = match (config.storage.database.is_empty(), data.lock()?) {
         (true, None) => {
@@ -57,7 +56,7 @@ pub(super) async fn copy(config: &Config, to: &str) -> anyhow::Result<CommandOut
     if !is_postgres_url(to) {
         bail!("--to: must begin with postgres:// or postgresql://");
     }
-    check_installed(config, false)?;
+    check_installed(&config.storage, false)?;
     let data = DataDir::open(&config.storage.data)?;
     let file = data.file(DATABASE);
     let Some(_lock) = data.lock()? else { bail!("a server uses this data folder; stop it first, so that nothing changes during the copy") };

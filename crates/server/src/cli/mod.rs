@@ -30,7 +30,7 @@ mod webhooks;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _};
 use nuncio_domain::line;
@@ -40,7 +40,7 @@ use crate::answer::CommandOutput;
 use crate::client::life::Outcome;
 use crate::client::{CallError, say};
 use crate::config::Config;
-use crate::data::{DataDir, has_database, has_keys};
+use crate::data::{DataDir, check_installed};
 use crate::option_values as values;
 use crate::table::terminal_width;
 use crate::wiring;
@@ -211,7 +211,7 @@ async fn installed(config: &Config, action: InstalledAction) -> anyhow::Result<E
         InstalledAction::Db(On { action: DbAction::Copy { to }, .. }) => database::copy(config, &to).await?,
         action => {
             let command = action.into_command()?;
-            check_installed(config, command.begins())?;
+            check_installed(&config.storage, command.begins())?;
             perform(config, Request { project, command }).await?
         }
     };
@@ -242,25 +242,6 @@ fn redacted(config: &Config) -> Config {
     config
 }
 
-/// Fails where the database is missing, before anything is created; a command that `begins` may create an embedded one.
-fn check_installed(config: &Config, begins: bool) -> anyhow::Result<()> {
-    let folder = &config.storage.data;
-    if !config.storage.database.is_empty() || has_database(folder)? {
-        return Ok(());
-    }
-    let shown = folder.display();
-    if has_keys(folder)? {
-        bail!(
-            "{shown} belongs to a PostgreSQL installation: it has encryption.keys, but no nuncio.db; give --database, \
-             NUNCIO__STORAGE__DATABASE, or storage.database in nuncio.toml"
-        );
-    }
-    if !begins {
-        bail!("found no installation in {shown}; give its folder with --data, or create one with `nuncio init`, `quickstart` or `serve`");
-    }
-    Ok(())
-}
-
 /// Runs a command on the installation: through its server if one holds the data folder, else by itself.
 async fn perform(config: &Config, request: Request) -> anyhow::Result<CommandOutput> {
     let embedded = config.storage.database.is_empty();
@@ -270,10 +251,10 @@ async fn perform(config: &Config, request: Request) -> anyhow::Result<CommandOut
         (_, lock) => lock,
     };
     let ids = serve::ids();
-    let sealer = data.sealer(&config.storage, &*ids.entropy)?;
     let store = data.open_store(&config.storage).await.context("the database cannot be opened")?;
+    let (sealer, keys) = data.sealer(&config.storage, &*ids.entropy)?;
     let node = wiring::node(config, store, sealer, ids, &config.server.listen)?;
-    data.check_keys(&config.storage, &node.core).await?;
+    data.check_keys(keys, &node.core).await?;
     let answer = admin::run(&node.core, request).await.map_err(|e| anyhow::anyhow!(admin::explain(&e)));
     node.core.store().close().await;
     answer

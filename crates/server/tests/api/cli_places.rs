@@ -110,6 +110,27 @@ async fn only_commands_that_add_something_begin_an_installation() {
 }
 
 #[tokio::test]
+async fn a_database_without_its_keys_gets_no_new_ones() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    run(&terminal, "keys create --name first --env test").await.expect(0);
+    let folder = terminal.home.path().join("nuncio-data");
+    std::fs::remove_file(folder.join("encryption.keys")).expect("removed");
+    for line in ["keys list", "serve --listen 127.0.0.1:0"] {
+        let refused = run(&terminal, line).await.expect(1);
+        assert!(refused.err.contains("nuncio-data/encryption.keys is missing"), "{line}: {refused:?}");
+        assert!(!folder.join("encryption.keys").exists(), "{line}");
+    }
+    // A copy that failed.
+    std::fs::write(folder.join("nuncio.db"), "").expect("emptied");
+    for side in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(folder.join(format!("nuncio.db{side}")));
+    }
+    let refused = run(&terminal, "keys list").await.expect(1);
+    assert!(refused.err.contains("found no installation in nuncio-data"), "{refused:?}");
+}
+
+#[tokio::test]
 async fn the_folder_of_a_postgresql_node_gets_no_second_installation() {
     let app = TestApp::start().await;
     let terminal = Terminal::beside(&app).await;
@@ -124,13 +145,13 @@ async fn the_folder_of_a_postgresql_node_gets_no_second_installation() {
             std::fs::remove_file(file.path()).expect("removed");
         }
     }
-    for line in ["keys create --name second --env test", "doctor", "db migrate"] {
+    let start = "quickstart --exit --listen 127.0.0.1:0";
+    for line in ["keys create --name second --env test", "doctor", "db migrate", "serve --listen 127.0.0.1:0", start] {
         let refused = run(&terminal, line).await.expect(1);
         assert!(refused.err.contains("nuncio-data belongs to a PostgreSQL installation"), "{line}: {refused:?}");
         assert!(refused.err.contains("storage.database in nuncio.toml"), "{line}: {refused:?}");
     }
     assert!(!database.exists(), "nothing was begun");
-    run(&terminal, "quickstart --exit --listen 127.0.0.1:0").await.expect(0);
     let refused = run(&terminal, "keys list --database mysql://a:hush@127.0.0.1/x").await.expect(1);
     assert!(refused.err.contains("storage.database: must begin with postgres://") && !refused.err.contains("hush"), "{refused:?}");
     let refused = run(&terminal, "db copy --to mysql://a:hush@127.0.0.1/x").await.expect(1);

@@ -66,6 +66,9 @@ async fn killed_again_and_again(backend: Backend) {
     watch.reaches_everybody(&case).await;
     let unknown = case.verify().await;
     let counted = case.http().await.counter("nuncio_attempts_unknown_total").await.expect("a counter");
-    assert!(Some(counted) >= unknown.last().copied(), "{counted} of {unknown:?}: the newest process counts at least what the last kill left");
+    assert!(
+        Some(counted) >= unknown.last().copied(),
+        "{counted} of {unknown:?}: the newest process counts at least what the last kill left"
+    );
     watch.everything_is_told(&case).await;
 }
