@@ -83,6 +83,16 @@ impl Fitness {
         !pulse.clock_off && pulse.beat_at.is_some_and(|at| now.saturating_sub(at) < MAX_SILENCE)
     }
 
+    /// Returns why the node is unfit; `None` if it is fit, or has not been started.
+    fn trouble(&self, now: Duration) -> Option<&'static str> {
+        let pulse = self.0.lock();
+        if pulse.clock_off {
+            return Some("its clock differs from the database's by more than a minute");
+        }
+        let is_silent = pulse.beat_at.is_some_and(|at| now.saturating_sub(at) >= MAX_SILENCE);
+        is_silent.then_some("the database, or the disk under it, has taken no heartbeat for 5 seconds or more; the log says why")
+    }
+
     /// Notes a heartbeat that began at `began` and is stored at `now`, `wall` by the wall clock.
     fn beaten(&self, began: Duration, now: Duration, wall: Timestamp) {
         let mut pulse = self.0.lock();
@@ -326,6 +336,11 @@ impl Shared {
     /// Returns whether the clock of this node is wrong: what it writes or signs by it would be wrong, too.
     pub fn has_wrong_clock(&self) -> bool {
         self.fitness.0.lock().clock_off
+    }
+
+    /// Returns why this node accepts no messages although it runs; `None` if it accepts them.
+    pub fn trouble(&self) -> Option<&'static str> {
+        self.fitness.trouble(self.ids.clock.monotonic())
     }
 
     /// Returns whether a node is this one or may be alive elsewhere.

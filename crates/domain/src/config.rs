@@ -19,6 +19,16 @@ named! {
     }
 }
 
+impl Environment {
+    /// Returns the other environment.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Live => Self::Test,
+            Self::Test => Self::Live,
+        }
+    }
+}
+
 /// A project with the tenants of its two environments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Project {

@@ -19,6 +19,7 @@ const PAGE: u32 = 1_000;
 /// Returns everything an operator should know, and what to do about it.
 pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
     let mut findings = core.store().advice().await?;
+    findings.extend(core.trouble().map(|why| format!("this node accepts no messages: {why}")));
     let unguarded = core.store().read().await?.count_unguarded_messages().await?;
     if unguarded > 0 {
         findings.push(format!("{unguarded} messages are stuck; please report this as a bug, with the log"));
@@ -66,10 +67,11 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
                     environment.as_str()
                 ));
             }
-            for connection in world.connections.iter().filter(|c| c.kind != "sim") {
+            for connection in &world.connections {
                 if let Err(mut why) = core.senders().check_connection(world.tenant, connection).await? {
                     if why.starts_with("its secrets cannot be decrypted") {
-                        let again = format!("or set them again with `nuncio connections set{option}`");
+                        let simulated = if environment == Environment::Test { " --env test --kind sim" } else { "" };
+                        let again = format!("or set them again with `nuncio connections set{simulated}{option}`");
                         why.push_str(&format!("; add the missing key and restart, {again}"));
                     }
                     findings.push(format!("connection {} ({} by {}): {why}", connection.id, connection.channel, connection.kind));

@@ -236,8 +236,16 @@ impl Core {
         self.inner.store.ping().await?;
         match self.inner.dispatch.accepting() {
             Some(_) => Ok(()),
-            None => Err(Error::unavailable("this node cannot accept messages now")),
+            None => {
+                let why = self.trouble().unwrap_or("it is stopping");
+                Err(Error::unavailable(format!("this node cannot accept messages now: {why}")))
+            }
         }
+    }
+
+    /// Returns why this node accepts no messages although it runs; `None` if it accepts them.
+    pub fn trouble(&self) -> Option<&'static str> {
+        self.inner.dispatch.trouble()
     }
 
     /// Returns the public URL of this installation; the base of links.

@@ -106,7 +106,7 @@ impl Senders<'_> {
     /// with a new secret. Provider accounts are not copied: those of the test environment are simulated, and those of the live environment
     /// belong there.
     pub async fn copy(&self, project: &Project, id: SenderId, to: Environment) -> Result<SenderView> {
-        let from = project.tenant(if to == Environment::Live { Environment::Test } else { Environment::Live });
+        let from = project.tenant(to.other());
         let mut tx = self.inner.store.read().await?;
         let found = tx.find_senders(from, &[id]).await?.pop();
         let sender = found.ok_or_else(|| Error::not_found("sender to copy from the other environment"))?;

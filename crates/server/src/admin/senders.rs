@@ -32,7 +32,8 @@ pub(super) async fn update(core: &Core, tenant: TenantId, id: &str, change: Valu
 
 /// Copies a sender to the environment `to`.
 pub(super) async fn copy(core: &Core, project: &Project, id: &str, to: Environment) -> Result<CommandOutput> {
-    one(&core.senders().copy(project, sender_id(id)?, to).await?)
+    let id = in_environment(core, project.tenant(to.other()), id).await?;
+    one(&core.senders().copy(project, id, to).await?)
 }
 
 /// Deletes a sender.
@@ -51,21 +52,15 @@ fn one(sender: &SenderView) -> Result<CommandOutput> {
     Ok(CommandOutput::new(json, text))
 }
 
-/// The ID of a sender of this environment.
+/// The ID of a sender of this environment, by its ID or name.
 async fn in_environment(core: &Core, tenant: TenantId, text: &str) -> Result<SenderId> {
-    let world = core.tenant_config(tenant).await?;
-    let found = text.parse().ok().and_then(|id| world.sender(id)).map(|sender| sender.id);
-    found.ok_or_else(|| missing(&world, text))
+    Ok(find(&*core.tenant_config(tenant).await?, Some(text))?.id)
 }
 
 fn missing(world: &TenantConfig, text: &str) -> Error {
     let env = world.environment.as_str();
     let message = format!("sender: there is no {text:?} in the {env} environment; `nuncio senders list` shows all senders");
     Error::new(ErrorCode::NotFound, message)
-}
-
-fn sender_id(text: &str) -> Result<SenderId> {
-    text.parse().map_err(|_| Error::not_found("sender"))
 }
 
 /// The sender with this ID or name; the default sender when none is given.

@@ -1,6 +1,7 @@
 //! Statements and conditions that are specific to PostgreSQL.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -27,6 +28,9 @@ pub(super) const COUNT_ENDED: &str = r"
     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET
         failed = k.failed + excluded.failed,
         skipped = k.skipped + excluded.skipped";
+
+/// How long the server may take to answer a statement. It ends each after five seconds.
+pub(super) const ANSWER: Option<Duration> = Some(Duration::from_secs(15));
 
 /// Takes the time limit of statements off this connection, and puts it back.
 pub(super) const NO_TIME_LIMIT: &str = "SET statement_timeout = 0";

@@ -26,8 +26,8 @@ pub use session::SETTINGS as WRITER_SETTINGS;
 
 use crate::message_batch::folded;
 use crate::{SqlxResult as _, ended, migrations, spool, sqlx_error};
-use sql::SqlTx;
-use writer::Writer;
+use sql::{SqlTx, within};
+use writer::{Writer, answered};
 
 pub(crate) type Db = Postgres;
 pub(crate) type Conn = sqlx::PgConnection;
@@ -146,7 +146,7 @@ impl Tx for SqlTx {
         }
         match self.handle {
             Handle::Write(..) if self.failed => Err(ended()),
-            Handle::Write(tx) => match tx.commit().await {
+            Handle::Write(tx) => match within(dialect::ANSWER, tx.commit()).await {
                 Err(error @ sqlx::Error::Io(_)) => Err(StoreError::InDoubt(error.to_string())),
                 outcome => outcome.store(),
             },
@@ -167,17 +167,17 @@ impl Store for PostgresStore {
 
     async fn add_metrics(&self, deltas: Vec<MetricRow>) -> Result<()> {
         for part in folded(deltas).chunks(METRICS) {
-            delivery_log::add_metrics(&self.pool, part).await?;
+            answered(delivery_log::add_metrics(&self.pool, part)).await?;
         }
         Ok(())
     }
 
     async fn log_deliveries(&self, log: DeliveryLog) -> Result<bool> {
-        delivery_log::log_deliveries(&self.pool, &log).await
+        answered(delivery_log::log_deliveries(&self.pool, &log)).await
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {
-        Ok(Box::new(SqlTx::from(Handle::Write(self.pool.begin().await.store()?))))
+        Ok(Box::new(SqlTx::from(Handle::Write(within(dialect::ANSWER, self.pool.begin()).await.store()?))))
     }
 
     async fn read(&self) -> Result<Box<dyn Tx>> {
@@ -185,7 +185,8 @@ impl Store for PostgresStore {
     }
 
     async fn ping(&self) -> Result<()> {
-        let (standby,): (bool,) = sqlx::query_as("SELECT pg_is_in_recovery()").fetch_one(&self.pool).await.store()?;
+        let asked = sqlx::query_as("SELECT pg_is_in_recovery()").fetch_one(&self.pool);
+        let (standby,): (bool,) = within(dialect::ANSWER, asked).await.store()?;
         if standby { Err(StoreError::Unavailable("the PostgreSQL server is a standby and takes no writes".to_owned())) } else { Ok(()) }
     }
 

@@ -348,6 +348,6 @@ impl Connection {
 }
 
 /// Waits for the server, unless it does not answer.
-async fn answered<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
+pub(super) async fn answered<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::time::timeout(ANSWER, asked).await.unwrap_or_else(|_| Err(StoreError::Unavailable(UNANSWERED.to_owned())))
 }

@@ -1,6 +1,7 @@
 //! Statements and conditions that are specific to SQLite.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use sqlx::{Arguments as _, QueryBuilder};
 use uuid::Uuid;
@@ -26,6 +27,9 @@ pub(super) const COUNT_ENDED: &str = r"
     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET
         failed = failed + excluded.failed,
         skipped = skipped + excluded.skipped";
+
+/// How long a statement may take: it is in this process.
+pub(super) const ANSWER: Option<Duration> = None;
 
 /// Statements have no time limit here.
 pub(super) const NO_TIME_LIMIT: &str = "SELECT 1";

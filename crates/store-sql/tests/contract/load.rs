@@ -310,6 +310,13 @@ pub(crate) async fn new_messages_take_one_round_trip(h: &Harness) {
     proxy.store.close().await;
 }
 
+/// A machine that vanished says nothing, not even that the connection is gone.
+pub(crate) async fn a_transaction_waits_no_longer_than_the_server_may_take(h: &Harness) {
+    let proxy = Proxy::start(h, Cut::Nothing).await; // responses stay in it from BEGIN on
+    let begun = tokio::time::timeout(Duration::from_secs(60), proxy.store.begin()).await.expect("it waits no longer");
+    assert!(matches!(begun, Err(StoreError::Unavailable(_))));
+}
+
 /// A stored start must be reported as won: otherwise its message waits for this node permanently.
 async fn steps(h: &Harness, proxy: &Proxy) {
     let waiting = h.accept(h.item(&phone(1))).await;
