@@ -76,6 +76,7 @@ fn completed(mut document: OpenApi) -> OpenApi {
     event_schemas::add(&mut document);
     name_operations(&mut document);
     absent_is_not_null(&mut document);
+    null_is_no_default(&mut document);
     strings_have_an_end(&mut document);
     named_objects::name(&mut document);
     examples::add(&mut document);
@@ -335,6 +336,31 @@ fn absent_is_not_null(document: &mut OpenApi) {
         for (_, property) in object.properties.iter_mut().filter(|(name, _)| !object.required.contains(name)) {
             without_null(property);
         }
+    }
+}
+
+/// In a change, null clears a field that stays when it is absent, so null is the default of none. Not all could be null, either.
+fn null_is_no_default(document: &mut OpenApi) {
+    let Some(components) = &mut document.components else { return };
+    components.schemas.values_mut().for_each(without_null_defaults);
+}
+
+fn without_null_defaults(schema: &mut RefOr<Schema>) {
+    match schema {
+        RefOr::T(Schema::Object(object)) => {
+            for property in object.properties.values_mut() {
+                let default = match property {
+                    RefOr::Ref(reference) => &mut reference.default,
+                    RefOr::T(Schema::Object(object)) => &mut object.default,
+                    RefOr::T(Schema::Array(array)) => &mut array.default,
+                    RefOr::T(Schema::OneOf(one_of)) => &mut one_of.default,
+                    _ => continue,
+                };
+                default.take_if(|default| default.is_null());
+            }
+        }
+        RefOr::T(Schema::AllOf(all_of)) => all_of.items.iter_mut().for_each(without_null_defaults),
+        _ => {}
     }
 }
 

@@ -318,5 +318,5 @@ fn failure(error: &Error) -> Failure {
         _ if error.is_about("to") => FailureCode::InvalidRecipient,
         _ => FailureCode::ContentRejected,
     };
-    Failure::own(code, error.message())
+    Failure::own(code, error.message().trim_start_matches("to: "))
 }

@@ -289,9 +289,14 @@ fn pick<'c, 'a>(candidates: &'c [Candidate<'a>], asked: &Asked<'_>) -> (&'c Cand
     if let Some(untried) = untried.filter(|_| asked.explores && asked.dice.is_multiple_of(EXPLORE)) {
         return (untried, format!("{} is tried to measure it; {} would be the cheapest", name(untried), name(cheapest)));
     }
-    let equal = good.iter().all(|c| c.price() == cheapest.price());
-    let rule = if equal { "is preferred among channels of the same price" } else { "is the cheapest" };
-    (cheapest, format!("{} {rule} and is likely to deliver ({})", name(cheapest), cheapest.words(asked.country)))
+    let rule = match &good[..] {
+        [_] => "is the only channel that is likely enough to deliver",
+        several if several.iter().all(|c| c.price() == cheapest.price()) => {
+            "is preferred among channels of the same price and is likely to deliver"
+        }
+        _ => "is the cheapest and is likely to deliver",
+    };
+    (cheapest, format!("{} {rule} ({})", name(cheapest), cheapest.words(asked.country)))
 }
 
 /// Fails with the reason of the preferred channel if the content does not fit any.

@@ -69,14 +69,20 @@ impl Config {
         if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
             problems.push(format!("server.public_url: is {url:?}; must be a URL such as https://messages.example.org, or empty"));
         }
-        if self.server.max_connections == 0 || self.server.max_connections_per_address == 0 {
-            problems.push("server.max_connections, server.max_connections_per_address: must be at least 1".to_owned());
+        let (all, of_one) = (self.server.max_connections, self.server.max_connections_per_address);
+        for (setting, most) in [("max_connections", all), ("max_connections_per_address", of_one)] {
+            if most == 0 {
+                problems.push(format!("server.{setting}: is 0; must be at least 1"));
+            }
         }
         if !(5..=3_600).contains(&self.server.stall_seconds) {
             problems.push(format!("server.stall_seconds: is {}; must be 5 to 3600", self.server.stall_seconds));
         }
         if self.api.max_in_flight_bytes < 1024 * 1024 {
             problems.push(format!("api.max_in_flight_bytes: is {}; must be at least 1048576", self.api.max_in_flight_bytes));
+        }
+        if self.storage.data.as_os_str().is_empty() {
+            problems.push("storage.data: is empty; must be a folder such as nuncio-data".to_owned());
         }
         // Neither is shown: they are secrets.
         if !self.storage.database.is_empty() && !is_postgres_url(&self.storage.database) {
@@ -147,7 +153,7 @@ pub(crate) fn toml_problem(error: &toml::de::Error, text: &str) -> String {
 
 /// Whether a log filter has no word that is taken for a target by mistake: only that target would be logged then.
 fn is_log_filter(text: &str) -> bool {
-    let is_meant = |part: &str| part.contains(['=', '[']) || part.parse::<LevelFilter>().is_ok();
+    let is_meant = |part: &str| part.contains(['=', '[']) || (!part.is_empty() && part.parse::<LevelFilter>().is_ok());
     EnvFilter::try_new(text).is_ok() && text.split(',').all(is_meant)
 }
 
@@ -227,7 +233,7 @@ fn too_large(path: &str, number: u64) -> String {
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Object(_) => "a section",
-        Value::Number(_) => "a whole number",
+        Value::Number(_) => "a whole number, 0 or more",
         Value::Bool(_) => "true or false",
         Value::Array(_) => "a list",
         _ => "a text",
@@ -274,7 +280,7 @@ mod tests {
         for good in ["off", "WARN", "info", "nuncio=debug,warn", "nuncio_dispatch=debug", "warn,[request]=trace"] {
             assert_eq!(wrong(&[("NUNCIO__LOG__LEVEL", good)]), Vec::<String>::new(), "{good}");
         }
-        for bad in ["warning", "verbose", "nuncio=debgu", "nuncio,warn", "nuncio=debug, warn"] {
+        for bad in ["", "warning", "verbose", "nuncio=debgu", "nuncio,warn", "nuncio=debug, warn"] {
             let problems = wrong(&[("NUNCIO__LOG__LEVEL", bad)]);
             assert!(problems.len() == 1 && problems[0].starts_with(&format!("log.level: is {bad:?}; must be off, ")), "{problems:?}");
         }
@@ -307,6 +313,7 @@ mod tests {
 
     #[test]
     fn every_problem_is_told_at_once() {
+        assert!(wrong(&[("NUNCIO__STORAGE__DATA", "")])[0].starts_with("storage.data: is empty; must be a folder"));
         let problems = wrong(&[
             ("NUNCIO__API__RATE_LIMTI", "1"),
             ("NUNCIO__NET__ALLOW_HTTP", "maybe"),

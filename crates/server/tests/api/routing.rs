@@ -49,6 +49,8 @@ async fn the_cheapest_channel_that_is_likely_to_arrive() {
         history(&app, "+34600111222", Channel::Whatsapp, 0, 3).await;
         let passed = plan(&app, body.clone()).await;
         assert_eq!(passed["channel"], "sms", "{passed}");
+        let reason = passed["routing"]["reason"].as_str().unwrap_or_default();
+        assert!(reason.starts_with("auto: sms is the only channel that is likely enough to deliver ($"), "{reason}");
         assert_eq!(plan(&app, json!({"to": "+34600111223", "text": "x"})).await["channel"], "whatsapp");
         // If no channel is good, the best one is used.
         history(&app, "+34600111222", Channel::Sms, 0, 30).await;
