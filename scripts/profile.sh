@@ -44,3 +44,4 @@ bench e2e
 bench broadcast --recipients 20000
 
 "$profdata" merge --sparse --output crates/server/dist.profdata "$counts"
+echo "The record is new: run cargo clean --profile dist before the next build of dist."
