@@ -164,7 +164,8 @@ impl Shared {
         self.logs.grown(tenant);
     }
 
-    /// Counts an attempt whose outcome became unknown. No change of the message may tell of it, which waits to be sent again.
+    /// Counts an attempt whose outcome became unknown. The changes of its message do not show it: a message that will be sent again keeps its
+    /// status.
     pub(crate) fn count_unknown(&self, ended: &Transitioned) {
         let Transitioned::Found { applied: Applied::Yes, state, .. } = ended else { return };
         if state.detail.attempts.last().is_some_and(|attempt| attempt.status == AttemptStatus::Unknown) {

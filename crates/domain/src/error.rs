@@ -185,6 +185,12 @@ impl Error {
         errors.is_some_and(|errors| !errors.is_empty() && errors.iter().all(|error| error["path"] == path))
     }
 
+    /// Returns the message without `path` at its beginning, for a place that names the field itself or has none.
+    pub fn message_without(&self, path: &str) -> &str {
+        let rest = self.message().strip_prefix(path).and_then(|rest| rest.strip_prefix(": "));
+        rest.unwrap_or_else(|| self.message())
+    }
+
     /// Makes a `404 not_found`.
     pub fn not_found(what: &str) -> Self {
         Self::new(ErrorCode::NotFound, format!("{what} not found"))

@@ -112,7 +112,8 @@ impl DataDir {
         Ok((Sealer::parse(&text).with_context(|| path.display().to_string())?, source))
     }
 
-    /// Fails unless the database was set up with these keys. New ones are removed then: nobody should take them for those that are missing.
+    /// Fails unless the database was set up with these keys. Then deletes a key file that was just created, so that nobody mistakes it for the
+    /// missing one.
     pub(crate) async fn check_keys(&self, source: KeySource, core: &Core) -> anyhow::Result<()> {
         let Err(error) = core.projects().check_keys().await else { return Ok(()) };
         // Keys that differ have no further cause; a database that fails has one.

@@ -16,7 +16,7 @@ use crate::client::profile::{QUICKSTART, SERVER, listens_at};
 use crate::client::{World, say};
 use crate::config::{Config, reachable};
 use crate::data::{ADDRESS, write_private};
-use crate::serve::{Server, announce, asked_to_end};
+use crate::serve::{Server, announce};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The name of the keys that it creates.
@@ -40,7 +40,7 @@ pub(crate) async fn run(mut config: Config, exit: bool) -> anyhow::Result<()> {
         if let Err(why) = sent {
             announce(format_args!("\nnuncio: {}\nThe server continues to run.", line::escaped(&format!("{why:#}"))));
         }
-        asked_to_end().await?;
+        server.until_end().await?;
     }
     server.stop().await?;
     let sent = shown?;

@@ -83,9 +83,20 @@ impl Server {
         Ok(Self { node, address, data, stop, http, loops, socket, mail_listener, patience, _lock: lock })
     }
 
-    /// Waits until a part has ended by itself, which it does only by a panic. What is left would refuse all requests until somebody looked;
-    /// a supervisor starts the server again when it ends.
-    pub(crate) async fn has_failed(&self) {
+    /// Waits for SIGINT or SIGTERM, or until a part of the server has panicked.
+    pub(crate) async fn until_end(&self) -> anyhow::Result<()> {
+        tokio::select! {
+            asked = asked_to_end() => asked,
+            () = self.has_failed() => {
+                tracing::error!("a part of the server panicked; stopping");
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until a part has ended by itself, which it does only by a panic. The rest would refuse all requests; a supervisor starts the
+    /// server again once it has ended.
+    async fn has_failed(&self) {
         let mail = self.mail_listener.as_ref();
         while !(self.loops.is_finished() || self.http.is_finished() || mail.is_some_and(MailListener::has_ended)) {
             tokio::time::sleep(LOOK).await;
@@ -157,10 +168,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     if let Some(link) = people::first_link(&server.node.core).await? {
         announce(format_args!("this server has no owner yet; open this link to set one up: {link}"));
     }
-    tokio::select! {
-        asked = asked_to_end() => asked?,
-        () = server.has_failed() => tracing::error!("a part of the server panicked; stopping"),
-    }
+    server.until_end().await?;
     tracing::info!("stopping");
     server.stop().await
 }
@@ -171,7 +179,7 @@ pub(crate) fn announce(line: std::fmt::Arguments<'_>) {
 }
 
 /// Returns at SIGINT or SIGTERM.
-pub(crate) async fn asked_to_end() -> anyhow::Result<()> {
+async fn asked_to_end() -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut term = signal(SignalKind::terminate())?;
     tokio::select! {

@@ -311,12 +311,12 @@ impl Broadcasts<'_> {
 
 /// Maps the error of a message to the failure of its recipient.
 fn failure(error: &Error) -> Failure {
-    let code = match error.code() {
-        ErrorCode::WhatsappWindowClosed | ErrorCode::WindowClosed => FailureCode::WindowClosed,
-        ErrorCode::SenderNotConfigured => FailureCode::Undeliverable,
+    let (code, message) = match error.code() {
+        ErrorCode::WhatsappWindowClosed | ErrorCode::WindowClosed => (FailureCode::WindowClosed, error.message()),
+        ErrorCode::SenderNotConfigured => (FailureCode::Undeliverable, error.message()),
         // A country that the sender may not write to, or no recipient of the channel.
-        _ if error.is_about("to") => FailureCode::InvalidRecipient,
-        _ => FailureCode::ContentRejected,
+        _ if error.is_about("to") => (FailureCode::InvalidRecipient, error.message_without("to")),
+        _ => (FailureCode::ContentRejected, error.message()),
     };
-    Failure::own(code, error.message().trim_start_matches("to: "))
+    Failure::own(code, message)
 }

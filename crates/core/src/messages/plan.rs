@@ -356,7 +356,7 @@ fn with_other_faults(error: Error, command: &SendMessage, now: Timestamp, lenien
     if errors.is_empty() || !error.is_about("to") {
         return error;
     }
-    errors.insert(0, FieldError::new("to", error.message().trim_start_matches("to: ")));
+    errors.insert(0, FieldError::new("to", error.message_without("to")));
     Error::invalid(errors)
 }
 

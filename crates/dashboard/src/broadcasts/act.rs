@@ -95,7 +95,7 @@ fn selection(form: &Form) -> Result<SelectContacts> {
     Ok(SelectContacts { countries, channel, ..SelectContacts::default() })
 }
 
-/// Parses the time of a broadcast. Rejects a time in the past: the API would send at once, which nobody who types a time wants.
+/// Parses the time of a broadcast. Rejects times in the past, at which the API would send at once.
 fn future(app: &App, text: &str) -> Result<Option<Timestamp>> {
     let (at, now) = (parse_time(text)?, app.core.ids().clock.now());
     if at.is_some_and(|at| at <= now) {

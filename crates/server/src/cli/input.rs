@@ -184,7 +184,7 @@ impl ImportOf {
         if is_ndjson(Path::new(&self.file)) {
             return Ok(ndjson(&text, &self.countries));
         }
-        csv(text.as_bytes(), &self.countries).map_err(|error| anyhow!("{}: {}", self.file, error.message().trim_start_matches("file: ")))
+        csv(text.as_bytes(), &self.countries).map_err(|error| anyhow!("{}: {}", self.file, error.message_without("file")))
     }
 }
 

@@ -153,6 +153,21 @@ pub(crate) fn paths(answer: &Value) -> Vec<String> {
     errors.iter().map(|e| e["path"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
+#[tokio::test]
+async fn a_recipient_outside_the_allowed_countries_fails_with_the_reason() {
+    for app in TestApp::on_each().await {
+        let sender = app.node.core.tenant_config(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
+        app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"allowedCountries": ["ES"]}))).await.expect(200);
+        let id = text(&app).await;
+        add(&app, &id, ["+34600111222", "+12135550001"].map(str::to_owned)).await;
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        let failed = contacts(&app, &id, "&status=failed").await;
+        let reason = failed[0]["errorMessage"].as_str().unwrap_or_default();
+        assert!(failed.len() == 1 && reason.starts_with("is a number of US, which is not in the sender's allowedCountries"), "{failed:?}");
+    }
+}
+
 // holds: broadcasts.get, broadcasts.send, broadcasts.progress, broadcasts.transitions
 #[tokio::test]
 async fn a_broadcast_reaches_everybody_once() {

@@ -276,7 +276,9 @@ async fn what_is_not_here_is_said_with_where_to_look() {
         let refused = run(&terminal, &line).await.expect(1);
         assert!(refused.err.contains(said), "{line}: {refused:?}");
     }
-    run(&terminal, &format!("senders update {sender} --env test --name Front")).await.expect(0);
+    run(&terminal, "senders update Desk --env test --name Front").await.expect(0);
+    run(&terminal, "senders copy Front --to live").await.expect(0);
+    run(&terminal, "senders delete Front --env live").await.expect(0);
     run(&terminal, &format!("senders delete {sender} --env test")).await.expect(0);
 }
 
@@ -320,9 +322,10 @@ async fn secrets_whose_key_is_gone_are_reported_and_can_be_set_again() {
                --setting from=a@example.org --setting username=a";
     let keys = terminal.home.path().join("nuncio-data/encryption.keys");
     let old = std::fs::read_to_string(&keys).expect("a key");
-    std::fs::write(&keys, format!("{}\n{old}", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")).expect("rotated");
+    let rotated = format!("{}\n{old}", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=");
+    std::fs::write(&keys, &rotated).expect("rotated");
     run(&terminal, &format!("{set} --secret password=one")).await.expect(0);
-    std::fs::write(&keys, old).expect("the new key is lost");
+    std::fs::write(&keys, &old).expect("the new key is lost");
     let gone = "its secrets cannot be decrypted: sealed with a key that is missing from the key file";
     let reported = run(&terminal, "doctor").await.expect(0);
     assert!(reported.out.contains(gone), "{reported:?}");
@@ -333,6 +336,13 @@ async fn secrets_whose_key_is_gone_are_reported_and_can_be_set_again() {
     run(&terminal, &format!("{set} --secret password=two")).await.expect(0);
     let reported = run(&terminal, "doctor").await.expect(0);
     assert!(!reported.out.contains("cannot be decrypted"), "{reported:?}");
+
+    // Those of simulated accounts, too.
+    std::fs::write(&keys, &rotated).expect("rotated");
+    run(&terminal, "projects create Second").await.expect(0);
+    std::fs::write(&keys, &old).expect("the new key is lost");
+    let reported = run(&terminal, "doctor").await.expect(0);
+    assert!(reported.out.contains("or set them again with `nuncio connections set --env test --kind sim`"), "{reported:?}");
 }
 
 // holds: cli.resources

@@ -48,7 +48,8 @@ async fn is_key_known(app: &TestApp) -> bool {
 async fn a_node_that_starts_with_a_wrong_clock_accepts_nothing_until_it_is_set() {
     for backend in Backend::all() {
         let app = app(backend).await;
-        app.get("/readyz").await.expect(503);
+        let refused = app.get("/readyz").await.expect(503).json();
+        assert!(refused["message"].as_str().is_some_and(|why| why.contains("its clock differs from the database's")), "{refused}");
         app.post("/v1/messages", text()).await.expect(503);
         set_right(&app).await;
         app.get("/readyz").await.expect(200);

@@ -30,7 +30,8 @@ async fn health_readiness_and_documents() {
 async fn a_node_that_cannot_show_that_it_lives_accepts_nothing() {
     let app = TestApp::start().await;
     app.clock.advance(std::time::Duration::from_secs(6));
-    app.send("GET", "/readyz", &[], None).await.expect(503);
+    let refused = app.send("GET", "/readyz", &[], None).await.expect(503).json();
+    assert!(refused["message"].as_str().is_some_and(|why| why.contains("has taken no heartbeat for 5 seconds")), "{refused}");
     let answer = app.post("/v1/messages", serde_json::json!({"to": "+34600111222", "text": "x"})).await.expect(503);
     assert!(!answer.header("retry-after").is_empty());
     app.node.tick().await.expect("a tick");

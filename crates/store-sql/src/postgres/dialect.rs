@@ -1,6 +1,7 @@
 //! Statements and conditions that are specific to PostgreSQL.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::time::Duration;
 
 use sqlx::QueryBuilder;
@@ -9,6 +10,7 @@ use uuid::Uuid;
 use super::Db;
 use super::sql::Condition;
 use super::sql::query::{contains, in_json};
+use super::writer::UNANSWERED;
 use crate::agenda::AgendaRow;
 
 /// Ends a query that locks its rows until the transaction ends.
@@ -29,8 +31,15 @@ pub(super) const COUNT_ENDED: &str = r"
         failed = k.failed + excluded.failed,
         skipped = k.skipped + excluded.skipped";
 
-/// How long the server may take to answer a statement. It ends each after five seconds.
-pub(super) const ANSWER: Option<Duration> = Some(Duration::from_secs(15));
+/// How long the server may take to respond. It ends each statement after five seconds.
+const RESPONSE: Duration = Duration::from_secs(15);
+
+/// Waits for the response to a statement, 15 s at most. If the server vanishes before it responds, nothing else ends the wait: with nothing
+/// left to send, the operating system does not notice.
+pub(super) async fn in_time<T>(statement: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
+    let unanswered = |_| Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, UNANSWERED)));
+    tokio::time::timeout(RESPONSE, statement).await.unwrap_or_else(unanswered)
+}
 
 /// Takes the time limit of statements off this connection, and puts it back.
 pub(super) const NO_TIME_LIMIT: &str = "SET statement_timeout = 0";

@@ -26,7 +26,7 @@ pub use session::SETTINGS as WRITER_SETTINGS;
 
 use crate::message_batch::folded;
 use crate::{SqlxResult as _, ended, migrations, spool, sqlx_error};
-use sql::{SqlTx, within};
+use sql::SqlTx;
 use writer::{Writer, answered};
 
 pub(crate) type Db = Postgres;
@@ -146,7 +146,7 @@ impl Tx for SqlTx {
         }
         match self.handle {
             Handle::Write(..) if self.failed => Err(ended()),
-            Handle::Write(tx) => match within(dialect::ANSWER, tx.commit()).await {
+            Handle::Write(tx) => match dialect::in_time(tx.commit()).await {
                 Err(error @ sqlx::Error::Io(_)) => Err(StoreError::InDoubt(error.to_string())),
                 outcome => outcome.store(),
             },
@@ -177,7 +177,7 @@ impl Store for PostgresStore {
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {
-        Ok(Box::new(SqlTx::from(Handle::Write(within(dialect::ANSWER, self.pool.begin()).await.store()?))))
+        Ok(Box::new(SqlTx::from(Handle::Write(dialect::in_time(self.pool.begin()).await.store()?))))
     }
 
     async fn read(&self) -> Result<Box<dyn Tx>> {
@@ -186,7 +186,7 @@ impl Store for PostgresStore {
 
     async fn ping(&self) -> Result<()> {
         let asked = sqlx::query_as("SELECT pg_is_in_recovery()").fetch_one(&self.pool);
-        let (standby,): (bool,) = within(dialect::ANSWER, asked).await.store()?;
+        let (standby,): (bool,) = dialect::in_time(asked).await.store()?;
         if standby { Err(StoreError::Unavailable("the PostgreSQL server is a standby and takes no writes".to_owned())) } else { Ok(()) }
     }
 

@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// seconds, and all of them take milliseconds when it is well. Keepalives find a machine that vanished sooner; this also finds a server
 /// that hangs, or that vanished behind a proxy which keeps the connection open.
 const ANSWER: Duration = Duration::from_secs(30);
-const UNANSWERED: &str = "the PostgreSQL server does not answer";
+pub(super) const UNANSWERED: &str = "the PostgreSQL server does not answer";
 /// Constant: a commit is sent together with the last statements, so what either took is not known. While messages of broadcasts wait, a
 /// transaction of 256 takes so long that a one-time password waits for it (ADR 16).
 const LIMITS: Limits = Limits { items: BATCH, bulk: 112, short: 32 };

@@ -2,9 +2,6 @@
 //!
 //! Each backend compiles this folder as a module of its own, with its own `Db`, `SqlTx` and `dialect`.
 
-use std::io;
-use std::time::Duration;
-
 use nuncio_store::{Result, StoreError};
 use serde::de::DeserializeOwned;
 use sqlx::Row as _;
@@ -163,20 +160,17 @@ macro_rules! shared {
 
 shared!(DueRow MessageRow);
 
-/// Waits for the database no longer than `limit`. A server that vanished between a statement and its response is not noticed otherwise: nothing
-/// is left to be sent, so that the operating system waits forever.
-pub(super) async fn within<T>(limit: Option<Duration>, asked: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
-    let Some(limit) = limit else { return asked.await };
-    let unanswered = |_| Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "the PostgreSQL server does not answer")));
-    tokio::time::timeout(limit, asked).await.unwrap_or_else(unanswered)
+/// Waits for a statement: as long as the database may take, or as long as it takes.
+async fn finished<T>(unlimited: bool, statement: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
+    if unlimited { statement.await } else { dialect::in_time(statement).await }
 }
 
 /// How the statements of a transaction run. An error ends the transaction.
 impl SqlTx {
     /// Runs a statement; returns how many rows it changed.
     async fn run(&mut self, query: Query<'_>) -> Result<u64> {
-        let limit = self.limit();
-        Ok(within(limit, query.execute(self.conn())).await.abort_on_error(self)?.rows_affected())
+        let unlimited = self.unlimited;
+        Ok(finished(unlimited, query.execute(self.conn())).await.abort_on_error(self)?.rows_affected())
     }
 
     /// Runs a statement, whatever it changes.
@@ -223,26 +217,21 @@ impl SqlTx {
 
     /// What waits for the database knows nothing of the type that its rows are read into: compiled once, not once per type.
     async fn rows(&mut self, query: Query<'_>) -> Result<Vec<Row>> {
-        let limit = self.limit();
-        within(limit, query.fetch_all(self.conn())).await.abort_on_error(self)
+        let unlimited = self.unlimited;
+        finished(unlimited, query.fetch_all(self.conn())).await.abort_on_error(self)
     }
 
     async fn row(&mut self, query: Query<'_>) -> Result<Option<Row>> {
-        let limit = self.limit();
-        within(limit, query.fetch_optional(self.conn())).await.abort_on_error(self)
+        let unlimited = self.unlimited;
+        finished(unlimited, query.fetch_optional(self.conn())).await.abort_on_error(self)
     }
 
     /// Takes the time limit of statements off this connection, or puts it back.
     async fn limit_time(&mut self, limited: bool) -> Result<()> {
         let set = if limited { dialect::TIME_LIMIT } else { dialect::NO_TIME_LIMIT };
-        let limit = self.limit();
-        within(limit, sqlx::raw_sql(set).execute(self.conn())).await.abort_on_error(self)?;
+        let unlimited = self.unlimited;
+        finished(unlimited, sqlx::raw_sql(set).execute(self.conn())).await.abort_on_error(self)?;
         self.unlimited = !limited;
         Ok(())
-    }
-
-    /// How long the database may take to answer a statement.
-    fn limit(&self) -> Option<Duration> {
-        dialect::ANSWER.filter(|_| !self.unlimited)
     }
 }

@@ -35,7 +35,7 @@ const LARGE: i64 = 16_384;
 /// How long to wait for reads to end, and then for the turn to write. Reads that come meanwhile wait as long.
 const PATIENCE: Duration = Duration::from_secs(1);
 const TURN: Duration = Duration::from_millis(100);
-/// How long reads are left alone after one of them outlasted that.
+/// After a read that took longer, how long the others are not kept back again.
 const REST: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Default)]
@@ -146,7 +146,7 @@ fn catch_up(conn: &Connection, file: &File) -> rusqlite::Result<Left> {
     Ok(Left { log: seen, is_little: all })
 }
 
-/// Restarts the log while nobody else uses the file. Returns whether it did: it gives up if a read goes on.
+/// Restarts the log while nobody else uses the file. Returns `false` if a read takes too long.
 fn restart_alone(conn: &Connection, file: &File, others: &Others) -> bool {
     // Connections go back to their pool by a task, also those that are dropped here. Without a runtime to run it, the process would end.
     let _runtime = others.runtime.enter();

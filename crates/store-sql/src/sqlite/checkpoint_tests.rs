@@ -58,3 +58,35 @@ async fn a_large_log_restarts_when_the_reads_under_way_have_ended() {
     writer.execute("INSERT INTO a VALUES (1)", []).unwrap();
     assert!(log(&writer) < START, "it begins anew");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_read_that_takes_long_keeps_the_others_back_only_once() {
+    let (_dir, path, writer) = database(1);
+    let readers = SqlitePoolOptions::new().max_connections(READERS).connect_with(options(&path)).await.unwrap();
+    let others = Others { readers: readers.clone(), turn: Arc::default(), runtime: Handle::current() };
+    let mut read = readers.begin().await.unwrap();
+    sqlx::query("SELECT COUNT(*) FROM a").fetch_all(&mut *read).await.unwrap();
+    // What was written since then cannot be copied while it reads.
+    writer.execute("INSERT INTO a VALUES (zeroblob(?1))", [(LARGE + START) * 4_096]).unwrap();
+    let mut checkpointer = Checkpointer::start(&path, Arc::new(File::open(&path).unwrap()), others).unwrap();
+    let ask = |checkpointer: &Checkpointer| (0..EVERY).for_each(|_| checkpointer.after_commit(&writer));
+    ask(&checkpointer);
+    let kept_back = async {
+        while readers.num_idle() > 0 || readers.size() < READERS {
+            tokio::task::yield_now().await;
+        }
+        while readers.num_idle() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(20), kept_back).await.expect("it takes the readers and gives them back");
+    ask(&checkpointer);
+    while *checkpointer.shared.wanted.lock() {
+        tokio::task::yield_now().await;
+    }
+    let stopping = tokio::task::spawn_blocking(move || checkpointer.stop());
+    while !stopping.is_finished() {
+        drop(timeout(PATIENCE / 2, readers.acquire()).await.expect("a reader at once").unwrap());
+    }
+    drop(read);
+}

@@ -1,7 +1,6 @@
 //! Statements and conditions that are specific to SQLite.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use sqlx::{Arguments as _, QueryBuilder};
 use uuid::Uuid;
@@ -28,8 +27,10 @@ pub(super) const COUNT_ENDED: &str = r"
         failed = failed + excluded.failed,
         skipped = skipped + excluded.skipped";
 
-/// How long a statement may take: it is in this process.
-pub(super) const ANSWER: Option<Duration> = None;
+/// Waits for a statement, however long it takes: the database is in this process.
+pub(super) async fn in_time<T>(statement: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
+    statement.await
+}
 
 /// Statements have no time limit here.
 pub(super) const NO_TIME_LIMIT: &str = "SELECT 1";

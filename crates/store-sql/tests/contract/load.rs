@@ -151,6 +151,8 @@ enum Cut {
     Request,
     /// Nothing happens to it, but nothing that its transaction asks is answered before.
     Nothing,
+    /// From when the proxy is armed, nothing is answered.
+    Silence,
 }
 
 /// A connection to the server that breaks at a chosen COMMIT.
@@ -197,7 +199,14 @@ async fn pump(mut client: TcpStream, mut server: TcpStream, cut: Cut, countdown:
             read = client.read(&mut asked) => {
                 let Some(bytes) = read.ok().filter(|n| *n > 0).map(|n| &asked[..n]) else { return };
                 let commit = contains(bytes, b"COMMIT\0");
-                held = cut == Cut::Nothing && !commit && (held || contains(bytes, b"BEGIN\0"));
+                held = match cut {
+                    Cut::Nothing => !commit && (held || contains(bytes, b"BEGIN\0")),
+                    Cut::Silence => countdown.load(Ordering::SeqCst) > 0,
+                    _ => false,
+                };
+                if held && cut == Cut::Silence {
+                    continue;
+                }
                 let last = commit && countdown.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)) == Ok(1);
                 if last && cut == Cut::Request {
                     return;
@@ -311,10 +320,27 @@ pub(crate) async fn new_messages_take_one_round_trip(h: &Harness) {
 }
 
 /// A machine that vanished says nothing, not even that the connection is gone.
-pub(crate) async fn a_transaction_waits_no_longer_than_the_server_may_take(h: &Harness) {
-    let proxy = Proxy::start(h, Cut::Nothing).await; // responses stay in it from BEGIN on
-    let begun = tokio::time::timeout(Duration::from_secs(60), proxy.store.begin()).await.expect("it waits no longer");
-    assert!(matches!(begun, Err(StoreError::Unavailable(_))));
+pub(crate) async fn nothing_waits_longer_than_the_server_may_take(h: &Harness) {
+    let unanswered = Proxy::start(h, Cut::Nothing).await; // from BEGIN on
+    let silent = Proxy::start(h, Cut::Silence).await;
+    let (mut reader, mut writing) = (silent.store.read().await.unwrap(), silent.store.begin().await.unwrap());
+    let ending = silent.store.begin().await.unwrap();
+    silent.arm(0);
+    let tenant = h.world.tenant;
+    let waits = async {
+        tokio::join!(
+            async { unanswered.store.begin().await.map(drop) },
+            async { reader.load_tenant(tenant).await.map(drop) },
+            async { writing.limit_balance(tenant, true).await },
+            ending.commit(),
+            silent.store.ping(),
+        )
+    };
+    let (begun, read, written, ended, pinged) = tokio::time::timeout(Duration::from_secs(60), waits).await.expect("no wait is longer");
+    for outcome in [begun, read, written, pinged] {
+        assert!(matches!(outcome, Err(StoreError::Unavailable(_) | StoreError::Busy(_))), "{outcome:?}");
+    }
+    assert!(matches!(ended, Err(StoreError::InDoubt(_))), "{ended:?}");
 }
 
 /// A stored start must be reported as won: otherwise its message waits for this node permanently.

@@ -305,7 +305,7 @@ cases! {
             a_commit_without_an_answer_is_read_back,
             a_commit_that_goes_on_without_its_connection_is_waited_for,
             new_messages_take_one_round_trip,
-            a_transaction_waits_no_longer_than_the_server_may_take,
+            nothing_waits_longer_than_the_server_may_take,
         }
         schema {
             both_databases_have_one_schema,
