@@ -8,10 +8,10 @@ use std::time::Duration;
 use nuncio_channel::SendRequest;
 use nuncio_domain::lifecycle::{Applied, Outcome, Scope, Step};
 use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message, Status, Wait};
-use nuncio_domain::{MessageType, TenantId};
+use nuncio_domain::{MessageId, MessageType, TenantId};
 use nuncio_store::{Store, StoreError, Transition, Transitioned};
 
-use crate::{Hint, Shared, lane::Slot, retry};
+use crate::{Hint, Permit, Shared, lane::Slot, retry};
 
 /// A handle for each status saves a look-up per change. The recorder must be installed before the first use.
 static SETTLED: LazyLock<HashMap<Status, metrics::Counter>> = LazyLock::new(|| {
@@ -19,9 +19,36 @@ static SETTLED: LazyLock<HashMap<Status, metrics::Counter>> = LazyLock::new(|| {
     Status::ALL.iter().map(counter).collect()
 });
 
+impl Permit {
+    /// Runs the attempt of `message`, which must be stored as started by [`Self::node`].
+    pub fn start(self, message: Box<Message>) {
+        let Self { mut slot, shared } = self;
+        shared.logs.grown(message.tenant);
+        // The attempt is registered before its accept ends: without either, the message would seem lost.
+        let accepting = slot.accepting.take();
+        let running = Arc::clone(&shared);
+        shared.spawn(message.id, async move { running.run_attempt(slot, message).await });
+        drop(accepting);
+    }
+}
+
 impl Shared {
+    /// Starts the attempt of a waiting message in a free slot.
+    pub(crate) fn begin(self: &Arc<Self>, slot: Slot, hint: Hint) {
+        let shared = Arc::clone(self);
+        self.spawn(hint.id, async move { shared.start_and_run(slot, hint).await });
+    }
+
+    fn spawn(&self, message: MessageId, attempt: impl Future<Output = ()> + Send + 'static) {
+        let working = (self.tracker.begin(), self.in_flight.attempt(message));
+        self.runtime.spawn(async move {
+            let _working = working;
+            attempt.await;
+        });
+    }
+
     /// Starts the attempt of a waiting message. Storing the start detects whether another node was faster or the message may not be sent.
-    pub(crate) async fn start_and_run(self: &Arc<Self>, mut slot: Slot, hint: Hint) {
+    async fn start_and_run(self: &Arc<Self>, mut slot: Slot, hint: Hint) {
         // Reserved before the request is loaded.
         slot.memory = self.memory.for_request(hint.bytes).await;
         if slot.memory.is_some() && (self.is_stopping() || !self.fitness.is_fit(self.ids.clock.monotonic())) {
@@ -44,7 +71,7 @@ impl Shared {
 
     /// Calls the provider and records the result. Releases the slot once the result waits for the store: the start of the next attempt is
     /// written after it, so a crash leaves no more attempts without a result than if the slot were held until then.
-    pub(crate) async fn run_attempt(self: &Arc<Self>, mut slot: Slot, mut message: Box<Message>) {
+    async fn run_attempt(self: &Arc<Self>, mut slot: Slot, mut message: Box<Message>) {
         slot.used = true;
         let attempt = message.state.detail.attempts.len().saturating_sub(1);
         let bytes = message.request.spooled_bytes();

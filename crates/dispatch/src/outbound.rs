@@ -42,20 +42,14 @@ impl Hint {
 
 /// The right to run one attempt now. Released when dropped.
 pub struct Permit {
-    slot: Slot,
-    shared: Arc<Shared>,
+    pub(crate) slot: Slot,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Permit {
     /// Returns the node that owns the attempt.
     pub fn node(&self) -> NodeId {
         self.shared.node()
-    }
-
-    /// Runs the attempt of `message`, which must be stored as started by [`Self::node`].
-    pub fn start(self, message: Box<Message>) {
-        self.shared.logs.grown(message.tenant);
-        self.shared.spawn_attempt(self.slot, message);
     }
 }
 
@@ -163,28 +157,5 @@ impl Shared {
         {
             lane.pump();
         }
-    }
-
-    /// Starts the attempt of a waiting message in a free slot.
-    pub(crate) fn begin(self: &Arc<Self>, slot: Slot, hint: Hint) {
-        let shared = Arc::clone(self);
-        self.spawn(hint.id, async move { shared.start_and_run(slot, hint).await });
-    }
-
-    /// Runs the attempt of a message that was accepted as started.
-    pub(crate) fn spawn_attempt(self: &Arc<Self>, mut slot: Slot, message: Box<Message>) {
-        let shared = Arc::clone(self);
-        // The attempt is registered before its accept ends: without either, the message would seem lost.
-        let accepting = slot.accepting.take();
-        self.spawn(message.id, async move { shared.run_attempt(slot, message).await });
-        drop(accepting);
-    }
-
-    fn spawn(&self, message: MessageId, attempt: impl Future<Output = ()> + Send + 'static) {
-        let working = (self.tracker.begin(), self.in_flight.attempt(message));
-        self.runtime.spawn(async move {
-            let _working = working;
-            attempt.await;
-        });
     }
 }

@@ -7,7 +7,6 @@
 #![expect(clippy::duplicate_mod, reason = "the files in sql/ are compiled once per driver: that is how two databases share one text")]
 
 mod agenda;
-mod batch;
 mod cache;
 mod column;
 mod copy;
@@ -16,10 +15,8 @@ mod ledger_batch;
 mod message_batch;
 mod migrations;
 mod postgres;
-mod queue;
 mod quota;
 mod row;
-mod spool;
 mod sqlite;
 
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use super::{Applied, Change, Outcome, ReceiptKind, Receipts, route::unknown_outcome};
-use crate::message::{AttemptStatus, Failure, FailureCode, HeldReason, NodeId, OnUnknown, State, Status, Wait};
+use crate::message::{Attempt, AttemptStatus, Failure, FailureCode, HeldReason, NodeId, OnUnknown, State, Status, Wait};
 use crate::{limits, time::Timestamp};
 
 /// Longest id that is kept as it is, in bytes.
@@ -216,7 +216,7 @@ impl State {
         }
     }
 
-    pub(super) fn arrived(&mut self, read: bool, at: Timestamp, index: usize, changes: &mut Vec<Change>) {
+    fn arrived(&mut self, read: bool, at: Timestamp, index: usize, changes: &mut Vec<Change>) {
         // Providers' clocks differ from ours; keep the three times in order.
         let mut at = self.detail.sent_at.map_or(at, |sent| at.max(sent));
         let delivered = *self.detail.delivered_at.get_or_insert(at);
@@ -237,6 +237,19 @@ impl State {
 
 fn is_within(at: Timestamp, pause: Option<(Timestamp, Timestamp)>) -> bool {
     pause.is_some_and(|(from, until)| (from..=until).contains(&at))
+}
+
+impl Attempt {
+    /// Records that a part (from 0) was delivered; returns whether all have been. Parts are sent in order: whoever has read one has
+    /// received those before it.
+    fn has_arrived_with(&mut self, part: u8, read: bool) -> bool {
+        if self.parts <= 1 {
+            return true;
+        }
+        let this = 1_u32.checked_shl(part.into()).unwrap_or_default();
+        self.arrived |= if read { this | this.wrapping_sub(1) } else { this };
+        self.arrived.count_ones() >= self.parts.into()
+    }
 }
 
 /// Returns a provider's id as it is stored, at most 255 bytes. A longer one is replaced by its beginning and a hash of all of it, so that

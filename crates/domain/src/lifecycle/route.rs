@@ -95,38 +95,6 @@ impl State {
     fn is_of_route(&self, attempt: &Attempt) -> bool {
         attempt.channel == self.route.channel && attempt.connection == self.route.connection
     }
-
-    /// Marks a possible duplicate: two attempts that may both have been sent.
-    pub(super) fn note_duplicate(&mut self) {
-        if self.detail.attempts.iter().filter(|a| a.status != AttemptStatus::Failed).count() > 1 {
-            self.detail.possible_duplicate = true;
-        }
-    }
-
-    /// Raises the status if `to` ranks higher, and records the change.
-    pub(super) fn raise(&mut self, to: Status, at: Timestamp, attempt: Option<usize>, changes: &mut Vec<Change>) {
-        if to <= self.status {
-            return;
-        }
-        match to {
-            Status::Sent | Status::Delivered | Status::Read => {
-                self.detail.sent_at.get_or_insert(at);
-            }
-            _ => {}
-        }
-        let previous = std::mem::replace(&mut self.status, to);
-        self.version += 1;
-        changes.push(Change {
-            status: to,
-            previous: Some(previous),
-            at,
-            attempt: attempt.and_then(|i| self.detail.attempts.get(i).map(|a| (i, a.clone()))),
-            failure: self.detail.failure.clone(),
-            cost: self.detail.cost,
-            possible_duplicate: self.detail.possible_duplicate,
-            conversation: false,
-        });
-    }
 }
 
 pub(super) fn unknown_outcome() -> Failure {

@@ -83,19 +83,6 @@ pub struct Attempt {
     pub error: Option<Failure>,
 }
 
-impl Attempt {
-    /// Records that a part (from 0) was delivered; returns whether all have been. Parts are sent in order: whoever has read one has
-    /// received those before it.
-    pub(crate) fn has_arrived_with(&mut self, part: u8, read: bool) -> bool {
-        if self.parts <= 1 {
-            return true;
-        }
-        let this = 1_u32.checked_shl(part.into()).unwrap_or_default();
-        self.arrived |= if read { this | this.wrapping_sub(1) } else { this };
-        self.arrived.count_ones() >= self.parts.into()
-    }
-}
-
 /// A failure reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Failure {

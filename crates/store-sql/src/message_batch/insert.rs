@@ -6,7 +6,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Change;
 use nuncio_domain::message::{Failure, FailureCode, Message, Request, Status, Wait};
 use nuncio_domain::{AddressId, ContactId, limits};
-use nuncio_store::{Accept, Accepted, Result};
+use nuncio_store::{Accept, Accepted, Result, Store};
 use uuid::Uuid;
 
 use crate::event_log;
@@ -160,6 +160,29 @@ impl From<MessageInsert<'_>> for AcceptOutcome {
         let replacement = if let Cow::Owned(encoded) = encoded { Some(Box::new(encoded)) } else { None };
         Self::Inserted { replacement, address, contact }
     }
+}
+
+/// Stores a new message by `write`; the chunks of a large request before, each in a separate transaction.
+pub(crate) async fn accept_with_chunks<F>(store: &dyn Store, item: Accept, write: impl FnOnce(Box<Prepared>) -> F) -> Result<Accepted>
+where
+    F: Future<Output = Result<Accepted>>,
+{
+    let mut prepared = Box::new(Prepared::new(item)?);
+    let (tenant, message, now) = (prepared.item.message.tenant, prepared.item.message.id, prepared.item.now);
+    let chunks = std::mem::take(&mut prepared.chunks);
+    for (index, chunk) in chunks.iter().enumerate() {
+        let mut tx = store.begin().await?;
+        tx.insert_spool_chunk(tenant, message, index as i32, chunk, now).await?;
+        tx.commit().await?;
+    }
+    let accepted = write(prepared).await?;
+    // Repeated rejections must not fill the disk before the purge.
+    if !chunks.is_empty() && !matches!(accepted, Accepted::New { .. }) {
+        let mut tx = store.begin().await?;
+        tx.delete_spool(tenant, message).await?;
+        tx.commit().await?;
+    }
+    Ok(accepted)
 }
 
 /// Moves a request that is too large for the row into chunks. The row keeps what lists show.

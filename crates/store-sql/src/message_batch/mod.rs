@@ -3,6 +3,7 @@
 mod broadcasts;
 mod flags;
 mod insert;
+mod queue;
 mod references;
 mod transitions;
 mod writes;
@@ -10,21 +11,18 @@ mod writes;
 use std::collections::BTreeMap;
 
 use nuncio_domain::TenantId;
-use nuncio_store::{Accepted, DeliveryLog, MetricDelta, MetricRow, Transition, Transitioned};
+use nuncio_store::{MetricDelta, MetricRow};
 
-use crate::batch::Op;
 pub(crate) use crate::cache::ReferencedPart;
 pub(crate) use broadcasts::{RecipientUpdate, RecipientUpdates};
 pub(crate) use flags::{FAILED, Flag, HELD};
-pub(crate) use insert::{AcceptOutcome, EncodedMessage, MessageInsert, Prepared, spool, unspool};
+pub(crate) use insert::{AcceptOutcome, EncodedMessage, MessageInsert, Prepared, accept_with_chunks, spool, unspool};
+pub(crate) use queue::{
+    AcceptOp, BATCH, DeliveriesOp, Limits, MetricsOp, Op, Queue, STEP_WAIT, TransitionOp, answer, closed, fail, may_be_one_item, push,
+};
 pub(crate) use references::{Reference, ResolvedTransition, by_reference, with_messages};
 pub(crate) use transitions::{LoadedMessage, TransitionBatch, asks_broadcast};
 pub(crate) use writes::{StateWrite, Writes};
-
-pub(crate) type AcceptOp = Op<Box<Prepared>, Accepted>;
-pub(crate) type TransitionOp = Op<Transition, Transitioned>;
-pub(crate) type MetricsOp = Op<Vec<MetricRow>, ()>;
-pub(crate) type DeliveriesOp = Op<DeliveryLog, bool>;
 
 /// Merges the deltas of each row and sorts them by key, so that two nodes that write the same rows cannot deadlock.
 pub(crate) fn folded(deltas: Vec<MetricRow>) -> Vec<MetricRow> {

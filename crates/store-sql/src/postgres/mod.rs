@@ -24,8 +24,9 @@ pub use distribute::{COPIED, DISTRIBUTED, distribute};
 pub use message_batch::TEXTS as WRITER_STATEMENTS;
 pub use session::SETTINGS as WRITER_SETTINGS;
 
+use crate::message_batch::accept_with_chunks;
 use crate::message_batch::folded;
-use crate::{SqlxResult as _, ended, migrations, spool, sqlx_error};
+use crate::{SqlxResult as _, ended, migrations, sqlx_error};
 use sql::SqlTx;
 use writer::{Writer, answered};
 
@@ -158,7 +159,7 @@ impl Tx for SqlTx {
 #[async_trait]
 impl Store for PostgresStore {
     async fn accept(&self, item: Accept) -> Result<Accepted> {
-        spool::accept(self, item, |prepared| self.writer.accept(prepared)).await
+        accept_with_chunks(self, item, |prepared| self.writer.accept(prepared)).await
     }
 
     async fn transition(&self, item: Transition) -> Result<Transitioned> {

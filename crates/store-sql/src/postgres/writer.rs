@@ -16,10 +16,10 @@ use tokio::task::JoinHandle;
 
 use super::batch_error::BatchError;
 use super::message_batch::{self, DirectWrites, Session};
-use crate::batch::{BATCH, Op, answer, closed, fail, may_be_one_item};
 use crate::cache::Cache;
-use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, TransitionOp};
-use crate::queue::{Limits, Queue, STEP_WAIT};
+use crate::message_batch::{
+    AcceptOp, AcceptOutcome, BATCH, Limits, Op, Prepared, Queue, STEP_WAIT, TransitionOp, answer, closed, fail, may_be_one_item,
+};
 
 /// How often a batch that lost a deadlock is tried again.
 const RETRIES: u32 = 5;

@@ -24,8 +24,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{Connection as _, Sqlite, SqlitePool};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use crate::message_batch::accept_with_chunks;
 use crate::message_batch::folded;
-use crate::{SqlxResult as _, ended, migrations, spool};
+use crate::{SqlxResult as _, ended, migrations};
 use sql::SqlTx;
 use writer::Writer;
 
@@ -135,7 +136,7 @@ impl Tx for SqlTx {
 #[async_trait]
 impl Store for SqliteStore {
     async fn accept(&self, item: Accept) -> Result<Accepted> {
-        spool::accept(self, item, |prepared| self.writer.accept(prepared)).await
+        accept_with_chunks(self, item, |prepared| self.writer.accept(prepared)).await
     }
 
     async fn transition(&self, item: Transition) -> Result<Transitioned> {

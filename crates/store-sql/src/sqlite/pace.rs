@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::batch::BATCH;
-use crate::queue::Limits;
+use crate::message_batch::{BATCH, Limits};
 
 /// How much one transaction may carry, so that whoever comes while it runs does not wait long: as many items as the statements of
 /// [`Pace::WORK`] write, or as many as are written in the time that the disk takes for a sync, if that is more.

@@ -18,10 +18,10 @@ use super::checkpoint::{Checkpointer, Others};
 use super::message_batch::{self, Batch, Statements};
 use super::pace::Pace;
 use super::{BUSY, end_if_sync_failed, rusqlite_error};
-use crate::batch::{answer, closed, fail, may_be_one_item};
 use crate::cache::Cache;
-use crate::message_batch::{AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Prepared, TransitionOp};
-use crate::queue::{Queue, STEP_WAIT, push};
+use crate::message_batch::{
+    AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Prepared, Queue, STEP_WAIT, TransitionOp, answer, closed, fail, may_be_one_item, push,
+};
 
 #[derive(Debug)]
 pub(super) struct Writer {

@@ -5,11 +5,18 @@ use nuncio_store::{Accepted, Result};
 
 use super::super::rusqlite_error as failed;
 use super::commit::Batch;
-use super::statements::{ADD_STORED_BYTES, EPOCH_AND_QUOTA, Statements};
-use super::{broadcasts, keys, ledger, messages, recipients};
+use super::{Statements, broadcasts, keys, ledger, messages, recipients};
 use crate::ledger_batch::LedgerBatch;
 use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, RecipientUpdates, tenants};
 use crate::quota::Quotas;
+
+const EPOCH_AND_QUOTA: &str = r"
+    SELECT w.epoch, q.max_bytes, q.stored_bytes
+    FROM worlds w
+    LEFT JOIN storage_quotas q ON q.tenant_id = w.tenant_id
+    WHERE w.tenant_id = ?1";
+
+const ADD_STORED_BYTES: &str = "UPDATE storage_quotas SET stored_bytes = stored_bytes + ?2 WHERE tenant_id = ?1";
 
 /// Writes a batch of new messages. The answers must not be given before the commit.
 pub(in crate::sqlite) fn accept(sql: &mut Statements<'_>, batch: &mut Batch, ops: &[AcceptOp]) -> Result<Vec<AcceptOutcome>> {

@@ -6,8 +6,45 @@ use nuncio_domain::message::{Membership, Message};
 use rusqlite::params;
 use uuid::Uuid;
 
-use super::statements::{ADD_COUNTS, BROADCAST_STATUS, CLAIM_CONTACT, Statements, UPDATE_CONTACT};
+use super::Statements;
 use crate::message_batch::{RecipientUpdate, RecipientUpdates};
+
+const CLAIM_CONTACT: &str = r"
+    UPDATE broadcast_contacts
+    SET message_id = ?4
+    WHERE tenant_id = ?1
+      AND broadcast_id = ?2
+      AND id = ?3
+      AND message_id = zeroblob(16)
+      AND outcome = 0
+      AND EXISTS (
+          SELECT 1
+          FROM broadcasts b
+          WHERE b.tenant_id = ?1 AND b.id = ?2 AND b.status = ?5 AND b.fence = ?6
+      )";
+
+const BROADCAST_STATUS: &str = "SELECT status FROM broadcasts WHERE tenant_id = ?1 AND id = ?2";
+const UPDATE_CONTACT: &str = r"
+    UPDATE broadcast_contacts
+    SET message_id = ?4, outcome = ?5
+    WHERE tenant_id = ?1 AND broadcast_id = ?2 AND id = ?3";
+
+const ADD_COUNTS: &str = r"
+    INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered,
+        failed, skipped, awaited, taken, cost, prepaid, held)
+    VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+    ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET
+        queued = queued + excluded.queued,
+        sending = sending + excluded.sending,
+        sent = sent + excluded.sent,
+        delivered = delivered + excluded.delivered,
+        failed = failed + excluded.failed,
+        skipped = skipped + excluded.skipped,
+        awaited = awaited + excluded.awaited,
+        taken = taken + excluded.taken,
+        cost = cost + excluded.cost,
+        prepaid = prepaid + excluded.prepaid,
+        held = held + excluded.held";
 
 /// Gives a recipient its message; `false` if it is not pending, or the broadcast is not being sent or has another fence.
 pub(super) fn claim(sql: &mut Statements<'_>, message: &Message, membership: Membership, fence: i64) -> rusqlite::Result<bool> {

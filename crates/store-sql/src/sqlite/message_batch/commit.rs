@@ -5,11 +5,27 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use super::super::rusqlite_error as failed;
-use super::statements::{DELETE_AGENDA, DELETE_FLAG, FIND_HEAD, INSERT_AGENDA, INSERT_FLAG, INSERT_LOG, RAISE_HEAD, Statements};
+use super::Statements;
 use crate::agenda::{AgendaKey, AgendaRow};
 use crate::cache::{Cache, CachedRow};
 use crate::event_log::LogRow;
 use crate::message_batch::{Flag, ReferencedPart, Writes};
+
+// Two statements: RETURNING would open a temporary table each time.
+const RAISE_HEAD: &str = r"
+    INSERT INTO log_heads (tenant_id, position)
+    VALUES (?1, 1)
+    ON CONFLICT (tenant_id) DO UPDATE SET position = position + 1";
+
+const FIND_HEAD: &str = "SELECT position FROM log_heads WHERE tenant_id = ?1";
+const INSERT_LOG: &str = "INSERT INTO log (tenant_id, position, batch, recorded_at, entries) VALUES (?1, ?2, ?3, ?4, ?5)";
+const INSERT_AGENDA: &str = r"
+    INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids)
+    VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7)";
+
+const DELETE_AGENDA: &str = "DELETE FROM agenda WHERE tenant_id = ?1 AND id = ?2";
+const INSERT_FLAG: &str = "INSERT INTO flagged (tenant_id, kind, id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+const DELETE_FLAG: &str = "DELETE FROM flagged WHERE tenant_id = ?1 AND kind = ?2 AND id = ?3";
 
 /// What one transaction writes, and what it adds to the cache after the commit.
 #[derive(Debug, Default)]
@@ -56,7 +72,7 @@ fn write_agenda(sql: &mut Statements<'_>, rows: &[AgendaRow], emptied: &[AgendaK
 }
 
 /// Runs one of the two statements for each flag.
-fn write_flags(sql: &mut Statements<'_>, statement: usize, flags: &[Flag]) -> rusqlite::Result<()> {
+fn write_flags(sql: &mut Statements<'_>, statement: &'static str, flags: &[Flag]) -> rusqlite::Result<()> {
     for flag in flags {
         sql.execute(statement, params![flag.tenant, flag.kind, flag.id.as_bytes()])?;
     }

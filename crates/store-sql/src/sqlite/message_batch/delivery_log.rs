@@ -7,8 +7,38 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use super::super::rusqlite_error as failed;
-use super::statements::{ADD_METRICS, ADVANCE_CURSOR, IS_FENCE_CURRENT, PUT_DELIVERY, Statements};
+use super::Statements;
 use crate::row::json;
+
+const PUT_DELIVERY: &str = r"
+    INSERT INTO deliveries (tenant_id, id, sender_id, event_id, event_type, kind, resource_id, sequence,
+        url, status, tries, due_at, attempts, updated_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+    ON CONFLICT (tenant_id, id) DO UPDATE SET
+        url = excluded.url,
+        status = excluded.status,
+        tries = excluded.tries,
+        due_at = excluded.due_at,
+        attempts = excluded.attempts,
+        updated_at = excluded.updated_at
+    WHERE deliveries.status <> 2 OR excluded.status = 2";
+
+const IS_FENCE_CURRENT: &str = "SELECT 1 FROM webhook_cursors WHERE tenant_id = ?1 AND fence = ?2";
+const ADVANCE_CURSOR: &str = "UPDATE webhook_cursors SET position = ?2, entry = ?3 WHERE tenant_id = ?1";
+const ADD_METRICS: &str = r"
+    INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures, delivery_ms,
+        timed, last_success_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET
+        successes = successes + excluded.successes,
+        failures = failures + excluded.failures,
+        delivery_ms = delivery_ms + excluded.delivery_ms,
+        timed = timed + excluded.timed,
+        last_success_at = CASE
+            WHEN last_success_at > excluded.last_success_at OR excluded.last_success_at IS NULL
+            THEN last_success_at
+            ELSE excluded.last_success_at
+        END";
 
 /// Writes the results of deliveries; returns whether the reader's fence is current.
 pub(in crate::sqlite) fn log_deliveries(sql: &mut Statements<'_>, log: &DeliveryLog) -> Result<bool> {

@@ -5,9 +5,20 @@ use nuncio_domain::{MessageId, TenantId, limits};
 use nuncio_store::{Accepted, Idempotency};
 use rusqlite::params;
 
-use super::statements::{DELETE_KEY, FIND_KEY, INSERT_KEY, Statements};
-use super::uuid;
+use super::{Statements, uuid};
 use crate::message_batch::Prepared;
+
+const INSERT_KEY: &str = r"
+    INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, check_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    ON CONFLICT DO NOTHING";
+
+const FIND_KEY: &str = r"
+    SELECT resource_id, fingerprint
+    FROM idempotency_keys
+    WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
+
+const DELETE_KEY: &str = "DELETE FROM idempotency_keys WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
 
 /// Claims the idempotency key of a message, or returns the message that holds it.
 pub(super) fn claim(sql: &mut Statements<'_>, prepared: &Prepared, key: &Idempotency) -> rusqlite::Result<Option<Accepted>> {

@@ -5,9 +5,23 @@ use nuncio_domain::{Micros, TenantId};
 use rusqlite::params;
 use uuid::Uuid;
 
-use super::statements::{BALANCE, INSERT_TRANSFER, MOVE_BALANCE, Statements};
+use super::Statements;
 use crate::ledger_batch::{LedgerBatch, reserved_amount};
 use crate::message_batch::AcceptOp;
+
+const BALANCE: &str = "SELECT available, reserved, spent, limited FROM balances WHERE tenant_id = ?1";
+const INSERT_TRANSFER: &str = r"
+    INSERT INTO ledger (tenant_id, resource_id, purpose, part, debit, credit, amount, sender_id,
+        recorded_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+
+const MOVE_BALANCE: &str = r"
+    INSERT INTO balances (tenant_id, available, reserved, spent, limited)
+    VALUES (?1, ?2, ?3, ?4, 0)
+    ON CONFLICT (tenant_id) DO UPDATE SET
+        available = available + excluded.available,
+        reserved = reserved + excluded.reserved,
+        spent = spent + excluded.spent";
 
 /// Reads the balances of the tenants whose new messages may cost something.
 pub(super) fn load(sql: &mut Statements<'_>, ops: &[AcceptOp]) -> rusqlite::Result<LedgerBatch> {

@@ -9,11 +9,25 @@ use uuid::Uuid;
 
 use super::super::rusqlite_error as failed;
 use super::recipients::is_suppressed;
-use super::statements::{CHUNKS, LOAD, LOAD_FIXED, Statements};
-use super::{broadcasts, uuid};
+use super::{Statements, broadcasts, uuid};
 use crate::cache::{Cache, CachedRow};
 use crate::message_batch::{LoadedMessage, ResolvedTransition, TransitionBatch, asks_broadcast, unspool};
 use crate::row::{FixedRow, StateRow};
+
+const LOAD: &str = r"
+    SELECT s.status, s.wait, s.held, s.due_at, s.owner, s.fence, s.version, s.expires_at, s.updated_at,
+        s.channel, s.connection_id, s.provider, s.detail, s.revision, s.agenda, s.history, m.address_id
+    FROM states s
+    JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.id
+    WHERE s.tenant_id = ?1 AND s.id = ?2";
+
+const LOAD_FIXED: &str = r"
+    SELECT direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key,
+        spooled, request
+    FROM messages
+    WHERE tenant_id = ?1 AND id = ?2";
+
+const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = ?1 AND message_id = ?2 ORDER BY chunk";
 
 /// A message from the cache, or else from the database.
 pub(super) fn load(

@@ -5,9 +5,35 @@ use nuncio_domain::{AddressKind, SenderId};
 use rusqlite::params;
 use uuid::Uuid;
 
-use super::statements::{FIND_ADDRESS, INSERT_ADDRESS, INSERT_CONTACT, IS_MARKED, IS_SUPPRESSED, RESTORE_SUPPRESSIONS, Statements};
-use super::uuid;
+use super::{Statements, uuid};
 use crate::message_batch::Prepared;
+
+const FIND_ADDRESS: &str = "SELECT id, contact_id FROM addresses WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3";
+const INSERT_CONTACT: &str = r"
+    INSERT INTO contacts (tenant_id, id, country, created_at, updated_at)
+    VALUES (?1, ?2, ?3, ?4, ?4)";
+
+const INSERT_ADDRESS: &str = r"
+    INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+
+/// Restores the opt-outs of an erased person who is known again.
+const RESTORE_SUPPRESSIONS: &str = r"
+    UPDATE OR IGNORE suppressions
+    SET identifier = ?3
+    WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?4";
+
+// The `+` keeps the senders out of the index look-up: a list there would go into a temporary table, at ten times the cost.
+const IS_SUPPRESSED: &str = r"
+    SELECT 1
+    FROM suppressions
+    WHERE tenant_id = ?1
+      AND kind = ?2
+      AND identifier = ?3
+      AND (+sender_id = zeroblob(16) OR +sender_id = ?4)
+    LIMIT 1";
+
+const IS_MARKED: &str = "SELECT 1 FROM suppressions WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3 LIMIT 1";
 
 /// What the database knows of a recipient.
 pub(super) struct Found {

@@ -5,9 +5,24 @@ use nuncio_store::RawReceipt;
 use rusqlite::params;
 use uuid::Uuid;
 
-use super::statements::{FIND_REFERENCE, INSERT_RECEIPT, INSERT_REFERENCE, Statements};
-use super::uuid;
+use super::{Statements, uuid};
 use crate::message_batch::{Reference, ReferencedPart};
+
+const FIND_REFERENCE: &str = r"
+    SELECT message_id, attempt, part
+    FROM provider_refs
+    WHERE tenant_id = ?1 AND connection_id = ?2 AND reference = ?3";
+
+const INSERT_REFERENCE: &str = r"
+    INSERT INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    ON CONFLICT DO UPDATE SET message_id = excluded.message_id, attempt = excluded.attempt,
+        part = excluded.part
+    WHERE provider_refs.message_id < excluded.message_id";
+
+const INSERT_RECEIPT: &str = r"
+    INSERT OR IGNORE INTO receipts (tenant_id, id, message_id, connection_id, reference, raw)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
 /// The message that a receipt names.
 pub(super) fn find(sql: &mut Statements<'_>, tenant: i64, receipt: &RawReceipt) -> rusqlite::Result<Option<ReferencedPart>> {

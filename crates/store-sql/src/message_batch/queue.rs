@@ -1,18 +1,19 @@
-//! Queues new messages and steps, and selects those of the next transaction.
+//! Queues new messages and steps, selects those of the next transaction, and answers them.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use nuncio_domain::ConnectionId;
 use nuncio_domain::lifecycle::Step;
-use nuncio_store::{Result, Transition};
+use nuncio_store::{Accepted, DeliveryLog, MetricRow, Result, StoreError, Transition, Transitioned};
 use tokio::sync::oneshot;
 
-use crate::batch::{Op, full};
-use crate::message_batch::{AcceptOp, Prepared, TransitionOp};
+use super::Prepared;
 
-/// Maximum number of items of a kind that wait for a writer; further callers get [`StoreError::Busy`](nuncio_store::StoreError::Busy).
-pub(crate) const WAITING: usize = 16_384;
+/// Maximum number of items in one transaction.
+pub(crate) const BATCH: usize = 256;
+/// Maximum number of items of a kind that wait for a writer; further callers get [`StoreError::Busy`].
+const WAITING: usize = 16_384;
 /// Up to so many new messages that callers wait for make a transaction short.
 const FEW: usize = 8;
 /// How long a few steps wait for a new message to share their transaction. Otherwise a client that sends one message after another would
@@ -20,6 +21,18 @@ const FEW: usize = 8;
 pub(crate) const STEP_WAIT: Duration = Duration::from_millis(1);
 /// From so many steps on, they do not wait.
 const MANY: usize = 32;
+
+/// An item waiting for a batch, with the channel for its answer.
+#[derive(Debug)]
+pub(crate) struct Op<I, O> {
+    pub(crate) item: I,
+    pub(crate) reply: oneshot::Sender<Result<O>>,
+}
+
+pub(crate) type AcceptOp = Op<Box<Prepared>, Accepted>;
+pub(crate) type TransitionOp = Op<Transition, Transitioned>;
+pub(crate) type MetricsOp = Op<Vec<MetricRow>, ()>;
+pub(crate) type DeliveriesOp = Op<DeliveryLog, bool>;
 
 /// How many items a transaction may carry.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +65,7 @@ struct NewMessage {
 
 impl Queue {
     /// Adds a new message. The receiver gets its answer.
-    pub(crate) fn accept(&mut self, item: Box<Prepared>) -> Result<oneshot::Receiver<Result<nuncio_store::Accepted>>> {
+    pub(crate) fn accept(&mut self, item: Box<Prepared>) -> Result<oneshot::Receiver<Result<Accepted>>> {
         let connection = item.item.claim.map(|_| item.item.message.state.route.connection);
         let after = connection.and_then(|connection| self.results.get(&connection)).copied().unwrap_or_default();
         let queue = if item.is_bulk() { &mut self.bulk } else { &mut self.accepts };
@@ -60,7 +73,7 @@ impl Queue {
     }
 
     /// Adds a step. The receiver gets its answer.
-    pub(crate) fn transition(&mut self, item: Transition) -> Result<oneshot::Receiver<Result<nuncio_store::Transitioned>>> {
+    pub(crate) fn transition(&mut self, item: Transition) -> Result<oneshot::Receiver<Result<Transitioned>>> {
         let frees = item.frees;
         let answer = push(&mut self.transitions, item, |op| op)?;
         if let Some(connection) = frees {
@@ -141,6 +154,46 @@ pub(crate) fn push<I, O, Q>(queue: &mut VecDeque<Q>, item: I, into: impl FnOnce(
     let (reply, answer) = oneshot::channel();
     queue.push_back(into(Op { item, reply }));
     Ok(answer)
+}
+
+/// Answers every item of a batch that is committed. `to_answer` makes the answer from the item and its outcome.
+pub(crate) fn answer<I, D, O>(batch: Vec<Op<I, O>>, outcomes: Vec<D>, to_answer: impl Fn(I, D) -> O) {
+    for (Op { item, reply }, outcome) in batch.into_iter().zip(outcomes) {
+        let _ = reply.send(Ok(to_answer(item, outcome))); // a caller that went away changes nothing
+    }
+}
+
+/// Answers every item of a batch that failed as a whole.
+pub(crate) fn fail<I, O>(batch: Vec<Op<I, O>>, error: &StoreError) {
+    for op in batch {
+        let _ = op.reply.send(Err(copy(error)));
+    }
+}
+
+fn copy(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Busy(what) => StoreError::Busy(what.clone()),
+        StoreError::Unavailable(what) => StoreError::Unavailable(what.clone()),
+        StoreError::InDoubt(what) => StoreError::InDoubt(what.clone()),
+        StoreError::Corrupt { table, what } => StoreError::Corrupt { table, what: what.clone() },
+        StoreError::Conflict(source) => StoreError::Conflict(source.to_string().into()),
+        StoreError::Other(source) => StoreError::Other(source.to_string().into()),
+    }
+}
+
+/// Whether a single item may be the reason that a batch failed with `error`.
+pub(crate) fn may_be_one_item(error: &StoreError) -> bool {
+    matches!(error, StoreError::Other(_) | StoreError::Conflict(_) | StoreError::Corrupt { .. })
+}
+
+/// The queue of a writer is full.
+pub(crate) fn full() -> StoreError {
+    StoreError::Busy("too many requests wait for the database".to_owned())
+}
+
+/// The store was closed.
+pub(crate) fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".to_owned())
 }
 
 #[cfg(test)]
