@@ -79,6 +79,7 @@ async fn who_never_ends_the_head_of_a_request_is_hung_up_on() {
         let _ = says(address, beginning).await.read_to_end(&mut answer).await;
         assert!(!answer.starts_with(b"HTTP/1.1 200"), "{beginning:?}");
     }
+    let Serving { address, stop: _stop, .. } = serving(Limits { idle: 60 * MOMENT, ..Limits::default() }).await;
     let mut answer = String::new();
     let client = &mut says(address, "GET /peer HTTP/1.1\r\nhost: a\r\n\r\n").await;
     client.read_to_string(&mut answer).await.expect("an answer, and then the end");
@@ -146,8 +147,10 @@ async fn who_takes_nothing_of_an_answer_is_hung_up_on() {
     assert!(got.len() < MUCH, "cut off");
 
     // One that takes it, however slowly, gets it all.
+    let limits = Limits { stall: 100 * MOMENT, ..Limits::default() };
+    let Serving { address, stop: _stop, .. } = serving(limits).await;
     let mut client = says(address, "GET /much HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
-    let (slow_until, mut got, mut bytes) = (Instant::now() + 2 * limits.stall, 0, vec![0; MUCH / 256]);
+    let (slow_until, mut got, mut bytes) = (Instant::now() + limits.stall + 10 * MOMENT, 0, vec![0; MUCH / 256]);
     while let Ok(read @ 1..) = client.read(&mut bytes).await {
         got += read;
         if Instant::now() < slow_until {
@@ -182,7 +185,7 @@ async fn http2_is_bounded_too() {
     assert!(ended.is_ok(), "a client that takes nothing is hung up on");
 
     // What is idle ends, and what is used does not.
-    let Serving { address, stop: _stop, .. } = serving(Limits { idle: 20 * MOMENT, ..Limits::default() }).await;
+    let Serving { address, stop: _stop, .. } = serving(Limits { idle: 60 * MOMENT, ..Limits::default() }).await;
     let (client, connection) = http2(address, 65_535).await;
     let mut client = client.ready().await.expect("ready");
     for _ in 0..3 {
@@ -192,7 +195,7 @@ async fn http2_is_bounded_too() {
         tokio::time::sleep(MOMENT).await;
     }
     let (never, _) = client.send_request(request("/never"), true).expect("sent");
-    tokio::time::sleep(30 * MOMENT).await;
+    tokio::time::sleep(70 * MOMENT).await;
     assert!(!connection.is_finished(), "a request is in flight");
     drop(never);
     assert!(tokio::time::timeout(Duration::from_secs(20), connection).await.is_ok(), "idle");

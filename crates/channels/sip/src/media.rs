@@ -7,7 +7,7 @@ use std::time::Duration;
 use nuncio_domain::Entropy;
 use nuncio_net::Network;
 use tokio::net::UdpSocket;
-use tokio::time::{Instant, interval, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::keys::Script;
 use crate::rtp::{Keys, Packet, Stream};
@@ -84,6 +84,8 @@ impl Media {
     /// Plays `script` until it ends, the other side hangs up, or at `deadline`. On hold, the script waits.
     pub(crate) async fn talk(&mut self, script: &mut Script, call: &mut Call, deadline: Instant) -> End {
         let mut pace = interval(PACE);
+        // After a pause of the server, the sound goes on where it was: packets sent all at once would be lost in the phone's small buffer.
+        pace.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut datagram = [0; 2_048];
         loop {
             tokio::select! {

@@ -342,7 +342,10 @@ async fn secrets_whose_key_is_gone_are_reported_and_can_be_set_again() {
     run(&terminal, "projects create Second").await.expect(0);
     std::fs::write(&keys, &old).expect("the new key is lost");
     let reported = run(&terminal, "doctor").await.expect(0);
-    assert!(reported.out.contains("or set them again with `nuncio connections set --env test --kind sim`"), "{reported:?}");
+    assert!(
+        reported.out.contains("or set them again with `nuncio connections set --env test --kind sim --project Second`"),
+        "{reported:?}"
+    );
 }
 
 // holds: cli.resources

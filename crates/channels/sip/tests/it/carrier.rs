@@ -15,7 +15,7 @@ use crate::support::PATIENCE;
 /// Payload types of key presses: of our offer, which phones should use (RFC 3264 §5.1), and of the phone's description.
 pub(crate) const OURS: u8 = 101;
 pub(crate) const THEIRS: u8 = 96;
-/// Between deeds that are done in turn.
+/// Between deeds that are done in turn; after an offer, from its answer.
 const GAP: Duration = Duration::from_millis(150);
 
 /// What the trunk does about an INVITE.
@@ -155,6 +155,21 @@ impl Carrier {
         std::iter::from_fn(|| self.got.try_recv().ok()).collect()
     }
 
+    /// Waits until so many packets of sound have come, and returns everything that came until then: the last ones may be read only after
+    /// the call has ended.
+    pub(crate) async fn heard(&mut self, packets: usize) -> Vec<Got> {
+        let mut got = self.got();
+        let wanted = async {
+            while sounds(&got).len() < packets {
+                got.push(self.got.recv().await.expect("a carrier"));
+            }
+        };
+        let came = timeout(PATIENCE, wanted).await;
+        assert!(came.is_ok(), "{} of {packets} packets came", sounds(&got).len());
+        got.extend(self.got());
+        got
+    }
+
     /// Waits for a request of this method.
     pub(crate) async fn until(&mut self, method: &str) -> String {
         let wanted = async {
@@ -215,7 +230,7 @@ struct Line {
     phone: [UdpSocket; 2],
     tell: mpsc::UnboundedSender<Got>,
     taken: Arc<Mutex<Vec<String>>>,
-    /// Branches of requests that came: those that come again are not counted again.
+    /// Branches of requests and answers that came: those that come again are not counted again.
     seen: HashSet<String>,
     /// The INVITE in flight, and who sent it.
     call: Option<(String, SocketAddr)>,
@@ -253,8 +268,9 @@ impl Line {
 
     async fn hear(&mut self, text: String, from: SocketAddr) {
         let method = text.split(' ').next().unwrap_or_default().to_owned();
-        let again = method != "ACK" && !self.seen.insert(format!("{method} {}", header(&text, "Via")));
-        if !text.starts_with("SIP/2.0") && !again {
+        let is_answer = text.starts_with("SIP/2.0");
+        let again = !is_answer && !self.seen.insert(format!("{method} {}", header(&text, "Via")));
+        if !is_answer && !again {
             // Nobody may be listening any more.
             self.tell.send(Got::Sip(text.clone())).ok();
         }
@@ -270,7 +286,12 @@ impl Line {
             "BYE" => self.answer(&text, from, 200, "", "").await,
             "SIP/2.0" if text.starts_with("SIP/2.0 200") && header(&text, "CSeq").ends_with("INVITE") => {
                 self.request("ACK", "text/plain", "").await;
-                self.tell.send(Got::Answer(text)).ok();
+                if self.seen.insert(format!("200 {}", header(&text, "Via"))) {
+                    self.tell.send(Got::Answer(text)).ok();
+                    if let Some((due, ..)) = &mut self.turns {
+                        *due = Instant::now() + GAP;
+                    }
+                }
             }
             _ => {}
         }
@@ -374,9 +395,11 @@ impl Line {
     /// Does the next of the deeds in turn.
     async fn turn(&mut self) {
         let Act::Answer(Talk { sdp, .. }) = self.script.invite else { return };
-        let Some((due, [deed, rest @ ..], from)) = self.turns.take() else { return };
+        let Some((_, [deed, rest @ ..], from)) = self.turns.take() else { return };
         self.does(*deed, sdp, from).await;
-        self.turns = Some((due + GAP, rest, from)).filter(|_| !rest.is_empty());
+        // Counted from now, the deeds do not run together after a pause.
+        let wait = if matches!(deed, Deed::Offer(_) | Deed::Ask) { PATIENCE } else { GAP };
+        self.turns = Some((Instant::now() + wait, rest, from)).filter(|_| !rest.is_empty());
     }
 
     async fn does(&mut self, deed: Deed, sdp: &str, from: SocketAddr) {

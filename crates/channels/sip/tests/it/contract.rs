@@ -61,7 +61,13 @@ impl Harness for Sip {
         // Nobody listens on port 1.
         let port = if mode == Mode::Unreachable { 1 } else { carrier.port };
         let (services, _, events) = services();
-        let adapter = self.0.open(&account(port, json!({ "timeout_seconds": 1 })), &services).unwrap();
+        let timeout = match mode {
+            Mode::AnswersNever | Mode::Unreachable => 1,
+            // OPTIONS is answered within this time, INVITE is not.
+            Mode::LosesAnswer | Mode::Garbage => 3,
+            _ => 20,
+        };
+        let adapter = self.0.open(&account(port, json!({ "timeout_seconds": timeout })), &services).unwrap();
         let retry_after = (mode == Mode::Throttles).then_some(Duration::from_secs(17));
         let taken = Arc::clone(&carrier.taken);
         Some(Rig { adapter, to: TO.to_owned(), retry_after, peer: Box::new(Taken { taken, _carrier: carrier, _events: events }) })

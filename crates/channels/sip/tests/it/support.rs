@@ -38,13 +38,13 @@ pub(crate) fn tone(millis: u64) -> Vec<u8> {
     file
 }
 
-/// A program that says a tone of 300 ms, whatever the text.
-pub(crate) fn speaker() -> String {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tone-{}.wav", std::process::id()));
+/// A program that says a tone of this length, whatever the text.
+pub(crate) fn speaker(millis: u64) -> String {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tone-{millis}-{}.wav", std::process::id()));
     if !path.exists() {
         // Written apart first: another test may be reading it.
         let apart = path.with_extension(format!("{:?}", std::thread::current().id()));
-        fs::write(&apart, tone(300)).unwrap();
+        fs::write(&apart, tone(millis)).unwrap();
         fs::rename(apart, &path).unwrap();
     }
     format!("cat {}", path.display())
@@ -53,7 +53,7 @@ pub(crate) fn speaker() -> String {
 /// An account at the trunk on `port`.
 pub(crate) fn account(port: u16, more: Value) -> Account {
     let settings = json!({
-        "host": "127.0.0.1", "port": port, "username": "acme", "timeout_seconds": 5, "listen_seconds": 0, "tts_command": speaker()
+        "host": "127.0.0.1", "port": port, "username": "acme", "timeout_seconds": 5, "listen_seconds": 0, "tts_command": speaker(300)
     });
     let mut account = testing::account(Channel::Voice, settings, more, json!({ "password": PASSWORD }));
     account.settings.retain(|_, value| !value.is_null());
