@@ -3,11 +3,16 @@
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::Location;
 use jsonschema::{ValidationError, Validator};
+use nuncio_domain::address::Parsed;
 use nuncio_domain::{FieldError, limits};
 use serde_json::Value;
 
 /// Maximum number of characters shown of a value.
 const SHOWN: usize = 64;
+
+/// Format of a recipient. A body is read although its recipient is wrong, so that this is reported with all else that no schema can tell;
+/// but if the body cannot be read, it is reported here.
+pub(super) const RECIPIENT: &str = "recipient";
 
 /// Maximum length of a text whose characters are counted, in bytes; above every limit of the document.
 pub(super) const LONG: usize = 32 * 1024;
@@ -15,9 +20,10 @@ pub(super) const LONG: usize = 32 * 1024;
 /// Field errors of a body.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
-    /// All except unknown fields.
+    /// All except unknown fields and recipients.
     faults: Vec<FieldError>,
     unknown: Vec<FieldError>,
+    recipients: Vec<FieldError>,
     /// Whether unknown fields are ignored.
     lenient: bool,
     body: &'a Value,
@@ -26,7 +32,7 @@ pub(super) struct Found<'a> {
 impl<'a> Found<'a> {
     /// Validates `value` against `schema`, from which `validator` was compiled.
     pub(super) fn faults(validator: &Validator, schema: &Value, body: &'a Value, lenient: bool) -> Vec<FieldError> {
-        let mut found = Self { faults: Vec::new(), unknown: Vec::new(), lenient, body };
+        let mut found = Self { faults: Vec::new(), unknown: Vec::new(), recipients: Vec::new(), lenient, body };
         for error in validator.iter_errors(body) {
             match error.kind() {
                 // Reported for the members of an object without fields.
@@ -37,11 +43,14 @@ impl<'a> Found<'a> {
                 }
                 _ => found.add(schema, &error),
             }
-            if found.faults.len() + found.unknown.len() >= limits::FIELD_ERRORS {
+            if found.faults.len() + found.unknown.len() + found.recipients.len() >= limits::FIELD_ERRORS {
                 break;
             }
         }
         found.faults.extend(found.unknown);
+        if !found.faults.is_empty() {
+            found.faults.extend(found.recipients);
+        }
         found.faults
     }
 
@@ -57,6 +66,13 @@ impl<'a> Found<'a> {
             }
             // Its wrong type is reported separately.
             ValidationErrorKind::Enum { .. } if !error.instance().is_string() => {}
+            ValidationErrorKind::Format { format } if format == RECIPIENT => {
+                // That it is empty is reported already.
+                let text = error.instance().as_str().filter(|text| !text.is_empty());
+                if let Some(wrong) = text.and_then(|text| Parsed::parse(text).err()) {
+                    self.recipients.push(FieldError::new(at, wrong.to_string()));
+                }
+            }
             kind => self.faults.push(FieldError::new(or_body(&at), sentence(kind, error, &at))),
         }
     }

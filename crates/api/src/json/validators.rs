@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jsonschema::{Draft, Keyword, ValidationError, Validator};
+use nuncio_domain::address::Parsed;
 use nuncio_domain::{Error, ErrorCode, FieldError, limits};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
-use super::faults::{Found, member, or_body};
+use super::faults::{Found, RECIPIENT, member, or_body};
 use super::objects::Objects;
 use super::scan::{RESERVED, Scan, scan};
 use super::short::Short;
@@ -126,6 +127,7 @@ fn compile(schemas: &Value, name: &str, describe: fn() -> RefOr<Schema>) -> Opti
     mark_integers(&mut schema);
     schema["$ref"] = format!("#/components/schemas/{name}").into();
     let options = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true);
+    let options = options.with_format(RECIPIENT, |text| Parsed::parse(text).is_ok());
     options.with_keyword(PLAIN, |_, _, _| Ok(Box::new(Plain))).build(&schema).ok()
 }
 

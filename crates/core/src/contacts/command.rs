@@ -33,7 +33,7 @@ pub struct ContactChannelIn {
     #[schema(value_type = ContactChannelType)]
     pub channel: Channel,
     /// Phone number, email address or chat id.
-    #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
+    #[schema(min_length = 1, max_length = 320, format = "recipient", example = "+34600111222")]
     pub identifier: String,
     /// ISO 3166-1 alpha-2; by default the country of the phone number.
     #[schema(pattern = "^[A-Z]{2}$")]

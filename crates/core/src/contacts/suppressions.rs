@@ -65,7 +65,7 @@ impl From<&Suppression> for SuppressionView {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateSuppression {
     /// Phone number, email address, or chat id (with `channel`).
-    #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
+    #[schema(min_length = 1, max_length = 320, format = "recipient", example = "+34600111222")]
     pub identifier: String,
     /// The channel; required for chat ids. For a phone number, all its channels are covered.
     pub channel: Option<Channel>,
@@ -130,8 +130,12 @@ impl Suppressions<'_> {
         }
         let made = tx.insert_suppression(tenant, &suppression, now).await?;
         if !made {
-            drop(tx); // the key stays unused: the next request finds the same
-            return self.known(tenant, &suppression).await.map(Suppressed::Known);
+            drop(tx);
+            let known = self.known(tenant, &suppression).await?;
+            let mut tx = self.inner.store.begin().await?;
+            idempotency::claim(&mut *tx, tenant, guard.as_ref(), known.id.uuid(), now).await?;
+            tx.commit().await?;
+            return Ok(Suppressed::Known(known));
         }
         if suppression.reason == SuppressionReason::OptOut {
             publish_opt_out(&mut *tx, tenant, &suppression, now).await?;

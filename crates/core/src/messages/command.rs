@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SendMessage {
     /// The recipient: an E.164 phone number, an email address, or a numeric chat id (channels telegram and instagram).
-    #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
+    #[schema(min_length = 1, max_length = 320, format = "recipient", example = "+34600111222")]
     pub to: String,
     /// How to reach the recipient. `auto`, the default, chooses by the sender's connections and the recipient.
     pub channel: Option<RequestedChannel>,

@@ -350,9 +350,12 @@ fn rendered(template: &Template, content: Option<&Content>, channel: Channel) ->
     if errors.is_empty() { Ok(text) } else { Err(Error::invalid(errors)) }
 }
 
-/// Without a recipient that fits the channel, only what does not depend on the channel can be checked.
+/// Without a recipient, only the channel that the request asks for is known; without that, only what does not depend on the channel is checked.
 fn with_other_faults(error: Error, command: &SendMessage, now: Timestamp, lenient: bool) -> Error {
-    let mut errors = validate::check_without_channel(&mut command.clone(), now, lenient);
+    let mut errors = match command.channel {
+        Some(RequestedChannel::Only(channel)) => validate::check(&mut command.clone(), channel, now, lenient),
+        _ => validate::check_without_channel(&mut command.clone(), now, lenient),
+    };
     if errors.is_empty() || !error.is_about("to") {
         return error;
     }

@@ -225,7 +225,6 @@ impl MessageView {
         let (request, state, detail) = (&message.request, &message.state, &message.state.detail);
         let outbound = message.direction == Direction::Outbound;
         let failure = detail.failure.as_ref().filter(|_| matches!(state.status, Status::Failed | Status::Cancelled));
-        let newest_taken = detail.attempts.iter().rev().find(|a| matches!(a.status, AttemptStatus::Accepted | AttemptStatus::Delivered));
         Self {
             id: message.id,
             to: message.to.clone(),
@@ -249,10 +248,10 @@ impl MessageView {
             on_unknown: outbound.then(|| detail.on_unknown.as_str()),
             validity_seconds: outbound.then(|| request.validity_seconds.unwrap_or_else(|| validity(state.route.channel))),
             expires_at: outbound.then_some(state.expires_at),
-            provider_message_id: newest_taken
-                .or(detail.attempts.last())
-                .and_then(|a| a.provider_message_id.clone())
-                .or_else(|| detail.provider_id.clone()),
+            provider_message_id: match detail.attempts.last() {
+                Some(attempt) => attempt.provider_message_id.clone(),
+                None => detail.provider_id.clone(),
+            },
             authentication: detail.authentication,
             error_code: failure.map(|f| f.code.as_str()),
             error_message: failure.map(|f| f.message.clone()),

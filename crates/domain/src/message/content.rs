@@ -102,6 +102,7 @@ content! {
     #[cfg_attr(feature = "openapi", schema(max_length = 2048, pattern = "^https?://", example = "https://example.com/a.png"))]
     media_url "mediaUrl": String,
     /// Id of media already stored by the provider.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 2048))]
     media_id "mediaId": String,
     /// MIME type of the media.
     mime_type "mimeType": String,

@@ -135,6 +135,12 @@ async fn a_repeated_key_suppresses_once() {
     assert_eq!((text(&again["code"]), &again["suppression"]), ("idempotency_conflict", &made));
     let again = app.once("k", "/v1/suppressions", json!({"identifier": "a@example.org"})).await.expect(409).json();
     assert_eq!((text(&again["code"]), &again["suppression"]), ("idempotency_key_reused", &made));
+
+    // So does one that found the recipient suppressed already.
+    let known = app.once("l", "/v1/suppressions", json!({"identifier": NUMBER})).await.expect(200).json();
+    assert_eq!(known, made);
+    let again = app.once("l", "/v1/suppressions", json!({"identifier": "a@example.org"})).await.expect(409).json();
+    assert_eq!((text(&again["code"]), &again["suppression"]), ("idempotency_key_reused", &made));
 }
 
 // holds: suppressions.scope, suppressions.stop

@@ -57,7 +57,7 @@ pub(crate) async fn put_sender_channel(
 
 /// Remove the provider account of a channel
 ///
-/// Messages that wait for it keep waiting until they are cancelled.
+/// Messages that wait for it go by their fallback, or fail.
 #[utoipa::path(
     delete, path = "/v1/senders/{id}/channels/{channel}", tag = "Senders",
     params(
