@@ -112,7 +112,7 @@ fn an_outline_leaves_the_checks_of_its_parts_to_them() {
 
 #[test]
 fn a_whole_number_has_no_decimal_point() {
-    let found = faults(r#"{"to":"x","validitySeconds":60.0,"fallbackAfterSeconds":7.5,"content":{"latitude":7.0}}"#);
+    let found = faults(r#"{"to":"+34600111222","validitySeconds":60.0,"fallbackAfterSeconds":7.5,"content":{"latitude":7.0}}"#);
     let told = [
         ("fallbackAfterSeconds", "is 7.5; must be a whole number"),
         ("validitySeconds", "is 60.0; must be a whole number, written without a decimal point or an exponent"),
@@ -167,11 +167,11 @@ fn what_only_the_parser_notices_is_told_in_its_words() {
 #[test]
 fn a_list_is_no_object_wherever_it_stands() {
     let at = |body: Value, path: &str| assert_faults(&body, &[(path, "is an array; must be an object")]);
-    let content = |content: Value| json!({"to": "x", "content": content});
+    let content = |content: Value| json!({"to": "+34600111222", "content": content});
     at(content(json!(["https://example.com/a.png"])), "content");
     at(content(json!({"buttons": [{"id": "1", "title": "a"}, ["2", "b"]]})), "content.buttons[1]");
     at(content(json!({"sections": [{"title": "t", "rows": [["1", "a", null]]}]})), "content.sections[0].rows[0]");
-    at(json!({"to": "x", "attachments": [["a.txt", "eA==", null, null, null]]}), "attachments[0]");
+    at(json!({"to": "+34600111222", "attachments": [["a.txt", "eA==", null, null, null]]}), "attachments[0]");
     assert!(parse(r#"{"to":"x","metadata":{"list":[["1","a"]]},"content":{"buttons":[{"id":"1","title":"a"}]}}"#, false).is_ok());
     assert!(parse(r#"{"to":"x","content":["a"]}"#, true).is_err(), "lenient or not");
 }
