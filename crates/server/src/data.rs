@@ -112,7 +112,7 @@ impl DataDir {
         Ok((Sealer::parse(&text).with_context(|| path.display().to_string())?, source))
     }
 
-    /// Fails unless the database was set up with these keys. Then deletes a key file that was just created, so that nobody mistakes it for the
+    /// Fails unless the database was set up with these keys. If it fails, deletes a key file that was just created: it must not pass for the
     /// missing one.
     pub(crate) async fn check_keys(&self, source: KeySource, core: &Core) -> anyhow::Result<()> {
         let Err(error) = core.projects().check_keys().await else { return Ok(()) };

@@ -10,8 +10,8 @@ use serde_json::Value;
 /// Maximum number of characters shown of a value.
 const SHOWN: usize = 64;
 
-/// Format of a recipient. A body is read although its recipient is wrong, so that this is reported with all else that no schema can tell;
-/// but if the body cannot be read, it is reported here.
+/// Format of a recipient. A body with a wrong recipient is parsed, so that the use case reports it together with its other errors. Only if
+/// the body cannot be parsed is it reported here.
 pub(super) const RECIPIENT: &str = "recipient";
 
 /// Maximum length of a text whose characters are counted, in bytes; above every limit of the document.

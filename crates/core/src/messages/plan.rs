@@ -350,7 +350,7 @@ fn rendered(template: &Template, content: Option<&Content>, channel: Channel) ->
     if errors.is_empty() { Ok(text) } else { Err(Error::invalid(errors)) }
 }
 
-/// Without a recipient, only the channel that the request asks for is known; without that, only what does not depend on the channel is checked.
+/// Adds the errors of the other fields to that of `to`: on the requested channel or, with `auto`, those that every channel has.
 fn with_other_faults(error: Error, command: &SendMessage, now: Timestamp, lenient: bool) -> Error {
     let mut errors = match command.channel {
         Some(RequestedChannel::Only(channel)) => validate::check(&mut command.clone(), channel, now, lenient),

@@ -187,7 +187,7 @@ pub(crate) fn may_be_one_item(error: &StoreError) -> bool {
 }
 
 /// The queue of a writer is full.
-pub(crate) fn full() -> StoreError {
+fn full() -> StoreError {
     StoreError::Busy("too many requests wait for the database".to_owned())
 }
 

@@ -24,8 +24,7 @@ pub use distribute::{COPIED, DISTRIBUTED, distribute};
 pub use message_batch::TEXTS as WRITER_STATEMENTS;
 pub use session::SETTINGS as WRITER_SETTINGS;
 
-use crate::message_batch::accept_with_chunks;
-use crate::message_batch::folded;
+use crate::message_batch::{accept_with_chunks, folded};
 use crate::{SqlxResult as _, ended, migrations, sqlx_error};
 use sql::SqlTx;
 use writer::{Writer, answered};

@@ -35,7 +35,7 @@ const LARGE: i64 = 16_384;
 /// How long to wait for reads to end, and then for the turn to write. Reads that come meanwhile wait as long.
 const PATIENCE: Duration = Duration::from_secs(1);
 const TURN: Duration = Duration::from_millis(100);
-/// After a read that took longer, how long the others are not kept back again.
+/// How long reads are not kept back again after one of them took longer than that.
 const REST: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Default)]

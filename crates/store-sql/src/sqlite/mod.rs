@@ -24,8 +24,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{Connection as _, Sqlite, SqlitePool};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::message_batch::accept_with_chunks;
-use crate::message_batch::folded;
+use crate::message_batch::{accept_with_chunks, folded};
 use crate::{SqlxResult as _, ended, migrations};
 use sql::SqlTx;
 use writer::Writer;
