@@ -6,7 +6,7 @@ use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressKind, Channel, Error, FieldError, Recipient, Result, SenderId, SuppressionId, TenantId, Timestamp};
-use nuncio_store::{IdempotentOperation, NewEvent, Occurrence, Suppression, Tx};
+use nuncio_store::{Idempotency, IdempotentOperation, NewEvent, Occurrence, Suppression, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use utoipa::ToSchema;
@@ -122,19 +122,12 @@ impl Suppressions<'_> {
         let full = CreateSuppression { reason: Some(suppression.reason), ..command };
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateSuppression, key, &full);
         let (tenant, now) = (caller.tenant, self.ids().clock.now());
-        let mut tx = self.inner.store.begin().await?;
-        let repeat = idempotency::claim(&mut *tx, tenant, guard.as_ref(), suppression.id.uuid(), now).await?;
-        if let Some(idempotency::Repeat { original, same_request }) = repeat {
-            drop(tx);
-            return Err(self.made_before(caller, SuppressionId::from_uuid(original), same_request).await?);
-        }
+        let mut tx = self.begin_once(caller, guard.as_ref(), suppression.id, now).await?;
         let made = tx.insert_suppression(tenant, &suppression, now).await?;
         if !made {
             drop(tx);
             let known = self.known(tenant, &suppression).await?;
-            let mut tx = self.inner.store.begin().await?;
-            idempotency::claim(&mut *tx, tenant, guard.as_ref(), known.id.uuid(), now).await?;
-            tx.commit().await?;
+            self.begin_once(caller, guard.as_ref(), known.id, now).await?.commit().await?;
             return Ok(Suppressed::Known(known));
         }
         if suppression.reason == SuppressionReason::OptOut {
@@ -181,6 +174,18 @@ impl Suppressions<'_> {
         let page = self.inner.store.read().await?.list_suppressions(tenant, of, all).await?;
         let known = page.items.iter().find(|s| s.sender == like.sender && s.reason == like.reason);
         known.map(SuppressionView::from).ok_or_else(|| Error::unavailable("the suppression has just been removed; try again"))
+    }
+
+    /// Begins a transaction that uses up the request's key for a suppression. Fails with a 409 if another request has used it.
+    async fn begin_once(&self, caller: &Caller, key: Option<&Idempotency>, id: SuppressionId, now: Timestamp) -> Result<Box<dyn Tx>> {
+        let mut tx = self.inner.store.begin().await?;
+        match idempotency::claim(&mut *tx, caller.tenant, key, id.uuid(), now).await? {
+            None => Ok(tx),
+            Some(idempotency::Repeat { original, same_request }) => {
+                drop(tx);
+                Err(self.made_before(caller, SuppressionId::from_uuid(original), same_request).await?)
+            }
+        }
     }
 
     async fn made_before(&self, caller: &Caller, id: SuppressionId, same_request: bool) -> Result<Error> {

@@ -258,10 +258,23 @@ async fn no_receipt_in_time_falls_back() {
     let app = TestApp::start().await;
     let id = app.send_message(json!({"to": "+12125550005", "text": "x", "channel": "whatsapp", "fallbackAfterSeconds": 60})).await;
     app.drain().await;
-    assert_eq!(app.message(&id).await["status"], "sent");
-    app.advance(Duration::from_secs(61)).await;
+    let sent = app.message(&id).await;
+    assert!(sent["status"] == "sent" && sent["providerMessageId"].is_string(), "{sent}");
+
+    // While the second attempt has no result, the provider's id of the first is not shown beside its channel.
+    let held = app.faults.results.write().await;
+    app.clock.advance(Duration::from_secs(61));
+    let mut message = sent.clone();
+    while message["channel"] != "sms" || message["attempts"][1].is_null() {
+        app.node.tick().await.expect("a tick");
+        message = app.message(&id).await;
+    }
+    assert!(message["providerMessageId"].is_null(), "{message}");
+    drop(held);
+    app.drain().await;
     let message = app.message(&id).await;
     assert_eq!((message["channel"].as_str(), message["attempts"].as_array().map(Vec::len)), (Some("sms"), Some(2)));
+    assert!(message["providerMessageId"].is_string() && message["providerMessageId"] != sent["providerMessageId"], "{message}");
 }
 
 // holds: messages.window
