@@ -7,9 +7,9 @@ use maud::{Markup, html};
 use nuncio_core::users::{Browser, SignedIn};
 use nuncio_domain::{Error, ErrorCode, Redacted, Result};
 
-use crate::components::{Faults, Field, ask_first, data_table, form_panel, head, time};
+use crate::components::{Faults, Field, ask_first, data_table, form_key, form_panel, head, time};
 use crate::form::Form;
-use crate::shell::{ACCOUNT, form_key, framed};
+use crate::shell::{ACCOUNT, framed};
 use crate::sign_in::begin_session;
 use crate::signed::{Signed, form, lead_back_or_refuse, lead_to, refuse};
 use crate::{App, address, factor};

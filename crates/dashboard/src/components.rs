@@ -8,7 +8,11 @@ use qrcodegen::{QrCode, QrCodeEcc};
 use serde_json::Value;
 
 use crate::labels::{capitalised, label};
-use crate::shell::form_key;
+
+/// Renders the hidden form key.
+pub(crate) fn form_key(who: &SignedIn) -> Markup {
+    html! { input type="hidden" name="key" value=(who.form_key); }
+}
 
 /// Renders an icon; always accompanied by text.
 pub(crate) fn icon(name: &str) -> Markup {

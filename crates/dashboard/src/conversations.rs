@@ -11,11 +11,13 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, ContactId, Error, RequestedChannel, Result, SenderId, limits};
 
 use crate::App;
-use crate::components::{Faults, Field, channel, counted, data_table, empty, head, may_change, message_state, pager, time, words};
+use crate::components::{
+    Faults, Field, channel, counted, data_table, empty, form_key, head, may_change, message_state, pager, time, words,
+};
 use crate::contacts::name;
 use crate::form::Form;
 use crate::messages::new::{key, made, once, still_there};
-use crate::shell::{Live, followed, form_key};
+use crate::shell::{Live, followed};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/conversations";

@@ -5,9 +5,9 @@ use nuncio_core::users::{FactorState, PendingFactor, SignedIn};
 use nuncio_domain::{Error, Redacted, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, head, icon, qr, value};
+use crate::components::{Faults, Field, form_key, head, icon, qr, value};
 use crate::form::Form;
-use crate::shell::{ACCOUNT, form_key};
+use crate::shell::ACCOUNT;
 
 pub(crate) fn section(who: &SignedIn, state: &FactorState, faults: &Faults) -> Markup {
     html! {

@@ -10,11 +10,10 @@ use nuncio_domain::{Error, Result};
 
 use crate::App;
 use crate::components::{
-    Faults, Field, ask_first, data_table, empty, form_panel, head, icon, link_value, may_change, pager, qr, state, time, words,
+    Faults, Field, ask_first, data_table, empty, form_key, form_panel, head, icon, link_value, may_change, pager, qr, state, time, words,
 };
 use crate::form::Form;
 use crate::messages::new::{key, made_before, once};
-use crate::shell::form_key;
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, lead_to, refuse, show_or_refuse};
 
 const PLACE: &str = "/invitations";

@@ -13,10 +13,11 @@ use nuncio_domain::user::Role;
 use nuncio_domain::{Environment, Error, ErrorCode, Redacted, Result, Timestamp};
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, data_table, empty, form_panel, head, icon, panel, select, state, time, value, words};
+use crate::components::{
+    Faults, Field, ask_first, data_table, empty, form_key, form_panel, head, icon, panel, select, state, time, value, words,
+};
 use crate::form::Form;
 use crate::messages::new::{key, once};
-use crate::shell::form_key;
 use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse, show_or_refuse};
 
 const PLACE: &str = "/developers/keys";

@@ -11,10 +11,9 @@ use nuncio_domain::{Error, Result};
 use serde_json::json;
 
 use crate::App;
-use crate::components::{ask_first, data_table, dollars, empty, head, may_change, pager, state, time, words};
+use crate::components::{ask_first, data_table, dollars, empty, form_key, head, may_change, pager, state, time, words};
 use crate::filters::found_or_fault;
 use crate::messages::new::{key, made, once};
-use crate::shell::form_key;
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, show_or_refuse};
 
 const PLACE: &str = "/numbers";

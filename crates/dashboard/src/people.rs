@@ -9,8 +9,7 @@ use nuncio_domain::user::{Member, Role, User};
 use nuncio_domain::{Error, ErrorCode, Redacted, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, data_table, form_panel, head};
-use crate::shell::form_key;
+use crate::components::{Faults, Field, ask_first, data_table, form_key, form_panel, head};
 use crate::signed::{Posted, Signed, lead_to, refuse, show_or_refuse};
 
 const PLACE: &str = "/settings/people";

@@ -12,9 +12,9 @@ use nuncio_domain::{Colour, Error, ErrorCode};
 
 use crate::App;
 use crate::brand::SHEETS;
-use crate::components::{Faults, Field, head, icon, words};
+use crate::components::{Faults, Field, form_key, head, icon, words};
 use crate::form::Form;
-use crate::shell::{PROJECTS, form_key, framed};
+use crate::shell::{PROJECTS, framed};
 use crate::signed::{Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/settings/project";

@@ -8,9 +8,9 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Environment, Error, ErrorCode, ProjectId, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, data_table, form_panel, head, words};
+use crate::components::{Faults, Field, data_table, form_key, form_panel, head, words};
 use crate::form::Form;
-use crate::shell::{PROJECTS, form_key, framed};
+use crate::shell::{PROJECTS, framed};
 use crate::signed::{PostedAnywhere, Signed, lead_to, own_page, refuse};
 
 /// Its navigation entry.

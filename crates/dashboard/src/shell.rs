@@ -8,7 +8,7 @@ use nuncio_domain::Environment;
 use nuncio_domain::user::Role;
 
 use crate::assets::SPRITE;
-use crate::components::{icon, words};
+use crate::components::{form_key, icon, words};
 use crate::page::page;
 
 /// Page of a person's own account.
@@ -43,11 +43,6 @@ const PROJECT: [(&str, &str, &str); 4] = [
 ];
 /// Visible to operators and owners only.
 const OPERATORS: [(&str, &str, &str); 1] = [("/settings/audit", "doc", "Audit log")];
-
-/// Renders the hidden form key.
-pub(crate) fn form_key(who: &SignedIn) -> Markup {
-    html! { input type="hidden" name="key" value=(who.form_key); }
-}
 
 /// Renders a page. `place`: the path of its navigation entry.
 pub(crate) fn shell(who: &SignedIn, place: &str, title: &str, content: &Markup) -> Response {

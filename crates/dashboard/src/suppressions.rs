@@ -9,10 +9,11 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, ask_first, channel, data_table, empty, form_panel, head, may_change, pager, select, time, words};
+use crate::components::{
+    Faults, Field, ask_first, channel, data_table, empty, form_key, form_panel, head, may_change, pager, select, time, words,
+};
 use crate::filters::found_or_fault;
 use crate::form::{Form, recipient};
-use crate::shell::form_key;
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, lead_to, refuse, show_or_refuse};
 
 const PLACE: &str = "/suppressions";

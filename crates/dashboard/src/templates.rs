@@ -12,10 +12,11 @@ use serde_json::json;
 
 use crate::App;
 use crate::components::{
-    Faults, Field, ask_first, data_table, empty, form_panel, head, icon, may_change, pager, panel, select, state, time, value, words,
+    Faults, Field, ask_first, data_table, empty, form_key, form_panel, head, icon, may_change, pager, panel, select, state, time, value,
+    words,
 };
 use crate::form::Form;
-use crate::shell::{form_key, framed, shell};
+use crate::shell::{framed, shell};
 use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/templates";

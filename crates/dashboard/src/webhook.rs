@@ -9,9 +9,9 @@ use nuncio_core::webhooks::{DeliveryAttemptView, DeliveryView, PutWebhook, Webho
 use nuncio_domain::{Error, ErrorCode, Redacted, Result, SenderId};
 
 use crate::App;
-use crate::components::{Faults, ask_first, head, icon, may_change, panel, resource_page, shortened, state, time, value, words};
+use crate::components::{Faults, ask_first, form_key, head, icon, may_change, panel, resource_page, shortened, state, time, value, words};
 use crate::form::Form;
-use crate::shell::{Live, followed, form_key};
+use crate::shell::{Live, followed};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse, show_or_refuse};
 
 const PLACE: &str = "/developers/webhook";

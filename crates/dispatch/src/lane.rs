@@ -12,7 +12,7 @@ use nuncio_store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::{Shared, in_flight::Accepting, memory::Held, outbound::Hint};
+use crate::{Shared, hint::Hint, in_flight::Accepting, memory::Held};
 
 mod health;
 

@@ -9,6 +9,7 @@
 mod attachments;
 mod attempt;
 mod channel_metrics;
+mod hint;
 mod in_flight;
 mod lane;
 mod log_signals;
@@ -35,12 +36,13 @@ use nuncio_store::{DueMessage, Result, Store};
 use parking_lot::{Mutex, RwLock};
 
 use channel_metrics::MetricBuffer;
+pub use hint::Hint;
 use in_flight::InFlight;
 use lane::Lane;
 pub use log_signals::{LogFlags, LogSignals};
 use memory::Memory;
 pub use nodes::is_in;
-pub use outbound::{Hint, Permit};
+pub use outbound::Permit;
 use scanner::Processed;
 pub use track::{Gate, Tracker, Working};
 

@@ -6,39 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use nuncio_channel::{Adapter, Receipts};
-use nuncio_domain::message::{Message, NodeId};
-use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp, config::Connection, health::Health};
+use nuncio_domain::message::NodeId;
+use nuncio_domain::{TenantId, Timestamp, config::Connection, health::Health};
 
 use crate::Shared;
+use crate::hint::Hint;
 use crate::lane::{Hinted, Slot};
-
-/// A message waiting for its next attempt.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Hint {
-    pub tenant: TenantId,
-    pub id: MessageId,
-    pub fence: i64,
-    /// Connection of its next attempt.
-    pub connection: ConnectionId,
-    /// Whether it yields to others.
-    pub bulk: bool,
-    /// Bytes of the request that its attempt must load from the spool; 0 if the row holds it all.
-    pub bytes: usize,
-}
-
-impl Hint {
-    /// Names a message that waits for an attempt.
-    pub fn of(message: &Message) -> Self {
-        Self {
-            tenant: message.tenant,
-            id: message.id,
-            fence: message.state.fence,
-            connection: message.state.route.connection,
-            bulk: message.state.detail.broadcast.is_some(),
-            bytes: message.request.spooled_bytes(),
-        }
-    }
-}
 
 /// The right to run one attempt now. Released when dropped.
 pub struct Permit {

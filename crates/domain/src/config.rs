@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::channel::{Channel, named};
-use crate::id::{ConnectionId, KeyId, ProjectId, SenderId, TeamId, TenantId};
-use crate::{colour::Colour, key::KeyHash, money::Micros, permission::Permissions, redacted::Redacted, time::Timestamp};
+use crate::id::{ConnectionId, ProjectId, SenderId, TeamId, TenantId};
+use crate::{colour::Colour, money::Micros, redacted::Redacted, time::Timestamp};
 
 named! {
     /// The two environments of a project.
@@ -48,36 +48,6 @@ impl Project {
             Environment::Live => self.live,
             Environment::Test => self.test,
         }
-    }
-}
-
-/// A stored API key.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ApiKey {
-    /// The environment the key gives access to.
-    pub tenant: TenantId,
-    pub id: KeyId,
-    /// Display name.
-    pub name: String,
-    /// SHA-256 of the key.
-    pub hash: KeyHash,
-    pub permissions: Permissions,
-    /// When it was revoked. Permanent.
-    pub revoked_at: Option<Timestamp>,
-    /// From when on it is refused.
-    pub expires_at: Option<Timestamp>,
-    /// When it last authenticated a request, as far as stored.
-    pub last_used_at: Option<Timestamp>,
-}
-
-impl ApiKey {
-    pub fn has_expired(&self, now: Timestamp) -> bool {
-        self.expires_at.is_some_and(|at| at <= now)
-    }
-
-    /// Returns whether it is neither revoked nor expired.
-    pub fn is_valid(&self, now: Timestamp) -> bool {
-        self.revoked_at.is_none() && !self.has_expired(now)
     }
 }
 

@@ -4,7 +4,8 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::{config::Environment, ctx::Entropy, redacted::Redacted};
+use crate::id::{KeyId, TenantId};
+use crate::{config::Environment, ctx::Entropy, permission::Permissions, redacted::Redacted, time::Timestamp};
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LEN: usize = 32;
@@ -12,6 +13,36 @@ const CHECKSUM_LEN: usize = 6;
 
 /// Stored form of a key: its SHA-256. The key has 190 random bits, so a slow hash is not needed.
 pub type KeyHash = [u8; 32];
+
+/// A stored API key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ApiKey {
+    /// The environment the key gives access to.
+    pub tenant: TenantId,
+    pub id: KeyId,
+    /// Display name.
+    pub name: String,
+    /// SHA-256 of the key.
+    pub hash: KeyHash,
+    pub permissions: Permissions,
+    /// When it was revoked. Permanent.
+    pub revoked_at: Option<Timestamp>,
+    /// From when on it is refused.
+    pub expires_at: Option<Timestamp>,
+    /// When it last authenticated a request, as far as stored.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl ApiKey {
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+
+    /// Returns whether it is neither revoked nor expired.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && !self.has_expired(now)
+    }
+}
 
 const fn prefix(environment: Environment) -> &'static str {
     match environment {

@@ -10,8 +10,8 @@ use nuncio_domain::{Environment, Error, MessageId, Result, TenantId};
 use nuncio_store::DueMessage;
 use serde_json::json;
 
-use crate::admin::project_option;
 use crate::answer::CommandOutput;
+use crate::named::project_option;
 use crate::table::Table;
 
 const PAGE: u32 = 1_000;

@@ -1,5 +1,8 @@
 //! Finds what a person named on the command line, by ID or by name.
 
+use nuncio_domain::ProjectId;
+use nuncio_domain::config::Project;
+
 /// What a text names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Named<T> {
@@ -25,6 +28,18 @@ pub(crate) fn named<T>(items: impl IntoIterator<Item = T>, text: &str, is_id: bo
             Named::Several(format!("{} have the name {text:?}: {}; use the ID of one", ids.len(), ids.join(", ")))
         }
     }
+}
+
+/// The option that names a project in a command; empty for the oldest, which needs none.
+pub(crate) fn project_option(projects: &[Project], project: &Project) -> String {
+    if projects.first().is_none_or(|oldest| oldest.id == project.id) {
+        return String::new();
+    }
+    let is_plain = project.name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && project.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        && projects.iter().filter(|other| other.name == project.name).count() == 1
+        && project.name.parse::<ProjectId>().is_err();
+    if is_plain { format!(" --project {}", project.name) } else { format!(" --project {}", project.id) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Projects, keys, senders and connections: written rarely, read through caches.
 
 use async_trait::async_trait;
-use nuncio_domain::config::{ApiKey, Connection, Project, Sender, TenantConfig};
+use nuncio_domain::config::{Connection, Project, Sender, TenantConfig};
+use nuncio_domain::key::ApiKey;
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, SenderId, TenantId, Timestamp};

@@ -23,6 +23,7 @@ use crate::config::Cloud;
 mod callback;
 mod config;
 mod inbound;
+mod link;
 mod map;
 mod media;
 mod profile;

@@ -9,7 +9,7 @@ use nuncio_domain::message::{Content, Failure, FailureCode, Request};
 use nuncio_domain::template::{Button, ButtonType, Category, HeaderType, Template, Used, fill, variables};
 use serde_json::{Map, Value, json};
 
-use crate::wire;
+use crate::link;
 
 /// How the variables of a template are called. One template has one way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,7 +96,7 @@ fn header_variable(used: &Used) -> Option<&str> {
 
 fn header(used: &Used, content: &Content) -> Option<Value> {
     let parameter = match media_name(used.header_type?) {
-        Some(kind) => json!({"type": kind, kind: wire::linked(kind, used.header_content.as_ref()?)}),
+        Some(kind) => json!({"type": kind, kind: link::media(kind, used.header_content.as_ref()?)}),
         None => {
             let name = header_variable(used)?;
             let format = Format::of_used(used);

@@ -5,11 +5,9 @@
 use nuncio_channel::SendRequest;
 use nuncio_domain::message::{Card, Content, CtaHeaderType, Failure, FailureCode, Section};
 use nuncio_domain::{MessageId, MessageType};
-use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
-use url::Url;
 
-use crate::template;
+use crate::{link, template};
 
 /// Where the media of a message is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -98,25 +96,12 @@ fn media(request: &SendRequest<'_>, content: &Content, text: &str, uploaded: Opt
         object.insert("caption".to_owned(), text.into());
     }
     let attached = || uploaded.and(request.attachments.first()).map(|attachment| attachment.filename.clone());
-    let linked = || object.get("link").and_then(Value::as_str).and_then(filename_in);
+    let linked = || object.get("link").and_then(Value::as_str).and_then(link::filename);
     let filename = content.filename.clone().or_else(attached).or_else(linked);
     if let Some(filename) = filename.filter(|_| message_type == MessageType::Document) {
         object.insert("filename".to_owned(), filename.into());
     }
     Ok((name, object.into()))
-}
-
-/// A file in a header, which Meta fetches. WhatsApp shows documents without a name as "Untitled".
-pub(crate) fn linked(kind: &str, url: &str) -> Value {
-    let filename = if kind == "document" { filename_in(url) } else { None };
-    object([("link", Some(url.into())), ("filename", filename.map(Value::from))])
-}
-
-/// The name of the file at `url`, if its path has one.
-fn filename_in(url: &str) -> Option<String> {
-    let url = Url::parse(url).ok()?;
-    let name = percent_decode_str(url.path_segments()?.next_back()?).decode_utf8().ok()?;
-    (!name.is_empty() && !name.contains(char::is_control)).then(|| name.into_owned())
 }
 
 /// An object of these fields, without those that are absent.
@@ -177,7 +162,7 @@ fn section(section: &Section) -> Value {
 
 /// The header, of the type that is said, or a text if none is.
 fn header(content: &Content) -> Option<Value> {
-    let link = |kind| Some((kind, linked(kind, content.cta_header_media_url.as_ref()?)));
+    let link = |kind| Some((kind, link::media(kind, content.cta_header_media_url.as_ref()?)));
     let (kind, value) = match content.cta_header_type.unwrap_or(CtaHeaderType::Text) {
         CtaHeaderType::Text => ("text", text_value(content.cta_header_text.as_ref())?),
         CtaHeaderType::Image => link("image")?,

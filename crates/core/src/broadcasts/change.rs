@@ -2,7 +2,7 @@
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, Status, apply};
 use nuncio_domain::event::{EventType, ResourceKind};
-use nuncio_domain::{BroadcastId, Error, Micros, Result, TenantId, Timestamp, id::Id as _};
+use nuncio_domain::{BroadcastId, Error, ErrorCode, Micros, Result, TenantId, Timestamp, id::Id as _};
 use nuncio_store::{NewEvent, Occurrence};
 use serde_json::{Map, Value};
 
@@ -149,6 +149,14 @@ fn event(broadcast: &Broadcast, version: i64, from: Status, path: &[Status]) -> 
         resource: broadcast.id.uuid(),
         sequence: version + 1,
         occurrences: previous.zip(path).map(occurrence).collect(),
+    }
+}
+
+/// Ignores a lost race: another node did the work.
+pub(super) fn ignore_lost_race<T: Default>(outcome: Result<T>) -> Result<T> {
+    match outcome {
+        Err(error) if error.code() == ErrorCode::InvalidRequest => Ok(T::default()),
+        outcome => outcome,
     }
 }
 

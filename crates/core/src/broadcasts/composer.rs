@@ -7,9 +7,9 @@ use nuncio_domain::message::{Failure, FailureCode, Membership, OnUnknown};
 use nuncio_domain::{AddressKind, ErrorCode, Result, Timestamp, address::Parsed, broadcast::Broadcast, template::Template};
 use nuncio_store::{IdempotentOperation, NewBroadcastContact};
 
-use super::{Broadcasts, contacts::merged, content, links, variables};
+use super::{Broadcasts, content, links, variables};
 use crate::messages::plan::{Destination, Planned, Planner};
-use crate::messages::routing::{self, RoutingInputs};
+use crate::messages::routing::RoutingInputs;
 use crate::{base::Core, messages::SendMessage};
 
 pub(super) struct Composer<'a> {
@@ -64,7 +64,7 @@ impl Broadcasts<'_> {
         let command = command(self, composer, contact)?;
         let destination = Destination::of(Parsed::from(&contact.recipient), command.channel.unwrap_or_default())?;
         let mut planned = planner.plan(command, destination)?;
-        routing::require_open_window(&planned, known)?;
+        planned.require_open_window(known)?;
         // The provider's response shows this too, unless it is lost and a person reports that the message was sent.
         let no_receipts = !self.inner.dispatch.has_receipts(broadcast.tenant, &planned.connection);
         planned.accept.message.state.detail.broadcast = Some(Membership::new(broadcast.id, contact.id, no_receipts));
@@ -78,7 +78,7 @@ pub(super) fn command(core: &Core, composer: &Composer<'_>, contact: &NewBroadca
     command.to.clone_from(&contact.recipient.identifier);
     command.on_unknown = Some(OnUnknown::Hold);
     if composer.template.is_some() {
-        command.content = Some(Box::new(merged(composer.broadcast, &contact.variables)));
+        command.content = Some(Box::new(variables::merged(composer.broadcast, &contact.variables)));
     }
     if contact.recipient.kind == AddressKind::Email {
         command.subject.clone_from(&composer.broadcast.body.email_subject);

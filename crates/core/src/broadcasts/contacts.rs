@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ContactStatus, Status, Variables, apply};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::message::Content;
 use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Recipient, RequestedChannel, Result, limits};
 use nuncio_store::{IdempotentOperation, NewBroadcastContact};
@@ -13,9 +12,9 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::Broadcasts;
 use super::command::{AddBroadcastContacts, ListBroadcastContacts, NewContact};
 use super::view::{BroadcastContactView, BroadcastView};
+use super::{Broadcasts, variables};
 use crate::base::idempotency::{self, Repeat};
 use crate::base::list::{self, Listed};
 use crate::base::{Caller, Change, UseCase, parse_id, rights};
@@ -209,11 +208,11 @@ pub(super) fn read(broadcast: &Broadcast, template: Option<&Template>, contact: 
         template_header_variables: contact.template_header_variables,
     };
     let faults = match template {
-        Some(template) => render::check(template, &render::values(Some(&merged(broadcast, &variables))), ""),
+        Some(template) => render::check(template, &render::values(Some(&variables::merged(broadcast, &variables))), ""),
         None if variables.template_button_variables.is_some() || variables.template_header_variables.is_some() => {
             return Err("variables of buttons and headers are for broadcasts of messageType template".to_owned());
         }
-        None => variables.template_variables.as_ref().map_or_else(Vec::new, |own| super::variables::check(own, "templateVariables")),
+        None => variables.template_variables.as_ref().map_or_else(Vec::new, |own| variables::check(own, "templateVariables")),
     };
     if faults.is_empty() {
         return Ok((recipient, variables));
@@ -224,18 +223,4 @@ pub(super) fn read(broadcast: &Broadcast, template: Option<&Template>, contact: 
         reasons.push(format!("and {} more", faults.len() - FAULTS));
     }
     Err(reasons.join("; "))
-}
-
-/// Returns the content for a recipient, whose values override those of the broadcast.
-pub(super) fn merged(broadcast: &Broadcast, variables: &Variables) -> Content {
-    let mut content = broadcast.body.content.as_deref().cloned().unwrap_or_default();
-    let merge = |into: &mut Option<_>, own: &Option<std::collections::BTreeMap<String, String>>| {
-        if let Some(own) = own {
-            into.get_or_insert_with(std::collections::BTreeMap::new).extend(own.clone());
-        }
-    };
-    merge(&mut content.template_variables, &variables.template_variables);
-    merge(&mut content.template_button_variables, &variables.template_button_variables);
-    merge(&mut content.template_header_variables, &variables.template_header_variables);
-    content
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::sync::SemaphorePermit;
 
 use super::run::{self, Slots};
-use super::{Broadcasts, act::is_ahead, contacts::merged, content, content::fingerprint, variables};
+use super::{Broadcasts, act::is_ahead, content, content::fingerprint, variables};
 use crate::review::{self, Subject};
 use crate::{base::Change, templates::render};
 
@@ -211,7 +211,7 @@ fn written(broadcast: &Broadcast, template: Option<&Template>, own: &Variables) 
     variables::fill_in(broadcast, own, &mut command).ok();
     let mut texts: Vec<String> = match template {
         Some(template) => {
-            let values = render::values(Some(&merged(broadcast, own)));
+            let values = render::values(Some(&variables::merged(broadcast, own)));
             BODIES.map(|channel| render::render(template, channel, &values)).into()
         }
         None => {

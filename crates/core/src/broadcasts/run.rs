@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, Status};
-use nuncio_domain::{Error, ErrorCode, Result, Timestamp, lifecycle::Step, limits};
+use nuncio_domain::{Error, Result, Timestamp, lifecycle::Step, limits};
 use nuncio_store::{DueBroadcast, Transition};
 use tokio::sync::Semaphore;
 
-use super::{Broadcasts, act::is_ahead, fan_out::Round};
+use super::{Broadcasts, act::is_ahead, change::ignore_lost_race, fan_out::Round};
 use crate::base::Core;
 
 /// Duration of a node's claim.
@@ -162,12 +162,4 @@ fn still_due(broadcast: &Broadcast, now: Timestamp) -> Result<()> {
         return Err(Error::wrong_state(message, broadcast.status.as_str(), &[]));
     }
     Ok(())
-}
-
-/// Ignores a lost race: another node did the work.
-pub(super) fn ignore_lost_race<T: Default>(outcome: Result<T>) -> Result<T> {
-    match outcome {
-        Err(error) if error.code() == ErrorCode::InvalidRequest => Ok(T::default()),
-        outcome => outcome,
-    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, Canary, Counts, HaltBase, HaltOn, Status};
 use nuncio_domain::{FieldError, Result, Timestamp, contact::SuppressionReason};
 
-use super::{Broadcasts, run::ignore_lost_race};
+use super::{Broadcasts, change::ignore_lost_race};
 
 /// Minimum number of known results before a rate counts.
 const MIN_KNOWN: i64 = 50;

@@ -7,11 +7,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use nuncio_domain::broadcast::{Broadcast, Variables};
+use nuncio_domain::message::Content;
 use nuncio_domain::template::{Template, fill, filled_length, variables};
 use nuncio_domain::{AddressKind, Error, FieldError, RequestedChannel, Result, limits};
 use nuncio_store::NewBroadcastContact;
 
-use super::{Broadcasts, contacts::merged};
+use super::Broadcasts;
 use crate::{messages::SendMessage, templates::render};
 
 type Values = BTreeMap<String, String>;
@@ -79,6 +80,20 @@ fn values<'a>(broadcast: &'a Broadcast, own: &'a Variables) -> Cow<'a, Values> {
             Cow::Owned(values)
         }
     }
+}
+
+/// Returns the content for a recipient, whose values override those of the broadcast.
+pub(super) fn merged(broadcast: &Broadcast, variables: &Variables) -> Content {
+    let mut content = broadcast.body.content.as_deref().cloned().unwrap_or_default();
+    let merge = |into: &mut Option<_>, own: &Option<Values>| {
+        if let Some(own) = own {
+            into.get_or_insert_with(Values::new).extend(own.clone());
+        }
+    };
+    merge(&mut content.template_variables, &variables.template_variables);
+    merge(&mut content.template_button_variables, &variables.template_button_variables);
+    merge(&mut content.template_header_variables, &variables.template_header_variables);
+    content
 }
 
 /// Fails if a text with its values exceeds the limit of an email, which is the highest of all channels. Checked before it is filled: a text

@@ -1,6 +1,6 @@
 //! `/v1/keys`: API keys, managed with an API key.
 
-use nuncio_domain::{Error, ErrorCode, KeyId, Permission, Permissions, Redacted, Result, Timestamp, config::ApiKey, id::Id as _};
+use nuncio_domain::{Error, ErrorCode, KeyId, Permission, Permissions, Redacted, Result, Timestamp, id::Id as _, key::ApiKey};
 use nuncio_store::IdempotentOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_domain::config::ApiKey;
+use nuncio_domain::key::ApiKey;
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::{Error, ErrorCode, FieldError, KeyId, Permissions, Redacted, Result, TenantId, Timestamp, key, limits};
 use serde_json::{Value, json};

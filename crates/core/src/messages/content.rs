@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use nuncio_domain::message::{Content, CtaHeaderType};
 use nuncio_domain::{FieldError, MessageType, limits};
 
-use super::validate::is_blank;
-use crate::base::FieldErrors;
+use crate::base::{FieldErrors, is_blank};
 
 /// Fields of a type: required ones, then optional ones. `a|b` means exactly one of them.
 struct Uses(&'static [&'static str], &'static [&'static str]);

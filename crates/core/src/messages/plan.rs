@@ -19,7 +19,7 @@ use nuncio_domain::{
 use nuncio_store::{Accept, Idempotency, IdempotentOperation};
 
 use super::command::{AttachmentIn, SendMessage};
-use super::routing::{Asked, Choice, RoutingInputs};
+use super::routing::{Asked, Choice, RoutingInputs, Window};
 use super::{content, routing, validate};
 use crate::base::IdentifierHasher;
 use crate::base::spending::Pending;
@@ -38,6 +38,15 @@ pub(crate) struct Planned {
     pub(crate) measure: Option<Measure>,
     /// Its part of the sender's daily limit, until it is accepted.
     pub(crate) spending: Option<Pending>,
+}
+
+impl Planned {
+    /// Fails if the channel requires a recent message from the recipient and there is none.
+    pub(crate) fn require_open_window(&self, known: &RoutingInputs) -> Result<()> {
+        let (channel, message_type) = (self.connection.channel, self.accept.message.message_type);
+        let is_closed = routing::has_window(channel, message_type) && known.window == Window::Closed;
+        if is_closed { Err(routing::window_closed(channel)) } else { Ok(()) }
+    }
 }
 
 /// Inputs of planning, in addition to the request.

@@ -14,7 +14,6 @@ use nuncio_domain::{
 use nuncio_store::{ChannelMetrics, CountryMetrics};
 
 use super::estimate::{Estimate, GOOD};
-use super::plan::Planned;
 
 /// How long the recipient's last message influences the choice of channel, and keeps a window open.
 pub(crate) const RECENT: Duration = Duration::from_secs(86_400);
@@ -428,12 +427,6 @@ fn window(metrics: &[ChannelMetrics], kind: AddressKind, sends_at: Timestamp) ->
 fn sandbox_window_closed(number: &str) -> bool {
     let is_test_number = number.len() == 12 && number.starts_with("+1") && number.ends_with("5550009");
     is_test_number || number == "900000009"
-}
-
-/// Fails if the channel requires a recent message from the recipient and there is none.
-pub(crate) fn require_open_window(planned: &Planned, known: &RoutingInputs) -> Result<()> {
-    let (channel, message_type) = (planned.connection.channel, planned.accept.message.message_type);
-    if has_window(channel, message_type) && known.window == Window::Closed { Err(window_closed(channel)) } else { Ok(()) }
 }
 
 /// Returns the error for a recipient who has not written recently enough.

@@ -155,7 +155,7 @@ impl Messages<'_> {
             template: template.as_ref(),
         };
         let planned = planner.plan(command, destination)?;
-        routing::require_open_window(&planned, &known)?;
+        planned.require_open_window(&known)?;
         if planned.accept.message.message_type == MessageType::Reaction {
             self.check_reaction(&planned.accept).await?;
         }

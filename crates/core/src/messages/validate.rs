@@ -5,8 +5,7 @@ use nuncio_domain::{Channel, FieldError, MessageType, Timestamp, address, limits
 
 use super::command::{AttachmentIn, SendMessage};
 use super::content;
-pub(super) use crate::base::is_blank;
-use crate::base::{BLANK, FieldErrors, check_metadata};
+use crate::base::{BLANK, FieldErrors, check_metadata, is_blank};
 
 /// Collects all errors of `command` on `channel`. With `lenient`, unused fields are removed instead.
 pub(crate) fn check(command: &mut SendMessage, channel: Channel, now: Timestamp, lenient: bool) -> Vec<FieldError> {

@@ -4,9 +4,8 @@ use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastView, UpdateBroadcast};
 use nuncio_core::users::SignedIn;
 
-use crate::components::{Faults, Field};
+use crate::components::{Faults, Field, form_key};
 use crate::form::Form;
-use crate::shell::form_key;
 
 /// The fields as entered.
 #[derive(Default)]

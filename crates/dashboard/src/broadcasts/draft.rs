@@ -11,10 +11,9 @@ use nuncio_domain::{Error, Result};
 use super::content::Content;
 use crate::App;
 use crate::components::{
-    Faults, Field, channel, channels, count, counted, data_table, figure, form_panel, icon, money, panel, select, state, words,
+    Faults, Field, channel, channels, count, counted, data_table, figure, form_key, form_panel, icon, money, panel, select, state, words,
 };
 use crate::messages::new::once;
-use crate::shell::form_key;
 use crate::upload::{file_field, invalid_rows};
 
 /// Result of the last action on the page.

@@ -13,10 +13,10 @@ use serde_json::json;
 
 use super::content::{Content, given};
 use crate::App;
-use crate::components::{Faults, channels, head, select};
+use crate::components::{Faults, channels, form_key, head, select};
 use crate::form::Form;
 use crate::messages::new::{key, made, once};
-use crate::shell::{form_key, framed};
+use crate::shell::framed;
 use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
 
 const CHANNELS: [(&str, &str); 7] = channels(("smart", "Chosen for each recipient"));

@@ -10,8 +10,8 @@ use nuncio_domain::{Error, ErrorCode, Result};
 
 use super::show::marked;
 use crate::App;
-use crate::components::{ask_first, channel, count, empty, head, words};
-use crate::shell::{form_key, shell};
+use crate::components::{ask_first, channel, count, empty, form_key, head, words};
+use crate::shell::shell;
 use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse};
 
 pub(crate) async fn reviews(State(app): State<App>, Signed(who): Signed) -> Response {

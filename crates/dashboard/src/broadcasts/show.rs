@@ -13,11 +13,11 @@ use super::draft::{self, Said, looked_up_on_request};
 use crate::App;
 use crate::charts::Columns;
 use crate::components::{
-    Field, ask_first, broadcast_state, channel, count, counted, data_table, figure, head, icon, may_change, money, panel, state, time,
-    value, words,
+    Field, ask_first, broadcast_state, channel, count, counted, data_table, figure, form_key, head, icon, may_change, money, panel, state,
+    time, value, words,
 };
 use crate::messages::new::once;
-use crate::shell::{Live, followed, form_key};
+use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, refuse};
 
 /// Maximum number of recipients for which the page includes figures at once; for a million, they take seconds.

@@ -10,9 +10,8 @@ use nuncio_domain::{Channel, Error, Result};
 
 use super::{Said, people};
 use crate::App;
-use crate::components::{Faults, Field, ask_first, channels, select};
+use crate::components::{Faults, Field, ask_first, channels, form_key, select};
 use crate::form::{Form, recipient};
-use crate::shell::form_key;
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse, show_or_refuse};
 
 const CHANNELS: [(&str, &str); 7] = channels(("", "By its form: SMS or email"));

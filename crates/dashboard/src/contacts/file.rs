@@ -14,9 +14,8 @@ use nuncio_domain::{Error, Result, address};
 use super::{Said, people};
 use crate::App;
 use crate::broadcasts::{broken, short};
-use crate::components::{Faults, Field, figure};
+use crate::components::{Faults, Field, figure, form_key};
 use crate::form::{Form, of_another_site};
-use crate::shell::form_key;
 use crate::signed::{Asked, Signed, foreign, is_form_key, refuse, show_or_refuse};
 use crate::upload::file_field;
 

@@ -8,8 +8,8 @@ use nuncio_core::users::SignedIn;
 
 use super::name;
 use crate::App;
-use crate::components::{channel, head, json_text, may_change, panel, time, words};
-use crate::shell::{form_key, shell};
+use crate::components::{channel, form_key, head, json_text, may_change, panel, time, words};
+use crate::shell::shell;
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, refuse};
 
 /// Previews the result of merging `with` into the contact.

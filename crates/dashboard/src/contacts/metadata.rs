@@ -8,9 +8,8 @@ use serde_json::Value;
 
 use super::Said;
 use crate::App;
-use crate::components::{Field, json_text, may_change, value, words};
+use crate::components::{Field, form_key, json_text, may_change, value, words};
 use crate::form::Form;
-use crate::shell::form_key;
 
 /// Renders the entries and the id. Each entry has its own form, so that nobody overwrites an entry that they did not change.
 pub(super) fn panel(who: &SignedIn, contact: &ContactView, said: &Said) -> Markup {

@@ -13,9 +13,9 @@ use nuncio_domain::{Channel, Error, Result};
 use super::{Said, edit, metadata, name};
 use crate::App;
 use crate::components::{
-    ask_first, channel, counted, data_table, empty, figure, head, icon, may_change, message_state, panel, state, time, words,
+    ask_first, channel, counted, data_table, empty, figure, form_key, head, icon, may_change, message_state, panel, state, time, words,
 };
-use crate::shell::{form_key, framed};
+use crate::shell::framed;
 use crate::signed::{Posted, Signed, lead_to, refuse};
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {

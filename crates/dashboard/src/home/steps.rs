@@ -5,14 +5,13 @@ use nuncio_core::Caller;
 use nuncio_core::messages::ListMessages;
 use nuncio_core::senders::SenderView;
 use nuncio_core::users::SignedIn;
-use nuncio_domain::config::ApiKey;
 use nuncio_domain::health::HealthState;
+use nuncio_domain::key::ApiKey;
 use nuncio_domain::user::Role;
 use nuncio_domain::{Environment, Result, Timestamp};
 
 use crate::App;
-use crate::components::{state, value};
-use crate::shell::form_key;
+use crate::components::{form_key, state, value};
 
 /// Which of the first steps are done.
 #[derive(Clone, Copy)]

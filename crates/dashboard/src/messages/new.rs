@@ -9,9 +9,9 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Environment, Error, ErrorCode, RequestedChannel, Result, sms};
 
 use crate::App;
-use crate::components::{Faults, Field, channel, channels, head, icon, money, panel, select, words};
+use crate::components::{Faults, Field, channel, channels, form_key, head, icon, money, panel, select, words};
 use crate::form::{Form, recipient};
-use crate::shell::{form_key, framed};
+use crate::shell::framed;
 use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
 
 const CHANNELS: [(&str, &str); 7] = channels(("auto", "Automatic"));

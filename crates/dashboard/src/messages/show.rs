@@ -14,8 +14,10 @@ use nuncio_domain::{Error, Result, Timestamp};
 
 use super::timeline::timeline;
 use crate::App;
-use crate::components::{ask_first, channel, head, icon, json_text, may_change, message_state, money, panel, sentence, time, value, words};
-use crate::shell::{Live, followed, form_key};
+use crate::components::{
+    ask_first, channel, form_key, head, icon, json_text, may_change, message_state, money, panel, sentence, time, value, words,
+};
+use crate::shell::{Live, followed};
 use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse};
 
 /// Maximum number of webhook deliveries shown.

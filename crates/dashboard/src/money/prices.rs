@@ -8,8 +8,7 @@ use nuncio_domain::{Error, ErrorCode, Result};
 
 use crate::App;
 use crate::broadcasts::{broken, short};
-use crate::components::{Faults, channel, counted, data_table, empty, figure, money, time};
-use crate::shell::form_key;
+use crate::components::{Faults, channel, counted, data_table, empty, figure, form_key, money, time};
 use crate::signed::is_form_key;
 use crate::upload::{file_field, invalid_rows};
 

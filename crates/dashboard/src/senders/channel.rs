@@ -11,10 +11,9 @@ use serde_json::{Map, Value};
 
 use super::show::health;
 use crate::App;
-use crate::components::{Faults, ask_first, channel as named, head, icon, json_text, may_change, select, words};
+use crate::components::{Faults, ask_first, channel as named, form_key, head, icon, json_text, may_change, select, words};
 use crate::form::Form;
 use crate::labels::{capitalised, label};
-use crate::shell::form_key;
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, refuse, show_or_refuse};
 
 /// Input and result of the last action.

@@ -5,9 +5,8 @@ use nuncio_core::senders::{SenderView, UpdateSender};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result, address};
 
-use crate::components::{Faults, Field, dollars, may_change, words};
+use crate::components::{Faults, Field, dollars, form_key, may_change, words};
 use crate::form::Form;
-use crate::shell::form_key;
 
 /// Renders the panel, after a wrong entry with what was typed.
 pub(super) fn panel(who: &SignedIn, sender: &SenderView, faults: &Faults, typed: Option<&Form>) -> Markup {

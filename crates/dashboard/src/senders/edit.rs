@@ -11,10 +11,10 @@ use nuncio_domain::{Error, Redacted, Result};
 use super::details;
 use super::show::{Said, page};
 use crate::App;
-use crate::components::{Faults, Field, head};
+use crate::components::{Faults, Field, form_key, head};
 use crate::form::Form;
 use crate::messages::new::{key, made, once};
-use crate::shell::{form_key, framed};
+use crate::shell::framed;
 use crate::signed::{MayChange, Posted, Signed, lead_to, refuse};
 use crate::webhook::tested;
 

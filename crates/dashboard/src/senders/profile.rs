@@ -10,9 +10,8 @@ use nuncio_domain::profile::Vertical;
 use nuncio_domain::{Error, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, head, may_change, select, words};
+use crate::components::{Faults, Field, form_key, head, may_change, select, words};
 use crate::form::Form;
-use crate::shell::form_key;
 use crate::signed::{Posted, Signed, lead_to, refuse, show_or_refuse};
 
 const VERTICALS: [(&str, &str); 19] = [

@@ -11,9 +11,9 @@ use nuncio_domain::{Channel, Redacted, Result};
 
 use super::details;
 use crate::App;
-use crate::components::{Faults, ask_first, channel, data_table, empty, head, may_change, pager, state, time, value, words};
+use crate::components::{Faults, ask_first, channel, data_table, empty, form_key, head, may_change, pager, state, time, value, words};
 use crate::form::Form;
-use crate::shell::{Live, followed, form_key};
+use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, refuse, show_or_refuse};
 use crate::webhook::{Panel, is_tested, new_secret};
 

@@ -39,6 +39,32 @@ named! {
 }
 
 named! {
+    /// What to do after an attempt with an unknown outcome.
+    #[derive(Default)]
+    OnUnknown {
+        /// Retry, and mark the message as a possible duplicate.
+        #[default]
+        Resend = 1 "resend",
+        /// Wait for a human decision.
+        Hold = 2 "hold",
+        /// Give up.
+        Fail = 3 "fail",
+    }
+}
+
+/// A channel and the connection that carries it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Route {
+    #[serde(rename = "c")]
+    pub channel: Channel,
+    #[serde(rename = "x")]
+    pub connection: ConnectionId,
+    /// Kind of provider.
+    #[serde(rename = "k")]
+    pub provider: String,
+}
+
+named! {
     /// Status of an attempt.
     AttemptStatus {
         /// The provider call is in flight, or was when the process died.

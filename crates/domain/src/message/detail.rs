@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::attempt::{Attempt, Failure};
+use super::attempt::{Attempt, Failure, OnUnknown, Route};
 use super::money::{Cost, Money};
-use super::state::{OnUnknown, Route};
 use crate::id::{BroadcastContactId, BroadcastId};
 use crate::{authentication::Authentication, broadcast::RecipientQuietHours, country::Country, time::Timestamp};
 

@@ -12,12 +12,12 @@ pub(crate) mod money;
 mod request;
 mod state;
 
-pub use attempt::{Attempt, AttemptStatus, Failure, FailureCode};
+pub use attempt::{Attempt, AttemptStatus, Failure, FailureCode, OnUnknown, Route};
 pub use content::{Button, Card, Content, CtaHeaderType, Row, Section};
 pub use detail::{Detail, Membership};
 pub use money::{Cost, Money, Quote, QuoteState};
 pub use request::{Attachment, AttachmentSource, Base64, Considered, Request, Routing, beginning};
-pub use state::{Direction, HeldReason, NodeId, OnUnknown, Route, State, Status, Wait};
+pub use state::{Direction, HeldReason, NodeId, State, Status, Wait};
 
 /// A stored message: the immutable request and the mutable [`State`].
 #[derive(Clone, PartialEq, Debug)]

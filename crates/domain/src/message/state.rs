@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::attempt::Route;
 use super::detail::Detail;
-use crate::channel::{Channel, named};
-use crate::{id::ConnectionId, time::Timestamp};
+use crate::channel::named;
+use crate::time::Timestamp;
 
 named! {
     /// The public status. Its number is also its rank: facts only raise it (see [`crate::lifecycle`]).
@@ -41,20 +42,6 @@ named! {
 }
 
 named! {
-    /// What to do after an attempt with an unknown outcome.
-    #[derive(Default)]
-    OnUnknown {
-        /// Retry, and mark the message as a possible duplicate.
-        #[default]
-        Resend = 1 "resend",
-        /// Wait for a human decision.
-        Hold = 2 "hold",
-        /// Give up.
-        Fail = 3 "fail",
-    }
-}
-
-named! {
     /// Why a message waits for a human decision.
     HeldReason {
         /// The outcome of an attempt is unknown.
@@ -70,18 +57,6 @@ named! {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeId(pub i64);
-
-/// A channel and the connection that carries it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Route {
-    #[serde(rename = "c")]
-    pub channel: Channel,
-    #[serde(rename = "x")]
-    pub connection: ConnectionId,
-    /// Kind of provider.
-    #[serde(rename = "k")]
-    pub provider: String,
-}
 
 /// What a message waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,9 +5,10 @@ use nuncio_domain::config::{Connection, Sender, TenantConfig};
 use nuncio_domain::{Channel, Environment, Error, ErrorCode, Result, TenantId};
 use serde_json::json;
 
-use super::{NewThrottle, project_option, senders};
+use super::{NewThrottle, senders};
 use crate::answer::CommandOutput;
 use crate::client::lists::CONNECTIONS;
+use crate::named::project_option;
 
 /// Lists the connections of an environment, without secrets.
 pub(super) async fn list(core: &Core, tenant: TenantId) -> Result<CommandOutput> {

@@ -290,18 +290,6 @@ pub async fn project(core: &Core, wanted: Option<&str>) -> Result<Project> {
     }
 }
 
-/// The option that names a project in a command; empty for the oldest, which needs none.
-pub(crate) fn project_option(projects: &[Project], project: &Project) -> String {
-    if projects.first().is_none_or(|oldest| oldest.id == project.id) {
-        return String::new();
-    }
-    let is_plain = project.name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && project.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-        && projects.iter().filter(|other| other.name == project.name).count() == 1
-        && project.name.parse::<ProjectId>().is_err();
-    if is_plain { format!(" --project {}", project.name) } else { format!(" --project {}", project.id) }
-}
-
 async fn projects_list(core: &Core) -> Result<CommandOutput> {
     let projects = core.projects().list().await?;
     let json = projects.iter().map(project_shown).collect();

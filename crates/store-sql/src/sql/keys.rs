@@ -1,8 +1,8 @@
 //! API keys.
 
 use async_trait::async_trait;
-use nuncio_domain::config::ApiKey;
 use nuncio_domain::id::Id as _;
+use nuncio_domain::key::ApiKey;
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{Environment, KeyId, TenantId, Timestamp};

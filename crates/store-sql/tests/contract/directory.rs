@@ -1,7 +1,8 @@
 //! Projects, keys, senders, connections, and transactions.
 
-use nuncio_domain::config::{ApiKey, Connection, Project, Sender, Throttle};
+use nuncio_domain::config::{Connection, Project, Sender, Throttle};
 use nuncio_domain::id::Id as _;
+use nuncio_domain::key::ApiKey;
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::message::NodeId;
 use nuncio_domain::page::PageRequest;
