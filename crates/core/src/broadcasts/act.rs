@@ -4,7 +4,7 @@ use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, Statu
 use nuncio_domain::{Channel, Error, ErrorCode, RequestedChannel, Result, TenantId, Timestamp, limits, page::PageRequest};
 
 use super::command::{ScheduleBroadcast, SendBroadcast};
-use super::{Broadcasts, content::fingerprint, view::BroadcastView};
+use super::{Broadcasts, check, content::fingerprint, view::BroadcastView};
 use crate::base::{Caller, UseCase, parse_id};
 use crate::messages::routing;
 
@@ -21,6 +21,7 @@ impl Broadcasts<'_> {
         let id = parse_id(id, "broadcast")?;
         let broadcast = self.find(caller.tenant, id).await?;
         if broadcast.status == Status::Draft && broadcast.total > 0 {
+            Error::if_any(check::check_complete(&broadcast, self.ids().clock.now()))?;
             self.ensure_sendable(&broadcast).await?;
             self.require_values(&broadcast).await?;
         }
@@ -120,10 +121,11 @@ impl Broadcasts<'_> {
                 broadcast.id,
                 |_| action,
                 Some(&estimate),
-                |broadcast, _| {
+                |broadcast, now| {
                     edit(broadcast);
                     broadcast.body.review_attempts += 1;
-                    Ok(())
+                    // It may have been edited since.
+                    Error::if_any(check::check_complete(broadcast, now))
                 },
             )
             .await?;

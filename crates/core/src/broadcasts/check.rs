@@ -1,15 +1,39 @@
 //! Validates a broadcast against its channel.
 
-use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, broadcast::Broadcast, limits, template::malformed};
+use nuncio_domain::broadcast::{Broadcast, Status};
+use nuncio_domain::message::Content;
+use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, limits, template::malformed};
 
 use super::content::{is_template, message};
 use super::{links, safety, variables};
 use crate::base::{FieldErrors, check_metadata};
 use crate::messages::{content, routing, validate};
 
-/// Returns all errors. A smart broadcast must be valid for SMS, which most of its recipients may get, and for email if it has a subject or
-/// HTML.
+/// Returns all errors. Content that a draft does not have yet is none.
 pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
+    let mut errors = check_complete(broadcast, now);
+    if broadcast.status == Status::Draft {
+        errors.retain(|error| is_given(broadcast, &error.path));
+    }
+    errors
+}
+
+/// Returns whether the broadcast has this field; true for all but content.
+fn is_given(broadcast: &Broadcast, path: &str) -> bool {
+    match path.split_once('.') {
+        None if path == "text" => broadcast.body.text.is_some(),
+        None if path == "emailSubject" => broadcast.body.email_subject.is_some(),
+        Some(("content", field)) => {
+            let present = broadcast.body.content.as_deref().map(Content::present).unwrap_or_default();
+            present.into_iter().any(|name| field.starts_with(name))
+        }
+        _ => true,
+    }
+}
+
+/// Returns all errors, also for content that is missing. A smart broadcast must be valid for SMS, which most of its recipients may get, and
+/// for email if it has a subject or HTML.
+pub(super) fn check_complete(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut faults = FieldErrors { errors: &mut errors };
     faults.name("name", Some(&broadcast.body.name), 1, limits::BROADCAST_NAME);

@@ -21,7 +21,7 @@ pub struct CreateBroadcast {
     pub channel: BroadcastChannel,
     /// Content type. Default `text`.
     pub message_type: Option<BroadcastType>,
-    /// Text, caption, or spoken text of a call.
+    /// Text, caption, or spoken text of a call. Like all content, it can be given later: `send` requires what the type and the channel need.
     #[schema(max_length = 1048576)]
     pub text: Option<String>,
     /// Extra content of types other than `text`.
@@ -30,7 +30,7 @@ pub struct CreateBroadcast {
     pub variables: Option<BTreeMap<String, String>>,
     /// The sender. Default: the environment's default sender.
     pub sender_id: Option<String>,
-    /// Subject of emails; required for channel `email`.
+    /// Subject of emails; channel `email` needs one to be sent.
     #[schema(max_length = 998)]
     pub email_subject: Option<String>,
     /// HTML body of emails.

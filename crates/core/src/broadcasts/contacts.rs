@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::command::{AddBroadcastContacts, ListBroadcastContacts, NewContact};
 use super::view::{BroadcastContactView, BroadcastView};
-use super::{Broadcasts, variables};
+use super::{Broadcasts, content, variables};
 use crate::base::idempotency::{self, Repeat};
 use crate::base::list::{self, Listed};
 use crate::base::{Caller, Change, UseCase, parse_id, rights};
@@ -199,7 +199,8 @@ pub(super) fn read(broadcast: &Broadcast, template: Option<&Template>, contact: 
         }
     };
     let recipient = Recipient::on(&parsed, channel).map_err(|e| e.to_string())?;
-    if recipient.kind == AddressKind::Email && broadcast.body.email_subject.is_none() {
+    let is_smart = broadcast.channel.requested() == RequestedChannel::Auto;
+    if is_smart && recipient.kind == AddressKind::Email && broadcast.body.email_subject.is_none() {
         return Err("an email needs a subject; set emailSubject of the broadcast".to_owned());
     }
     let variables = Variables {
@@ -209,6 +210,8 @@ pub(super) fn read(broadcast: &Broadcast, template: Option<&Template>, contact: 
     };
     let faults = match template {
         Some(template) => render::check(template, &render::values(Some(&variables::merged(broadcast, &variables))), ""),
+        // Its values are checked when the broadcast is sent.
+        None if content::is_template(broadcast) => Vec::new(),
         None if variables.template_button_variables.is_some() || variables.template_header_variables.is_some() => {
             return Err("variables of buttons and headers are for broadcasts of messageType template".to_owned());
         }

@@ -87,12 +87,10 @@ impl Broadcasts<'_> {
         self.template_of(broadcast).await.map(drop)
     }
 
-    /// Returns the template of the broadcast, if it uses one; 404 if it was deleted.
+    /// Returns the template of the broadcast, if it uses one and names it; 404 if it was deleted.
     pub(super) async fn template_of(&self, broadcast: &Broadcast) -> Result<Option<Template>> {
-        if !content::is_template(broadcast) {
-            return Ok(None);
-        }
-        let id = broadcast.body.content.as_deref().and_then(|c| c.template_id.as_deref()).unwrap_or_default();
+        let named = broadcast.body.content.as_deref().and_then(|content| content.template_id.as_deref());
+        let Some(id) = named.filter(|_| content::is_template(broadcast)) else { return Ok(None) };
         let template = self.templates().find(broadcast.tenant, parse_id(id, "template")?).await?;
         Ok(Some(template.in_use()))
     }

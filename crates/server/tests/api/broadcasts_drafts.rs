@@ -28,7 +28,8 @@ async fn drafts_are_made_edited_listed_and_deleted() {
         let kept = app.request("PATCH", &path, Some(json!({}))).await.expect(200).json()["broadcast"].clone();
         assert_eq!((kept["name"].as_str(), kept["text"].as_str()), (Some("B"), Some("Bye")));
         assert_eq!(paths(&app.request("PATCH", &path, Some(json!({"name": null}))).await.expect(400).json()), ["name"]);
-        assert_eq!(paths(&app.request("PATCH", &path, Some(json!({"text": null}))).await.expect(400).json()), ["text"]);
+        let cleared = app.request("PATCH", &path, Some(json!({"text": null}))).await.expect(200).json();
+        assert!(cleared["broadcast"].get("text").is_none(), "{cleared}");
         assert_eq!(paths(&app.request("PATCH", &path, Some(json!({"channel": "sms"}))).await.expect(400).json()), ["channel"]);
         app.clock.advance(Duration::from_millis(1));
         let other = text(&app).await;
@@ -53,15 +54,15 @@ async fn every_fault_of_a_broadcast_is_told() {
         paths(&answer)
     };
     assert_eq!(wrong(json!({"channel": "pigeon", "colour": "red"})).await.len(), 3);
-    assert_eq!(wrong(json!({"name": "x", "channel": "sms"})).await, ["text"]);
     assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x".repeat(1_601)})).await, ["text"]);
-    assert_eq!(wrong(json!({"name": "x", "channel": "email", "text": "x"})).await, ["emailSubject"]);
+    assert_eq!(wrong(json!({"name": "x", "channel": "email", "text": "x", "emailSubject": ""})).await, ["emailSubject"]);
     assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "emailSubject": "x"})).await, ["emailSubject"]);
     assert_eq!(
         wrong(json!({"name": "x", "channel": "voice", "messageType": "image", "content": {"mediaUrl": "https://e.org/x"}})).await,
         ["messageType"]
     );
-    assert_eq!(wrong(json!({"name": "x", "channel": "sms", "messageType": "image"})).await, ["content.mediaUrl"]);
+    let both = json!({"mediaUrl": "https://e.org/x", "mediaId": "1"});
+    assert_eq!(wrong(json!({"name": "x", "channel": "whatsapp", "messageType": "image", "content": both})).await, ["content.mediaUrl"]);
     let braces = json!({"name": "x", "channel": "email", "text": "{{año}}", "emailSubject": "{{first-name}}",
         "emailHtmlBody": "<p>{{ .Subscriber.FirstName }}</p>"});
     assert_eq!(wrong(braces).await, ["text", "emailSubject", "emailHtmlBody"]);
@@ -227,6 +228,50 @@ async fn values_that_the_template_misses_are_told_before_it_is_sent() {
         finish(&app).await;
         assert_eq!(counts(&get(&app, &id).await), [30, 0, 0, 30, 0, 0]);
     }
+}
+
+#[tokio::test]
+async fn a_draft_gets_its_content_before_it_is_sent() {
+    for app in TestApp::on_each().await {
+        let whole = json!({"text": "Hello from Acme", "emailSubject": "News", "content": {"mediaUrl": "https://example.org/a.png"}});
+        for (kind, channel, recipient, missing) in [
+            ("text", "sms", "+34600111222", vec!["text"]),
+            ("text", "email", "ada@example.org", vec!["text", "emailSubject"]),
+            ("image", "whatsapp", "+34600111222", vec!["content.mediaUrl"]),
+            ("template", "whatsapp", "+34600111222", vec!["content.templateId"]),
+        ] {
+            let id = draft(&app, json!({"name": "x", "channel": channel, "messageType": kind})).await;
+            let added = add(&app, &id, [recipient.to_owned()]).await;
+            assert_eq!(added["added"], 1, "{added}");
+            let refused = act(&app, &id, "send").await.expect(400).json();
+            assert_eq!(paths(&refused), missing, "{refused}");
+            assert_eq!(get(&app, &id).await["status"], "draft");
+            if kind == "template" {
+                continue;
+            }
+            let given: serde_json::Map<String, Value> = missing
+                .iter()
+                .map(|path| path.split('.').next().unwrap_or(path))
+                .map(|name| (name.to_owned(), whole[name].clone()))
+                .collect();
+            app.request("PATCH", &format!("/v1/broadcasts/{id}"), Some(given.into())).await.expect(200);
+            act(&app, &id, "send").await.expect(202);
+            finish(&app).await;
+            assert_eq!(counts(&get(&app, &id).await), [1, 0, 0, 1, 0, 0]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn rejected_content_stays_complete() {
+    let app = TestApp::start().await;
+    let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "Please reply with your password to win"})).await;
+    add(&app, &id, phones(1)).await;
+    act(&app, &id, "send").await.expect(202);
+    finish(&app).await;
+    assert_eq!(get(&app, &id).await["status"], "rejected");
+    let emptied = app.request("PATCH", &format!("/v1/broadcasts/{id}"), Some(json!({"text": null}))).await.expect(400).json();
+    assert_eq!(paths(&emptied), ["text"], "{emptied}");
 }
 
 #[tokio::test]
