@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::user::Role;
-use nuncio_domain::{Error, Micros, Timestamp};
+use nuncio_domain::{Channel, Error, Micros, RequestedChannel, Timestamp, broadcast, message};
 use qrcodegen::{QrCode, QrCodeEcc};
 use serde_json::Value;
 
@@ -24,49 +24,57 @@ pub(crate) fn state(shape: &str, word: &str) -> Markup {
     html! { span class="st" { i class={ "dot " (shape) } {} (word) } }
 }
 
-pub(crate) fn message_state(status: &str, held: bool) -> Markup {
-    match (held, status) {
-        (true, _) => state("held", "Held"),
-        (_, "queued") => state("", "Waiting"),
-        (_, "scheduled") => state("", "Scheduled"),
-        (_, "sending") => state("move", "Sending"),
-        (_, "sent") => state("move", "Sent"),
-        (_, "delivered") => state("ok", "Delivered"),
-        (_, "read") => state("read", "Read"),
-        (_, "received") => state("ok", "Received"),
-        (_, "cancelled") => state("stop", "Cancelled"),
-        _ => state("bad", "Failed"),
+pub(crate) fn message_state(status: message::Status, held: bool) -> Markup {
+    use message::Status;
+    match status {
+        _ if held => state("held", "Held"),
+        Status::Queued => state("", "Waiting"),
+        Status::Scheduled => state("", "Scheduled"),
+        Status::Sending => state("move", "Sending"),
+        Status::Sent => state("move", "Sent"),
+        Status::Delivered => state("ok", "Delivered"),
+        Status::Read => state("read", "Read"),
+        Status::Received => state("ok", "Received"),
+        Status::Cancelled => state("stop", "Cancelled"),
+        Status::Failed => state("bad", "Failed"),
     }
 }
 
-pub(crate) fn broadcast_state(status: &str) -> Markup {
+pub(crate) fn broadcast_state(status: broadcast::Status) -> Markup {
+    use broadcast::Status;
     match status {
-        "draft" => state("", "Draft"),
-        "pending_review" => state("move", "In review"),
-        "escalated" => state("held", "Human review"),
-        "scheduled" => state("", "Scheduled"),
-        "sending" => state("move", "Sending"),
-        "paused" => state("held", "Paused"),
-        "completed" => state("ok", "Completed"),
-        "cancelled" => state("stop", "Cancelled"),
-        "rejected" => state("bad", "Rejected by review"),
-        "rejected_final" => state("bad", "Rejected"),
-        _ => state("bad", "Failed"),
+        Status::Draft => state("", "Draft"),
+        Status::PendingReview | Status::Approved => state("move", "In review"),
+        Status::Escalated => state("held", "Human review"),
+        Status::Scheduled => state("", "Scheduled"),
+        Status::Sending => state("move", "Sending"),
+        Status::Paused => state("held", "Paused"),
+        Status::Completed => state("ok", "Completed"),
+        Status::Cancelled => state("stop", "Cancelled"),
+        Status::Rejected => state("bad", "Rejected by review"),
+        Status::RejectedFinal => state("bad", "Rejected"),
+        Status::Failed => state("bad", "Failed"),
     }
 }
 
 /// Returns the display name of a channel.
-pub(crate) fn channel(name: &str) -> &str {
-    match name {
-        "sms" => "SMS",
-        "sms_oneway" => "SMS, one way",
-        "whatsapp" => "WhatsApp",
-        "telegram" => "Telegram",
-        "email" => "Email",
-        "instagram" => "Instagram",
-        "voice" => "Voice",
-        "smart" | "auto" => "Automatic",
-        other => other,
+pub(crate) const fn channel(channel: Channel) -> &'static str {
+    match channel {
+        Channel::Sms => "SMS",
+        Channel::SmsOneway => "SMS, one way",
+        Channel::Whatsapp => "WhatsApp",
+        Channel::Telegram => "Telegram",
+        Channel::Email => "Email",
+        Channel::Instagram => "Instagram",
+        Channel::Voice => "Voice",
+    }
+}
+
+/// Returns the display name of a requested channel.
+pub(crate) const fn requested(requested: RequestedChannel) -> &'static str {
+    match requested {
+        RequestedChannel::Auto => "Automatic",
+        RequestedChannel::Only(only) => channel(only),
     }
 }
 

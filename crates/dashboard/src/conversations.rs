@@ -8,6 +8,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::messages::{ListContactMessages, ListMessages, MessageView, SendMessage, SendOptions};
 use nuncio_core::users::SignedIn;
+use nuncio_domain::message::{Direction, Status};
 use nuncio_domain::{Channel, ContactId, Error, RequestedChannel, Result, SenderId, limits};
 
 use crate::App;
@@ -71,7 +72,7 @@ fn newest(talks: &[Talk], older: Option<String>) -> Markup {
                     @for talk in talks {
                         @let message = &talk.newest;
                         tr {
-                            @let text = words(message.text.as_deref().unwrap_or(message.message_type));
+                            @let text = words(message.text.as_deref().unwrap_or(message.message_type.as_str()));
                             @let person = words(talk.name.as_deref().or(message.from.as_deref()).unwrap_or("Unknown"));
                             td {
                                 div class="who2" {
@@ -128,7 +129,7 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str
     let answer = if past { None } else { answer_to(&messages) };
     let field = Field { kind: "textarea", ..Field::new("text", "Your reply", "", typed) };
     let content = html! {
-        (head(Some((PLACE, "Conversations")), words(&title), html! { @if let Some((by, to, _)) = &answer { (channel(by)) ", " (words(to)) } }, html! { a class="btn" href={ "/contacts/" (contact.id) } { "Contact" } }))
+        (head(Some((PLACE, "Conversations")), words(&title), html! { @if let Some((by, to, _)) = &answer { (channel(*by)) ", " (words(to)) } }, html! { a class="btn" href={ "/contacts/" (contact.id) } { "Contact" } }))
         section class="panel" {
             header {
                 h2 { "Messages" }
@@ -143,7 +144,7 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str
                     input type="hidden" name="once" value=(once(app));
                     (faults.summary())
                     (field.show(faults))
-                    div class="row" { button class="btn go" { "Reply by " (answer.as_ref().map_or("", |(by, ..)| channel(by))) } }
+                    div class="row" { button class="btn go" { "Reply by " (answer.as_ref().map_or("", |(by, ..)| channel(*by))) } }
                 }
             }
         }
@@ -153,22 +154,22 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str
 
 fn bubble(message: &MessageView) -> Markup {
     let class = match (message.direction, message.status) {
-        ("inbound", _) => "bub",
-        (_, "failed" | "cancelled") => "bub out lost",
+        (Direction::Inbound, _) => "bub",
+        (_, Status::Failed | Status::Cancelled) => "bub out lost",
         _ => "bub out",
     };
     html! {
         div class=(class) dir="auto" {
-            (message.text.as_deref().unwrap_or(message.message_type))
+            (message.text.as_deref().unwrap_or(message.message_type.as_str()))
             br;
-            small class="faint" { a href={ "/messages/" (message.id) } { (time(message.created_at)) } " · " (channel(message.channel)) @if message.direction != "inbound" { " · " (message_state(message.status, message.held_reason.is_some())) } }
+            small class="faint" { a href={ "/messages/" (message.id) } { (time(message.created_at)) } " · " (channel(message.channel)) @if message.direction != Direction::Inbound { " · " (message_state(message.status, message.held_reason.is_some())) } }
         }
     }
 }
 
 /// Returns channel, address and sender for a reply: of the newest inbound message, or else the newest outbound one.
-fn answer_to(messages: &[MessageView]) -> Option<(&'static str, String, SenderId)> {
-    let inbound = messages.iter().find(|message| message.direction == "inbound");
+fn answer_to(messages: &[MessageView]) -> Option<(Channel, String, SenderId)> {
+    let inbound = messages.iter().find(|message| message.direction == Direction::Inbound);
     let came = inbound.and_then(|message| Some((message.channel, message.from.clone()?, message.sender_id)));
     came.or_else(|| messages.first().map(|message| (message.channel, message.to.clone(), message.sender_id)))
 }
@@ -201,7 +202,6 @@ fn reply_subject(of: Option<&str>) -> String {
 async fn send(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
     let (messages, _) = thread(app, who, id, None).await?;
     let (by, to, sender) = answer_to(&messages).ok_or_else(|| Error::not_found("message to answer"))?;
-    let by = Channel::parse(by).ok_or_else(|| Error::not_found("channel"))?;
     let subject = (by == Channel::Email).then(|| reply_subject(messages.iter().find_map(|message| message.subject.as_deref())));
     let message = SendMessage { channel: Some(RequestedChannel::Only(by)), subject, ..SendMessage::text(&to, form.get("text")) };
     let sender = still_there(app, who, &sender.to_string(), Some(by)).await?;

@@ -6,6 +6,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::invitations::{CreateInvitation, InvitationView, ListInvitations};
 use nuncio_core::users::SignedIn;
+use nuncio_domain::invitation::InvitationStatus;
 use nuncio_domain::{Error, Result};
 
 use crate::App;
@@ -34,14 +35,13 @@ async fn page(
     show_or_refuse(status, who, PLACE, "Invitations", content(app, who, asked, typed, faults, made).await, "/")
 }
 
-fn stage(status: &str) -> Markup {
+fn stage(status: InvitationStatus) -> Markup {
     match status {
-        "pending" => state("", "Not begun"),
-        "in_progress" => state("move", "Begun"),
-        "completed" => state("ok", "Completed"),
-        "expired" => state("stop", "Expired"),
-        "cancelled" => state("stop", "Withdrawn"),
-        other => state("", other),
+        InvitationStatus::Pending => state("", "Not begun"),
+        InvitationStatus::InProgress => state("move", "Begun"),
+        InvitationStatus::Completed => state("ok", "Completed"),
+        InvitationStatus::Expired => state("stop", "Expired"),
+        InvitationStatus::Cancelled => state("stop", "Withdrawn"),
     }
 }
 
@@ -68,7 +68,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
                             }
                             td class="num w" { (time(one.expires_at)) }
                             td class="num" {
-                                @if matches!(one.status, "pending" | "in_progress") {
+                                @if matches!(one.status, InvitationStatus::Pending | InvitationStatus::InProgress) {
                                     div class="row end" {
                                         @if usable(one) { a class="btn small" href={ (PLACE) "?link=" (one.id) } { "Show link" } }
                                         @if may_change(who) {
@@ -90,7 +90,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
 
 /// Returns whether the link still works and is known.
 fn usable(invitation: &InvitationView) -> bool {
-    matches!(invitation.status, "pending" | "in_progress") && !invitation.url.is_empty()
+    matches!(invitation.status, InvitationStatus::Pending | InvitationStatus::InProgress) && !invitation.url.is_empty()
 }
 
 /// Renders the link of an invitation.

@@ -6,7 +6,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::numbers::{AcquireNumber, ListAvailable, ListNumbers, PricingView};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::number::NumberPricing;
+use nuncio_domain::number::{Capability, NumberPricing, NumberStatus};
 use nuncio_domain::{Error, Result};
 use serde_json::json;
 
@@ -43,12 +43,12 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                 (data_table("fix", "Your numbers", &[("w2", "State"), ("", "Number"), ("w w2", "For"), ("num w w2", "Renews"), ("num w3", "Action")], html! {
                     @for number in &held {
                         tr {
-                            td { @if number.status == "active" { (state("ok", "Active")) } @else { (state("stop", number.status)) } }
+                            td { @if number.status == NumberStatus::Active { (state("ok", "Active")) } @else { (state("stop", number.status.as_str())) } }
                             td { b { (number.phone_number) } @if let Some(name) = &number.name { " " (words(name)) } }
-                            td class="w" { (number.capabilities.join(", ")) }
+                            td class="w" { (purposes(&number.capabilities)) }
                             td class="num w" { @if let Some(at) = number.next_renewal_date { (time(at)) } @else { "–" } }
                             td class="num" {
-                                @if number.status == "active" && number.sender_id.is_none() && may_change(who) {
+                                @if number.status == NumberStatus::Active && number.sender_id.is_none() && may_change(who) {
                                     (ask_first(&number.id.to_string(), "Release", &format!("Release {}?", number.phone_number), "Others can acquire it at once.",
                                         &format!("{PLACE}/{}", number.id), form_key(who)))
                                 } @else if let Some(sender) = number.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
@@ -75,7 +75,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
                         @for number in offered {
                             tr {
                                 td { (number.phone_number) }
-                                td class="w" { (number.capabilities.join(", ")) }
+                                td class="w" { (purposes(&number.capabilities)) }
                                 td class="num w" { @if number.pricing.is_free_number { "free" } @else { (dollars(number.pricing.upfront_cost)) } }
                                 td class="num" { @if number.pricing.is_free_number { "free" } @else { (dollars(number.pricing.monthly_price)) } }
                                 td class="num" {
@@ -118,4 +118,8 @@ pub(crate) async fn acquire(State(app): State<App>, Signed(who): Signed, Posted(
 
 pub(crate) async fn release(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, _: Posted) -> Response {
     lead_back_or_refuse(&who, PLACE, app.core.numbers().release(&who.caller, &id).await)
+}
+
+fn purposes(capabilities: &[Capability]) -> String {
+    capabilities.iter().map(|one| one.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -51,7 +51,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
                     @for one in &found {
                         tr {
                             td { span class="clip" { (words(&one.identifier)) } }
-                            td { (one.reason.replace('_', " ")) }
+                            td { (one.reason.as_str().replace('_', " ")) }
                             td class="w" { (one.channel.map_or("all", channel)) }
                             td class="num w" { (time(one.created_at)) }
                             td class="num" {

@@ -7,7 +7,8 @@ use maud::{Markup, html};
 use nuncio_core::senders::SenderView;
 use nuncio_core::templates::{CreateTemplate, ListTemplates, SubmitTemplate, TemplateView, UpdateTemplate};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Error, Result};
+use nuncio_domain::template::Status;
+use nuncio_domain::{Channel, Error, Result};
 use serde_json::json;
 
 use crate::App;
@@ -30,12 +31,12 @@ pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Ask
     }
 }
 
-fn stage(status: &str) -> Markup {
+fn stage(status: Status) -> Markup {
     match status {
-        "approved" => state("ok", "Approved"),
-        "pending" => state("move", "With the provider"),
-        "rejected" => state("bad", "Refused"),
-        _ => state("", "Draft"),
+        Status::Approved => state("ok", "Approved"),
+        Status::Pending => state("move", "With the provider"),
+        Status::Rejected => state("bad", "Refused"),
+        Status::Draft => state("", "Draft"),
     }
 }
 
@@ -119,7 +120,7 @@ async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, typed: Op
 async fn with_senders(app: &App, who: &SignedIn, id: &str) -> Result<(TemplateView, Vec<SenderView>)> {
     let template = app.core.templates().get(&who.caller, id).await?;
     let mut senders = app.core.senders().all(who.caller.tenant).await?;
-    senders.retain(|sender| sender.connections.iter().any(|own| own.channel == "whatsapp"));
+    senders.retain(|sender| sender.connections.iter().any(|own| own.channel == Channel::Whatsapp));
     Ok((template, senders))
 }
 
@@ -127,7 +128,7 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
     let ids: Vec<(String, &str)> = senders.iter().map(|sender| (sender.id.to_string(), sender.name.as_str())).collect();
     let options: Vec<(&str, &str)> = ids.iter().map(|(id, name)| (id.as_str(), *name)).collect();
     let may_write = may_change(who);
-    let open = may_write && matches!(template.status, "draft" | "rejected") && !options.is_empty();
+    let open = may_write && matches!(template.status, Status::Draft | Status::Rejected) && !options.is_empty();
     let own = format!("{PLACE}/{}", template.id);
     html! {
         (head(Some((PLACE, "Templates")), words(&template.name), html! { (stage(template.status)) " · " (template.language) " · changed " (time(template.updated_at)) }, html! {

@@ -6,6 +6,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
 use nuncio_core::webhooks::{DeliveryAttemptView, DeliveryView, PutWebhook, WebhookView};
+use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{Error, ErrorCode, Redacted, Result, SenderId};
 
 use crate::App;
@@ -220,18 +221,18 @@ fn posted(who: &SignedIn, own: &str, deliveries: &[DeliveryView], is_on: bool) -
                 @for delivery in deliveries {
                     @let newest = delivery.attempts.last();
                     tr {
-                        td { @match delivery.status { "delivered" => (state("ok", "Delivered")), "dead" => (state("bad", "Given up")), "failed" => (state("held", "Failing")), _ => (state("", "Waiting")) } }
+                        td { @match delivery.status { DeliveryStatus::Delivered => (state("ok", "Delivered")), DeliveryStatus::Dead => (state("bad", "Given up")), DeliveryStatus::Failed => (state("held", "Failing")), DeliveryStatus::Pending => (state("", "Waiting")) } }
                         td {
                             @match delivery.resource_id.as_deref().and_then(resource_page) {
                                 Some(page) => { a class="clip" href=(page) { (delivery.event_type) } },
                                 None => { span class="clip" { (delivery.event_type) } },
                             }
-                            @if let Some(newest) = newest { span class="n faint" { (status(newest)) @if delivery.status != "delivered" { @if let Some(said) = said(newest) { " · " (words(&shortened(said, RESPONSE.1 / 2))) } } } }
+                            @if let Some(newest) = newest { span class="n faint" { (status(newest)) @if delivery.status != DeliveryStatus::Delivered { @if let Some(said) = said(newest) { " · " (words(&shortened(said, RESPONSE.1 / 2))) } } } }
                         }
                         td class="w" { @match newest { Some(newest) => (response(newest)), None => "–" } }
                         td class="num" {
                             (time(delivery.created_at))
-                            @if repeats && matches!(delivery.status, "dead" | "failed") {
+                            @if repeats && matches!(delivery.status, DeliveryStatus::Dead | DeliveryStatus::Failed) {
                                 form class="plain" method="post" action=(own) { (form_key(who)) input type="hidden" name="delivery" value=(delivery.id); button class="btn small" name="do" value="replay" { "Send again" } }
                             }
                         }

@@ -46,8 +46,7 @@ pub struct AuditEntryView {
 pub struct AuditActorView {
     /// What kind of actor.
     #[serde(rename = "type")]
-    #[schema(value_type = ActorKind)]
-    pub kind: &'static str,
+    pub kind: ActorKind,
     /// Email address of a person, id of an API key, id of the invitation of a guest, or `command line`.
     pub id: String,
     /// Name of an API key at the time of the change; absent for other actors.
@@ -56,7 +55,7 @@ pub struct AuditActorView {
 
 impl From<Actor> for AuditActorView {
     fn from(actor: Actor) -> Self {
-        Self { kind: actor.kind.as_str(), id: actor.name, name: given(actor.label) }
+        Self { kind: actor.kind, id: actor.name, name: given(actor.label) }
     }
 }
 

@@ -139,7 +139,7 @@ fn enter(broadcast: &mut Broadcast, status: Status, now: Timestamp) {
 fn event(broadcast: &Broadcast, version: i64, from: Status, path: &[Status]) -> NewEvent {
     let previous = std::iter::once(&from).chain(path);
     let occurrence = |(previous, status): (&Status, &Status)| {
-        let view = BroadcastView { status: status.as_str(), ..BroadcastView::from(broadcast) };
+        let view = BroadcastView { status: *status, ..BroadcastView::from(broadcast) };
         let view = serde_json::to_value(view).unwrap_or_default();
         let data = Map::from_iter([("broadcast".to_owned(), view), ("previousStatus".to_owned(), Value::from(previous.as_str()))]);
         Occurrence { kind: EventType::BroadcastStatusChanged, sender: Some(broadcast.sender), data }

@@ -97,8 +97,7 @@ pub struct Unsendable {
 #[serde(rename_all = "camelCase")]
 pub struct ChannelEstimate {
     /// The channel.
-    #[schema(value_type = Channel)]
-    pub channel: &'static str,
+    pub channel: Channel,
     /// Number of recipients.
     pub recipients: u64,
     /// Total SMS segments; absent for other channels.
@@ -188,7 +187,7 @@ impl Broadcasts<'_> {
                     *reasons.entry(reason).or_default() += count;
                 }
                 Class::Sendable { channel, segments, price } => {
-                    let none = ChannelEstimate { channel: channel.as_str(), recipients: 0, segments: None, estimated_cost: None };
+                    let none = ChannelEstimate { channel, recipients: 0, segments: None, estimated_cost: None };
                     let entry = channels.entry(channel).or_insert(none);
                     entry.recipients += count;
                     if let Some(segments) = segments {

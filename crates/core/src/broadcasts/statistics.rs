@@ -27,8 +27,7 @@ pub struct BroadcastStatistics {
     /// The broadcast.
     pub broadcast_id: BroadcastId,
     /// Its status.
-    #[schema(value_type = Status)]
-    pub status: &'static str,
+    pub status: Status,
     /// Time of these figures.
     pub at: Timestamp,
     /// By current or last channel of the message. Excludes recipients without a message.
@@ -70,8 +69,7 @@ pub struct RecipientCounts {
 #[serde(rename_all = "camelCase")]
 pub struct ChannelStatistics {
     /// The channel.
-    #[schema(value_type = Channel)]
-    pub channel: &'static str,
+    pub channel: Channel,
     /// Its recipients.
     #[serde(flatten)]
     pub counts: RecipientCounts,
@@ -93,8 +91,7 @@ pub struct CountryStatistics {
 #[serde(rename_all = "camelCase")]
 pub struct FailureStatistics {
     /// The reason, from a closed list.
-    #[schema(value_type = FailureCode)]
-    pub code: &'static str,
+    pub code: FailureCode,
     /// Number of failed or skipped recipients.
     pub recipients: u64,
 }
@@ -143,7 +140,7 @@ impl Broadcasts<'_> {
         caller.require(UseCase::GetBroadcastStatistics)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let (mut channels, mut countries) = (BTreeMap::<Channel, RecipientCounts>::new(), BTreeMap::<String, RecipientCounts>::new());
-        let (mut failures, mut queued) = (BTreeMap::<&'static str, u64>::new(), BTreeMap::<i64, u64>::new());
+        let (mut failures, mut queued) = (BTreeMap::<FailureCode, u64>::new(), BTreeMap::<i64, u64>::new());
         let (mut before, mut through) = (None, false);
         while !through {
             let mut tx = self.inner.store.read().await?;
@@ -164,7 +161,7 @@ impl Broadcasts<'_> {
                     countries.entry(country).or_default().add(status, &contact);
                 }
                 if let Some(failure) = &contact.failure {
-                    *failures.entry(failure.code.as_str()).or_default() += 1;
+                    *failures.entry(failure.code).or_default() += 1;
                 }
             }
         }
@@ -175,12 +172,12 @@ impl Broadcasts<'_> {
         let mut countries: Vec<_> = countries.into_iter().map(|(country, counts)| CountryStatistics { country, counts }).collect();
         countries.sort_by_key(|country| std::cmp::Reverse(country.counts.total));
         let mut failures: Vec<_> = failures.into_iter().map(|(code, recipients)| FailureStatistics { code, recipients }).collect();
-        failures.sort_by_key(|failure| std::cmp::Reverse(failure.recipients));
+        failures.sort_by_key(|failure| (std::cmp::Reverse(failure.recipients), failure.code.as_str()));
         Ok(BroadcastStatistics {
             broadcast_id: broadcast.id,
-            status: broadcast.status.as_str(),
+            status: broadcast.status,
             at: self.ids().clock.now(),
-            channels: channels.into_iter().map(|(channel, counts)| ChannelStatistics { channel: channel.as_str(), counts }).collect(),
+            channels: channels.into_iter().map(|(channel, counts)| ChannelStatistics { channel, counts }).collect(),
             countries,
             failures,
             pace: pace(&queued),

@@ -26,14 +26,11 @@ pub struct BroadcastView {
     /// Display name.
     pub name: String,
     /// Its status.
-    #[schema(value_type = Status)]
-    pub status: &'static str,
+    pub status: Status,
     /// Channel to the recipients.
-    #[schema(value_type = BroadcastChannel)]
-    pub channel: &'static str,
+    pub channel: BroadcastChannel,
     /// Content type.
-    #[schema(value_type = BroadcastType)]
-    pub message_type: &'static str,
+    pub message_type: BroadcastType,
     /// Number of recipients: the sum of `pendingCount`, `sendingCount`, `deliveredCount`, `failedCount` and `skippedCount`.
     pub total_contacts: i64,
     /// Text, caption, or spoken text of a call. Lists and events show the first 32 KB.
@@ -93,8 +90,7 @@ pub struct BroadcastView {
     /// Number of automated reviews so far.
     pub review_attempts: u32,
     /// Why it was paused, if not by a caller.
-    #[schema(value_type = Option<HeldReason>)]
-    pub held_reason: Option<&'static str>,
+    pub held_reason: Option<HeldReason>,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it last changed, not counting changes of its messages.
@@ -107,9 +103,9 @@ impl From<&Broadcast> for BroadcastView {
         Self {
             id: broadcast.id,
             name: body.name.clone(),
-            status: broadcast.status.as_str(),
-            channel: broadcast.channel.as_str(),
-            message_type: broadcast.message_type.as_str(),
+            status: broadcast.status,
+            channel: broadcast.channel,
+            message_type: broadcast.message_type,
             total_contacts: broadcast.total,
             text: body.text.as_deref().map(|text| beginning(text).into_owned()),
             content: body.content.clone(),
@@ -138,7 +134,7 @@ impl From<&Broadcast> for BroadcastView {
             metadata: body.metadata.clone(),
             review_result: body.review.clone(),
             review_attempts: body.review_attempts,
-            held_reason: (broadcast.status == Status::Paused && body.past_due).then(|| HeldReason::PastDue.as_str()),
+            held_reason: (broadcast.status == Status::Paused && body.past_due).then_some(HeldReason::PastDue),
             created_at: broadcast.id.created_at(),
             updated_at: broadcast.updated_at,
         }
@@ -160,8 +156,7 @@ pub struct BroadcastProgress {
     /// The broadcast.
     pub broadcast_id: BroadcastId,
     /// Its status.
-    #[schema(value_type = Status)]
-    pub status: &'static str,
+    pub status: Status,
     /// All recipients.
     pub total: i64,
     /// Without a queued message, or waiting for the first attempt.
@@ -202,7 +197,7 @@ impl BroadcastProgress {
         };
         Self {
             broadcast_id: broadcast.id,
-            status: broadcast.status.as_str(),
+            status: broadcast.status,
             total: broadcast.total,
             pending: broadcast.pending(),
             sending: counts.sending,
@@ -268,18 +263,15 @@ pub struct BroadcastContactView {
     /// `phone`, `email` or `chat_id`.
     pub recipient_type: &'static str,
     /// Its status.
-    #[schema(value_type = ContactStatus)]
-    pub status: &'static str,
+    pub status: ContactStatus,
     /// Values of template variables for this recipient.
     pub variables: Option<Variables>,
     /// Current or last channel of the message.
-    #[schema(value_type = Option<Channel>)]
-    pub channel: Option<&'static str>,
+    pub channel: Option<Channel>,
     /// The message.
     pub message_id: Option<MessageId>,
     /// Why it failed or was skipped, from a closed list.
-    #[schema(value_type = Option<FailureCode>)]
-    pub error_code: Option<&'static str>,
+    pub error_code: Option<FailureCode>,
     /// Why it failed or was skipped, as text.
     pub error_message: Option<String>,
     /// Cost in US dollars; absent until known.
@@ -300,11 +292,11 @@ impl BroadcastContactView {
             id: contact.id,
             recipient: if identifier_hasher::is_mark(&contact.recipient) { String::new() } else { contact.recipient.identifier },
             recipient_type: kind,
-            status: status.as_str(),
+            status,
             variables: Some(contact.variables).filter(|v| !v.is_empty()),
-            channel: contact.channel.map(Channel::as_str),
+            channel: contact.channel,
             message_id: contact.message,
-            error_code: contact.failure.as_ref().map(|f| f.code.as_str()),
+            error_code: contact.failure.as_ref().map(|f| f.code),
             error_message: contact.failure.map(|f| f.message),
             cost: contact.cost,
             processed_at: contact.processed_at.or(broadcast.body.completed_at.filter(|_| dropped)),

@@ -25,14 +25,13 @@ pub struct SuppressionView {
     /// The recipient in canonical form; empty if the contact was erased, though the suppression remains in force.
     pub identifier: String,
     /// The channel; null for a phone number, whose suppression covers sms, whatsapp and voice.
-    #[schema(required, value_type = Option<Channel>)]
-    pub channel: Option<&'static str>,
+    #[schema(required)]
+    pub channel: Option<Channel>,
     /// The sender whose messages are suppressed; null means all senders.
     #[schema(required)]
     pub sender_id: Option<SenderId>,
     /// Reason.
-    #[schema(value_type = SuppressionReason)]
-    pub reason: &'static str,
+    pub reason: SuppressionReason,
     /// Origin, as text.
     pub source: String,
     /// When it was created.
@@ -51,9 +50,9 @@ impl From<&Suppression> for SuppressionView {
         Self {
             id: *id,
             identifier: if is_mark(recipient) { String::new() } else { recipient.identifier.clone() },
-            channel: channel.map(Channel::as_str),
+            channel,
             sender_id: *sender,
-            reason: reason.as_str(),
+            reason: *reason,
             source: source.clone(),
             created_at: id.created_at(),
         }

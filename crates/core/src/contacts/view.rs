@@ -36,10 +36,10 @@ pub struct ContactView {
     pub profile_name: Option<String>,
     /// Channels on which the contact can be reached.
     #[schema(value_type = Vec<ContactChannelType>)]
-    pub available_channels: Vec<&'static str>,
+    pub available_channels: Vec<Channel>,
     /// The preferred channel: the one that was set, otherwise that of the newest inbound message, otherwise the first.
     #[schema(value_type = Option<ContactChannelType>)]
-    pub default_channel: Option<&'static str>,
+    pub default_channel: Option<Channel>,
     /// All channels, each with its id.
     pub channels: Vec<ContactChannelView>,
     /// Whether any channel is verified by an inbound message or a code.
@@ -66,7 +66,7 @@ pub struct ContactChannelView {
     pub id: ContactChannelId,
     /// The channel.
     #[schema(value_type = ContactChannelType)]
-    pub channel: &'static str,
+    pub channel: Channel,
     /// Phone number, email address or chat id.
     pub identifier: String,
     /// Whether it is the primary one of its type.
@@ -215,7 +215,7 @@ impl PersonChannel<'_> {
         let country = self.entry.and_then(|e| e.country.clone()).or_else(|| country(self.address));
         ContactChannelView {
             id: self.id,
-            channel: self.channel.as_str(),
+            channel: self.channel,
             identifier: self.address.recipient.identifier.clone(),
             is_primary,
             verified: self.verified(),
@@ -268,8 +268,8 @@ impl ContactView {
             primary_email: person.identifier(&[Channel::Email]),
             country_code: Some(country.clone()).filter(|country| !country.is_empty()),
             profile_name: detail.profile_name.clone(),
-            available_channels: person.available().iter().map(|c| c.as_str()).collect(),
-            default_channel: person.default_channel().map(Channel::as_str),
+            available_channels: person.available(),
+            default_channel: person.default_channel(),
             verified: channels.iter().any(|channel| channel.verified),
             channels,
             suggested_merge_with,

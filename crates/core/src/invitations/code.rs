@@ -84,7 +84,7 @@ impl Invitations<'_> {
             ..SendMessage::text(phone, text)
         };
         let sent = self.messages().send(&caller, message, SendOptions::default()).await?;
-        if sent.status == Status::Failed.as_str() {
+        if sent.status == Status::Failed {
             return Err(Error::field("form", sent.error_message.unwrap_or_else(|| "this number cannot receive messages".to_owned())));
         }
         Ok(())

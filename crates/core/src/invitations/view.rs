@@ -23,8 +23,7 @@ pub struct InvitationView {
     /// The secret part of the link.
     pub token: String,
     /// Its status.
-    #[schema(value_type = InvitationStatus)]
-    pub status: &'static str,
+    pub status: InvitationStatus,
     /// The client's name.
     #[schema(required)]
     pub client_name: Option<String>,
@@ -66,7 +65,7 @@ impl InvitationView {
             id: invitation.id,
             url,
             token,
-            status: invitation.status_at(now).as_str(),
+            status: invitation.status_at(now),
             client_name: invitation.client_name.clone(),
             client_email: invitation.client_email.clone(),
             client_phone: invitation.client_phone.clone(),

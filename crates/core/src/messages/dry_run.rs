@@ -20,8 +20,7 @@ pub struct Plan {
     /// The recipient in canonical form.
     pub to: String,
     /// The channel.
-    #[schema(value_type = nuncio_domain::Channel)]
-    pub channel: String,
+    pub channel: Channel,
     /// The sender profile.
     pub sender_id: SenderId,
     /// The number or address of the sender on this channel; empty if none.
@@ -35,13 +34,11 @@ pub struct Plan {
     /// Whether the recipient is suppressed; the message would then fail at once.
     pub suppressed: bool,
     /// The next channel if this one fails.
-    #[schema(value_type = Option<nuncio_domain::Channel>)]
-    pub fallback_channel: Option<&'static str>,
+    pub fallback_channel: Option<Channel>,
     /// Number of SMS segments; absent if it cannot be sent as SMS.
     pub segments: Option<u16>,
     /// Character encoding as SMS.
-    #[schema(value_type = Option<nuncio_domain::sms::Encoding>)]
-    pub encoding: Option<&'static str>,
+    pub encoding: Option<nuncio_domain::sms::Encoding>,
     /// The first character outside the default SMS alphabet; without such characters, a segment holds more text.
     pub forced_by: Option<Foreign>,
     /// Estimated cost; absent without a price, and if the recipient is suppressed.
@@ -130,15 +127,15 @@ impl Messages<'_> {
         let channels = std::iter::once(route.channel).chain(fallback);
         let text = message.request.text.clone();
         let plan = Plan {
-            channel: route.channel.as_str().to_owned(),
+            channel: route.channel,
             sender_id: message.sender,
             routing: RoutingView::new(&message.request),
             send_at: message.request.scheduled_at.filter(|at| *at > now).unwrap_or(now),
             expires_at: message.state.expires_at,
             suppressed,
-            fallback_channel: fallback.map(Channel::as_str),
+            fallback_channel: fallback,
             segments: planned.measure.map(|m| m.segments),
-            encoding: planned.measure.map(|m| m.encoding.as_str()),
+            encoding: planned.measure.map(|m| m.encoding),
             forced_by: planned.measure.and_then(|m| m.forced_by).map(|f| Foreign { character: f.character.into(), position: f.position }),
             estimated_cost: money.and_then(|m| m.quotes.iter().find(|q| q.channel == route.channel)).map(|q| q.cost.into()),
             required,

@@ -35,8 +35,7 @@ pub struct StrayReceiptView {
     #[serde(flatten)]
     pub receipt: ReceiptView,
     /// The reported status.
-    #[schema(value_type = Status)]
-    pub status: &'static str,
+    pub status: Status,
     /// Time of the status, as reported by the provider.
     pub occurred_at: Timestamp,
 }
@@ -58,7 +57,7 @@ impl Messages<'_> {
         let strays = self.inner.store.read().await?.list_strays(caller.tenant).await?;
         let shown = |stray: nuncio_store::StrayReceipt| StrayReceiptView {
             receipt: view(stray.receipt),
-            status: says(&stray.kind).as_str(),
+            status: says(&stray.kind),
             occurred_at: stray.at,
         };
         Ok(strays.into_iter().map(shown).collect())

@@ -28,20 +28,15 @@ pub struct MessageView {
     /// The sender profile.
     pub sender_id: SenderId,
     /// The channel of the newest attempt.
-    #[schema(value_type = Channel)]
-    pub channel: &'static str,
+    pub channel: Channel,
     /// Content type.
-    #[schema(value_type = MessageType)]
-    pub message_type: &'static str,
+    pub message_type: MessageType,
     /// Its status.
-    #[schema(value_type = Status)]
-    pub status: &'static str,
+    pub status: Status,
     /// `outbound` or `inbound`.
-    #[schema(value_type = Direction)]
-    pub direction: &'static str,
+    pub direction: Direction,
     /// `live` or `test`.
-    #[schema(value_type = Environment)]
-    pub environment: &'static str,
+    pub environment: Environment,
     /// The contact.
     pub contact_id: Option<ContactId>,
     /// The broadcast that it belongs to.
@@ -63,8 +58,7 @@ pub struct MessageView {
     /// Falls back after this many seconds without a receipt.
     pub fallback_after_seconds: Option<u64>,
     /// What happens after an attempt with an unknown outcome. Absent for inbound messages.
-    #[schema(value_type = Option<OnUnknown>)]
-    pub on_unknown: Option<&'static str>,
+    pub on_unknown: Option<OnUnknown>,
     /// Validity in seconds. Absent for inbound messages.
     pub validity_seconds: Option<u64>,
     /// When its validity ends. Absent for inbound messages.
@@ -74,8 +68,7 @@ pub struct MessageView {
     /// For an inbound email, whether its `From` is proven.
     pub authentication: Option<Authentication>,
     /// Why it failed, from a closed list.
-    #[schema(value_type = Option<FailureCode>)]
-    pub error_code: Option<&'static str>,
+    pub error_code: Option<FailureCode>,
     /// Why it failed, as text.
     pub error_message: Option<String>,
     /// Platform fee in US dollars; absent until known.
@@ -95,8 +88,7 @@ pub struct MessageView {
     /// Whether the recipient might have received it more than once.
     pub possible_duplicate: bool,
     /// Why it is held for a human decision.
-    #[schema(value_type = Option<HeldReason>)]
-    pub held_reason: Option<&'static str>,
+    pub held_reason: Option<HeldReason>,
     /// When it should be sent.
     pub scheduled_at: Option<Timestamp>,
     /// When a provider accepted it.
@@ -121,20 +113,17 @@ pub struct MessageView {
 #[schema(as = Attempt)]
 pub struct AttemptView {
     /// The channel that was used.
-    #[schema(value_type = Channel)]
-    pub channel: &'static str,
+    pub channel: Channel,
     /// The kind of provider.
     pub provider: String,
     /// `started`, `accepted`, `delivered`, `failed` or `unknown`.
-    #[schema(value_type = AttemptStatus)]
-    pub status: &'static str,
+    pub status: AttemptStatus,
     /// When its start was stored.
     pub started_at: Timestamp,
     /// When its result was known.
     pub finished_at: Option<Timestamp>,
     /// Why it failed, from a closed list.
-    #[schema(value_type = Option<FailureCode>)]
-    pub error_code: Option<&'static str>,
+    pub error_code: Option<FailureCode>,
     /// The provider's own code.
     pub provider_error_code: Option<String>,
     /// As text.
@@ -150,8 +139,7 @@ pub struct AttemptView {
 #[schema(as = Routing)]
 pub struct RoutingView {
     /// The requested channel.
-    #[schema(value_type = RequestedChannel)]
-    pub requested_channel: &'static str,
+    pub requested_channel: RequestedChannel,
     /// The deciding rule.
     pub reason: String,
     /// Every channel considered.
@@ -166,8 +154,7 @@ pub struct RoutingView {
 #[schema(as = ConsideredChannel)]
 pub struct ConsideredView {
     /// The channel.
-    #[schema(value_type = Channel)]
-    pub channel: &'static str,
+    pub channel: Channel,
     /// Whether it can carry the message.
     pub usable: bool,
     /// Reason for the result.
@@ -182,7 +169,7 @@ pub struct ConsideredView {
 impl From<&Considered> for ConsideredView {
     fn from(considered: &Considered) -> Self {
         Self {
-            channel: considered.channel.as_str(),
+            channel: considered.channel,
             usable: considered.usable,
             reason: considered.reason.clone(),
             price: considered.price,
@@ -195,7 +182,7 @@ impl RoutingView {
     pub(super) fn new(request: &Request) -> Self {
         let routing = &request.routing;
         Self {
-            requested_channel: request.requested_channel.as_str(),
+            requested_channel: request.requested_channel,
             reason: routing.reason.clone(),
             considered: routing.considered.iter().map(Into::into).collect(),
             warnings: routing.warnings.clone(),
@@ -207,12 +194,12 @@ impl AttemptView {
     fn new(attempt: &Attempt) -> Self {
         let error = attempt.error.as_ref();
         Self {
-            channel: attempt.channel.as_str(),
+            channel: attempt.channel,
             provider: attempt.provider.clone(),
-            status: attempt.status.as_str(),
+            status: attempt.status,
             started_at: attempt.started_at,
             finished_at: attempt.finished_at,
-            error_code: error.map(|e| e.code.as_str()),
+            error_code: error.map(|e| e.code),
             provider_error_code: error.and_then(|e| e.provider_code.clone()),
             error_message: error.map(|e| e.message.clone()),
             has_provider_id: attempt.provider_message_id.is_some(),
@@ -230,11 +217,11 @@ impl MessageView {
             to: message.to.clone(),
             from: Some(detail.taken_fallback_from().unwrap_or(&message.from).to_owned()).filter(|from| !from.is_empty()),
             sender_id: message.sender,
-            channel: state.route.channel.as_str(),
-            message_type: message.message_type.as_str(),
-            status: state.status.as_str(),
-            direction: message.direction.as_str(),
-            environment: environment.as_str(),
+            channel: state.route.channel,
+            message_type: message.message_type,
+            status: state.status,
+            direction: message.direction,
+            environment,
             contact_id: contact,
             broadcast_id: detail.broadcast.map(|part| part.broadcast),
             text: request.text.clone(),
@@ -245,7 +232,7 @@ impl MessageView {
             voice_language: request.voice_language.clone(),
             fallback_enabled: outbound.then_some(request.fallback_enabled),
             fallback_after_seconds: request.fallback_after_seconds,
-            on_unknown: outbound.then(|| detail.on_unknown.as_str()),
+            on_unknown: outbound.then_some(detail.on_unknown),
             validity_seconds: outbound.then(|| request.validity_seconds.unwrap_or_else(|| validity(state.route.channel))),
             expires_at: outbound.then_some(state.expires_at),
             provider_message_id: match detail.attempts.last() {
@@ -253,7 +240,7 @@ impl MessageView {
                 None => detail.provider_id.clone(),
             },
             authentication: detail.authentication,
-            error_code: failure.map(|f| f.code.as_str()),
+            error_code: failure.map(|f| f.code),
             error_message: failure.map(|f| f.message.clone()),
             cost: detail.cost.map(|c| c.fee),
             cost_provider: detail.cost.map(|c| c.provider),
@@ -263,7 +250,7 @@ impl MessageView {
             attempts: detail.attempts.iter().map(AttemptView::new).collect(),
             routing: RoutingView::new(request),
             possible_duplicate: detail.possible_duplicate,
-            held_reason: if let Wait::Held { reason, .. } = state.wait { Some(reason.as_str()) } else { None },
+            held_reason: if let Wait::Held { reason, .. } = state.wait { Some(reason) } else { None },
             scheduled_at: request.scheduled_at,
             sent_at: detail.sent_at,
             delivered_at: detail.delivered_at,

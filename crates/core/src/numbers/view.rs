@@ -1,6 +1,6 @@
 //! Public representation of phone numbers.
 
-use nuncio_domain::number::{Capabilities, Capability, InventoryNumber, NumberPricing, NumberStatus, PhoneNumber};
+use nuncio_domain::number::{Capability, InventoryNumber, NumberPricing, NumberStatus, PhoneNumber};
 use nuncio_domain::{Micros, PhoneNumberId, SenderId, Timestamp, id::Id as _};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -38,13 +38,11 @@ pub struct PhoneNumberView {
     /// E.164.
     pub phone_number: String,
     /// Capabilities.
-    #[schema(value_type = Vec<Capability>)]
-    pub capabilities: Vec<&'static str>,
+    pub capabilities: Vec<Capability>,
     /// Price.
     pub pricing: PricingView,
     /// Its status.
-    #[schema(value_type = NumberStatus)]
-    pub status: &'static str,
+    pub status: NumberStatus,
     /// Your name for it.
     pub name: Option<String>,
     /// The sender that it is assigned to.
@@ -65,14 +63,9 @@ pub struct AvailableNumberView {
     /// E.164.
     pub phone_number: String,
     /// Capabilities.
-    #[schema(value_type = Vec<Capability>)]
-    pub capabilities: Vec<&'static str>,
+    pub capabilities: Vec<Capability>,
     /// Price.
     pub pricing: PricingView,
-}
-
-fn names(capabilities: Capabilities) -> Vec<&'static str> {
-    capabilities.iter().map(Capability::as_str).collect()
 }
 
 impl From<PhoneNumber> for PhoneNumberView {
@@ -80,9 +73,9 @@ impl From<PhoneNumber> for PhoneNumberView {
         Self {
             id: number.id,
             phone_number: number.phone_number,
-            capabilities: names(number.capabilities),
+            capabilities: number.capabilities.iter().collect(),
             pricing: number.pricing.into(),
-            status: number.status.as_str(),
+            status: number.status,
             name: number.name,
             sender_id: number.sender,
             next_renewal_date: Some(number.renews_at),
@@ -94,6 +87,6 @@ impl From<PhoneNumber> for PhoneNumberView {
 
 impl From<InventoryNumber> for AvailableNumberView {
     fn from(number: InventoryNumber) -> Self {
-        Self { phone_number: number.phone_number, capabilities: names(number.capabilities), pricing: number.pricing.into() }
+        Self { phone_number: number.phone_number, capabilities: number.capabilities.iter().collect(), pricing: number.pricing.into() }
     }
 }

@@ -31,11 +31,10 @@ pub struct PhoneIntrospection {
     /// National format, as dialled within its country.
     pub national_format: String,
     /// Line type of its range.
-    #[schema(value_type = LineType)]
-    pub line_type: &'static str,
+    pub line_type: LineType,
     /// Channels on which the contact with this number was reached, and those its line type supports.
     #[schema(value_type = Vec<ContactChannelType>)]
-    pub available_channels: Vec<&'static str>,
+    pub available_channels: Vec<Channel>,
 }
 
 /// An email address to check.
@@ -150,8 +149,8 @@ impl Projects<'_> {
             country_code: facts.country,
             valid_number: facts.assigned,
             national_format: plan.national,
-            line_type: plan.line.as_str(),
-            available_channels: CHANNELS.into_iter().filter(|c| available.contains(c)).map(Channel::as_str).collect(),
+            line_type: plan.line,
+            available_channels: CHANNELS.into_iter().filter(|c| available.contains(c)).collect(),
         })
     }
 

@@ -22,14 +22,13 @@ pub struct InboundAddressView {
     /// The address.
     pub address: String,
     /// `pending` until the address is verified: the connection can send, but email to the address is not accepted.
-    #[schema(value_type = Status)]
-    pub status: &'static str,
+    pub status: Status,
 }
 
 impl From<InboundAddress> for InboundAddressView {
     fn from(found: InboundAddress) -> Self {
         let status = if found.is_claimed { Status::Verified } else { Status::Pending };
-        Self { address: found.address, status: status.as_str() }
+        Self { address: found.address, status }
     }
 }
 

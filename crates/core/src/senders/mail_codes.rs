@@ -31,8 +31,7 @@ pub struct SentCodeView {
     /// The address.
     pub address: String,
     /// `verified` if the address was already verified; then no code was sent.
-    #[schema(value_type = Inbound)]
-    pub status: &'static str,
+    pub status: Inbound,
     /// When the code expires.
     pub expires_at: Option<Timestamp>,
 }
@@ -63,7 +62,7 @@ impl Senders<'_> {
             Claimed::Kept => return Err(kept(&address)),
             Claimed::Verified => {
                 self.commit_change(caller.tenant, tx).await?;
-                return Ok(SentCodeView { address, status: Inbound::Verified.as_str(), expires_at: None });
+                return Ok(SentCodeView { address, status: Inbound::Verified, expires_at: None });
             }
             Claimed::Pending => {}
         }
@@ -90,7 +89,7 @@ impl Senders<'_> {
         Change::new("connection", "request_code", connection.id).to(&json!({"address": address})).record(&mut *tx, caller.tenant).await?;
         self.commit_change(caller.tenant, tx).await?;
         self.mail_code(caller.tenant, &connection, relay, &address, &digits).await?;
-        Ok(SentCodeView { address, status: Inbound::Pending.as_str(), expires_at: Some(now.plus(limits::MAIL_CODE_TTL)) })
+        Ok(SentCodeView { address, status: Inbound::Pending, expires_at: Some(now.plus(limits::MAIL_CODE_TTL)) })
     }
 
     /// `POST /v1/senders/{id}/channels/{channel}/verify`: claims the inbound address with the code sent to it.

@@ -33,8 +33,7 @@ pub struct SenderView {
     /// Its WhatsApp account, if one is connected.
     pub whatsapp: Option<WhatsappView>,
     /// The connected channels.
-    #[schema(value_type = Vec<Channel>)]
-    pub channels: Vec<&'static str>,
+    pub channels: Vec<Channel>,
     /// The provider accounts of the channels, and their health.
     pub connections: Vec<SenderConnectionView>,
     /// Whether inbound email is accepted.
@@ -82,8 +81,7 @@ pub struct SenderConnectionView {
     /// Its identifier.
     pub id: ConnectionId,
     /// The channel.
-    #[schema(value_type = Channel)]
-    pub channel: &'static str,
+    pub channel: Channel,
     /// The kind of provider, such as `smtp`.
     pub kind: String,
     /// The inbound address, if it can receive email.
@@ -104,8 +102,7 @@ pub struct ConnectionView {
     /// The sender.
     pub sender_id: SenderId,
     /// The channel.
-    #[schema(value_type = Channel)]
-    pub channel: &'static str,
+    pub channel: Channel,
     /// The kind of provider, such as `smtp`.
     pub kind: String,
     /// Its settings.
@@ -128,7 +125,7 @@ impl Senders<'_> {
         Ok(ConnectionView {
             id: connection.id,
             sender_id: connection.sender,
-            channel: connection.channel.as_str(),
+            channel: connection.channel,
             kind: connection.kind.clone(),
             settings: connection.settings.clone(),
             throttle: connection.throttle,
@@ -184,7 +181,7 @@ impl Senders<'_> {
         SenderView {
             webhook: webhook.map(|webhook| WebhookView::new(webhook, None)),
             whatsapp: on_whatsapp.then(|| WhatsappView::new(account, &sender.phone_number)),
-            channels: connections.iter().map(|connection| connection.channel.as_str()).collect(),
+            channels: connections.iter().map(|connection| connection.channel).collect(),
             connections: connections.iter().map(|connection| self.sender_connection_view(connection, inbound)).collect(),
             created_at: sender.id.created_at(),
             id: sender.id,
@@ -201,7 +198,7 @@ impl Senders<'_> {
     fn sender_connection_view(&self, connection: &Connection, inbound: &[InboundAddress]) -> SenderConnectionView {
         SenderConnectionView {
             id: connection.id,
-            channel: connection.channel.as_str(),
+            channel: connection.channel,
             kind: connection.kind.clone(),
             inbound_address: inbound.iter().find(|inbound| inbound.connection == connection.id).cloned().map(Into::into),
             health: self.inner.dispatch.health(connection),

@@ -28,8 +28,7 @@ pub struct TemplateView {
     /// WhatsApp category.
     pub category: Category,
     /// Approval status at WhatsApp.
-    #[schema(value_type = Status)]
-    pub status: &'static str,
+    pub status: Status,
     /// Version of the content shown here, from 1; incremented by each change.
     pub version: u32,
     /// The approved version, if any. Messages use it, even if a newer version is shown here.
@@ -68,7 +67,7 @@ impl From<&Template> for TemplateView {
             telegram_body: content.telegram_body,
             instagram_body: content.instagram_body,
             category: content.category.unwrap_or_default(),
-            status: template.status.as_str(),
+            status: template.status,
             version: content.revision,
             approved_version: template.approved_revision(),
             rejection_reason: content.rejection_reason.filter(|_| template.status == Status::Rejected),

@@ -37,8 +37,7 @@ pub struct DeliveryView {
     /// URL it was, or will be, posted to.
     pub url: String,
     /// Its status.
-    #[schema(value_type = DeliveryStatus)]
-    pub status: &'static str,
+    pub status: DeliveryStatus,
     /// The newest attempts, oldest first.
     pub attempts: Vec<DeliveryAttemptView>,
     /// Time of the next attempt.
@@ -85,7 +84,7 @@ impl From<Delivery> for DeliveryView {
             resource_id: resource_id(delivery.kind, delivery.resource),
             sequence: delivery.sequence,
             url: delivery.url,
-            status: delivery.status.as_str(),
+            status: delivery.status,
             attempts: attempts.collect(),
             next_attempt_at: delivery.due_at,
             created_at: delivery.event.created_at(),

@@ -158,7 +158,7 @@ fn shown(preview: &Result<BroadcastPreview>) -> Markup {
             Ok(preview) => {
                 @if let Some(subject) = &preview.subject { p { b { (words(subject)) } } }
                 @if let Some(text) = &preview.text { div class="bub" dir="auto" { (text) } }
-                p class="soft" { "By " (channel(&preview.plan.channel)) @if let Some(segments) = preview.plan.segments.filter(|_| preview.plan.channel.starts_with("sms")) { ", " (segments) @if segments == 1 { " segment" } @else { " segments" } } "." }
+                p class="soft" { "By " (channel(preview.plan.channel)) @if let Some(segments) = preview.plan.segments.filter(|_| preview.plan.channel.is_sms()) { ", " (segments) @if segments == 1 { " segment" } @else { " segments" } } "." }
             }
             Err(error) => (missing(error)),
         }

@@ -9,7 +9,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use crate::App;
-use crate::components::{broadcast_state, channel, count, data_table, empty, head, may_change, pager, time, words};
+use crate::components::{broadcast_state, count, data_table, empty, head, may_change, pager, requested, time, words};
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, refuse};
 
@@ -37,7 +37,7 @@ async fn broadcasts(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> 
                         tr {
                             td class="w" { (broadcast_state(broadcast.status)) }
                             td { a class="to clip" href={ "/broadcasts/" (broadcast.id) } { (words(&broadcast.name)) } span class="n" { (broadcast_state(broadcast.status)) } }
-                            td class="w" { (channel(broadcast.channel)) }
+                            td class="w" { (requested(broadcast.channel.requested())) }
                             td class="num w" { (count(broadcast.total_contacts)) }
                             td class="num w" { (count(broadcast.delivered_count)) }
                             td class="num" { (time(broadcast.created_at)) }

@@ -7,6 +7,8 @@ use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastContactView, ListBroadcastContacts};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
+use nuncio_domain::broadcast::ContactStatus;
+use nuncio_domain::message::FailureCode;
 
 use crate::App;
 use crate::components::{channel, data_table, empty, head, money, pager, select, state, time, words};
@@ -78,7 +80,7 @@ fn table(recipients: &[BroadcastContactView]) -> Markup {
 fn row(one: &BroadcastContactView) -> Markup {
     let shown = shown(one.status);
     let address = if one.recipient.is_empty() { "erased" } else { &one.recipient };
-    let reason = one.error_message.as_deref().or(one.error_code);
+    let reason = one.error_message.as_deref().or(one.error_code.map(FailureCode::as_str));
     html! {
         tr {
             td {
@@ -96,13 +98,13 @@ fn row(one: &BroadcastContactView) -> Markup {
     }
 }
 
-fn shown(status: &str) -> Markup {
+fn shown(status: ContactStatus) -> Markup {
     match status {
-        "pending" => state("", "Waiting"),
-        "queued" => state("", "Queued"),
-        "sending" => state("move", "In flight"),
-        "delivered" => state("ok", "Delivered"),
-        "skipped" => state("stop", "Skipped"),
-        _ => state("bad", "Failed"),
+        ContactStatus::Pending => state("", "Waiting"),
+        ContactStatus::Queued => state("", "Queued"),
+        ContactStatus::Sending => state("move", "In flight"),
+        ContactStatus::Delivered => state("ok", "Delivered"),
+        ContactStatus::Skipped => state("stop", "Skipped"),
+        ContactStatus::Failed => state("bad", "Failed"),
     }
 }

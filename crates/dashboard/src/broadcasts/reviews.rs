@@ -10,7 +10,7 @@ use nuncio_domain::{Error, ErrorCode, Result};
 
 use super::show::marked;
 use crate::App;
-use crate::components::{ask_first, channel, count, empty, form_key, head, words};
+use crate::components::{ask_first, count, empty, form_key, head, requested, words};
 use crate::shell::shell;
 use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse};
 
@@ -37,7 +37,7 @@ fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
         div class="stack" {
             @for broadcast in waiting {
                 article class="panel" aria-labelledby=(broadcast.id) {
-                    header { h2 id=(broadcast.id) { a href={ "/broadcasts/" (broadcast.id) } { (words(&broadcast.name)) } } span class="faint" { (count(broadcast.total_contacts)) " recipients, " (channel(broadcast.channel)) } }
+                    header { h2 id=(broadcast.id) { a href={ "/broadcasts/" (broadcast.id) } { (words(&broadcast.name)) } } span class="faint" { (count(broadcast.total_contacts)) " recipients, " (requested(broadcast.channel.requested())) } }
                     div class="body" {
                         @let review = broadcast.review_result.as_ref();
                         div class="letter" dir="auto" { (marked(broadcast.text.as_deref().unwrap_or_default(), review.map_or(&[][..], |review| &review.flagged_content))) }

@@ -7,14 +7,15 @@ use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastProgress, BroadcastStatistics, BroadcastView, PaceStatistics, RecipientCounts};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
+use nuncio_domain::broadcast::Status;
 
 use super::content::editor;
 use super::draft::{self, Said, looked_up_on_request};
 use crate::App;
 use crate::charts::Columns;
 use crate::components::{
-    Field, ask_first, broadcast_state, channel, count, counted, data_table, figure, form_key, head, icon, may_change, money, panel, state,
-    time, value, words,
+    Field, ask_first, broadcast_state, channel, count, counted, data_table, figure, form_key, head, icon, may_change, money, panel,
+    requested, state, time, value, words,
 };
 use crate::messages::new::once;
 use crate::shell::{Live, followed};
@@ -48,29 +49,30 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
     let (begun, inline) = (broadcast.started_at.is_some(), inline || broadcast.total_contacts <= INLINE);
     let statistics = if begun && inline { Some(broadcasts.statistics(&who.caller, id).await?) } else { None };
     let changes = may_change(who);
-    let draft = if broadcast.status == "draft" && changes { Some(draft::panels(app, who, &broadcast, said, inline).await?) } else { None };
-    let line = html! { (broadcast_state(broadcast.status)) (when(&broadcast)) " · " (channel(broadcast.channel)) };
+    let draft =
+        if broadcast.status == Status::Draft && changes { Some(draft::panels(app, who, &broadcast, said, inline).await?) } else { None };
+    let line = html! { (broadcast_state(broadcast.status)) (when(&broadcast)) " · " (requested(broadcast.channel.requested())) };
     let content = html! {
         (head(Some(("/broadcasts", "Broadcasts")), words(&broadcast.name), line, acts(app, who, &broadcast)))
         @if draft.is_none() { (said.faults.summary()) }
         @if let Some(reason) = &broadcast.halted_reason { (notice("It was paused automatically.", reason)) }
-        @if broadcast.status == "scheduled" { (schedule(who, &broadcast, said)) }
+        @if broadcast.status == Status::Scheduled { (schedule(who, &broadcast, said)) }
         @if draft.is_none() { (progress_panel(&broadcast, &progress)) }
         @if let Some(draft) = &draft { (draft) }
-        @if changes && matches!(broadcast.status, "draft" | "rejected") { (editor(who, &broadcast, said.edited.as_ref(), &said.faults)) }
+        @if changes && matches!(broadcast.status, Status::Draft | Status::Rejected) { (editor(who, &broadcast, said.edited.as_ref(), &said.faults)) }
         @if draft.is_some() { (text(&broadcast)) } @else { div class="cols even" { (text(&broadcast)) (review(&broadcast)) (sums(&broadcast)) } }
         @if let Some(statistics) = &statistics { (outcome(&broadcast, statistics)) }
         @if begun && !inline { (looked_up_on_request("Statistics", id, "Over time, by channel, country, failure reason and link. Reads every recipient, which takes a moment.", "Show")) }
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&broadcast.id.to_string())) } }
     };
-    let moves = matches!(broadcast.status, "sending" | "pending_review" | "scheduled");
+    let moves = matches!(broadcast.status, Status::Sending | Status::PendingReview | Status::Scheduled);
     Ok((broadcast.name.clone(), content, moves.then_some(Live::Whole)))
 }
 
 /// Since when it is being sent, or when it ended.
 fn when(broadcast: &BroadcastView) -> Markup {
     let (word, at) = match (broadcast.status, broadcast.completed_at) {
-        ("sending", _) => (" since ", broadcast.started_at),
+        (Status::Sending, _) => (" since ", broadcast.started_at),
         (_, at) => (" at ", at),
     };
     html! { @if let Some(at) = at { (word) (time(at)) } }
@@ -87,14 +89,14 @@ fn acts(app: &App, who: &SignedIn, broadcast: &BroadcastView) -> Markup {
     };
     let changes = may_change(who);
     html! {
-        @if changes && broadcast.status == "sending" { (button("pause", "Pause", false)) }
-        @if changes && broadcast.status == "paused" { (button("resume", "Resume", true)) }
-        @if changes && broadcast.status == "rejected" { (button("retry", "Review again", false)) (button("escalate", "Request human review", false)) }
-        @if changes && broadcast.status == "draft" {
+        @if changes && broadcast.status == Status::Sending { (button("pause", "Pause", false)) }
+        @if changes && broadcast.status == Status::Paused { (button("resume", "Resume", true)) }
+        @if changes && broadcast.status == Status::Rejected { (button("retry", "Review again", false)) (button("escalate", "Request human review", false)) }
+        @if changes && broadcast.status == Status::Draft {
             (ask_first("delete", "Delete the draft", "Delete this draft?", "It was not sent. Its recipients are deleted too.", &action,
                 html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
         }
-        @if changes && matches!(broadcast.status, "sending" | "scheduled" | "paused" | "pending_review" | "escalated") {
+        @if changes && matches!(broadcast.status, Status::Sending | Status::Scheduled | Status::Paused | Status::PendingReview | Status::Escalated) {
             (ask_first("cancel", "Cancel", "Cancel this broadcast?", &format!("{} recipients will not receive it. This cannot be undone.", count(broadcast.pending_count)),
                 &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
         }
@@ -222,7 +224,7 @@ fn review(broadcast: &BroadcastView) -> Markup {
                 p { b { (format!("{:.2}", review.score)) } " of 1" @if !review.categories.is_empty() { ": " (review.categories.join(", ").replace('_', " ")) } }
                 p class="soft" { (review.reasoning) }
             }
-            None if broadcast.status == "pending_review" => { p class="soft" { "The review is under way." } }
+            None if broadcast.status == Status::PendingReview => { p class="soft" { "The review is under way." } }
             None => { p class="soft" { "It is reviewed when it is sent." } }
         }
     };
@@ -255,7 +257,7 @@ fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Marku
                     (data_table("fix", "Failures by reason", &[("", "Reason"), ("num w2", "Recipients")], html! {
                         @for failure in &statistics.failures {
                             tr {
-                                td { a class="clip" href={ "/broadcasts/" (broadcast.id) "/recipients?status=failed" } { (failure.code.replace('_', " ")) } }
+                                td { a class="clip" href={ "/broadcasts/" (broadcast.id) "/recipients?status=failed" } { (failure.code.as_str().replace('_', " ")) } }
                                 td class="num" { (figure(failure.recipients)) }
                             }
                         }

@@ -69,7 +69,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, said: &Said, imported:
                     @for contact in &contacts {
                         tr {
                             td { a class="to clip" href={ "/contacts/" (contact.id) } { (words(&name(contact))) @if contact.suggested_merge_with.is_some() { " " span class="tag" { "possible duplicate" } } } }
-                            td class="w" { (contact.available_channels.iter().map(|name| channel(name)).collect::<Vec<_>>().join(", ")) }
+                            td class="w" { (contact.available_channels.iter().map(|one| channel(*one)).collect::<Vec<_>>().join(", ")) }
                             td class="w" { (contact.country_code.as_deref().unwrap_or("–")) }
                             td class="num" { (time(contact.created_at)) }
                         }

@@ -79,7 +79,7 @@ fn table(messages: &[MessageView]) -> Markup {
             tr {
                 td class="w" { (state) }
                 td {
-                    a class="to plain clip" href={ "/messages/" (message.id) } { (words(message.text.as_deref().or(message.subject.as_deref()).unwrap_or(message.message_type))) }
+                    a class="to plain clip" href={ "/messages/" (message.id) } { (words(message.text.as_deref().or(message.subject.as_deref()).unwrap_or(message.message_type.as_str()))) }
                     span class="n" { (state) " " span class="faint" { "· " (channel(message.channel)) } }
                 }
                 td class="w" { (channel(message.channel)) }
@@ -103,8 +103,8 @@ async fn opt_outs(app: &App, who: &SignedIn, contact: &ContactView) -> Result<Ve
 }
 
 /// Returns each identifier once, with one of its channels.
-fn identifiers(contact: &ContactView) -> Vec<(&'static str, &str)> {
-    let mut found: Vec<(&'static str, &str)> = Vec::new();
+fn identifiers(contact: &ContactView) -> Vec<(Channel, &str)> {
+    let mut found: Vec<(Channel, &str)> = Vec::new();
     for own in &contact.channels {
         if !found.iter().any(|(_, known)| *known == own.identifier) {
             found.push((own.channel, &own.identifier));
@@ -120,7 +120,7 @@ fn consent(who: &SignedIn, contact: &ContactView, opt_outs: &[SuppressionView]) 
             @let of: Vec<_> = opt_outs.iter().filter(|one| one.identifier == identifier).collect();
             p { b { (words(identifier)) } }
             @if of.is_empty() { p { (state("ok", "May be contacted")) } }
-            @for one in &of { p { (state("stop", "Not to be contacted")) " " span class="soft" { (one.reason.replace('_', " ")) @if let Some(by) = one.channel { " by " (channel(by)) } ", since " (time(one.created_at)) } } }
+            @for one in &of { p { (state("stop", "Not to be contacted")) " " span class="soft" { (one.reason.as_str().replace('_', " ")) @if let Some(by) = one.channel { " by " (channel(by)) } ", since " (time(one.created_at)) } } }
             @if may_change(who) { div class="row" {
                 @if of.is_empty() {
                     form class="plain" method="post" action={ "/contacts/" (contact.id) } {

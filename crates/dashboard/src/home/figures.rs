@@ -128,7 +128,7 @@ fn series(traffic: &TrafficView, value: impl Fn(&Traffic) -> i64) -> Vec<(String
         };
         traffic.spans.iter().map(at).collect::<Vec<i64>>()
     };
-    let mut found: Vec<_> = sums[..alone].iter().map(|one| (channel(one.0.as_str()).to_owned(), values(&[*one]))).collect();
+    let mut found: Vec<_> = sums[..alone].iter().map(|one| (channel(one.0).to_owned(), values(&[*one]))).collect();
     if alone < sums.len() {
         found.push(("Others".to_owned(), values(&sums[alone..])));
     }
@@ -155,7 +155,7 @@ fn largest(traffic: &TrafficView, size: impl Fn(&Traffic) -> i64) -> (Vec<(Strin
     rows.sort_by_key(|(_, _, figures)| std::cmp::Reverse(size(figures)));
     let left = rows.len().saturating_sub(ROWS);
     let name = |by: &Channel, country: &str| {
-        if country.is_empty() { channel(by.as_str()).to_owned() } else { format!("{}, {country}", channel(by.as_str())) }
+        if country.is_empty() { channel(*by).to_owned() } else { format!("{}, {country}", channel(*by)) }
     };
     (rows.into_iter().take(ROWS).map(|(by, country, figures)| (name(by, country), figures)).collect(), left)
 }

@@ -6,8 +6,10 @@ use nuncio_core::messages::{ListMessages, MessageView, Overdue};
 use nuncio_core::senders::SenderView;
 use nuncio_core::users::SignedIn;
 use nuncio_core::webhooks::{ListDeliveries, WebhookView};
+use nuncio_domain::broadcast::Status;
 use nuncio_domain::health::HealthState;
 use nuncio_domain::id::Id as _;
+use nuncio_domain::message::HeldReason;
 use nuncio_domain::{Result, SenderId, Timestamp, limits};
 
 use crate::App;
@@ -113,18 +115,18 @@ fn waiting(overdue: &Overdue, senders: &[SenderView], now: Timestamp) -> Need {
 fn held(messages: &[MessageView], more: bool) -> Vec<Need> {
     let reasons = [
         (
-            "unknown_outcome",
+            HeldReason::UnknownOutcome,
             "The outcome of its last attempt is unknown: it might have been sent.",
             "The outcome of their last attempt is unknown: they might have been sent.",
         ),
-        ("past_due", "It was due long ago, while no node was running.", "They were due long ago, while no node was running."),
+        (HeldReason::PastDue, "It was due long ago, while no node was running.", "They were due long ago, while no node was running."),
         (
-            "stale_database",
+            HeldReason::StaleDatabase,
             "The database might be a restored copy: it might have been sent since.",
             "The database might be a restored copy: they might have been sent since.",
         ),
     ];
-    let need = |(reason, of_one, of_many): (&str, &str, &str)| {
+    let need = |(reason, of_one, of_many): (HeldReason, &str, &str)| {
         let of: Vec<_> = messages.iter().filter(|message| message.held_reason == Some(reason)).collect();
         let first = of.first()?;
         let one = of.len() == 1 && !more;
@@ -142,8 +144,8 @@ fn held(messages: &[MessageView], more: bool) -> Vec<Need> {
 fn broadcast(broadcast: BroadcastView) -> Option<Need> {
     let page = format!("/broadcasts/{}", broadcast.id);
     let (shape, title, href, act) = match broadcast.status {
-        "escalated" => ("held", " waits for a decision", "/reviews".to_owned(), "Decide"),
-        "rejected" => ("bad", " was rejected by the review", page, "See why"),
+        Status::Escalated => ("held", " waits for a decision", "/reviews".to_owned(), "Decide"),
+        Status::Rejected => ("bad", " was rejected by the review", page, "See why"),
         // A broadcast paused by a person needs no attention.
         _ if broadcast.halted_reason.is_some() => ("held", " was paused by its limits", page, "See why"),
         _ => return None,

@@ -8,6 +8,7 @@ use nuncio_core::contacts::{ContactView, ListContacts};
 use nuncio_core::messages::{ListMessages, MessageView};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
+use nuncio_domain::message::Direction;
 
 use crate::App;
 use crate::components::{
@@ -198,9 +199,9 @@ pub(crate) fn table(messages: &[MessageView]) -> Markup {
 }
 
 fn row(message: &MessageView) -> Markup {
-    let inbound = message.direction == "inbound";
+    let inbound = message.direction == Direction::Inbound;
     let person = if inbound { message.from.as_deref().unwrap_or("–") } else { &message.to };
-    let text = message.text.as_deref().or(message.subject.as_deref()).unwrap_or(message.message_type);
+    let text = message.text.as_deref().or(message.subject.as_deref()).unwrap_or(message.message_type.as_str());
     let state = message_state(message.status, message.held_reason.is_some());
     html! {
         tr {

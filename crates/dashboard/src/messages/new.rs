@@ -56,7 +56,7 @@ pub(crate) async fn show(State(app): State<App>, MayChange(who): MayChange, aske
             Ok(message) => message,
             Err(error) => return refuse(&who, "/messages", &error),
         };
-        message.channel.clone_into(&mut typed.channel);
+        message.channel.as_str().clone_into(&mut typed.channel);
         typed.sender = message.sender_id.to_string();
         (typed.to, typed.text, typed.subject) = (message.to, message.text.unwrap_or_default(), message.subject.unwrap_or_default());
     }
@@ -167,7 +167,7 @@ fn seen(typed: &Typed, plan: Option<&Plan>) -> Markup {
     let by = plan.map_or(typed.channel.as_str(), |plan| plan.channel.as_str());
     html! {
         section class="panel" {
-            header { h2 { "Preview" } @if plan.is_some() { span class="faint" { "by " (channel(by)) } } }
+            header { h2 { "Preview" } @if let Some(plan) = plan { span class="faint" { "by " (channel(plan.channel)) } } }
             div class="body" {
                 @match by {
                     "email" => {
@@ -212,11 +212,11 @@ fn verdict(plan: &Plan) -> Markup {
         @if plan.suppressed {
             div class="note bad" { (icon("alert")) div { b { "It will fail." } p { "The recipient is suppressed." } } }
         } @else {
-            div class="note ok" { (icon("check")) div { b { "It can be sent." } p { "By " (channel(&plan.channel)) @if !plan.from.is_empty() { ", from " (plan.from) } "." } } }
+            div class="note ok" { (icon("check")) div { b { "It can be sent." } p { "By " (channel(plan.channel)) @if !plan.from.is_empty() { ", from " (plan.from) } "." } } }
         }
         dl class="facts" {
             dt { "Why" } dd { (plan.routing.reason) }
-            @if let Some(segments) = plan.segments { dt { @if plan.channel.starts_with("sms") { "Segments" } @else { "Segments as SMS" } } dd { (segments) @if let Some(encoding) = plan.encoding { " (" (encoding) ")" } } }
+            @if let Some(segments) = plan.segments { dt { @if plan.channel.is_sms() { "Segments" } @else { "Segments as SMS" } } dd { (segments) @if let Some(encoding) = plan.encoding { " (" (encoding) ")" } } }
             @if let Some(fallback) = plan.fallback_channel { dt { "If that fails" } dd { (channel(fallback)) } }
             dt { "Cost" } dd { (cost(plan)) }
             @if !plan.affordable { dt { "Money" } dd { "The balance is too low" } }
@@ -235,7 +235,7 @@ fn cost(plan: &Plan) -> Markup {
         @match (first, more) {
             (Some(first), None) => (money(Some(first))),
             (Some(first), Some(most)) => { (money(Some(first))) ", at most " (money(Some(most))) " with its fallback" },
-            (None, Some(most)) => { "No price for " (channel(&plan.channel)) "; at most " (money(Some(most))) " with its fallback" },
+            (None, Some(most)) => { "No price for " (channel(plan.channel)) "; at most " (money(Some(most))) " with its fallback" },
             (None, None) => { "No price is set" },
         }
     }

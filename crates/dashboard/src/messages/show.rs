@@ -10,7 +10,8 @@ use nuncio_core::messages::{AttemptView, MessageView};
 use nuncio_core::users::{AuditEntryView, ListAudit, SignedIn};
 use nuncio_core::webhooks::ListDeliveries;
 use nuncio_domain::lifecycle::Resolution;
-use nuncio_domain::{Error, Result, Timestamp};
+use nuncio_domain::message::{Direction, HeldReason, Status};
+use nuncio_domain::{Channel, Error, MessageType, Result, Timestamp};
 
 use super::timeline::timeline;
 use crate::App;
@@ -39,7 +40,7 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup,
     let decisions = decisions(app, who, &message).await?;
     let config = app.core.tenant_config(who.caller.tenant).await?;
     let sender = config.senders.iter().find(|sender| sender.id == message.sender_id).map(|sender| sender.name.as_str());
-    let inbound = message.direction == "inbound";
+    let inbound = message.direction == Direction::Inbound;
     let person = if inbound { message.from.clone().unwrap_or_default() } else { message.to.clone() };
     let title = if inbound { format!("From {person}") } else { format!("To {person}") };
     let heading = html! { @if inbound { "From " } @else { "To " } (words(&person)) };
@@ -56,13 +57,13 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup,
         }
     };
     let quiet = app.core.ids().clock.now().since(message.updated_at);
-    let moves = matches!(message.status, "queued" | "sending") && message.held_reason.is_none();
+    let moves = matches!(message.status, Status::Queued | Status::Sending) && message.held_reason.is_none();
     Ok((title, content, (moves || quiet < REST).then_some(Live::Whole)))
 }
 
 /// Returns the human decisions about a message, from the audit log; none for viewers, who cannot read it.
 async fn decisions(app: &App, who: &SignedIn, message: &MessageView) -> Result<Vec<AuditEntryView>> {
-    if message.direction == "inbound" || !may_change(who) {
+    if message.direction == Direction::Inbound || !may_change(who) {
         return Ok(Vec::new());
     }
     let asked = ListAudit { resource: Some(message.id.to_string()), ..ListAudit::default() };
@@ -81,21 +82,21 @@ fn summary(message: &MessageView) -> Markup {
     };
     let text = match message.status {
         _ if message.held_reason.is_some() => "Held for a human decision.".to_owned(),
-        "received" => format!("Received by {by}."),
-        "delivered" | "read" => match message.delivered_at.or(message.read_at) {
+        Status::Received => format!("Received by {by}."),
+        Status::Delivered | Status::Read => match message.delivered_at.or(message.read_at) {
             Some(at) if tries > 1 => format!("Delivered by {by}, {}, in attempt {tries}.", after(at)),
             Some(at) => format!("Delivered by {by}, {}.", after(at)),
             None => format!("Delivered by {by}."),
         },
-        "sent" => format!("Accepted by the provider of {by}; no receipt yet."),
-        "failed" => format!("Failed. {}", sentence(message.error_message.as_deref().unwrap_or_default())),
-        "cancelled" => "Cancelled before it was sent to a provider.".to_owned(),
-        "scheduled" => "Waiting for its scheduled time.".to_owned(),
-        "sending" => match (message.next_attempt_at, message.attempts.last()) {
+        Status::Sent => format!("Accepted by the provider of {by}; no receipt yet."),
+        Status::Failed => format!("Failed. {}", sentence(message.error_message.as_deref().unwrap_or_default())),
+        Status::Cancelled => "Cancelled before it was sent to a provider.".to_owned(),
+        Status::Scheduled => "Waiting for its scheduled time.".to_owned(),
+        Status::Sending => match (message.next_attempt_at, message.attempts.last()) {
             (Some(at), Some(last)) => return waits(at, last),
             _ => format!("In flight by {by}."),
         },
-        _ => "Queued.".to_owned(),
+        Status::Queued => "Queued.".to_owned(),
     };
     html! { (text) }
 }
@@ -108,16 +109,16 @@ fn waits(at: Timestamp, last: &AttemptView) -> Markup {
 
 /// Returns whether the form of a new message can hold all of it.
 async fn is_repeatable(app: &App, who: &SignedIn, message: &MessageView) -> Result<bool> {
-    let is_text = message.direction == "outbound" && message.message_type == "text" && message.html_body.is_none();
+    let is_text = message.direction == Direction::Outbound && message.message_type == MessageType::Text && message.html_body.is_none();
     let has_files =
-        message.channel == "email" && !app.core.messages().list_attachments(&who.caller, &message.id.to_string()).await?.is_empty();
+        message.channel == Channel::Email && !app.core.messages().list_attachments(&who.caller, &message.id.to_string()).await?.is_empty();
     Ok(is_text && !has_files && message.held_reason.is_none())
 }
 
 fn acts(who: &SignedIn, message: &MessageView, again: bool) -> Markup {
     let action = format!("/messages/{}", message.id);
     html! {
-        @if matches!(message.status, "queued" | "scheduled") && message.held_reason.is_none() && may_change(who) {
+        @if matches!(message.status, Status::Queued | Status::Scheduled) && message.held_reason.is_none() && may_change(who) {
             (ask_first("cancel", "Cancel", "Cancel this message?", "No provider has it yet. It will not be sent.", &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
         }
         @if again && may_change(who) { a class="btn" href={ "/messages/new?like=" (message.id) } { "Send again" } }
@@ -128,11 +129,11 @@ fn acts(who: &SignedIn, message: &MessageView, again: bool) -> Markup {
 /// Renders the decision about a held message.
 fn decision(who: &SignedIn, message: &MessageView) -> Markup {
     let (why, resend) = match message.held_reason {
-        Some("past_due") => (
+        Some(HeldReason::PastDue) => (
             "It was due long ago, while no node was running. If this database is a restored copy, it might have been sent since.",
             "Send it now",
         ),
-        Some("stale_database") => (
+        Some(HeldReason::StaleDatabase) => (
             "The database might be a restored copy: it might have been sent since. Ask the provider if you can; sending it can deliver it twice.",
             "Send it now",
         ),
@@ -160,7 +161,7 @@ fn decision(who: &SignedIn, message: &MessageView) -> Markup {
 }
 
 fn seen(message: &MessageView) -> Markup {
-    let received = matches!(message.status, "delivered" | "read" | "received");
+    let received = matches!(message.status, Status::Delivered | Status::Read | Status::Received);
     html! {
         section class="panel" {
             header { h2 { @if received { "As received" } @else { "Content" } } }
@@ -168,7 +169,7 @@ fn seen(message: &MessageView) -> Markup {
                 div class="phone" {
                     p class="by" { @if let Some(from) = message.from.as_deref().filter(|from| !from.is_empty()) { (from) " · " } (channel(message.channel)) }
                     @if let Some(subject) = &message.subject { p class="bub" { b { (words(subject)) } } }
-                    p class="bub" { (words(message.text.as_deref().unwrap_or(message.message_type))) }
+                    p class="bub" { (words(message.text.as_deref().unwrap_or(message.message_type.as_str()))) }
                 }
             }
         }

@@ -6,6 +6,7 @@ use nuncio_core::users::AuditEntryView;
 use nuncio_core::webhooks::DeliveryView;
 use nuncio_domain::Timestamp;
 use nuncio_domain::id::Id as _;
+use nuncio_domain::message::{AttemptStatus, Direction, Status};
 
 use crate::components::{channel, money, sentence, words};
 
@@ -20,7 +21,7 @@ struct Step {
 /// Renders all steps in chronological order.
 pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView], decisions: &[AuditEntryView]) -> Markup {
     let mut steps = vec![accepted(message)];
-    if message.direction == "outbound" {
+    if message.direction == Direction::Outbound {
         steps.push(routed(message));
     }
     let settled = decided_as_sent(message, decisions);
@@ -35,9 +36,9 @@ pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView], decis
             .into_iter()
             .filter_map(|(title, shape, at)| Some(step(at?, shape, title, html! { "Reported by the provider\u{2019}s receipt." }))),
     );
-    if matches!(message.status, "failed" | "cancelled") {
-        let shape = if message.status == "failed" { "bad" } else { "stop" };
-        let title = if message.status == "failed" { "Failed" } else { "Cancelled" };
+    if matches!(message.status, Status::Failed | Status::Cancelled) {
+        let shape = if message.status == Status::Failed { "bad" } else { "stop" };
+        let title = if message.status == Status::Failed { "Failed" } else { "Cancelled" };
         steps.push(step(message.updated_at, shape, title, html! { (sentence(message.error_message.as_deref().unwrap_or_default())) }));
     }
     steps.extend(decisions.iter().map(|one| decided(message, one)));
@@ -72,7 +73,7 @@ fn stamp(at: Timestamp) -> String {
 }
 
 fn accepted(message: &MessageView) -> Step {
-    if message.direction == "inbound" {
+    if message.direction == Direction::Inbound {
         return step(message.created_at, "ok", "Received", html! { "By " (channel(message.channel)) "." });
     }
     step(
@@ -147,15 +148,17 @@ fn attempted(number: usize, attempt: &AttemptView, was_unknown: bool, reported_a
     let was_unknown = was_unknown || attempt.error_message.is_some();
     let mut steps = vec![step(attempt.started_at, "move", "started", html! { p { "By " (provider(&attempt.provider)) "." } })];
     match attempt.status {
-        "accepted" | "delivered" if !was_unknown => steps.push(step(at, "ok", "accepted", said)),
-        "accepted" | "delivered" | "unknown" => steps.push(step(at, "held", "ended with an unknown outcome", said)),
-        "started" => {}
-        _ if attempt.has_provider_id => {
+        AttemptStatus::Accepted | AttemptStatus::Delivered if !was_unknown => steps.push(step(at, "ok", "accepted", said)),
+        AttemptStatus::Accepted | AttemptStatus::Delivered | AttemptStatus::Unknown => {
+            steps.push(step(at, "held", "ended with an unknown outcome", said))
+        }
+        AttemptStatus::Started => {}
+        AttemptStatus::Failed if attempt.has_provider_id => {
             steps.push(step(at, "ok", "accepted", html! {}));
             let text = html! { p { "Reported by the provider\u{2019}s receipt, after it had accepted the message." } (said) };
             steps.push(step(reported_at.max(at), "bad", "failed", text));
         }
-        _ => steps.push(step(at, "bad", "failed", said)),
+        AttemptStatus::Failed => steps.push(step(at, "bad", "failed", said)),
     }
     steps
 }

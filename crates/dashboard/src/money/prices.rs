@@ -68,7 +68,7 @@ fn row(price: &Price, is_own: bool) -> Markup {
     html! {
         tr {
             td {
-                (channel(price.channel.as_str())) @if is_own { " " span class="tag" { "this project" } }
+                (channel(price.channel)) @if is_own { " " span class="tag" { "this project" } }
                 span class="n faint" { "for each " (price.unit) @if price.effective_from.millis() > 0 { ", from " (from) } }
             }
             td { (price.country) }

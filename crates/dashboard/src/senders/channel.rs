@@ -119,7 +119,7 @@ async fn content(app: &App, who: &SignedIn, (id, channel): (&str, &str), kind: O
     let action = format!("/senders/{id}/channels/{channel}");
     let crumb = format!("/senders/{id}");
     Ok(html! {
-        (head(Some((&crumb, &sender.name)), html! { (named(channel)) }, html! { @match &now { Some(now) => { (health(&now.health)) @if let Some(reason) = &now.health.reason { " · " (words(reason)) } }, None => "Nothing is connected yet" } }, html! {
+        (head(Some((&crumb, &sender.name)), html! { (Channel::parse(channel).map_or("", named)) }, html! { @match &now { Some(now) => { (health(&now.health)) @if let Some(reason) = &now.health.reason { " · " (words(reason)) } }, None => "Nothing is connected yet" } }, html! {
             @if let Some(now) = now.as_ref().filter(|_| may_change(who)) {
                 form class="plain" method="post" action=(action) { (form_key(who)) input type="hidden" name="kind" value=(now.kind); button class="btn" name="do" value="test" { "Test" } }
                 (ask_first("remove", "Remove", "Remove this connection?", "Messages that wait for it use their fallback, or fail when they are due.", &action,

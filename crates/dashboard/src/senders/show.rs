@@ -120,14 +120,14 @@ fn connections(sender: &SenderView, may_connect: bool) -> Markup {
             @let missing = unconnected(sender);
             @if may_connect && !missing.is_empty() { footer {
                 span class="faint" { "Connect" }
-                @for name in missing { a class="btn small" href={ "/senders/" (sender.id) "/channels/" (name) } { (channel(name)) } }
+                @for missing in missing { a class="btn small" href={ "/senders/" (sender.id) "/channels/" (missing) } { (channel(missing)) } }
             } }
         }
     }
 }
 
 /// Returns the channels without a connection.
-fn unconnected(sender: &SenderView) -> Vec<&'static str> {
-    let connected = |name: &str| sender.connections.iter().any(|own| own.channel == name);
-    Channel::ALL.iter().map(|channel| channel.as_str()).filter(|name| !connected(name)).collect()
+fn unconnected(sender: &SenderView) -> Vec<Channel> {
+    let connected = |channel: &Channel| sender.connections.iter().any(|own| own.channel == *channel);
+    Channel::ALL.iter().copied().filter(|channel| !connected(channel)).collect()
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use nuncio::admin::{self, Command};
 use nuncio_core::broadcasts::Reviewer;
+use nuncio_domain::broadcast::Status;
 use nuncio_testkit::{Backend, Options, Receiver, TestApp};
 use serde_json::{Value, json};
 
@@ -122,7 +123,7 @@ async fn what_an_operator_refuses_is_over() {
     act(&app, &id, "escalate").await.expect(200);
     let core = &app.node.core;
     assert!(core.broadcasts().decide_review(app.project.live, &id, false, None).await.is_err(), "another world");
-    assert_eq!(core.broadcasts().decide_review(app.tenant(), &id, false, Some("no")).await.expect("refused").status, "rejected_final");
+    assert_eq!(core.broadcasts().decide_review(app.tenant(), &id, false, Some("no")).await.expect("refused").status, Status::RejectedFinal);
     assert!(core.broadcasts().decide_review(app.tenant(), &id, true, None).await.is_err());
     for verb in ["send", "cancel", "escalate", "retry-review", "resume"] {
         act(&app, &id, verb).await.expect(400);

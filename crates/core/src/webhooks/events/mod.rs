@@ -50,8 +50,7 @@ pub struct EventView {
     #[schema(required)]
     pub sender_id: Option<SenderId>,
     /// `live` or `test`.
-    #[schema(value_type = Environment)]
-    pub environment: &'static str,
+    pub environment: Environment,
     /// Incremented by each event of the same resource.
     pub sequence: i64,
     /// The resource, under its name, as of the event, and related data.
@@ -76,7 +75,7 @@ pub enum EventData {
         message: Box<MessageView>,
         /// The previous status.
         #[serde(skip_serializing_if = "Option::is_none")]
-        previous_status: Option<&'static str>,
+        previous_status: Option<Status>,
     },
     /// Another resource.
     Other(Map<String, Value>),
@@ -105,7 +104,7 @@ pub async fn build_events(
                 let Some((message, contact)) = messages.get(&entry.resource) else { continue };
                 for (change, sequence) in changes.iter().zip(entry.sequence..).filter(|(change, _)| wants_any(change)) {
                     let view = MessageView::new(&as_of(message, change), config.environment, *contact);
-                    let data = EventData::Message { message: Box::new(view), previous_status: change.previous.map(Status::as_str) };
+                    let data = EventData::Message { message: Box::new(view), previous_status: change.previous };
                     for event_type in types_of(change).into_iter().flatten().filter(|event_type| wants(*event_type)) {
                         let head = (event_type, Some(message.sender), sequence, change.at);
                         events.push(event(config, entry, ResourceKind::Message, head, data.clone()));
@@ -134,7 +133,7 @@ fn event(config: &TenantConfig, entry: &LogEntry, kind: ResourceKind, (event_typ
         timestamp: at,
         project_id: config.project.id,
         sender_id: sender,
-        environment: config.environment.as_str(),
+        environment: config.environment,
         sequence,
         data,
     };
