@@ -11,6 +11,8 @@ use nuncio_net::{FetchError, FetchLimits, Opened};
 
 use crate::{Shared, memory::Held};
 
+/// Attempts after which a server that does not recover counts as one that has no attachment: after 20 to 30 minutes.
+const TRIES: usize = 6;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An attachment: loaded, or about to be read.
@@ -23,9 +25,10 @@ impl Shared {
     /// Decodes and fetches attachments, once memory is reserved for what is fetched; the attempt then holds it. A missing attachment fails
     /// the attempt: permanently, unless the server may recover.
     pub(crate) async fn resolve_attachments(&self, message: &mut Message) -> Result<(Vec<ResolvedAttachment>, Option<Held>), Outcome> {
+        let tries = message.state.detail.attempts.len();
         let mut found = Vec::with_capacity(message.request.attachments.len());
         for place in 0..message.request.attachments.len() {
-            found.push(self.find_attachment(&message.request.attachments[place]).await?);
+            found.push(self.find_attachment(&message.request.attachments[place], tries).await?);
             // The base64 text is not needed after decoding. The response to the client may share it for a moment.
             if let Some(request) = Arc::get_mut(&mut message.request) {
                 request.attachments[..=place].iter_mut().for_each(Attachment::drop_content);
@@ -44,7 +47,7 @@ impl Shared {
                 Found::Here(bytes) => bytes,
                 Found::Opened(opened) => {
                     let read = opened.read(FetchLimits { max_bytes: left as u64, timeout: TIMEOUT }).await;
-                    let bytes = read.map_err(|error| failed(attachment, &error))?.bytes;
+                    let bytes = read.map_err(|error| failed(attachment, &error, tries))?.bytes;
                     left = left.saturating_sub(bytes.len());
                     fetched += bytes.len();
                     bytes
@@ -63,14 +66,14 @@ impl Shared {
         Ok((resolved, held))
     }
 
-    async fn find_attachment(&self, attachment: &Attachment) -> Result<Found, Outcome> {
+    async fn find_attachment(&self, attachment: &Attachment, tries: usize) -> Result<Found, Outcome> {
         match &attachment.source {
             AttachmentSource::Base64(text) => {
                 STANDARD.decode(text.as_bytes()).map(Found::Here).map_err(|e| unavailable(attachment, &e.to_string()))
             }
             AttachmentSource::Url(url) => {
                 let opened = self.net.open(url, TIMEOUT).await;
-                opened.map(Found::Opened).map_err(|error| failed(attachment, &error))
+                opened.map(Found::Opened).map_err(|error| failed(attachment, &error, tries))
             }
             AttachmentSource::Provider(_) => Err(unavailable(attachment, "it is inbound and stored by a provider")),
         }
@@ -84,9 +87,9 @@ fn announced(found: &[Found], most: usize) -> Option<usize> {
     Some(sum.map_or(most, |sum| usize::try_from(sum).unwrap_or(most).min(most)))
 }
 
-fn failed(attachment: &Attachment, error: &FetchError) -> Outcome {
+fn failed(attachment: &Attachment, error: &FetchError, tries: usize) -> Outcome {
     match error {
-        error if error.is_transient() => {
+        error if error.is_transient() && tries < TRIES => {
             Outcome::Deferred { retry_after: None, failure: failure(attachment, &error.to_string()), scope: Scope::Message }
         }
         FetchError::TooLarge { .. } => unavailable(attachment, "all attachments together would exceed 40 MB"),

@@ -169,7 +169,7 @@ pub(crate) fn check_installed(storage: &StorageConfig, begins: bool) -> anyhow::
         );
     }
     if !begins {
-        bail!("found no installation in {shown}; give its folder with --data, or create one with `nuncio init`, `quickstart` or `serve`");
+        bail!("found no installation in {shown}; give its folder with --data, or create one with `nuncio quickstart` or `serve`");
     }
     Ok(())
 }

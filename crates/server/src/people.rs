@@ -28,7 +28,7 @@ pub(crate) async fn list(core: &Core, project: &Project) -> Result<CommandOutput
 pub(crate) async fn link(core: &Core) -> Result<CommandOutput> {
     match first_link(core).await? {
         Some(link) => Ok(CommandOutput::new(json!({"link": link}), link)),
-        None => Err(Error::field("people", "already has an owner; add others with nuncio people add EMAIL")),
+        None => Err(Error::field("people", "the first one exists; add others with nuncio people add EMAIL")),
     }
 }
 
@@ -40,6 +40,9 @@ pub(crate) async fn first_link(core: &Core) -> Result<Option<String>> {
 /// Adds a user to the project. Shows the password of a new one once.
 pub(crate) async fn add(core: &Core, project: &Project, email: &str, role: &str) -> Result<CommandOutput> {
     let role = parse_role(role)?;
+    if role != Role::Owner && first_link(core).await?.is_some() {
+        return Err(Error::field("role", format!("is {}; the first person must be an owner: add --role owner", role.as_str())));
+    }
     let password = password(core);
     let added = core.users().add(project, role, &NewUser { email: email.to_owned(), password: password.clone() }).await?;
     if added.is_new {

@@ -139,6 +139,6 @@ pub trait DeliveryRepo {
     /// Schedules a delivery again for `now`; `false` if there is none.
     async fn replay_delivery(&mut self, tenant: TenantId, id: DeliveryId, now: Timestamp) -> Result<bool>;
 
-    /// Abandons up to `limit` pending deliveries to a webhook. Returns how many.
+    /// Abandons up to `limit` deliveries to a webhook that are pending and have not changed since `now`. Returns how many.
     async fn drop_deliveries(&mut self, tenant: TenantId, sender: Option<SenderId>, now: Timestamp, limit: u32) -> Result<u64>;
 }

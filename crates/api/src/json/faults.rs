@@ -165,7 +165,10 @@ fn sentence(kind: &ValidationErrorKind, error: &ValidationError<'_>, at: &str) -
         ValidationErrorKind::Format { format } if format == "date-time" => {
             format!("is {}; must be an ISO 8601 date-time with an offset, such as 2030-01-31T09:30:00.000Z", shown())
         }
-        ValidationErrorKind::Format { format } => format!("is {}; must be a {format}", shown()),
+        ValidationErrorKind::Format { format } => {
+            let article = if format.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+            format!("is {}; must be {article} {format}", shown())
+        }
         ValidationErrorKind::Custom { message, .. } => format!("is {}; {message}", shown()),
         ValidationErrorKind::UniqueItems => "has the same item twice".to_owned(),
         _ => error.masked_with("the value").to_string(),

@@ -5,7 +5,8 @@
 //! refused, or its session ended before our response had certainly arrived; then both get the same id, and the receiver of events drops
 //! one.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +14,9 @@ use crate::session::{QueuedResponse, Session};
 
 /// How long a delivery is remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);
-/// How many are remembered.
+/// How many are remembered, and how many of the same octets.
 const MOST: usize = 50_000;
+const ALIKE: usize = 100;
 
 #[derive(Debug)]
 struct Seen {
@@ -25,10 +27,10 @@ struct Seen {
     answer: Option<QueuedResponse>,
 }
 
-/// Messages that were delivered lately, by a hash of their octets.
+/// Messages that were delivered lately, by a hash of their octets, those delivered last at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    seen: HashMap<u64, Seen>,
+    seen: HashMap<u64, VecDeque<Seen>>,
     order: VecDeque<(Duration, u64)>,
 }
 
@@ -36,23 +38,29 @@ impl Recent {
     /// Returns the id of a message delivered over `session`: that of an earlier delivery of the same message, otherwise `fresh`.
     pub(crate) fn admit(&mut self, key: u64, session: &Arc<Session>, now: Duration, fresh: impl FnOnce() -> String) -> String {
         while self.order.len() >= MOST || self.order.front().is_some_and(|(at, _)| now.saturating_sub(*at) > REMEMBERED) {
-            // It may have been delivered again since.
-            if let Some((at, old)) = self.order.pop_front()
-                && self.seen.get(&old).is_some_and(|seen| seen.at == at)
-            {
-                self.seen.remove(&old);
+            let Some((at, old)) = self.order.pop_front() else { break };
+            if let Entry::Occupied(mut alike) = self.seen.entry(old) {
+                // It may have been delivered again since.
+                alike.get_mut().pop_front_if(|seen| seen.at == at);
+                if alike.get().is_empty() {
+                    alike.remove();
+                }
             }
         }
-        let again = self.seen.get(&key).filter(|seen| seen.refused || seen.session.may_have_lost(seen.answer.as_ref()));
-        let id = again.map_or_else(fresh, |seen| seen.id.clone());
-        self.seen.insert(key, Seen { id: id.clone(), at: now, session: Arc::clone(session), refused: false, answer: None });
+        let alike = self.seen.entry(key).or_default();
+        let again = alike.iter().position(|seen| seen.refused || seen.session.may_have_lost(seen.answer.as_ref()));
+        let id = again.and_then(|at| alike.remove(at)).map_or_else(fresh, |seen| seen.id);
+        if alike.len() == ALIKE {
+            alike.pop_front();
+        }
+        alike.push_back(Seen { id: id.clone(), at: now, session: Arc::clone(session), refused: false, answer: None });
         self.order.push_back((now, key));
         id
     }
 
     /// Records the result of a delivery: whether it was stored, and the queued response, if the session was open.
     pub(crate) fn responded(&mut self, key: u64, id: &str, taken: bool, answer: Option<QueuedResponse>) {
-        if let Some(seen) = self.seen.get_mut(&key).filter(|seen| seen.id == id) {
+        if let Some(seen) = self.seen.get_mut(&key).and_then(|alike| alike.iter_mut().find(|seen| seen.id == id)) {
             (seen.refused, seen.answer) = (!taken, answer);
         }
     }
@@ -96,6 +104,19 @@ mod tests {
         breaking.end("gone");
         assert_eq!(admit(&mut recent, &session(), 1_301), "6", "delivered again after 11 s, though the words are older");
         assert_eq!((recent.seen.len(), recent.order.len()), (1, 2), "one text, delivered twice");
+    }
+
+    #[test]
+    fn two_texts_alike_are_both_recognised() {
+        let mut recent = Recent::default();
+        let (breaking, next) = (session(), session());
+        for id in ["1", "2"] {
+            recent.admit(1, &breaking, Duration::ZERO, || id.to_owned());
+            recent.responded(1, id, true, None);
+        }
+        breaking.end("gone");
+        let mut again = || recent.admit(1, &next, Duration::from_secs(1), || "new".to_owned());
+        assert_eq!([again(), again(), again()], ["1", "2", "new"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -32,7 +32,18 @@ impl FieldErrors<'_> {
         }
         let length = value.chars().count();
         if length < least || length > most {
-            self.push(path, format!("has {length} characters; must have {least} to {most}"));
+            let least = if least > 0 { format!("{least} to") } else { "at most".to_owned() };
+            self.push(path, format!("has {length} characters; must have {least} {most}"));
+        }
+    }
+
+    pub(crate) fn mime(&mut self, path: &str, value: Option<&str>) {
+        let Some(value) = value else { return };
+        let good = value.split_once('/').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty())
+            && value.len() <= 255
+            && value.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
+        if !good {
+            self.push(path, "must be a MIME type such as application/pdf");
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nuncio_domain::{Error, FieldError, Result, TenantId, Timestamp, address, limits, page::PageRequest};
+use nuncio_domain::address::{self, Parsed};
+use nuncio_domain::{Error, FieldError, Result, TenantId, Timestamp, limits, page::PageRequest};
 use uuid::Uuid;
 
 use super::Core;
@@ -19,8 +20,8 @@ pub(crate) fn limit(asked: Option<u32>, errors: &mut Vec<FieldError>) -> u32 {
     limit
 }
 
-/// Parses comma-separated values of an enumeration; returns each once.
-pub(crate) fn words<T: Copy + PartialEq + std::fmt::Display>(
+/// Parses comma-separated values of an enumeration. Returns each once, in the order of the enumeration: cursors depend on the values only.
+pub(crate) fn words<T: Copy + Ord + std::fmt::Display>(
     text: Option<&str>,
     path: &str,
     parse: fn(&str) -> Option<T>,
@@ -31,7 +32,6 @@ pub(crate) fn words<T: Copy + PartialEq + std::fmt::Display>(
     let mut found = Vec::new();
     for word in text.split(',') {
         match parse(word) {
-            Some(value) if found.contains(&value) => {}
             Some(value) => found.push(value),
             None => {
                 let known = all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -40,6 +40,8 @@ pub(crate) fn words<T: Copy + PartialEq + std::fmt::Display>(
             }
         }
     }
+    found.sort_unstable();
+    found.dedup();
     found
 }
 
@@ -98,6 +100,12 @@ pub(crate) fn country(text: &str, path: &str, errors: &mut Vec<FieldError>) -> S
 /// Restores a phone number in a query: an unencoded plus sign arrives as a space.
 pub(crate) fn phone(text: &str) -> String {
     text.strip_prefix(' ').map_or_else(|| text.to_owned(), |digits| format!("+{digits}"))
+}
+
+/// Returns a recipient or author in a query as messages store it; what is neither is searched for as it is.
+pub(crate) fn identifier(text: &str) -> String {
+    let text = phone(text);
+    Parsed::parse(&text).map_or(text, |parsed| parsed.identifier().to_owned())
 }
 
 /// Pagination parameters of a request.

@@ -29,6 +29,9 @@ const PAUSES: u32 = 20;
 /// Maximum delay if all remaining recipients are in quiet hours.
 const QUIET_RECHECK: Duration = Duration::from_secs(300);
 
+/// Delay after a round in which there was money or storage for none.
+const STARVED: Duration = Duration::from_secs(10);
+
 /// Result of a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Round {
@@ -49,8 +52,10 @@ pub(super) enum Round {
 struct ChunkResult {
     /// Whether a recipient was enqueued, or failed permanently.
     any: bool,
-    /// Whether a recipient waits for room or money.
+    /// Whether a recipient waits for room on a connection.
     crowded: bool,
+    /// Whether a recipient waits for money or storage.
+    starved: bool,
     /// Whether the broadcast was paused or cancelled, or claimed by another node.
     closed: bool,
     /// When the first recipient leaves quiet hours.
@@ -61,6 +66,7 @@ impl ChunkResult {
     fn add(&mut self, other: Self) {
         self.any |= other.any;
         self.crowded |= other.crowded;
+        self.starved |= other.starved;
         self.closed |= other.closed;
         self.opens = self.opens.into_iter().chain(other.opens).min();
     }
@@ -167,7 +173,7 @@ impl Broadcasts<'_> {
             let (step, begun) = next?;
             handed.add(step);
             (accepting, due.cursor) = (begun, chunk.next);
-            if handed.closed {
+            if handed.closed || handed.starved {
                 break;
             }
             if due.cursor.is_none() {
@@ -181,6 +187,8 @@ impl Broadcasts<'_> {
         }
         handed.add(self.finish_accepts(broadcast, accepting).await?);
         Ok(match handed.opens {
+            // Each try costs a transaction, and takes permits from messages that can be paid.
+            _ if handed.starved && !handed.any => Round::Waits(now.plus(STARVED)),
             _ if handed.any || !wrapped => Round::More,
             // All remaining recipients are in quiet hours.
             Some(opens) if !handed.crowded => Round::Waits(opens.min(now.plus(QUIET_RECHECK))),
@@ -261,8 +269,12 @@ impl Broadcasts<'_> {
                 Err(error) => return Err(error),
             };
             let connection = planned.connection.id;
-            if !room.has(connection) || !self.pays(&mut left, composer, &mut planned.accept.message).await? {
+            if !room.has(connection) {
                 handed.crowded = true;
+                continue;
+            }
+            if !self.pays(&mut left, composer, &mut planned.accept.message).await? {
+                handed.starved = true;
                 continue;
             }
             room.take(connection);
@@ -290,8 +302,9 @@ impl Broadcasts<'_> {
                 Accepted::New { .. } => handed.any = true,
                 Accepted::Stale => self.forget_config(broadcast.tenant),
                 Accepted::Closed => (handed.crowded, handed.closed) = (true, true),
-                // Without money or room, recipients stay pending and are retried.
-                Accepted::Duplicate { .. } | Accepted::Short(_) | Accepted::Full { .. } => handed.crowded = true,
+                Accepted::Duplicate { .. } => handed.crowded = true,
+                // The recipients stay pending and are retried.
+                Accepted::Short(_) | Accepted::Full { .. } => handed.starved = true,
             }
         }
         Ok(handed)

@@ -240,7 +240,7 @@ impl ProviderEvents<'_> {
     }
 
     async fn reacted_to(&self, tenant: TenantId, scene: &Scene<'_>) -> Result<Message> {
-        let newest = self.had(tenant, scene).await?.into_iter().next();
+        let newest = self.had(tenant, scene).await?.into_iter().find(|message| message.message_type != MessageType::Reaction);
         newest.ok_or_else(|| {
             let (from, channel) = (&scene.from.identifier, scene.connection.channel);
             Error::field("reaction", format!("no message to {from} by {channel} can be reacted to; send a message first"))

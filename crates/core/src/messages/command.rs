@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use nuncio_domain::message::{Content, OnUnknown};
-use nuncio_domain::{Base64, Channel, MessageType, RequestedChannel, Timestamp, limits};
+use nuncio_domain::{Base64, Channel, MessageType, RequestedChannel, Timestamp, address, limits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -65,6 +65,9 @@ impl SendMessage {
     /// Returns the request without its key and without explicit defaults: what an idempotency key is bound to.
     pub(crate) fn essence(&self, channel: Channel) -> Self {
         let mut all = Self { idempotency_key: None, ..self.clone() };
+        if let Ok(to) = address::email(&all.to) {
+            all.to = to;
+        }
         all.channel = all.channel.filter(|asked| *asked != RequestedChannel::default());
         all.message_type = all.message_type.filter(|asked| *asked != MessageType::default());
         all.fallback_enabled = all.fallback_enabled.filter(|enabled| !enabled);

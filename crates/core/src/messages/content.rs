@@ -78,6 +78,7 @@ pub(crate) fn emoji(path: &str, text: &str, errors: &mut Vec<FieldError>) {
 fn values(content: &Content, errors: &mut Vec<FieldError>) {
     let mut faults = FieldErrors { errors };
     faults.url("content.mediaUrl", content.media_url.as_deref());
+    faults.mime("content.mimeType", content.mime_type.as_deref());
     faults.length("content.mediaId", content.media_id.as_deref(), 1, limits::URL_BYTES);
     faults.url("content.ctaUrl", content.cta_url.as_deref());
     faults.url("content.ctaHeaderMediaUrl", content.cta_header_media_url.as_deref());

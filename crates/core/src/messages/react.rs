@@ -77,6 +77,9 @@ impl Messages<'_> {
             let what = format!("{named} has sender {}, but the reaction has sender {}; set Service-Sender", target.sender, reaction.sender);
             return Err(Error::field(PATH, what));
         }
+        if target.message_type == MessageType::Reaction {
+            return Err(Error::field(PATH, format!("{named} is a reaction, which cannot be reacted to")));
+        }
         was_exchanged(&target)
     }
 

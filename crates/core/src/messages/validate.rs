@@ -149,19 +149,12 @@ fn attachment(faults: &mut FieldErrors<'_>, path: &str, attachment: &AttachmentI
             faults.push(&format!("{path}.content_id"), "must not contain spaces, control characters or angle brackets");
         }
     }
-    if let Some(content_type) = &attachment.content_type {
-        let good = content_type.split_once('/').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty())
-            && content_type.len() <= 255
-            && content_type.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
-        if !good {
-            faults.push(&format!("{path}.content_type"), "must be a MIME type such as application/pdf");
-        }
-    }
+    faults.mime(&format!("{path}.content_type"), attachment.content_type.as_deref());
     match (&attachment.content, &attachment.path) {
         (Some(content), None) => match STANDARD.decode(content.as_bytes()) {
             Ok(bytes) => bytes.len(),
             Err(error) => {
-                faults.push(&format!("{path}.content"), format!("is not base64: {error}"));
+                faults.push(&format!("{path}.content"), format!("is not base64 without line breaks: {error}"));
                 0
             }
         },

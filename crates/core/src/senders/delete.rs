@@ -63,7 +63,8 @@ fn removable(sender: &Sender) -> Result<()> {
 }
 
 /// Statuses of broadcasts that can still send.
-const UNSENT: &[Status] = &[Status::PendingReview, Status::Approved, Status::Escalated, Status::Scheduled, Status::Sending, Status::Paused];
+const UNSENT: &[Status] =
+    &[Status::PendingReview, Status::Rejected, Status::Approved, Status::Escalated, Status::Scheduled, Status::Sending, Status::Paused];
 
 async fn no_broadcasts(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId) -> Result<()> {
     let mut page = PageRequest::newest(limits::PAGE_MAX);

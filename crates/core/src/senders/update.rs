@@ -18,6 +18,9 @@ impl Senders<'_> {
 
     /// Changes a sender; absent fields stay unchanged.
     pub async fn change(&self, tenant: TenantId, id: SenderId, change: UpdateSender) -> Result<SenderView> {
+        if matches!(change.webhook_url, Some(Some(_))) || change.webhook_active == Some(true) {
+            self.webhooks().drop_old(tenant, Some(id)).await?;
+        }
         let mut tx = self.change_config(tenant).await?;
         let found = tx.find_senders(tenant, &[id]).await?.pop();
         let mut sender = found.ok_or_else(|| Error::not_found("sender"))?;

@@ -109,7 +109,11 @@ impl Webhooks<'_> {
         check_events("events", put.events.as_deref(), &mut errors);
         Error::if_any(errors)?;
         let events = put.events.unwrap_or_else(|| Webhook::DEFAULT_EVENTS.to_vec());
-        let change = WebhookChange { url: Some(put.url), events: Some(events), active: Some(put.active.unwrap_or(true)) };
+        let active = put.active.unwrap_or(true);
+        let change = WebhookChange { url: Some(put.url), events: Some(events), active: Some(active) };
+        if active {
+            self.drop_old(caller.tenant, None).await?;
+        }
         let mut tx = self.change_config(caller.tenant).await?;
         let before = tx.find_webhook(caller.tenant, None).await?;
         let is_new = before.is_none();
@@ -147,6 +151,15 @@ impl Webhooks<'_> {
         caller.require(Permission::SendersWrite)?;
         caller.require(UseCase::RotateSenderWebhookSecret)?;
         self.rotate(caller.tenant, Some(parse_id(sender, "sender")?), expire).await
+    }
+
+    /// Abandons what waits for a webhook that is about to become active, if none was: dropping it may have been interrupted.
+    pub(crate) async fn drop_old(&self, tenant: TenantId, sender: Option<SenderId>) -> Result<()> {
+        let before = self.inner.store.read().await?.find_webhook(tenant, sender).await?;
+        if before.is_none_or(|webhook| !webhook.active) {
+            drop_waiting(self.store(), tenant, sender, self.ids().clock.now()).await?;
+        }
+        Ok(())
     }
 
     /// Commits changes of an environment's webhooks.
@@ -242,7 +255,8 @@ impl Webhooks<'_> {
     }
 }
 
-/// Abandons what waits for a webhook that was deleted or disabled, in small steps: a replacement must not get old events.
+/// Abandons what has waited since `now` or longer for a webhook that was deleted or disabled, in small steps: a replacement must not get
+/// old events.
 pub async fn drop_waiting(store: &dyn Store, tenant: TenantId, sender: Option<SenderId>, now: Timestamp) -> nuncio_store::Result<()> {
     const STEP: u32 = 1_000;
     loop {

@@ -39,6 +39,12 @@ const PHONE: &str = "an E.164 phone number such as +34600111222";
 const EMAIL: &str = "an email address such as ada@example.org";
 
 impl Parsed {
+    /// Returns the recipient in canonical form.
+    pub fn identifier(&self) -> &str {
+        let (Self::Phone(text) | Self::Email(text) | Self::Digits(text)) = self;
+        text
+    }
+
     /// Parses a recipient as written by a caller.
     pub fn parse(text: &str) -> Result<Self, InvalidRecipient> {
         if text.contains('@') {
@@ -48,7 +54,9 @@ impl Parsed {
             return phone(text).map(Self::Phone);
         }
         let digits = text.strip_prefix('-').unwrap_or(text);
-        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+        let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        // No chat id begins with a zero, but phone numbers in national form do.
+        if is_number && (digits.len() == 1 || !digits.starts_with('0')) {
             return text
                 .parse::<i64>()
                 .map(|id| Self::Digits(id.to_string()))
@@ -56,6 +64,7 @@ impl Parsed {
         }
         Err(match meant(text) {
             Some(e164) => InvalidRecipient(format!("{:?} is not in E.164 form; did you mean {e164}?", shown(text))),
+            None if is_number => invalid(text, "has no country code", RECIPIENT),
             None => invalid(text, "is not a recipient", RECIPIENT),
         })
     }

@@ -115,9 +115,9 @@ pub(super) fn meant(text: &str) -> Option<String> {
     typed_phone::<&str>(text, &[]).ok().or_else(without_plus)
 }
 
-/// Returns how to write a digits-only phone number.
+/// Returns how to write a phone number that was written as digits only, to complete *write …*.
 pub fn with_plus(digits: &str) -> String {
-    meant(digits).unwrap_or_else(|| format!("+{}", digits.trim_start_matches('-')))
+    meant(digits).unwrap_or_else(|| "+ and its country code first, as in +34600111222".to_owned())
 }
 
 /// Returns the digits of a phone number, with a leading `+` if it has one; `None` if it contains anything but digits and the usual

@@ -158,6 +158,10 @@ impl Shared {
 
     async fn note_webhook(&self, log: &Log, key: WebhookOwner, target: &Target, (since, reason): &Note) -> Result<()> {
         let mut tx = self.store.begin().await?;
+        if reason.is_some() {
+            // Takes turns with all others who change webhooks: one of them may be enabling another.
+            tx.raise_epoch(log.tenant).await?;
+        }
         let noted = tx.mark_webhook(log.tenant, key, target.updated_at, *since, reason.as_deref()).await?;
         if noted && let Some(reason) = reason {
             // The path of the URL can be secret.

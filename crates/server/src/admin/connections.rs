@@ -41,7 +41,7 @@ pub(super) async fn set(
         options.push_str(&format!(" --sender {}", sender.id));
     }
     let text = format!(
-        "connected {} for {channel} of sender {} ({}); test it with `nuncio connections test --channel {channel}{options}`",
+        "saved {} for {channel} of sender {} ({}); test it with `nuncio connections test --channel {channel}{options}`",
         connection.kind, sender.name, sender.id
     );
     let shown = core.senders().all_connections(tenant).await?.into_iter().find(|each| each.id == connection.id);

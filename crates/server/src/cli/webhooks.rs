@@ -251,8 +251,18 @@ fn described(delivery: &Value) -> String {
 }
 
 async fn show(worlds: &[World], whose: &Whose, json: bool) -> anyhow::Result<()> {
+    let (mut shown, mut refused) = (false, None);
     for world in worlds {
-        let (found, environment) = (whose.find(world).await?, world.environment.as_str());
+        let found = match whose.find(world).await {
+            // A sender is in one environment only.
+            Err(error) if whose.sender.is_some() => {
+                refused = Some(error);
+                continue;
+            }
+            found => found?,
+        };
+        shown = true;
+        let environment = world.environment.as_str();
         if found.is_none() && !json {
             say(format!("no webhook in {environment}; `nuncio webhooks set URL` sets one"));
             continue;
@@ -261,7 +271,7 @@ async fn show(worlds: &[World], whose: &Whose, json: bool) -> anyhow::Result<()>
         webhook["environment"] = environment.into();
         lists::print(&webhook, json);
     }
-    Ok(())
+    refused.filter(|_| !shown).map_or(Ok(()), Err)
 }
 
 /// All webhooks, each with the name of its sender.

@@ -218,6 +218,7 @@ async fn every_command_that_changes_something_leaves_an_entry() {
         Command::BalanceAdd { env: test, amount: "5".into(), reference: None },
         Command::BalanceLimit { env: test, on: true },
         Command::StorageLimit { env: test, max_bytes: Some(1 << 30) },
+        Command::PeopleAdd { email: "al@example.net".into(), role: "owner".into() },
         Command::PeopleAdd { email: "bo@example.net".into(), role: "viewer".into() },
         Command::PeopleRole { email: "bo@example.net".into(), role: "operator".into() },
         Command::PeoplePassword { email: "bo@example.net".into() },

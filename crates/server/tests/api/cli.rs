@@ -519,7 +519,7 @@ async fn a_few_questions_lead_to_a_connection_that_was_tried() {
          \n\nhttp://127.0.0.1:2/sendsms\n\n\n\ntimeout_seconds=1\n\nyes\n\n\nhttp://127.0.0.1:1/sendsms\n\n\n\n\nno\n"
     );
     let done = terminal.run(&["init"], &answers).await.expect(0);
-    for said in ["\"pigeon\" is not one of instagram, kannel", "This was not saved", "connected kannel for sms", "test: failed: "] {
+    for said in ["\"pigeon\" is not one of instagram, kannel", "This was not saved", "saved kannel for sms", "test: failed: "] {
         assert!(done.out.contains(said), "{said}: {}", done.out);
     }
     assert_eq!(std::fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600, "it can hold a password");
@@ -536,7 +536,7 @@ async fn a_few_questions_lead_to_a_connection_that_was_tried() {
     // An optional secret is given like a setting. Anything else is asked for again.
     let answers = "smtp\n127.0.0.1\na@example.org\nport 1\nport = 1\nusername=a\npassword=hush\n\nno\n";
     let mail = terminal.run(&["init"], answers).await.expect(0);
-    assert!(mail.out.contains("connected smtp for email") && mail.out.contains("it must have the form name=value"), "{mail:?}");
+    assert!(mail.out.contains("saved smtp for email") && mail.out.contains("it must have the form name=value"), "{mail:?}");
     let connections = terminal.type_in(&["connections", "list", "--json"]).await.expect(0).out;
     assert!(connections.contains("\"username\"") && !connections.contains("hush"), "{connections}");
 }

@@ -341,3 +341,30 @@ async fn a_search_in_a_long_log_goes_on_in_steps() {
         assert_eq!(page(&app, &format!("/v1/events?type=message.delivered&cursor={cursor}")).await, (delivered, None));
     }
 }
+
+/// What a caller wrote is found as the caller wrote it.
+#[tokio::test]
+async fn recipients_are_found_as_they_were_written() {
+    let app = TestApp::start().await;
+    app.send_message(json!({"to": "Ada@Example.NET", "subject": "s", "text": "x"})).await;
+    for to in ["Ada@Example.NET", "Ada@example.net"] {
+        assert_eq!(ids(&app, &format!("/v1/messages?to={to}")).await.len(), 1, "{to}");
+    }
+    let key = |to: &str| json!({"to": to, "subject": "s", "text": "x", "idempotencyKey": "k"});
+    app.post("/v1/messages", key("Bo@Example.NET")).await.expect(202);
+    let again = app.post("/v1/messages", key("Bo@example.net")).await.expect(409).json();
+    assert_eq!(again["code"], "idempotency_conflict");
+}
+
+#[tokio::test]
+async fn a_cursor_depends_on_what_is_asked_for_and_not_on_its_order() {
+    let app = TestApp::start().await;
+    for n in 0..2 {
+        app.send_message(json!({"to": format!("+3460011122{n}"), "text": "x"})).await;
+    }
+    app.drain().await;
+    let (first, cursor) = page(&app, "/v1/messages?status=sent,delivered&limit=1").await;
+    let cursor = cursor.expect("another page");
+    let second = ids(&app, &format!("/v1/messages?status=delivered&status=sent,sent&limit=1&cursor={cursor}")).await;
+    assert!(second.len() == 1 && second != first, "{first:?} {second:?}");
+}

@@ -129,6 +129,24 @@ async fn heavy_a_vanished_server_is_waited_for() {
     assert_eq!(message(&app, &id).await["status"], "sent");
 }
 
+/// A server that cannot be reached may recover, but not for days.
+#[tokio::test]
+async fn an_attachment_that_stays_out_of_reach_fails_the_message() {
+    let mut options = Options::default();
+    options.dispatch.guard.allow_http = true;
+    options.dispatch.guard.allow_loopback = true;
+    let app = TestApp::with(Backend::Sqlite, options).await;
+    let attachments = json!([{"filename": "a", "path": "http://127.0.0.1:9/a"}]);
+    let id = app.send_message(json!({"to": "ada@example.net", "subject": "s", "text": "x", "attachments": attachments})).await;
+    app.advance(Duration::from_secs(60)).await;
+    assert_eq!(app.message(&id).await["status"], "sending");
+    for _ in 0..4 {
+        app.advance(Duration::from_secs(20 * 60)).await;
+    }
+    let message = app.message(&id).await;
+    assert_eq!((message["status"].as_str(), message["errorCode"].as_str()), (Some("failed"), Some("attachment_unavailable")), "{message}");
+}
+
 #[tokio::test]
 async fn an_attachment_that_may_not_be_fetched_fails_the_message() {
     let app = TestApp::start().await;

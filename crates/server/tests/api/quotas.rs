@@ -1,7 +1,9 @@
 //! The storage quota of an environment, and the command line's lists of both environments.
 
+use std::time::Duration;
+
 use nuncio::admin::{Command, CommandOutput, Request, run};
-use nuncio_domain::Environment;
+use nuncio_domain::{Clock as _, Environment};
 use nuncio_testkit::TestApp;
 use serde_json::json;
 
@@ -61,7 +63,12 @@ async fn recipients_of_a_broadcast_wait_for_room() {
         finish(&app).await;
         let [_, pending, _, delivered, ..] = counts(&get(&app, &id).await);
         assert!((1..20).contains(&delivered) && pending == 20 - delivered, "{delivered} were delivered");
+        // Each try costs a transaction and takes permits.
+        let waits = app.store().read().await.expect("a reader").find_broadcast(app.tenant(), id.parse().expect("an id")).await;
+        let due = waits.expect("read").expect("stored").due_at.expect("due");
+        assert!(due.since(app.clock.now()) > Duration::from_secs(1), "{due}");
         limit(&app, None).await;
+        app.advance(Duration::from_secs(10)).await;
         finish(&app).await;
         assert_eq!(counts(&get(&app, &id).await), [20, 0, 0, 20, 0, 0]);
     }

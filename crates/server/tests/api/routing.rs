@@ -39,7 +39,10 @@ async fn the_cheapest_channel_that_is_likely_to_arrive() {
         let cheap = plan(&app, body.clone()).await;
         assert_eq!(cheap["channel"], "whatsapp", "{cheap}");
         let reason = cheap["routing"]["reason"].as_str().unwrap_or_default();
-        assert!(reason.starts_with("auto: whatsapp is the cheapest") && reason.contains("$0.02; 90 % likely to arrive"), "{reason}");
+        assert!(
+            reason.starts_with("auto: whatsapp is the cheapest") && reason.contains("$0.02; assumed 90 % likely to arrive"),
+            "{reason}"
+        );
         let considered = cheap["routing"]["considered"].as_array().cloned().unwrap_or_default();
         assert_eq!(considered.len(), 3);
         assert_eq!(considered[1], json!({"channel": "sms_oneway", "usable": false, "reason": "sms is connected, which allows replies"}));

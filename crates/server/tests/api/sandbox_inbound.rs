@@ -161,6 +161,12 @@ async fn a_reaction_names_our_message() {
             let first = send(&app, to(channel, person)).await;
             app.clock.advance(Duration::from_millis(1));
             let second = send(&app, to(channel, person)).await;
+            app.clock.advance(Duration::from_millis(1));
+            // Nobody reacts to a reaction.
+            let ours = app.post(&format!("/v1/messages/{second}/reactions"), json!({"emoji": "👍"})).await.expect(202).json();
+            app.drain().await;
+            let to_it = format!("/v1/messages/{}/reactions", text(&ours["message"]["id"]));
+            app.post(&to_it, json!({"emoji": "👍"})).await.expect(400);
             for (emoji, named, about) in [("👍", None, &second), ("", None, &second), ("❤️", Some(&first), &first)] {
                 let mut body = react(emoji);
                 if let Some(named) = named {

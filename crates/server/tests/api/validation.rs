@@ -62,6 +62,11 @@ async fn each_fault_is_named() {
             json!({"to": "+34600111222", "messageType": "image", "content": {"mediaUrl": "https://x.example/a.png", "emoji": "x"}}),
             vec!["content.emoji"],
         ),
+        (
+            json!({"to": "4711", "channel": "telegram", "messageType": "image", "content": {"mediaUrl": "https://x.example/a", "mimeType": "a\r\nX: y"}}),
+            vec!["content.mimeType"],
+        ),
+        (json!({"to": "0612345678", "channel": "telegram", "text": "x"}), vec!["to"]),
         (json!({"to": "+34600111222", "messageType": "location", "content": {"latitude": 91, "longitude": 0}}), vec!["content.latitude"]),
         (
             json!({"to": "+34600111222", "text": "x", "messageType": "buttons", "content": {"buttons": [button("a", "a"), button("a", "b"), button("c", &"c".repeat(21)), button("d", "d")]}}),

@@ -242,6 +242,43 @@ async fn what_waits_for_a_webhook_that_is_switched_off_is_dead_at_once() {
     assert_eq!((&all["items"][0]["status"], all["items"][0].get("nextAttemptAt")), (&json!("dead"), None), "{all}");
 }
 
+/// What waited for a webhook is dropped after it was deleted, in steps that a crash or the caller can interrupt.
+#[tokio::test]
+async fn a_new_webhook_gets_nothing_that_waited_for_a_deleted_one() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let (old, new) = (Receiver::start().await, Receiver::start().await);
+        let sender = default_sender(&app).await;
+        for of in [None, Some(sender)] {
+            hook(&app, of, &old.url, &[EventType::MessageDelivered]).await;
+            old.always(Some(500));
+            send(&app, "+34600111222").await;
+            app.drain().await;
+            let mut tx = app.store().begin().await.expect("a transaction");
+            tx.delete_webhook(app.tenant(), of).await.expect("deleted");
+            tx.raise_epoch(app.tenant()).await.expect("raised");
+            tx.commit().await.expect("committed");
+            match of {
+                None => drop(
+                    app.request("PUT", "/v1/webhook", Some(json!({"url": new.url, "events": ["message.delivered"]}))).await.expect(201),
+                ),
+                Some(sender) => {
+                    let change = json!({"webhookUrl": new.url, "webhookEvents": ["message.delivered"]});
+                    drop(app.request("PATCH", &format!("/v1/senders/{sender}"), Some(change)).await.expect(200));
+                }
+            }
+            app.advance(Duration::from_secs(30)).await;
+            assert_eq!(new.taken(), [""; 0]);
+            if of.is_none() {
+                app.request("DELETE", "/v1/webhook", None).await.expect(204);
+            }
+        }
+        send(&app, "+34600111222").await;
+        app.drain().await;
+        assert_eq!(new.taken(), ["message.delivered"]);
+    }
+}
+
 #[tokio::test]
 async fn a_crash_repeats_what_was_under_way_and_loses_nothing() {
     for backend in Backend::all() {

@@ -230,7 +230,7 @@ impl DeliveryRepo for SqlTx {
                   AND id IN (
                       SELECT id
                       FROM deliveries
-                      WHERE tenant_id = $1 AND sender_id = $2 AND due_at IS NOT NULL
+                      WHERE tenant_id = $1 AND sender_id = $2 AND due_at IS NOT NULL AND updated_at <= $3
                       ORDER BY due_at
                       LIMIT $4
                   )",

@@ -40,7 +40,7 @@ const REST: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Default)]
 pub(super) struct Checkpointer {
-    shared: Arc<Shared>,
+    shared: Arc<Commits>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -52,13 +52,14 @@ pub(super) struct Others {
     pub(super) runtime: Handle,
 }
 
+/// Commits, of which the thread is told.
 #[derive(Debug, Default)]
-struct Shared {
+pub(super) struct Commits {
     wanted: Mutex<bool>,
     wake: Condvar,
     stop: AtomicBool,
     restart: AtomicBool,
-    commits: AtomicU64,
+    number: AtomicU64,
 }
 
 impl Checkpointer {
@@ -66,25 +67,26 @@ impl Checkpointer {
     pub(super) fn start(path: &Path, file: Arc<File>, others: Others) -> rusqlite::Result<Self> {
         let conn = Connection::open(path)?;
         conn.busy_timeout(Duration::ZERO)?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Commits::default());
         let for_thread = Arc::clone(&shared);
         let thread =
             std::thread::Builder::new().name("sqlite-checkpoint".into()).spawn(move || run(&conn, &file, &for_thread, &others)).ok();
         Ok(Self { shared, thread })
     }
 
-    /// Told after each commit of the writer, with its connection: asks for a passive checkpoint now and then, and restarts the
-    /// log when that has become cheap.
+    /// For transactions outside the writer.
+    pub(super) fn commits(&self) -> Arc<Commits> {
+        Arc::clone(&self.shared)
+    }
+
+    /// Told after each commit of the writer, with its connection. Restarts the log when that has become cheap.
     pub(super) fn after_commit(&self, writer: &Connection) {
-        let commits = self.shared.commits.fetch_add(1, Ordering::Relaxed);
+        self.shared.counted();
         if self.shared.restart.swap(false, Ordering::AcqRel) {
             // SQLite would wait for reads to end, and a busy server has always some.
             let _ = writer.busy_timeout(Duration::ZERO);
             let _ = checkpoint(writer, RESTART);
             let _ = writer.busy_timeout(BUSY);
-        } else if commits.is_multiple_of(EVERY) {
-            *self.shared.wanted.lock() = true;
-            self.shared.wake.notify_one();
         }
     }
 
@@ -98,7 +100,17 @@ impl Checkpointer {
     }
 }
 
-fn run(conn: &Connection, file: &File, shared: &Shared, others: &Others) {
+impl Commits {
+    /// Told after each commit: asks for a passive checkpoint now and then. A log that is all copied is restarted by the next write.
+    pub(super) fn counted(&self) {
+        if self.number.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
+            *self.wanted.lock() = true;
+            self.wake.notify_one();
+        }
+    }
+}
+
+fn run(conn: &Connection, file: &File, shared: &Commits, others: &Others) {
     let mut rest_until = Instant::now();
     loop {
         let mut wanted = shared.wanted.lock();
@@ -112,7 +124,10 @@ fn run(conn: &Connection, file: &File, shared: &Shared, others: &Others) {
         }
         let Ok(left) = catch_up(conn, file) else { continue };
         if left.is_little {
-            shared.restart.store(true, Ordering::Release);
+            let is_writer_idle = shared.restart.swap(true, Ordering::AcqRel);
+            if is_writer_idle && restart(conn, others) {
+                shared.restart.store(false, Ordering::Release);
+            }
         } else if left.log >= LARGE && Instant::now() >= rest_until && !restart_alone(conn, file, others) {
             rest_until = Instant::now() + REST;
         }
@@ -160,7 +175,12 @@ fn restart_alone(conn: &Connection, file: &File, others: &Others) -> bool {
     let Ok(Some(_readers)) = others.runtime.block_on(async { timeout(PATIENCE, readers).await }) else { return false };
     // What the reads kept from being copied, while the writer goes on.
     let Ok(_) = catch_up(conn, file) else { return false };
-    // Whoever has the turn may wait for one of the readers.
+    restart(conn, others)
+}
+
+/// Restarts the log if nobody reads from it. Returns `false` if a read or another transaction takes too long.
+fn restart(conn: &Connection, others: &Others) -> bool {
+    // Whoever has the turn may wait for a reader that was kept back.
     let Ok(_turn) = others.runtime.block_on(async { timeout(TURN, others.turn.lock()).await }) else { return false };
     checkpoint(conn, RESTART).is_ok()
 }

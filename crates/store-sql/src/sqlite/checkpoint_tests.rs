@@ -1,8 +1,11 @@
 use std::time::Instant;
 
+use nuncio_domain::Timestamp;
+use nuncio_domain::message::NodeId;
+use nuncio_store::Store as _;
 use sqlx::sqlite::SqlitePoolOptions;
 
-use super::super::options;
+use super::super::{SqliteStore, options};
 use super::*;
 
 /// A database with a log of more than this many frames, and its writer.
@@ -98,4 +101,35 @@ async fn a_read_that_takes_long_keeps_the_others_back_only_once() {
         tokio::task::yield_now().await;
     }
     drop(read);
+}
+
+#[tokio::test]
+async fn a_file_that_was_replaced_takes_no_more_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    store.begin().await.unwrap().commit().await.unwrap();
+    std::fs::copy(&path, dir.path().join("b.db")).unwrap();
+    std::fs::rename(dir.path().join("b.db"), &path).unwrap();
+    let refused = store.begin().await.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains("was replaced or deleted"), "{refused}");
+}
+
+/// Heartbeats, inbound messages and imports are written without the writer, which may have nothing to do for days.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn commits_outside_the_writer_keep_the_log_small() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    let log = dir.path().join("a.db-wal");
+    let frames = || std::fs::metadata(&log).map_or(0, |log| log.len() / 4_120);
+    let mut commits = 0;
+    while commits < 1_000 || frames() * 2 > commits {
+        assert!(commits < 20_000, "{commits} commits, {} frames", frames());
+        let mut tx = store.begin().await.unwrap();
+        tx.insert_node(NodeId(commits as i64), Timestamp::default()).await.unwrap();
+        tx.commit().await.unwrap();
+        commits += 1;
+    }
+    store.close().await;
 }

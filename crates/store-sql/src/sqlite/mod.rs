@@ -14,6 +14,7 @@ mod writer;
 mod sql;
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::message_batch::{accept_with_chunks, folded};
 use crate::{SqlxResult as _, ended, migrations};
+use checkpoint::Commits;
 use sql::SqlTx;
 use writer::Writer;
 
@@ -47,7 +49,7 @@ pub struct SqliteStore {
     turn: Arc<Mutex<()>>,
     writer: Writer,
     /// See [`checkpoint::Checkpointer::start`]; dropped last.
-    _file: Arc<File>,
+    file: Arc<File>,
 }
 
 impl SqliteStore {
@@ -65,7 +67,20 @@ impl SqliteStore {
         let turn = Arc::new(Mutex::new(()));
         let file = Arc::new(File::open(path).map_err(|e| StoreError::Unavailable(e.to_string()))?);
         let writer = Writer::start(path, Arc::clone(&file), readers.clone(), Arc::clone(&turn))?;
-        Ok(Self { path: path.to_owned(), readers, cold, turn, writer, _file: file })
+        Ok(Self { path: path.to_owned(), readers, cold, turn, writer, file })
+    }
+}
+
+impl SqliteStore {
+    /// Fails if the database file was replaced or deleted while it is open: what is written to the open one would be gone after a restart.
+    fn check_file(&self) -> Result<()> {
+        let found = std::fs::metadata(&self.path).map(|found| (found.dev(), found.ino())).ok();
+        let open = self.file.metadata().map(|open| (open.dev(), open.ino())).ok();
+        if found == open {
+            return Ok(());
+        }
+        let path = self.path.display();
+        Err(StoreError::Unavailable(format!("{path} was replaced or deleted while the server runs; restart the server")))
     }
 }
 
@@ -98,14 +113,14 @@ async fn cold_pool(path: &Path) -> Result<SqlitePool> {
 #[derive(Debug)]
 enum Handle {
     // Fields drop in order: the transaction rolls back before the turn is given on.
-    Write(sqlx::Transaction<'static, Db>, OwnedMutexGuard<()>),
+    Write(sqlx::Transaction<'static, Db>, OwnedMutexGuard<()>, Arc<Commits>),
     Read(sqlx::pool::PoolConnection<Db>),
 }
 
 impl SqlTx {
     pub(crate) fn conn(&mut self) -> &mut Conn {
         match &mut self.handle {
-            Handle::Write(tx, _) => tx,
+            Handle::Write(tx, ..) => tx,
             Handle::Read(conn) => conn,
         }
     }
@@ -119,8 +134,9 @@ impl Tx for SqlTx {
         }
         match self.handle {
             Handle::Write(..) if self.failed => Err(ended()),
-            Handle::Write(tx, _turn) => {
+            Handle::Write(tx, _turn, commits) => {
                 let outcome = tx.commit().await;
+                commits.counted();
                 if let Err(sqlx::Error::Database(error)) = &outcome {
                     let code = error.code().and_then(|code| code.parse().ok());
                     end_if_sync_failed(code, error);
@@ -154,9 +170,10 @@ impl Store for SqliteStore {
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {
+        self.check_file()?;
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let tx = self.cold.begin_with("BEGIN IMMEDIATE").await.store()?;
-        Ok(Box::new(SqlTx::from(Handle::Write(tx, turn))))
+        Ok(Box::new(SqlTx::from(Handle::Write(tx, turn, Arc::clone(&self.writer.commits)))))
     }
 
     async fn read(&self) -> Result<Box<dyn Tx>> {

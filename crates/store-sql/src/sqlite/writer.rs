@@ -14,7 +14,7 @@ use sqlx::SqlitePool;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::checkpoint::{Checkpointer, Others};
+use super::checkpoint::{Checkpointer, Commits, Others};
 use super::message_batch::{self, Batch, Statements};
 use super::pace::Pace;
 use super::{BUSY, end_if_sync_failed, rusqlite_error};
@@ -26,6 +26,8 @@ use crate::message_batch::{
 #[derive(Debug)]
 pub(super) struct Writer {
     shared: Arc<Shared>,
+    /// Told of commits outside the writer.
+    pub(super) commits: Arc<Commits>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -62,13 +64,14 @@ impl Writer {
         let runtime = Handle::current();
         let others = Others { readers, turn: Arc::clone(&turn), runtime: runtime.clone() };
         let checkpointer = Checkpointer::start(path, file, others).map_err(rusqlite_error)?;
+        let commits = checkpointer.commits();
         let shared = Arc::new(Shared::default());
         let for_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".into())
             .spawn(move || run(&conn, checkpointer, &for_thread, &turn, &runtime))
             .map_err(|e| StoreError::Unavailable(e.to_string()))?;
-        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+        Ok(Self { shared, commits, thread: Mutex::new(Some(thread)) })
     }
 
     pub(super) async fn accept(&self, item: Box<Prepared>) -> Result<Accepted> {

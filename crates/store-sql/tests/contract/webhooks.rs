@@ -138,6 +138,7 @@ pub(crate) async fn deliveries_wait_for_earlier_ones_of_their_resource(h: &Harne
     assert_eq!(known, [failed.id]);
     drop(tx);
     let mut tx = h.store.begin().await.unwrap();
+    assert_eq!(tx.drop_deliveries(tenant, None, before, 2).await.unwrap(), 0, "they came later");
     assert_eq!(tx.drop_deliveries(tenant, None, START, 2).await.unwrap(), 2);
     assert_eq!(tx.drop_deliveries(tenant, None, START, 2).await.unwrap(), 1);
     assert_eq!(tx.waiting_webhooks(tenant).await.unwrap(), []);
