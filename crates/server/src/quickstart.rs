@@ -16,7 +16,7 @@ use crate::client::profile::{QUICKSTART, SERVER, listens_at};
 use crate::client::{World, say};
 use crate::config::{Config, reachable};
 use crate::data::{ADDRESS, write_private};
-use crate::serve::{Server, announce};
+use crate::serve::{Server, Signals, announce};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The name of the keys that it creates.
@@ -32,7 +32,8 @@ struct Keys {
 /// Serves, sends a sandbox message through the HTTP API and shows its progress; then keeps serving, or ends with `exit`.
 pub(crate) async fn run(mut config: Config, exit: bool) -> anyhow::Result<()> {
     config.net.allow_loopback = true; // so that the first webhook or attachment can be on this machine
-    let server = Server::start(&config).await?;
+    let mut signals = Signals::catch()?;
+    let Some(server) = Server::start_unless(&mut signals, &config).await? else { return Ok(()) };
     let shown = show(&server).await;
     if let Ok(sent) = &shown
         && !exit
@@ -40,7 +41,7 @@ pub(crate) async fn run(mut config: Config, exit: bool) -> anyhow::Result<()> {
         if let Err(why) = sent {
             announce(format_args!("\nnuncio: {}\nThe server continues to run.", line::escaped(&format!("{why:#}"))));
         }
-        server.until_end().await?;
+        server.until_end(&mut signals).await;
     }
     server.stop().await?;
     let sent = shown?;

@@ -10,6 +10,7 @@ use nuncio_api::{ApiLimits, ApiState, Pace};
 use nuncio_domain::Ids;
 use nuncio_node::Node;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -83,14 +84,19 @@ impl Server {
         Ok(Self { node, address, data, stop, http, loops, socket, mail_listener, patience, _lock: lock })
     }
 
-    /// Waits for SIGINT or SIGTERM, or until a part of the server has panicked.
-    pub(crate) async fn until_end(&self) -> anyhow::Result<()> {
+    /// Starts unless a signal comes first.
+    pub(crate) async fn start_unless(signals: &mut Signals, config: &Config) -> anyhow::Result<Option<Self>> {
         tokio::select! {
-            asked = asked_to_end() => asked,
-            () = self.has_failed() => {
-                tracing::error!("a part of the server panicked; stopping");
-                Ok(())
-            }
+            started = Self::start(config) => started.map(Some),
+            () = signals.received() => Ok(None),
+        }
+    }
+
+    /// Waits for a signal, or until a part of the server has panicked.
+    pub(crate) async fn until_end(&self, signals: &mut Signals) {
+        tokio::select! {
+            () = signals.received() => {}
+            () = self.has_failed() => tracing::error!("a part of the server panicked; stopping"),
         }
     }
 
@@ -162,13 +168,14 @@ fn lock(data: &DataDir) -> anyhow::Result<Lock> {
 
 /// Serves until the process gets a stop signal.
 pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
-    let server = Server::start(config).await?;
+    let mut signals = Signals::catch()?;
+    let Some(server) = Server::start_unless(&mut signals, config).await? else { return Ok(()) };
     tracing::info!(address = %server.address, "listening");
     announce(format_args!("nuncio listens on http://{}", reachable(server.address)));
     if let Some(link) = people::first_link(&server.node.core).await? {
         announce(format_args!("this server has no owner yet; open this link to set one up: {link}"));
     }
-    server.until_end().await?;
+    server.until_end(&mut signals).await;
     tracing::info!("stopping");
     server.stop().await
 }
@@ -178,15 +185,23 @@ pub(crate) fn announce(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Returns at SIGINT or SIGTERM.
-async fn asked_to_end() -> anyhow::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut term = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = term.recv() => {}
-        result = tokio::signal::ctrl_c() => result?,
+/// SIGINT and SIGTERM, caught from the start: a server that is asked to end as soon as it listens ends in order, too.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    pub(crate) fn catch() -> anyhow::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
-    Ok(())
+
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }
 
 /// Returns clock and randomness for a command that does not serve.

@@ -140,7 +140,7 @@ async fn an_attachment_that_stays_out_of_reach_fails_the_message() {
     let id = app.send_message(json!({"to": "ada@example.net", "subject": "s", "text": "x", "attachments": attachments})).await;
     app.advance(Duration::from_secs(60)).await;
     assert_eq!(app.message(&id).await["status"], "sending");
-    for _ in 0..4 {
+    for _ in 0..5 {
         app.advance(Duration::from_secs(20 * 60)).await;
     }
     let message = app.message(&id).await;
