@@ -38,7 +38,7 @@ impl Estimate {
 
     pub(super) fn words(&self, country: &str) -> String {
         if self.own == (0, 0) && self.country == (0, 0) {
-            return format!("assumed {:.0} % likely to arrive, as none was sent there yet", self.chance() * 100.0);
+            return format!("assumed {:.0} % likely to arrive, as nothing was sent there yet", self.chance() * 100.0);
         }
         let tried = |(successes, failures): (i64, i64)| format!("{successes} of {}", successes + failures);
         let place = if country.is_empty() { "unknown countries" } else { country };
