@@ -1,4 +1,4 @@
-//! Finds what a person named on the command line, by ID or by name.
+//! Finds what a person named on the command line, by ID or by name; and names projects in commands.
 
 use nuncio_domain::ProjectId;
 use nuncio_domain::config::Project;

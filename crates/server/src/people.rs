@@ -28,7 +28,7 @@ pub(crate) async fn list(core: &Core, project: &Project) -> Result<CommandOutput
 pub(crate) async fn link(core: &Core) -> Result<CommandOutput> {
     match first_link(core).await? {
         Some(link) => Ok(CommandOutput::new(json!({"link": link}), link)),
-        None => Err(Error::field("people", "the first one exists; add others with nuncio people add EMAIL")),
+        None => Err(Error::field("people", "the first person was already added; add others with nuncio people add EMAIL")),
     }
 }
 

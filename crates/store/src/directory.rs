@@ -2,8 +2,7 @@
 
 use async_trait::async_trait;
 use nuncio_domain::config::{Connection, Project, Sender, TenantConfig};
-use nuncio_domain::key::ApiKey;
-use nuncio_domain::key::KeyHash;
+use nuncio_domain::key::{ApiKey, KeyHash};
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, SenderId, TenantId, Timestamp};
 

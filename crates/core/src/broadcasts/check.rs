@@ -9,7 +9,7 @@ use super::{links, safety, variables};
 use crate::base::{FieldErrors, check_metadata};
 use crate::messages::{content, routing, validate};
 
-/// Returns all errors. Content that a draft does not have yet is none.
+/// Returns all errors. A draft may lack content.
 pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
     let mut errors = check_complete(broadcast, now);
     if broadcast.status == Status::Draft {
@@ -18,7 +18,7 @@ pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
     errors
 }
 
-/// Returns whether the broadcast has this field; true for all but content.
+/// Returns whether the broadcast has the content field at `path`; true for all other fields.
 fn is_given(broadcast: &Broadcast, path: &str) -> bool {
     match path.split_once('.') {
         None if path == "text" => broadcast.body.text.is_some(),
@@ -31,7 +31,7 @@ fn is_given(broadcast: &Broadcast, path: &str) -> bool {
     }
 }
 
-/// Returns all errors, also for content that is missing. A smart broadcast must be valid for SMS, which most of its recipients may get, and
+/// Returns all errors, including those of missing content. A smart broadcast must be valid for SMS, which most of its recipients may get, and
 /// for email if it has a subject or HTML.
 pub(super) fn check_complete(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
     let mut errors = Vec::new();

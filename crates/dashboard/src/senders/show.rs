@@ -120,7 +120,7 @@ fn connections(sender: &SenderView, may_connect: bool) -> Markup {
             @let missing = unconnected(sender);
             @if may_connect && !missing.is_empty() { footer {
                 span class="faint" { "Connect" }
-                @for missing in missing { a class="btn small" href={ "/senders/" (sender.id) "/channels/" (missing) } { (channel(missing)) } }
+                @for one in missing { a class="btn small" href={ "/senders/" (sender.id) "/channels/" (one) } { (channel(one)) } }
             } }
         }
     }

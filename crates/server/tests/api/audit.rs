@@ -226,6 +226,9 @@ async fn every_command_that_changes_something_leaves_an_entry() {
         Command::PeopleRemove { email: "bo@example.net".into() },
         Command::ReviewsPolicy { env: Some(test), threshold: Some(0.4), blocked_words: None, allowed_domains: None },
     ];
+    let viewer = Command::PeopleAdd { email: "al@example.net".into(), role: "viewer".into() };
+    let refused = run(&app.node.core, Request { project: None, command: viewer }).await.expect_err("nobody could make an owner of them");
+    assert!(refused.is_about("role"), "{refused}");
     let mut seen = Vec::new();
     for command in commands {
         let name = format!("{command:?}");

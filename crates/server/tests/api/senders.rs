@@ -8,6 +8,7 @@ use nuncio_domain::Environment;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
 
+use crate::broadcasts::{act, add, draft, phones, status};
 use crate::scripted::with_stand_in;
 
 const CHANNELS: [&str; 7] = ["sms", "sms_oneway", "whatsapp", "telegram", "email", "instagram", "voice"];
@@ -315,6 +316,16 @@ async fn a_sender_goes_only_when_nothing_needs_it() {
             app.advance(Duration::from_secs(300)).await; // long ago or just now, it counts
         }
         app.request("POST", &format!("/v1/messages/{message}/cancel"), None).await.expect(200);
+        // A person may still approve what the review rejected.
+        let lure = json!({"name": "x", "channel": "sms", "text": "Please reply with your password to win", "senderId": made["id"]});
+        let broadcast = draft(&app, lure).await;
+        add(&app, &broadcast, phones(1)).await;
+        act(&app, &broadcast, "send").await.expect(202);
+        app.drain().await;
+        assert_eq!(status(&app, &broadcast).await, "rejected");
+        let refused = app.request("DELETE", &path(&made), None).await.expect(400).json();
+        assert_eq!(refused["details"]["reason"], "queued_messages");
+        act(&app, &broadcast, "cancel").await.expect(200);
         let answer = app.request("DELETE", &path(&made), None).await.expect(204);
         assert_eq!(answer.text, "");
         assert_eq!(app.message(&message).await["senderId"], made["id"], "its messages stay readable");

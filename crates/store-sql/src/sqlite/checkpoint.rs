@@ -52,7 +52,7 @@ pub(super) struct Others {
     pub(super) runtime: Handle,
 }
 
-/// Commits, of which the thread is told.
+/// What those who commit tell the checkpoint thread.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     wanted: Mutex<bool>,
@@ -81,7 +81,7 @@ impl Checkpointer {
 
     /// Told after each commit of the writer, with its connection. Restarts the log when that has become cheap.
     pub(super) fn after_commit(&self, writer: &Connection) {
-        self.shared.counted();
+        self.shared.committed();
         if self.shared.restart.swap(false, Ordering::AcqRel) {
             // SQLite would wait for reads to end, and a busy server has always some.
             let _ = writer.busy_timeout(Duration::ZERO);
@@ -102,7 +102,7 @@ impl Checkpointer {
 
 impl Commits {
     /// Told after each commit: asks for a passive checkpoint now and then. A log that is all copied is restarted by the next write.
-    pub(super) fn counted(&self) {
+    pub(super) fn committed(&self) {
         if self.number.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
             *self.wanted.lock() = true;
             self.wake.notify_one();
@@ -178,7 +178,7 @@ fn restart_alone(conn: &Connection, file: &File, others: &Others) -> bool {
     restart(conn, others)
 }
 
-/// Restarts the log if nobody reads from it. Returns `false` if a read or another transaction takes too long.
+/// Restarts the log unless it is being read. Returns `false` if a read or another transaction takes too long.
 fn restart(conn: &Connection, others: &Others) -> bool {
     // Whoever has the turn may wait for a reader that was kept back.
     let Ok(_turn) = others.runtime.block_on(async { timeout(TURN, others.turn.lock()).await }) else { return false };

@@ -69,10 +69,8 @@ impl SqliteStore {
         let writer = Writer::start(path, Arc::clone(&file), readers.clone(), Arc::clone(&turn))?;
         Ok(Self { path: path.to_owned(), readers, cold, turn, writer, file })
     }
-}
 
-impl SqliteStore {
-    /// Fails if the database file was replaced or deleted while it is open: what is written to the open one would be gone after a restart.
+    /// Fails if the database file was replaced or deleted while it is open: its writes would be lost at the next start.
     fn check_file(&self) -> Result<()> {
         let found = std::fs::metadata(&self.path).map(|found| (found.dev(), found.ino())).ok();
         let open = self.file.metadata().map(|open| (open.dev(), open.ino())).ok();
@@ -136,7 +134,7 @@ impl Tx for SqlTx {
             Handle::Write(..) if self.failed => Err(ended()),
             Handle::Write(tx, _turn, commits) => {
                 let outcome = tx.commit().await;
-                commits.counted();
+                commits.committed();
                 if let Err(sqlx::Error::Database(error)) = &outcome {
                     let code = error.code().and_then(|code| code.parse().ok());
                     end_if_sync_failed(code, error);

@@ -2,8 +2,7 @@
 
 use nuncio_domain::config::{Connection, Project, Sender, Throttle};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::key::ApiKey;
-use nuncio_domain::key::KeyHash;
+use nuncio_domain::key::{ApiKey, KeyHash};
 use nuncio_domain::message::NodeId;
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount, SetupStatus, Vertical};
