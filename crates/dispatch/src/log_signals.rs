@@ -23,6 +23,11 @@ impl LogFlags {
         self.grown.swap(false, Ordering::AcqRel)
     }
 
+    /// Notes that the log has grown.
+    pub fn set_grown(&self) {
+        self.grown.store(true, Ordering::Release);
+    }
+
     /// Returns and clears whether deliveries may have become due.
     pub fn take_deliveries(&self) -> bool {
         self.deliveries.swap(false, Ordering::AcqRel)
@@ -68,7 +73,7 @@ impl LogSignals {
 
     fn signal(&self, tenant: TenantId, also: impl FnOnce(&LogFlags)) {
         if let Some(flags) = self.readers.read().get(&tenant) {
-            flags.grown.store(true, Ordering::Release);
+            flags.set_grown();
             also(flags);
             self.wake.notify_one();
         }

@@ -161,12 +161,13 @@ pub trait BroadcastRecipientRepo {
         limit: u32,
     ) -> Result<RecipientScan<NewBroadcastContact>>;
 
-    /// Marks recipients without a message as failed while the broadcast is sending. Returns for how many both held.
-    async fn fail_broadcast_contacts(
+    /// Ends recipients without a message while the broadcast is sending: as failed, or without a failure as skipped. Returns for how many both
+    /// held.
+    async fn end_broadcast_contacts(
         &mut self,
         tenant: TenantId,
         id: BroadcastId,
-        failures: &[(BroadcastContactId, Failure)],
+        ended: &[(BroadcastContactId, Option<Failure>)],
         now: Timestamp,
     ) -> Result<u64>;
 

@@ -22,6 +22,10 @@ pub struct LogReader {
     pub owner: Option<NodeId>,
     /// Incremented by each change of owner.
     pub fence: i64,
+    /// Version of the environment's configuration.
+    pub epoch: i64,
+    /// Number of the newest transaction in the log.
+    pub head: i64,
 }
 
 /// One post of an event to its webhook.

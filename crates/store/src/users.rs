@@ -44,7 +44,8 @@ pub trait UserRepo {
     /// Lists the users of a project, oldest user first.
     async fn list_members(&mut self, project: ProjectId) -> Result<Vec<Member>>;
 
-    async fn insert_session(&mut self, session: &Session) -> Result<()>;
+    /// Returns `false` if the password or the second factor of `user` was changed since it was read.
+    async fn insert_session(&mut self, session: &Session, user: &User) -> Result<bool>;
 
     /// Returns the sessions of a user that are valid at `now`, newest first.
     async fn list_sessions(&mut self, user: UserId, now: Timestamp) -> Result<Vec<Session>>;

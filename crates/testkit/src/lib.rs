@@ -208,6 +208,7 @@ impl TestApp {
             updated_at: self.ids.clock.now(),
         };
         let mut tx = self.store().begin().await.expect("a transaction");
+        tx.raise_epoch(self.tenant()).await.expect("raised");
         tx.put_webhook(self.tenant(), &webhook).await.expect("written");
         nuncio_core::webhooks::update_log_reader(&mut *tx, self.tenant(), webhook.updated_at).await.expect("the log is opened");
         tx.commit().await.expect("committed");

@@ -117,6 +117,11 @@ impl Billing<'_> {
             Transferred::Repeated => false,
             Transferred::Short(balance) => return Err(insufficient(balance, transfer.amount)),
         };
+        // One reference is one payment, whichever way. The balance is locked, so that no other can come between.
+        if done && tx.list_transfers(tenant, resource).await?.iter().any(|other| other.purpose != purpose) {
+            drop(tx);
+            return Ok((false, self.balance(tenant).await?));
+        }
         let balance = tx.find_balance(tenant).await?;
         if done {
             let after = json!({"amount": amount.to_string(), "reference": reference});

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::composer::{Composer, command};
 use super::{Broadcasts, command::NewContact, contacts, links, money::Class, view::BroadcastView};
-use crate::base::{Caller, UseCase, idempotency, parse_id};
+use crate::base::{Caller, UseCase, idempotency, is_mark, parse_id};
 use crate::messages::{MessageView, Plan, SendOptions};
 
 /// The recipient of the preview. Without either field: the first recipient.
@@ -105,6 +105,9 @@ pub struct ChannelEstimate {
     /// Cost in US dollars; absent without prices.
     pub estimated_cost: Option<Micros>,
 }
+
+/// Pending recipients among which one is looked for who was not erased.
+const FIRST: u32 = 20;
 
 /// Maximum number of distinct reasons; further ones are combined.
 const REASONS: usize = 20;
@@ -218,11 +221,12 @@ impl Broadcasts<'_> {
     async fn one_contact(&self, broadcast: &Broadcast, id: Option<&str>) -> Result<NewBroadcastContact> {
         let mut tx = self.inner.store.read().await?;
         let Some(id) = id else {
-            let first = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, 1).await?.found.pop();
-            return first.ok_or_else(|| Error::new(ErrorCode::NoContacts, "the broadcast has no recipients to show"));
+            let first = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, FIRST).await?.found;
+            let shown = first.into_iter().find(|contact| !is_mark(&contact.recipient));
+            return shown.ok_or_else(|| Error::new(ErrorCode::NoContacts, "the broadcast has no recipients to show"));
         };
         let found = tx.find_broadcast_contact(broadcast.tenant, broadcast.id, parse_id(id, "contact of the broadcast")?).await?;
-        found.ok_or_else(|| Error::not_found("contact of the broadcast"))
+        found.filter(|contact| !is_mark(&contact.recipient)).ok_or_else(|| Error::not_found("contact of the broadcast"))
     }
 
     async fn read_contact(&self, broadcast: &Broadcast, contact: NewContact, path: &str) -> Result<NewBroadcastContact> {

@@ -15,13 +15,13 @@ use nuncio_store::{Accepted, DueBroadcast, NewBroadcastContact};
 use tokio::task::JoinHandle;
 
 use super::{Broadcasts, composer::Composer, money::Budget, quiet::QuietClock, safety};
-use crate::base::Core;
+use crate::base::{Core, is_mark};
 
 /// Maximum recipients per step, and steps per round.
 const CHUNK: u32 = 200;
 const STEPS: usize = 25;
-/// Recipients that fail in one transaction.
-const FAILURES: usize = 20;
+/// Recipients that end without a message in one transaction.
+const ENDED: usize = 20;
 /// A step for fewer recipients is delayed: for how long, and how many times in a row.
 const MIN_STEP: usize = 100;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -164,8 +164,8 @@ impl Broadcasts<'_> {
             let next = match composer {
                 Ok(composer) => self.enqueue_chunk(&composer, room, due.fence, chunk.found, &mut budget).await,
                 Err(failure) => {
-                    let failures: Vec<_> = chunk.found.into_iter().map(|contact| (contact.id, failure.clone())).collect();
-                    let any = self.fail_contacts(broadcast, &failures, now).await?;
+                    let failures: Vec<_> = chunk.found.into_iter().map(|contact| (contact.id, Some(failure.clone()))).collect();
+                    let any = self.end_contacts(broadcast, &failures, now).await?;
                     Ok((ChunkResult { any, ..ChunkResult::default() }, Vec::new()))
                 }
             };
@@ -238,6 +238,9 @@ impl Broadcasts<'_> {
     ) -> Result<(ChunkResult, Vec<Accepting>)> {
         let (mut handed, broadcast) = (ChunkResult::default(), composer.broadcast);
         let (Some(now), Some(mut room)) = (self.inner.dispatch.accepting(), room) else { return Ok((handed, Vec::new())) };
+        // A pause returned the recipient to the broadcast just before its message was erased.
+        let erased: Vec<_> = chunk.extract_if(.., |contact| is_mark(&contact.recipient)).map(|contact| (contact.id, None)).collect();
+        handed.any |= self.end_contacts(broadcast, &erased, now).await?;
         let mut clock = broadcast.body.quiet_hours.as_ref().map(|hours| QuietClock::new(hours, now));
         if let Some(clock) = &mut clock {
             chunk.retain(|contact| {
@@ -263,7 +266,7 @@ impl Broadcasts<'_> {
             let mut planned = match self.plan_contact(composer, &contact, &known, now, true) {
                 Ok(planned) => planned,
                 Err(error) if error.code().status() < 500 => {
-                    failures.push((contact.id, failure(&error)));
+                    failures.push((contact.id, Some(failure(&error))));
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -286,7 +289,7 @@ impl Broadcasts<'_> {
             accepts.push(tokio::spawn(async move { core.messages().accept(planned).await }));
         }
         *budget = Some(left);
-        handed.any |= self.fail_contacts(broadcast, &failures, now).await?;
+        handed.any |= self.end_contacts(broadcast, &failures, now).await?;
         Ok((handed, accepts))
     }
 
@@ -310,12 +313,13 @@ impl Broadcasts<'_> {
         Ok(handed)
     }
 
-    /// Fails recipients without a message, in short transactions. Returns whether any was still pending.
-    async fn fail_contacts(&self, broadcast: &Broadcast, failures: &[(BroadcastContactId, Failure)], now: Timestamp) -> Result<bool> {
+    /// Ends recipients without a message, in short transactions: as failed, or without a failure as skipped. Returns whether any was still
+    /// pending.
+    async fn end_contacts(&self, broadcast: &Broadcast, ended: &[(BroadcastContactId, Option<Failure>)], now: Timestamp) -> Result<bool> {
         let mut any = false;
-        for failures in failures.chunks(FAILURES) {
+        for ended in ended.chunks(ENDED) {
             let mut tx = self.inner.store.begin().await?;
-            any |= tx.fail_broadcast_contacts(broadcast.tenant, broadcast.id, failures, now).await? > 0;
+            any |= tx.end_broadcast_contacts(broadcast.tenant, broadcast.id, ended, now).await? > 0;
             tx.commit().await?;
         }
         Ok(any)

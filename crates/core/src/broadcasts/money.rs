@@ -14,7 +14,11 @@ use nuncio_store::{ChannelMetrics, NewBroadcastContact, Tx};
 
 use super::{Broadcasts, composer::Composer, content, content::fingerprint, variables};
 use crate::messages::routing::{self, RoutingInputs, Window};
-use crate::{base::Core, billing, messages::plan::Planned};
+use crate::{
+    base::{Core, is_mark},
+    billing,
+    messages::plan::Planned,
+};
 
 /// Recipients per page.
 const PAGE: u32 = 1_000;
@@ -165,7 +169,7 @@ impl Broadcasts<'_> {
         loop {
             let page = self.inner.store.read().await?.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
             let mut knowledge = self.knowledge(composer, &page.found).await?;
-            for contact in &page.found {
+            for contact in page.found.iter().filter(|contact| !is_mark(&contact.recipient)) {
                 let class = match classes.of(self, contact, &mut knowledge)? {
                     Class::Refused(_) if counts.len() >= KINDS => Class::Refused("other reasons".to_owned()),
                     class => class,

@@ -44,7 +44,11 @@ impl Contacts<'_> {
             return Err(self.made_before(caller, ContactId::from_uuid(original), same_request).await?);
         }
         let mut addresses: Vec<Address> = Vec::new();
-        for (n, wanted) in wanted.iter().enumerate() {
+        // In the order in which everybody inserts addresses: two requests that create the same would wait for each other.
+        let mut wanted: Vec<_> = wanted.iter().enumerate().collect();
+        let key = |wanted: &Wanted| (wanted.recipient.kind.number(), wanted.recipient.identifier.clone());
+        wanted.sort_by_cached_key(|(_, wanted)| key(wanted));
+        for (n, wanted) in wanted {
             let path = format!("channels[{n}].identifier");
             let known = addresses.iter().find(|a| a.recipient == wanted.recipient).map(|a| a.id);
             let id = match known {

@@ -81,12 +81,21 @@ impl Contacts<'_> {
         };
         let owner = error.details().get("contactId").and_then(Value::as_str).filter(|_| error.code() == ErrorCode::DuplicateIdentifier);
         let Some(owner) = owner else { return Ok(Err(in_columns(&error, &channels))) };
-        let known = self.get(caller, owner).await?;
+        match self.name(caller, owner, name).await {
+            // Merged or erased just now.
+            Err(error) if error.code().status() < 500 => Ok(Err(error.message().to_owned())),
+            named => named.map(|()| Ok(false)),
+        }
+    }
+
+    /// Names a contact that has no name.
+    async fn name(&self, caller: &Caller, contact: &str, name: Option<String>) -> Result<()> {
+        let known = self.get(caller, contact).await?;
         if let (None, Some(name)) = (known.display_name, name) {
             let update = UpdateContact { display_name: Some(name), default_channel: None, metadata: None };
-            self.update(caller, owner, update).await?;
+            self.update(caller, contact, update).await?;
         }
-        Ok(Ok(false))
+        Ok(())
     }
 }
 

@@ -128,6 +128,11 @@ pub(super) async fn suggest(tx: &mut dyn Tx, tenant: TenantId, people: &[Person]
         let found = emails.iter().filter_map(|email| owners.get(email)).find(|id| possible(person, **id));
         suggested.extend(found.map(|id| (person.contact.id, *id)));
     }
+    // Of a contact that was dismissed and merged since, only the other one knows.
+    let others: BTreeSet<ContactId> = suggested.values().copied().collect();
+    let others = tx.lookup_contacts(tenant, &others.into_iter().collect::<Vec<_>>()).await?;
+    let dismissed = |person: &ContactId, other| others.iter().any(|o| o.id == other && o.detail.dismissed.contains(person));
+    suggested.retain(|person, other| !dismissed(person, *other));
     Ok(suggested)
 }
 

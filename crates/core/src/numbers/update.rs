@@ -62,14 +62,19 @@ impl Numbers<'_> {
         caller.require(UseCase::ReleasePhoneNumber)?;
         let id = parse_id(id, "phone number")?;
         let now = self.ids().clock.now();
-        let mut tx = self.inner.store.begin().await?;
+        let mut tx = self.change_config(caller.tenant).await?;
         let number = tx.lock_number(caller.tenant, id).await?.ok_or_else(|| Error::not_found("phone number"))?;
         if let Some(sender) = number.sender {
             return Err(bound(format!("the number is assigned to sender {sender}; unassign it first (PATCH with senderId null)")));
         }
+        let config = tx.load_tenant(caller.tenant).await?.ok_or_else(|| Error::not_found("project"))?;
+        if let Some(sender) = other_holder(&config, None, &number.phone_number) {
+            return Err(bound(format!("sender {sender} sends from the number; give that sender another phoneNumber first")));
+        }
         refuse_reserved(&mut *tx, caller.tenant, &number, now).await?;
         tx.release_number(caller.tenant, id, now).await?;
-        Ok(Change::new("phone_number", "release", id).from(&PhoneNumberView::from(number)).commit(tx, caller.tenant).await?)
+        Change::new("phone_number", "release", id).from(&PhoneNumberView::from(number)).record(&mut *tx, caller.tenant).await?;
+        self.commit_change(caller.tenant, tx).await
     }
 }
 

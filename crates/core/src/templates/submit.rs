@@ -79,7 +79,7 @@ impl Templates<'_> {
         let config = self.tenant_config(template.tenant).await?;
         let Some(connection) = again.content.connection.filter(|id| config.connections.iter().any(|c| c.id == *id)) else {
             let reason = "the WhatsApp account that it was submitted to was removed".to_owned();
-            return Ok(self.decided(template.tenant, template.id, &Decision::Rejected { reason }).await?);
+            return Ok(self.decide(template.tenant, template.id, Some(again.version), &Decision::Rejected { reason }).await?);
         };
         let asked = match self.open_api(template.tenant, connection).await {
             Ok(adapter) if again.content.provider_id.is_some() => self.ask_about(api(&adapter)?, &again).await?,
@@ -105,7 +105,7 @@ impl Templates<'_> {
             }
             Err(failure) if is_final(&failure) => {
                 let decision = Decision::Rejected { reason: failure.message };
-                self.decided(template.tenant, template.id, &decision).await?;
+                self.decide(template.tenant, template.id, Some(template.version), &decision).await?;
             }
             Err(failure) => return Ok(Err(failure.message)),
         }
@@ -114,7 +114,7 @@ impl Templates<'_> {
 
     async fn ask_about(&self, api: &dyn TemplateApi, template: &Template) -> Result<Result<(), String>> {
         match api.status(template).await {
-            Ok(decision) => Ok(Ok(self.decided(template.tenant, template.id, &decision).await?)),
+            Ok(decision) => Ok(Ok(self.decide(template.tenant, template.id, Some(template.version), &decision).await?)),
             Err(failure) => Ok(Err(failure.message)),
         }
     }
@@ -152,6 +152,12 @@ fn is_final(failure: &Failure) -> bool {
 impl Templates<'_> {
     /// Stores the provider's decision, unless the template was deleted or withdrawn.
     pub(crate) async fn decided(&self, tenant: TenantId, id: TemplateId, decision: &Decision) -> nuncio_store::Result<()> {
+        self.decide(tenant, id, None, decision).await
+    }
+
+    /// Like [`Self::decided`], unless the template was changed since the version that the provider was asked about: an answer can be so late
+    /// that it is about an earlier text.
+    async fn decide(&self, tenant: TenantId, id: TemplateId, asked: Option<i64>, decision: &Decision) -> nuncio_store::Result<()> {
         let (store, now) = (&*self.inner.store, self.ids().clock.now());
         for _ in 0..TRIES {
             let mut tx = store.begin().await?;
@@ -162,7 +168,7 @@ impl Templates<'_> {
                 Decision::Approved => (Status::Approved, None),
                 Decision::Rejected { reason } => (Status::Rejected, Some(reason.clone())),
             };
-            if before.status == Status::Draft || before.status == status {
+            if before.status == Status::Draft || before.status == status || asked.is_some_and(|asked| asked != before.version) {
                 return Ok(());
             }
             (template.status, template.due_at, template.updated_at) = (status, None, now);

@@ -44,8 +44,8 @@ impl Users<'_> {
         if !password::is(current.expose(), Some(&who.user.password)).await? {
             return Err(Error::field("current", "is not your password"));
         }
-        self.set_password(&who.user.email, new).await?;
-        self.open_session(&who.user).await
+        let user = self.set_password(&who.user.email, new).await?;
+        self.open_session(&user).await
     }
 }
 

@@ -184,7 +184,7 @@ impl Users<'_> {
             }
         };
         self.put_factor(user, Some(&factor), verb).await?;
-        self.open_session(user).await
+        self.open_session(&User { factor_version: user.factor_version + 1, ..user.clone() }).await
     }
 
     async fn check_password(&self, who: &SignedIn, current: &Redacted<String>) -> Result<()> {

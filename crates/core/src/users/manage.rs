@@ -93,8 +93,8 @@ impl Users<'_> {
         self.commit_project(project, tx).await
     }
 
-    /// Sets a person's password and ends their sessions.
-    pub async fn set_password(&self, email: &str, password: &Redacted<String>) -> Result<()> {
+    /// Sets a person's password and ends their sessions. Returns the person.
+    pub async fn set_password(&self, email: &str, password: &Redacted<String>) -> Result<User> {
         Error::if_any(password::fault(password.expose()))?;
         let email = sign_in_address(email).unwrap_or_default();
         let hashed = password::hash(password.expose(), &*self.ids().entropy).await?;
@@ -102,7 +102,8 @@ impl Users<'_> {
         let user = tx.find_user(&email).await?.ok_or_else(|| Error::not_found("person"))?;
         record_in_all(&mut *tx, &user, &Change::new("person", "change_password", &user.email)).await?;
         tx.put_password(user.id, &hashed).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await?;
+        Ok(User { password: hashed, ..user })
     }
 
     /// Removes a person from a project, and altogether if it was their only one. Fails for the last owner.

@@ -88,6 +88,7 @@ impl Users<'_> {
         self.open_session(&user).await.map(SignInStep::Done)
     }
 
+    /// Opens a session for `user` as they proved to be: `401 unauthorized` if their password or second factor was changed since they were read.
     pub(super) async fn open_session(&self, user: &User) -> Result<Redacted<String>> {
         let now = self.ids().clock.now();
         let mut secret = [0; 32];
@@ -101,7 +102,9 @@ impl Users<'_> {
         let project = if last == Some(first.id) { first } else { projects.find(|project| Some(project.id) == last).unwrap_or(first) };
         let (environment, expires_at) = (Environment::Test, now.plus(SESSION));
         let session = Session { hash: hash(&cookie), user: user.id, project: project.id, environment, created_at: now, expires_at };
-        tx.insert_session(&session).await?;
+        if !tx.insert_session(&session, user).await? {
+            return Err(Error::new(ErrorCode::Unauthorized, "the password was just changed; sign in again"));
+        }
         Change::new("person", "sign_in", &user.email).by(&user.email).commit_of(tx, &project).await?;
         Ok(Redacted::new(cookie))
     }

@@ -8,7 +8,7 @@ use nuncio_core::events::{self, Event};
 use nuncio_core::webhooks::{Target, Targets, delivery_id};
 use nuncio_dispatch::LogFlags;
 use nuncio_domain::{DeliveryId, SenderId, TenantId, Timestamp, config::TenantConfig, webhook::DeliveryStatus};
-use nuncio_store::{Delivery, DeliveryLog, LogEntry, Position, Result, Tx};
+use nuncio_store::{Delivery, DeliveryLog, LogEntry, LogReader, Position, Result, Tx};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -25,14 +25,14 @@ const LARGE: usize = 1 << 20;
 const MEMORY: usize = 1_024;
 /// Maximum bytes of events in memory before reading pauses.
 const MEMORY_BYTES: usize = 16 << 20;
-/// Maximum pause between two reads of a log that this node has not signalled.
+/// A log that was quiet for eight times this long is read only when it is known to have grown.
 const QUIET: Duration = Duration::from_millis(500);
 /// Pause after an error.
 const AFTER_ERROR: Duration = Duration::from_millis(500);
 /// Deliveries per write.
 const WRITE: usize = 256;
-/// How long webhooks and senders are cached.
-const CONFIG_TTL: Duration = Duration::from_secs(1);
+/// How long webhooks and senders that do not change are cached. A secret that was replaced signs for this much longer at most.
+const CONFIG_TTL: Duration = Duration::from_secs(60);
 /// How long an event can wait in memory before it is stored as a pending delivery.
 const MAX_IN_MEMORY: Duration = Duration::from_secs(1);
 /// When a delivery in flight is retried if this node dies.
@@ -103,7 +103,13 @@ pub(super) struct Inner {
 }
 
 /// Since when a webhook has only failed, and the reason to disable it.
-pub(super) type Note = (Option<Timestamp>, Option<String>);
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Note {
+    /// When the webhook that failed was set up: one that was set up since is not to blame.
+    pub(super) seen: Timestamp,
+    pub(super) failing_since: Option<Timestamp>,
+    pub(super) reason: Option<String>,
+}
 
 /// A delivery in flight.
 #[derive(Debug)]
@@ -126,6 +132,16 @@ impl Log {
         let with_backlog = |key| (key, Endpoint::with_backlog());
         let inner = Inner { read, endpoints: waiting.into_iter().map(with_backlog).collect(), ..Inner::default() };
         Self { tenant, fence, taken_over: end, inner: Mutex::new(inner), flags }
+    }
+
+    /// Notes that the log has grown, or that webhooks or senders have changed.
+    pub(super) fn compare(&self, stored: &LogReader) {
+        if self.config().is_some_and(|config| config.tenant.epoch != stored.epoch) {
+            self.invalidate_config();
+        }
+        if stored.head > self.inner.lock().read.commit {
+            self.flags.set_grown();
+        }
     }
 
     /// Discards cached webhooks and senders.
@@ -222,7 +238,8 @@ impl Shared {
         Ok(Some(config))
     }
 
-    /// Reads the next rows and distributes their events. A quiet log is read less and less often, unless `look` is set.
+    /// Reads the next rows and distributes their events. A quiet log is read less and less often, and at last only when it has grown,
+    /// unless `look` is set.
     async fn read_on(&self, log: &Log, config: &Config, look: bool) -> Result<bool> {
         let now = self.ids.clock.monotonic();
         let (read, rows, caught_up) = {
@@ -243,7 +260,8 @@ impl Shared {
         if entries.is_empty() {
             let mut inner = log.inner.lock();
             inner.caught_up = true;
-            inner.read_next = now + (now.saturating_sub(inner.read_at) / 8).min(QUIET);
+            let pause = now.saturating_sub(inner.read_at) / 8;
+            inner.read_next = if pause < QUIET { now + pause } else { Duration::MAX };
             return Ok(false);
         }
         // After the entries, so that a webhook that was set up before an event gets it.

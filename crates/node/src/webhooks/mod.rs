@@ -22,8 +22,8 @@ use parking_lot::Mutex;
 use crate::Shared;
 use log::Log;
 
-/// How often a node checks which logs it reads.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often a node checks which logs it reads, and which of them have grown or have new webhooks: one statement for all.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// The logs this node reads.
 #[derive(Debug, Default)]
@@ -107,7 +107,7 @@ impl Shared {
                     self.give_up(&log).await?;
                     self.stop_reading(reader.tenant);
                 }
-                Some(log) => log.invalidate_config(),
+                Some(log) => log.compare(&reader),
                 None if is_mine(reader.tenant) && self.is_free(&reader) => self.take(&reader).await?,
                 None => {}
             }

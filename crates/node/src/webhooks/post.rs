@@ -120,23 +120,8 @@ impl Shared {
             let back = endpoint.failed(resource, holds, monotonic);
             inner.put_off(back, now);
         }
-        if let Some(target) = target {
-            let noted = inner.notes.get(&key).map_or(target.failing_since, |(since, _)| *since);
-            match (is_success(status), noted) {
-                (true, Some(_)) => drop(inner.notes.insert(key, (None, None))),
-                (true, None) => {}
-                (false, since) => {
-                    let since = since.unwrap_or(now);
-                    let reason = if status == Some(410) {
-                        Some("the endpoint returned 410 Gone".to_owned())
-                    } else {
-                        (now.since(since) >= GIVE_UP).then(|| "all deliveries failed for five days".to_owned())
-                    };
-                    if noted.is_none() || reason.is_some() {
-                        inner.notes.insert(key, (Some(since), reason));
-                    }
-                }
-            }
+        if let Some(note) = target.and_then(|target| note(target, inner.notes.get(&key), status, now)) {
+            inner.notes.insert(key, note);
         }
         self.dispatch.log_signals().wake();
     }
@@ -146,7 +131,7 @@ impl Shared {
         let notes = log.inner.lock().notes.clone();
         for (key, note) in &notes {
             if let Some(target) = config.targets.find(*key) {
-                self.note_webhook(log, *key, target, note).await?;
+                self.note_webhook(log, *key, &target.url, note).await?;
             }
             let mut inner = log.inner.lock();
             if inner.notes.get(key) == Some(note) {
@@ -156,16 +141,17 @@ impl Shared {
         Ok(!notes.is_empty())
     }
 
-    async fn note_webhook(&self, log: &Log, key: WebhookOwner, target: &Target, (since, reason): &Note) -> Result<()> {
+    async fn note_webhook(&self, log: &Log, key: WebhookOwner, url: &str, note: &Note) -> Result<()> {
+        let Note { seen, failing_since, reason } = note;
         let mut tx = self.store.begin().await?;
         if reason.is_some() {
             // Takes turns with all others who change webhooks: one of them may be enabling another.
             tx.raise_epoch(log.tenant).await?;
         }
-        let noted = tx.mark_webhook(log.tenant, key, target.updated_at, *since, reason.as_deref()).await?;
+        let noted = tx.mark_webhook(log.tenant, key, *seen, *failing_since, reason.as_deref()).await?;
         if noted && let Some(reason) = reason {
             // The path of the URL can be secret.
-            let host = url::Url::parse(&target.url).ok().and_then(|url| url.host_str().map(str::to_owned));
+            let host = url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
             tracing::warn!(tenant = log.tenant.0, host, reason, "webhook disabled");
             nuncio_core::webhooks::update_log_reader(&mut *tx, log.tenant, self.ids.clock.now()).await?;
         }
@@ -176,6 +162,22 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// Returns what a response says about its webhook, if that is not known yet.
+fn note(target: &Target, noted: Option<&Note>, status: Option<u16>, now: Timestamp) -> Option<Note> {
+    let (seen, noted) = (target.updated_at, noted.filter(|note| note.seen >= target.updated_at));
+    let known = noted.map_or(target.failing_since, |note| note.failing_since);
+    if noted.is_some_and(|note| note.seen > seen) {
+        return None;
+    }
+    if is_success(status) {
+        return known.map(|_| Note { seen, failing_since: None, reason: None });
+    }
+    let since = known.unwrap_or(now);
+    let gone = (status == Some(410)).then_some("the endpoint returned 410 Gone");
+    let reason = gone.or_else(|| (now.since(since) >= GIVE_UP).then_some("all deliveries failed for five days")).map(str::to_owned);
+    (known.is_none() || reason.is_some()).then_some(Note { seen, failing_since: Some(since), reason })
 }
 
 /// Returns a response as stored: text of at most [`ANSWER`] bytes.

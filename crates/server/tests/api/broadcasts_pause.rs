@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nuncio_domain::Micros;
+use nuncio_domain::{AddressKind, Micros, Recipient};
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
 
@@ -112,6 +112,35 @@ async fn a_throttled_broadcast_stops_at_the_pause_and_reaches_everybody_once_aft
         for message in all_messages(&app).await {
             assert!(matches!(message["status"].as_str(), Some("delivered" | "cancelled")), "{message}");
         }
+    }
+}
+
+/// A pause can return a recipient to the broadcast while the contact is being erased: by then, a keyed hash stands for the recipient.
+// holds: broadcasts.pause, contacts.delete
+#[tokio::test]
+async fn nobody_who_was_erased_is_sent_to_after_a_pause() {
+    for backend in Backend::all() {
+        let (app, id) = throttled(backend).await;
+        let unsent = contacts(&app, &id, "&status=queued").await[0].clone();
+        let identifier = unsent["recipient"].as_str().expect("a recipient").to_owned();
+        let erased = Recipient { kind: AddressKind::Phone, identifier };
+        let mut tx = app.store().begin().await.expect("a transaction");
+        tx.erase_broadcast_contacts(app.tenant(), &erased, "~hash", app.node.core.ids().clock.now()).await.expect("erased");
+        tx.commit().await.expect("committed");
+        act(&app, &id, "pause").await.expect(200);
+        app.advance(SECOND).await;
+        let preview = app.post(&format!("/v1/broadcasts/{id}/preview"), json!({"contactId": unsent["id"]})).await;
+        assert_eq!(preview.expect(404).json()["message"], "contact of the broadcast not found");
+        act(&app, &id, "resume").await.expect(200);
+        for _ in 0..30 {
+            app.advance(SECOND).await;
+        }
+        finish(&app).await;
+        let broadcast = get(&app, &id).await;
+        assert_eq!((broadcast["status"].as_str(), counts(&broadcast)), (Some("completed"), [200, 0, 0, 199, 0, 1]));
+        check_money(&app, &broadcast).await;
+        assert!(all_messages(&app).await.iter().all(|message| !message["to"].as_str().unwrap_or_default().starts_with('~')));
+        recount(&app, &id).await;
     }
 }
 

@@ -118,6 +118,12 @@ async fn merging_is_suggested_for_one_person_until_it_is_turned_down() {
         app.post(&format!("/v1/contacts/{}/merge", text(&phone["id"])), merge).await.expect(200);
         assert!(get(&app, &phone["id"]).await.get("suggestedMergeWith").is_none());
         app.request("DELETE", "/v1/contacts/con_nonsense/merge-suggestion", None).await.expect(404);
+        let merged = create(&app, named("Ada Byron", json!({"channel": "sms", "identifier": "+34600111444"}))).await;
+        app.post(&format!("/v1/contacts/{}/merge", text(&merged["id"])), json!({"sourceContactId": phone["id"]})).await.expect(200);
+        app.request("PATCH", &format!("/v1/contacts/{}", text(&merged["id"])), Some(json!({"displayName": "Ada Lovelace"})))
+            .await
+            .expect(200);
+        assert!(get(&app, &chat).await.get("suggestedMergeWith").is_none(), "nor under the id that it was merged into");
     }
 }
 

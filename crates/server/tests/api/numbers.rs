@@ -230,6 +230,8 @@ async fn a_sender_keeps_the_number_that_it_has() {
     // A sender whose number was entered by hand also has it.
     let by_hand = sender(&app, FREE).await;
     patch(&app, &number, json!({"senderId": own})).await.expect(409);
+    let used = app.request("DELETE", &format!("/v1/phone-numbers/{}", id(&number)), None).await.expect(409).json();
+    assert_eq!(used["message"], format!("sender {by_hand} sends from the number; give that sender another phoneNumber first"));
     patch(&app, &number, json!({"senderId": by_hand})).await.expect(200);
 }
 

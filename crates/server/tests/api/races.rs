@@ -57,6 +57,24 @@ async fn a_merge_among_sends_loses_none_of_them() {
     }
 }
 
+/// They insert the same addresses: in the order of their requests, each would wait for the other.
+// holds: contacts.create
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_requests_for_the_same_channels_one_creates_them() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        for round in 10..20 {
+            let channel = |n: usize| json!({"channel": "sms", "identifier": format!("+34600{round}1{n:03}")});
+            let body = |numbers: Vec<usize>| json!({"channels": numbers.into_iter().map(channel).collect::<Vec<_>>()});
+            let (one, other) =
+                tokio::join!(app.post("/v1/contacts", body((0..18).collect())), app.post("/v1/contacts", body((0..18).rev().collect())));
+            let mut statuses = [one.status.as_u16(), other.status.as_u16()];
+            statuses.sort_unstable();
+            assert_eq!(statuses, [201, 400]);
+        }
+    }
+}
+
 // holds: messages.cancel
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_cancel_and_a_send_one_wins() {

@@ -79,6 +79,7 @@ async fn events_wait_for_a_webhook_whose_secret_cannot_be_decrypted() {
         let sender = default_sender(&app).await;
         hook(&app, Some(sender), &receiver.url, &[EventType::MessageDelivered]).await;
         let mut tx = app.store().begin().await.expect("a transaction");
+        tx.raise_epoch(app.tenant()).await.expect("raised");
         let mut webhook = tx.find_webhook(app.tenant(), Some(sender)).await.expect("a look").expect("the webhook");
         webhook.sealed = Redacted::new(vec![7; 60]);
         tx.put_webhook(app.tenant(), &webhook).await.expect("written");
@@ -192,6 +193,33 @@ async fn an_endpoint_that_is_gone_is_switched_off() {
     send(&app, "+34600111222").await;
     app.drain().await;
     assert_eq!(receiver.got().len(), 1, "nothing more is posted");
+}
+
+// holds: webhooks.gone
+#[tokio::test]
+async fn the_answer_of_an_old_url_says_nothing_about_the_new_one() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let (old, new) = (Receiver::start().await, Receiver::start().await);
+        let sender = Some(default_sender(&app).await);
+        hook(&app, sender, &old.url, &[EventType::MessageDelivered]).await;
+        old.always(Some(410));
+        old.hold(true);
+        send(&app, "+34600111222").await;
+        let answered = async {
+            while old.got().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            app.clock.advance(Duration::from_secs(1));
+            hook(&app, sender, &new.url, &[EventType::MessageDelivered]).await;
+            old.hold(false);
+        };
+        tokio::join!(app.drain(), answered);
+        app.drain().await;
+        let webhook = app.store().read().await.expect("a reader").find_webhook(app.tenant(), sender).await.expect("a look");
+        let webhook = webhook.expect("it is there");
+        assert_eq!((webhook.active, webhook.failing_since, webhook.disabled_reason), (true, None, None));
+    }
 }
 
 /// Whatever its state at that moment: posted, behind another event of its message, or waiting for capacity.

@@ -44,7 +44,7 @@ async fn a_replay_is_posted_whichever_node_is_asked() {
     }
 }
 
-/// The node that posts keeps webhooks in memory for a second; another node may have changed them.
+/// The node that posts keeps webhooks in memory; another node may have changed them.
 // holds: webhooks.events
 #[tokio::test]
 async fn a_change_of_a_webhook_holds_for_the_next_message() {

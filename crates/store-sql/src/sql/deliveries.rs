@@ -74,8 +74,24 @@ impl DeliveryRepo for SqlTx {
     }
 
     async fn log_readers(&mut self) -> Result<Vec<LogReader>> {
-        let rows = self.all(sql!("SELECT tenant_id, position, entry, owner, fence FROM webhook_cursors ORDER BY tenant_id")).await?;
-        let reader = |(tenant, commit, entry, owner, fence)| LogReader { tenant, read: Position { commit, entry }, owner, fence };
+        let rows = self
+            .all(sql!(
+                r"
+                SELECT c.tenant_id, c.position, c.entry, c.owner, c.fence, w.epoch, COALESCE(h.position, 0)
+                FROM webhook_cursors c
+                JOIN worlds w ON w.tenant_id = c.tenant_id
+                LEFT JOIN log_heads h ON h.tenant_id = c.tenant_id
+                ORDER BY c.tenant_id"
+            ))
+            .await?;
+        let reader = |(tenant, commit, entry, owner, fence, epoch, head)| LogReader {
+            tenant,
+            read: Position { commit, entry },
+            owner,
+            fence,
+            epoch,
+            head,
+        };
         Ok(rows.into_iter().map(reader).collect())
     }
 

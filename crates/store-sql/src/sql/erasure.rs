@@ -109,12 +109,10 @@ impl ErasureRepo for SqlTx {
         if ids.is_empty() {
             return Ok(());
         }
-        // Rows are locked in the order in which everybody locks them.
-        let mut query = begin("SELECT id FROM messages", tenant, "id", ids);
-        query.push(" ORDER BY tenant_id, id").push(dialect::LOCK);
-        self.run(query.build()).await?;
+        let uuids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
+        self.lock_messages(tenant, &uuids).await?;
         if self.find_storage(tenant).await?.is_some() {
-            let freed = self.stored_bytes(tenant, &ids.iter().map(|id| id.uuid()).collect::<Vec<_>>()).await?;
+            let freed = self.stored_bytes(tenant, &uuids).await?;
             self.count_stored(tenant.0, (ERASED.len() * ids.len()) as i64 - freed).await?;
         }
         let mut query = QueryBuilder::<Db>::new("UPDATE messages SET spooled = 0, request = ");
@@ -127,7 +125,7 @@ impl ErasureRepo for SqlTx {
         self.run(query.build()).await?;
         self.run(begin("DELETE FROM spool_chunks", tenant, "message_id", ids).build()).await?;
         self.run(begin("DELETE FROM receipts", tenant, "message_id", ids).build()).await?;
-        self.forget_answers(tenant, &ids.iter().map(|id| id.uuid()).collect::<Vec<_>>()).await
+        self.forget_answers(tenant, &uuids).await
     }
 
     async fn erase_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<()> {
@@ -201,6 +199,15 @@ impl ErasureRepo for SqlTx {
 }
 
 impl SqlTx {
+    /// Locks messages, in the order in which everybody locks them.
+    pub(super) async fn lock_messages(&mut self, tenant: TenantId, ids: &[Uuid]) -> Result<()> {
+        let mut query = QueryBuilder::<Db>::new("SELECT id FROM messages WHERE tenant_id = ");
+        query.push_bind(tenant.0);
+        dialect::push_in(&mut query, "id", ids.iter().copied());
+        query.push(" ORDER BY tenant_id, id").push(dialect::LOCK);
+        self.write(query.build()).await
+    }
+
     /// Takes what endpoints answered, which may repeat what they were told, out of the deliveries about resources.
     async fn forget_answers(&mut self, tenant: TenantId, resources: &[Uuid]) -> Result<()> {
         let mut query = QueryBuilder::<Db>::new("SELECT id, attempts FROM deliveries WHERE tenant_id = ");

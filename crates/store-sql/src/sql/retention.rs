@@ -169,6 +169,7 @@ impl RetentionRepo for SqlTx {
 impl SqlTx {
     async fn delete_messages(&mut self, tenant: TenantId, ids: &[Uuid]) -> Result<()> {
         if self.find_storage(tenant).await?.is_some() {
+            self.lock_messages(tenant, ids).await?;
             let freed = self.stored_bytes(tenant, ids).await?;
             self.count_stored(tenant.0, -freed).await?;
         }

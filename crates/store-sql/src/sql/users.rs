@@ -87,8 +87,9 @@ impl UserRepo for SqlTx {
     }
 
     async fn put_password(&mut self, id: UserId, password: &Redacted<String>) -> Result<bool> {
+        let changed = self.changes(sql!("UPDATE users SET password = $2 WHERE id = $1", [id, password])).await?;
         self.run(sql!("DELETE FROM sessions WHERE user_id = $1", [id])).await?;
-        self.changes(sql!("UPDATE users SET password = $2 WHERE id = $1", [id, password])).await
+        Ok(changed)
     }
 
     async fn delete_user(&mut self, id: UserId) -> Result<bool> {
@@ -137,14 +138,25 @@ impl UserRepo for SqlTx {
         .await
     }
 
-    async fn insert_session(&mut self, session: &Session) -> Result<()> {
+    async fn insert_session(&mut self, session: &Session, user: &User) -> Result<bool> {
+        // Locks the row: a change of the password, which ends all sessions, comes before or after this transaction.
+        let unchanged = self
+            .changes(sql!(
+                "UPDATE users SET password = password WHERE id = $1 AND password = $2 AND factor_version = $3",
+                [session.user, &user.password, user.factor_version]
+            ))
+            .await?;
+        if !unchanged {
+            return Ok(false);
+        }
         self.write(sql!(
             r"
                 INSERT INTO sessions (hash, user_id, project_id, environment, created_at, expires_at)
                 VALUES ($1, $2, $3, $4, $5, $6)",
             [&session.hash, session.user, session.project, session.environment, session.created_at, session.expires_at]
         ))
-        .await
+        .await?;
+        Ok(true)
     }
 
     async fn list_sessions(&mut self, user: UserId, now: Timestamp) -> Result<Vec<Session>> {

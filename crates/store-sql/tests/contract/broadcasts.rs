@@ -195,8 +195,8 @@ pub(crate) async fn nobody_is_handed_over_by_a_broadcast_that_does_not_send(h: &
         assert!(matches!(h.store.accept(item(h, id, &contacts[0])).await, Ok(Accepted::Closed)), "{status}");
         assert_eq!(standing(h, id).await, [ContactStatus::Pending]);
         let mut tx = h.begin().await;
-        let failures = [(contacts[0].id, failure(FailureCode::Internal))];
-        assert_eq!(tx.fail_broadcast_contacts(h.world.tenant, id, &failures, START).await.unwrap(), 0, "{status}");
+        let failures = [(contacts[0].id, Some(failure(FailureCode::Internal)))];
+        assert_eq!(tx.end_broadcast_contacts(h.world.tenant, id, &failures, START).await.unwrap(), 0, "{status}");
     }
     assert_eq!(h.rows_of("messages").await, 0);
     assert_eq!(h.rows_of("contacts").await, 0, "no recipient is made for nothing");
@@ -244,7 +244,7 @@ pub(crate) async fn whoever_is_erased_leaves_broadcasts(h: &Harness) {
     let message = h.accept(item(h, sending, &handed[0])).await;
     let mut tx = h.begin().await;
     let words = Failure::own(FailureCode::ContentRejected, "too much for +34600000001");
-    assert_eq!(tx.fail_broadcast_contacts(tenant, failing, &[(failed[0].id, words)], START).await.unwrap(), 1);
+    assert_eq!(tx.end_broadcast_contacts(tenant, failing, &[(failed[0].id, Some(words))], START).await.unwrap(), 1);
     tx.erase_broadcast_contacts(h.other.tenant, &gone, &mark, START).await.unwrap();
     tx.erase_broadcast_contacts(tenant, &gone, &mark, START).await.unwrap();
     tx.commit().await.unwrap();
@@ -285,8 +285,8 @@ pub(crate) async fn counts_follow_the_messages(h: &Harness) {
     h.accept(claimed(h, id, &contacts[3])).await;
     let own = Failure::own(FailureCode::ContentRejected, "no");
     let mut tx = h.begin().await;
-    let failures = [(contacts[4].id, own.clone()), (contacts[4].id, own.clone()), (contacts[3].id, own)];
-    assert_eq!(tx.fail_broadcast_contacts(h.world.tenant, id, &failures, START).await.unwrap(), 1, "the others have ended or a message");
+    let failures = [contacts[4].id, contacts[4].id, contacts[3].id].map(|contact| (contact, Some(own.clone())));
+    assert_eq!(tx.end_broadcast_contacts(h.world.tenant, id, &failures, START).await.unwrap(), 1, "the others have ended or a message");
     tx.commit().await.unwrap();
     let counts = async || find(h, id).await.counts;
     let base = Counts { queued: 1, sending: 2, failed: 1, skipped: 1, awaited: 3, ..Counts::default() };

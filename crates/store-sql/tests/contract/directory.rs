@@ -365,7 +365,7 @@ pub(crate) async fn people_sign_in_and_out(h: &Harness) {
     assert!(tx.insert_user(&ada, START).await.unwrap() && tx.insert_user(&bo, START).await.unwrap());
     assert!(!tx.insert_user(&user("ada@example.net"), START).await.unwrap(), "an address has one person");
     for (user, hash) in [(&ada, 1), (&ada, 2), (&bo, 3)] {
-        tx.insert_session(&session(user, hash)).await.unwrap();
+        assert!(tx.insert_session(&session(user, hash), user).await.unwrap());
     }
     tx.commit().await.unwrap();
     let mut tx = h.begin().await;
@@ -383,6 +383,7 @@ pub(crate) async fn people_sign_in_and_out(h: &Harness) {
     assert!(tx.delete_session(&[2; 32]).await.unwrap() && !tx.delete_session(&[2; 32]).await.unwrap());
     let sealed = Redacted::new(vec![1, 2, 3]);
     assert!(tx.put_factor(ada.id, 0, Some(&sealed)).await.unwrap() && !tx.put_factor(ada.id, 0, None).await.unwrap(), "once per version");
+    assert!(!tx.insert_session(&session(&ada, 5), &ada).await.unwrap(), "it needs the second factor now");
     let ada = User { factor: Some(sealed), factor_version: 1, ..ada };
     assert_eq!(tx.find_user_by_id(ada.id).await.unwrap(), Some(ada.clone()));
     assert_eq!(tx.find_session(&[1; 32], START).await.unwrap().unwrap().1, ada);
@@ -391,9 +392,10 @@ pub(crate) async fn people_sign_in_and_out(h: &Harness) {
     assert!(tx.put_password(ada.id, &changed.password).await.unwrap() && !tx.put_password(h.id(), &changed.password).await.unwrap());
     assert_eq!(tx.find_user("ada@example.net").await.unwrap(), Some(changed));
     assert_eq!(tx.find_session(&[1; 32], START).await.unwrap(), None, "a new password ends sessions");
+    assert!(!tx.insert_session(&session(&ada, 5), &ada).await.unwrap(), "the old password no longer opens one");
     assert_eq!(tx.purge_sessions(START, 10).await.unwrap(), 0);
     assert_eq!(tx.purge_sessions(later, 10).await.unwrap(), 1);
-    tx.insert_session(&session(&bo, 4)).await.unwrap();
+    assert!(tx.insert_session(&session(&bo, 4), &bo).await.unwrap());
     assert!(tx.delete_user(bo.id).await.unwrap() && !tx.delete_user(bo.id).await.unwrap());
     assert_eq!(tx.find_session(&[4; 32], START).await.unwrap(), None);
     for colour in [Some(Colour::rgb(0, 171, 255)), None] {

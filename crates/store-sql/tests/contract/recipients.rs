@@ -106,8 +106,8 @@ pub(crate) async fn the_few_are_found_among_many(h: &Harness) {
     let many = limits::SCAN_ROWS + 2_000;
     let (id, contacts) = with_contacts(h, many, Status::Sending).await;
     let mut tx = h.begin().await;
-    let failures = [0, 1].map(|n: usize| (contacts[n].id, failure(FailureCode::ContentRejected)));
-    assert_eq!(tx.fail_broadcast_contacts(h.world.tenant, id, &failures, START).await.unwrap(), 2);
+    let failures = [0, 1].map(|n: usize| (contacts[n].id, Some(failure(FailureCode::ContentRejected))));
+    assert_eq!(tx.end_broadcast_contacts(h.world.tenant, id, &failures, START).await.unwrap(), 2);
     tx.commit().await.unwrap();
     assert_eq!(listed(h, id, &[Failed]).await, [phone(1).identifier, phone(2).identifier]);
     // According to their rows, all but the last are enqueued.

@@ -78,7 +78,10 @@ pub(crate) async fn a_log_has_one_reader(h: &Harness) {
     assert_eq!(tx.claim_log(tenant, first, Some(NODE)).await.unwrap(), Some(first + 1));
     assert_eq!(tx.claim_log(tenant, first, Some(NODE)).await.unwrap(), None, "somebody was faster");
     tx.commit().await.unwrap();
-    let reader = |read, fence, owner| LogReader { tenant, read, owner, fence };
+    h.sending(1).await;
+    let (epoch, head) = (h.read().await.epochs(&[tenant]).await.unwrap()[0].1, h.read().await.log_end(tenant).await.unwrap().commit);
+    assert_eq!(head, 1, "that of the message");
+    let reader = |read, fence, owner| LogReader { tenant, read, owner, fence, epoch, head };
     assert_eq!(h.read().await.log_readers().await.unwrap(), [reader(place(7), first + 1, Some(NODE))]);
     assert!(log(h, Vec::new(), Some(place(8)), first + 1).await);
     let mut tx = h.store.begin().await.unwrap();

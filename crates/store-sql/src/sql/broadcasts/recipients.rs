@@ -231,11 +231,11 @@ impl BroadcastRecipientRepo for SqlTx {
         Ok(RecipientScan { found, next: after })
     }
 
-    async fn fail_broadcast_contacts(
+    async fn end_broadcast_contacts(
         &mut self,
         tenant: TenantId,
         id: BroadcastId,
-        failures: &[(BroadcastContactId, Failure)],
+        ended: &[(BroadcastContactId, Option<Failure>)],
         now: Timestamp,
     ) -> Result<u64> {
         // Locked, so that the status cannot change before this transaction ends.
@@ -243,9 +243,13 @@ impl BroadcastRecipientRepo for SqlTx {
         if sending.is_none() {
             return Ok(0);
         }
-        let mut changed = 0;
-        for (contact, failure) in failures {
-            changed += self
+        let (mut failed, mut skipped) = (0, 0);
+        for (contact, failure) in ended {
+            let (outcome, count) = match failure {
+                Some(_) => (ContactStatus::Failed, &mut failed),
+                None => (ContactStatus::Skipped, &mut skipped),
+            };
+            *count += self
                 .run(sql!(
                     r"
                     UPDATE broadcast_contacts
@@ -255,14 +259,14 @@ impl BroadcastRecipientRepo for SqlTx {
                       AND id = $3
                       AND outcome = 0
                       AND message_id = $7",
-                    [tenant, id, *contact, ContactStatus::Failed, json(failure)?, now, Uuid::nil()]
+                    [tenant, id, *contact, outcome, failure.as_ref().map(json).transpose()?, now, Uuid::nil()]
                 ))
                 .await?;
         }
-        if changed > 0 {
-            self.run(sql!(dialect::COUNT_ENDED, [tenant, id, changed, 0_i64])).await?;
+        if failed + skipped > 0 {
+            self.run(sql!(dialect::COUNT_ENDED, [tenant, id, failed, skipped])).await?;
         }
-        Ok(changed)
+        Ok(failed + skipped)
     }
 
     async fn unsent_broadcast_messages(
