@@ -99,7 +99,10 @@ async fn change_factor(app: &App, who: &SignedIn, form: &Form) -> Response {
     match factor::change(app, who, form).await {
         Ok(codes) if codes.is_empty() => lead_to(ACCOUNT),
         Ok(codes) => framed(StatusCode::OK, who, ACCOUNT, "Recovery codes", &factor::shown_once(&codes)),
-        Err(error) if error.code().status() == 400 => page(app, who, StatusCode::BAD_REQUEST, &Faults::of(&error), true).await,
+        Err(error) if error.code().status() == 400 => {
+            let named = |path: &str| if path == "current" { factor::id_of_password(&form.get("factor")) } else { path.to_owned() };
+            page(app, who, StatusCode::BAD_REQUEST, &Faults::of(&error).renamed(named), true).await
+        }
         Err(error) => refuse(who, ACCOUNT, &error),
     }
 }

@@ -182,7 +182,12 @@ pub(crate) fn json_text(value: &Value) -> String {
 pub(crate) fn sentence(text: &str) -> String {
     let text = text.trim();
     let end = if text.is_empty() || text.ends_with(['.', '!', '?', '…']) { "" } else { "." };
-    format!("{}{end}", capitalised(text))
+    // Not an address or an id, which is written as it is.
+    let is_word = text
+        .split_whitespace()
+        .next()
+        .is_some_and(|first| first.trim_end_matches([',', ':', '.', '?', '!']).chars().all(char::is_alphabetic));
+    format!("{}{end}", if is_word { capitalised(text) } else { text.to_owned() })
 }
 
 /// Returns the text on one line, cut after `most` characters.
@@ -338,16 +343,30 @@ impl Faults {
         self.0.iter().map(|(path, message)| (path.as_str(), message.as_str()))
     }
 
-    /// Renders the summary above a form, with links to its fields.
+    /// Returns whether this is the first field with an error: it takes the focus, so that browsers scroll to it.
+    fn is_first(&self, name: &str) -> bool {
+        self.first() == Some(name)
+    }
+
+    fn first(&self) -> Option<&str> {
+        self.0.iter().map(|(path, _)| field_of(path)).find(|name| !name.is_empty())
+    }
+
+    /// Renders the summary above a form, with links to its fields. It takes the focus if no field does.
     pub(crate) fn summary(&self) -> Markup {
+        self.listed(self.first().is_none())
+    }
+
+    /// Renders the errors. `focused`: whether browsers scroll to them.
+    pub(crate) fn listed(&self, focused: bool) -> Markup {
         html! {
             @if !self.0.is_empty() {
-                div class="note bad" role="alert" {
+                div class="note bad" role="alert" tabindex=[focused.then_some("-1")] autofocus[focused] {
                     (icon("alert"))
                     div {
                         b { @if self.0.len() == 1 { "There is 1 error." } @else { "There are " (self.0.len()) " errors." } }
                         @for (path, message) in &self.0 {
-                            p { @if path.is_empty() { (message) } @else { a href={ "#" (field_of(path)) } { (label(field_of(path))) " " (message) } } }
+                            p { @if path.is_empty() { (sentence(message)) } @else { a href={ "#" (field_of(path)) } { (sentence(&format!("{} {message}", label(field_of(path))))) } } }
                         }
                     }
                 }
@@ -358,6 +377,8 @@ impl Faults {
 
 /// A text input.
 pub(crate) struct Field<'a> {
+    /// Its errors refer to it. The name, unless several forms of the page have a field of this name.
+    pub(crate) id: &'a str,
     pub(crate) name: &'a str,
     pub(crate) label: &'a str,
     pub(crate) hint: &'a str,
@@ -365,12 +386,14 @@ pub(crate) struct Field<'a> {
     pub(crate) value: &'a str,
     pub(crate) autocomplete: &'a str,
     pub(crate) required: bool,
+    /// Extensions of files, separated by commas.
+    pub(crate) accept: &'a str,
 }
 
 impl<'a> Field<'a> {
     /// A required line of text that browsers do not fill in.
     pub(crate) const fn new(name: &'a str, label: &'a str, hint: &'a str, value: &'a str) -> Self {
-        Self { name, label, hint, kind: "text", value, autocomplete: "off", required: true }
+        Self { id: name, name, label, hint, kind: "text", value, autocomplete: "off", required: true, accept: "" }
     }
 
     pub(crate) fn show(&self, faults: &Faults) -> Markup {
@@ -379,22 +402,22 @@ impl<'a> Field<'a> {
 
     /// Renders the input, with the range of a number.
     pub(crate) fn within(&self, faults: &Faults, range: Option<(i64, i64)>) -> Markup {
-        let fault = faults.get(self.name);
-        let hint = (!self.hint.is_empty()).then(|| format!("{}-hint", self.name));
-        let parts: Vec<String> = hint.iter().cloned().chain(fault.map(|_| format!("{}-fault", self.name))).collect();
+        let (fault, focused) = (faults.get(self.id), faults.is_first(self.id));
+        let hint = (!self.hint.is_empty()).then(|| format!("{}-hint", self.id));
+        let parts: Vec<String> = hint.iter().cloned().chain(fault.map(|_| format!("{}-fault", self.id))).collect();
         let described = (!parts.is_empty()).then(|| parts.join(" "));
         html! {
             div class="field" {
-                label for=(self.name) { (self.label) @if !self.required { " " span class="opt" { "optional" } } }
+                label for=(self.id) { (self.label) @if !self.required { " " span class="opt" { "optional" } } }
                 @if self.kind == "textarea" {
-                    textarea class="in" id=(self.name) name=(self.name) dir="auto" required[self.required]
-                        aria-describedby=[described.as_deref()] aria-invalid=[fault.map(|_| "true")] { (self.value) }
+                    textarea class="in" id=(self.id) name=(self.name) dir="auto" required[self.required]
+                        aria-describedby=[described.as_deref()] aria-invalid=[fault.map(|_| "true")] autofocus[focused] { (self.value) }
                 } @else {
-                    input class="in" id=(self.name) name=(self.name) type=(self.kind) value=(self.value) autocomplete=(self.autocomplete)
-                        min=[range.map(|(least, _)| least)] max=[range.map(|(_, most)| most)]
-                        required[self.required] aria-describedby=[described.as_deref()] aria-invalid=[fault.map(|_| "true")];
+                    input class="in" id=(self.id) name=(self.name) type=(self.kind) value=(self.value) autocomplete=(self.autocomplete)
+                        accept=[Some(self.accept).filter(|accept| !accept.is_empty())] min=[range.map(|(least, _)| least)] max=[range.map(|(_, most)| most)]
+                        required[self.required] aria-describedby=[described.as_deref()] aria-invalid=[fault.map(|_| "true")] autofocus[focused];
                 }
-                @if let Some(message) = fault { p class="fault" id={ (self.name) "-fault" } { (message) } }
+                @if let Some(message) = fault { p class="fault" id={ (self.id) "-fault" } { (message) } }
                 @if let Some(id) = hint { p class="hint" id=(id) { (self.hint) } }
             }
         }
@@ -465,7 +488,8 @@ mod tests {
 
     #[test]
     fn sentences_begin_with_a_capital_letter_and_end() {
-        assert_eq!(["", "no route: x", "Done.", "élan?"].map(sentence), ["", "No route: x.", "Done.", "Élan?"]);
+        let texts = ["", "no route: x", "Done.", "élan?", "a@b.example is known"];
+        assert_eq!(texts.map(sentence), ["", "No route: x.", "Done.", "Élan?", "a@b.example is known."]);
     }
 
     #[test]

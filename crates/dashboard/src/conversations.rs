@@ -18,6 +18,7 @@ use crate::components::{
 use crate::contacts::name;
 use crate::form::Form;
 use crate::messages::new::{key, made, once, still_there};
+use crate::plain::shown;
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
@@ -62,6 +63,11 @@ async fn talks(app: &App, who: &SignedIn, asked: &Asked) -> Result<(Vec<Talk>, O
     Ok((talks, asked.older(PLACE, next)))
 }
 
+/// Returns the page of a conversation, which opens at its newest message.
+pub(crate) fn newest_of(contact: &str) -> String {
+    format!("{PLACE}/{contact}#newest")
+}
+
 fn newest(talks: &[Talk], older: Option<String>) -> Markup {
     html! {
         (head(None, html! { "Conversations" }, html! { "People who wrote to you, the newest message first" }, html! {}))
@@ -72,12 +78,12 @@ fn newest(talks: &[Talk], older: Option<String>) -> Markup {
                     @for talk in talks {
                         @let message = &talk.newest;
                         tr {
-                            @let text = words(message.text.as_deref().unwrap_or(message.message_type.as_str()));
+                            @let text = words(&shown(message));
                             @let person = words(talk.name.as_deref().or(message.from.as_deref()).unwrap_or("Unknown"));
                             td {
                                 div class="who2" {
                                     @match message.contact_id {
-                                        Some(contact) => { a class="to clip" href={ (PLACE) "/" (contact) } { (person) } },
+                                        Some(contact) => { a class="to clip" href=(newest_of(&contact.to_string())) { (person) } },
                                         None => { span class="clip" { (person) } },
                                     }
                                     @if talk.messages > 1 { span class="faint" { (counted(talk.messages, "message")) } }
@@ -133,11 +139,11 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str
         section class="panel" {
             header {
                 h2 { "Messages" }
-                @if past { a href=(own) { "Newest messages" } } @else if older.is_some() { span class="faint" { "the newest " (messages.len()) } }
+                @if past { a href=(newest_of(id)) { "Newest messages" } } @else if older.is_some() { span class="faint" { "the newest " (messages.len()) } }
                 @if let Some(older) = &older { a href=(older) { "Older messages" } }
             }
             @if messages.is_empty() { (empty("chat", "No messages", "No messages to or from this person.", html! {})) }
-            @else { div class="thread" { @for message in messages.iter().rev() { (bubble(message)) } } }
+            @else { div class="thread" { @for (age, message) in messages.iter().enumerate().rev() { (bubble(message, age == 0 && !past)) } } }
             @if answer.is_some() && may_change(who) {
                 form class="body" method="post" action=(own) {
                     (form_key(who))
@@ -152,15 +158,15 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str
     Ok((title, content))
 }
 
-fn bubble(message: &MessageView) -> Markup {
+fn bubble(message: &MessageView, is_newest: bool) -> Markup {
     let class = match (message.direction, message.status) {
         (Direction::Inbound, _) => "bub",
         (_, Status::Failed | Status::Cancelled) => "bub out lost",
         _ => "bub out",
     };
     html! {
-        div class=(class) dir="auto" {
-            (message.text.as_deref().unwrap_or(message.message_type.as_str()))
+        div class=(class) id=[is_newest.then_some("newest")] dir="auto" {
+            (shown(message))
             br;
             small class="faint" { a href={ "/messages/" (message.id) } { (time(message.created_at)) } " · " (channel(message.channel)) @if message.direction != Direction::Inbound { " · " (message_state(message.status, message.held_reason.is_some())) } }
         }
@@ -183,7 +189,7 @@ pub(crate) async fn answer(
     Posted(form): Posted,
 ) -> Response {
     match send(&app, &who, &id, &form).await {
-        Ok(()) => lead_to(&format!("{PLACE}/{id}")),
+        Ok(()) => lead_to(&newest_of(&id)),
         Err(error) if matches!(error.code().status(), 400 | 402 | 409 | 422) => {
             page(&app, &who, &id, &asked, StatusCode::BAD_REQUEST, &form.get("text"), &Faults::of(&error)).await
         }

@@ -15,30 +15,32 @@ pub(crate) fn section(who: &SignedIn, state: &FactorState, faults: &Faults) -> M
             header { h2 { "Second factor" } }
             (faults.summary())
             @match state {
-                FactorState::Off => (password_form(who, "begin", "Set up", "An app on your phone shows a code that you enter when you sign in. The password alone is then not enough.")),
+                FactorState::Off => (password_form(who, "begin", "Set up", faults, "An app on your phone shows a code that you enter when you sign in. The password alone is then not enough.")),
                 FactorState::Pending(pending) => (confirm(who, pending, faults)),
                 FactorState::On(left) => {
-                    (password_form(who, "renew", "New recovery codes", &format!("It is on. {left} recovery codes are left.")))
-                    (password_form(who, "remove", "Disable it", "Without it, the password alone is enough to sign in."))
+                    (password_form(who, "renew", "New recovery codes", faults, &format!("It is on. {left} recovery codes are left.")))
+                    (password_form(who, "remove", "Disable it", faults, "Without it, the password alone is enough to sign in."))
                 }
             }
         }
     }
 }
 
+/// Returns the id of the password in the form of an action: the page has several.
+pub(crate) fn id_of_password(act: &str) -> String {
+    format!("{act}-current")
+}
+
 /// Renders a form that asks for the password again.
-fn password_form(who: &SignedIn, act: &str, button: &str, text: &str) -> Markup {
-    let label = "Your password";
-    let id = format!("{act}-current");
+fn password_form(who: &SignedIn, act: &str, button: &str, faults: &Faults, text: &str) -> Markup {
+    let id = id_of_password(act);
+    let field = Field { id: &id, kind: "password", autocomplete: "current-password", ..Field::new("current", "Your password", "", "") };
     html! {
         form class="body" method="post" action=(ACCOUNT) {
             (form_key(who))
             input type="hidden" name="factor" value=(act);
             p { (text) }
-            div class="field" {
-                label for=(id) { (label) }
-                input class="in" id=(id) name="current" type="password" autocomplete="current-password" required;
-            }
+            (field.show(faults))
             div class="row" { button class="btn" { (button) } }
         }
     }

@@ -27,6 +27,7 @@ mod numbers;
 mod oidc;
 mod page;
 mod people;
+mod plain;
 mod project;
 mod projects;
 mod refused;

@@ -136,7 +136,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form
             return users.set_role(project, &member, role).await;
         }
         let new = NewUser { email: email.clone(), password: Redacted::new(form.get("password")) };
-        users.add(project, role, &new).await.map(drop)
+        users.add_colleague(&who, role, &new).await.map(drop)
     };
     match done.await {
         Ok(()) => lead_to(PLACE),

@@ -14,7 +14,7 @@ use nuncio_domain::{Error, ErrorCode, Result};
 use url::form_urlencoded;
 
 use crate::App;
-use crate::components::{icon, may_change};
+use crate::components::{icon, may_change, sentence};
 use crate::form::Form;
 use crate::page::failed;
 use crate::shell::{framed, guest};
@@ -73,7 +73,7 @@ impl FromRequestParts<App> for MayChange {
         if may_change(&who) {
             Ok(Self(who))
         } else {
-            Err(refuse(&who, "/", &Error::new(ErrorCode::Forbidden, "Viewers cannot create anything")))
+            Err(refuse(&who, "/", &Error::new(ErrorCode::Forbidden, "Only operators and owners can open this page")))
         }
     }
 }
@@ -216,25 +216,30 @@ impl Asked {
     }
 }
 
+/// Says which role is needed, and which one the person has.
+fn needed_role(who: &SignedIn, error: &Error) -> String {
+    // That of a use case names the permission of an API key.
+    let is_of_key = error.details().get("requiredPermission").is_some();
+    let needed = match who.role {
+        Role::Viewer if is_of_key => "Only operators and owners can do this.".to_owned(),
+        _ if is_of_key => "Only owners can do this.".to_owned(),
+        _ => sentence(error.message()),
+    };
+    let own = if who.role == Role::Viewer { "a" } else { "an" };
+    format!("{needed} You are {own} {} of this project.", who.role.as_str())
+}
+
 /// Renders an error inside the layout.
 pub(crate) fn refuse(who: &SignedIn, place: &str, error: &Error) -> Response {
     let (status, symbol, title, text) = match error.code() {
-        ErrorCode::Forbidden => (
-            StatusCode::FORBIDDEN,
-            "key",
-            "You can view this, but not change it",
-            match who.role {
-                Role::Viewer => "You are a viewer of this project. An owner can make you an operator.".to_owned(),
-                _ => error.message().to_owned(),
-            },
-        ),
+        ErrorCode::Forbidden => (StatusCode::FORBIDDEN, "key", "Your role does not allow this", needed_role(who, error)),
         code if code.status() == 404 => (
             StatusCode::NOT_FOUND,
             "search",
             "There is nothing here",
             "The address is wrong, or belongs to the other environment.".to_owned(),
         ),
-        code if code.status() < 500 => (StatusCode::BAD_REQUEST, "alert", "That cannot be done", error.message().to_owned()),
+        code if code.status() < 500 => (StatusCode::BAD_REQUEST, "alert", "That cannot be done", sentence(error.message())),
         _ => {
             let cause = std::error::Error::source(error).map(ToString::to_string);
             tracing::error!(code = error.code().as_str(), cause, "a page failed: {error}");

@@ -4,20 +4,14 @@ use std::fmt::Display;
 
 use maud::{Markup, html};
 
-use crate::components::{data_table, words};
+use crate::components::{Faults, Field, data_table, words};
 
 /// Maximum number of invalid rows shown.
 const SHOWN: usize = 20;
 
 /// Renders the control of the file. `accept`: the extensions, separated by commas.
-pub(crate) fn file_field(label: &str, accept: &str, hint: &str) -> Markup {
-    html! {
-        div class="field" {
-            label for="file" { (label) }
-            input class="in" id="file" name="file" type="file" accept=(accept) required aria-describedby="file-hint";
-            p class="hint" id="file-hint" { (hint) }
-        }
-    }
+pub(crate) fn file_field(label: &str, accept: &str, hint: &str, faults: &Faults) -> Markup {
+    Field { kind: "file", accept, ..Field::new("file", label, hint, "") }.show(faults)
 }
 
 /// Renders the first invalid rows: line and reason.

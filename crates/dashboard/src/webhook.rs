@@ -10,7 +10,9 @@ use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{Error, ErrorCode, Redacted, Result, SenderId};
 
 use crate::App;
-use crate::components::{Faults, ask_first, form_key, head, icon, may_change, panel, resource_page, shortened, state, time, value, words};
+use crate::components::{
+    Faults, Field, ask_first, form_key, head, icon, may_change, panel, resource_page, shortened, state, time, value, words,
+};
 use crate::form::Form;
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse, show_or_refuse};
@@ -69,7 +71,7 @@ async fn content(
         }))
         (faults.summary())
         @if let Some(secret) = secret { (new_secret(secret)) }
-        (panel.show(who, webhook.as_ref(), typed))
+        (panel.show(who, webhook.as_ref(), typed, faults))
     })
 }
 
@@ -149,7 +151,7 @@ impl<'a> Panel<'a> {
     }
 
     /// Renders it. `typed`: a rejected address; empty if there is none.
-    pub(crate) fn show(&self, who: &SignedIn, webhook: Option<&WebhookView>, typed: &str) -> Markup {
+    pub(crate) fn show(&self, who: &SignedIn, webhook: Option<&WebhookView>, typed: &str, faults: &Faults) -> Markup {
         let now = webhook.map(|webhook| webhook.url.as_str()).unwrap_or_default();
         let off = webhook.filter(|webhook| !webhook.active);
         let url = if typed.is_empty() { now } else { typed };
@@ -161,11 +163,8 @@ impl<'a> Panel<'a> {
                     form class="body" method="post" action=(self.action) {
                         (form_key(who))
                         p class="soft" { (self.of) }
-                        div class="row" {
-                            label class="sr" for="webhookUrl" { "Address" }
-                            input class="in" id="webhookUrl" name="webhookUrl" type="url" value=(url) placeholder="https://example.com/hooks";
-                            button class="btn" name="do" value="webhook" { "Save" }
-                        }
+                        (Field { kind: "url", required: false, ..Field::new("webhookUrl", "Address", "Such as https://example.com/hooks.", url) }.show(faults))
+                        div class="row" { button class="btn" name="do" value="webhook" { "Save" } }
                     }
                     // A separate form: with this button, the other one would lose an address that is not saved yet.
                     @if !now.is_empty() && off.is_none() {

@@ -48,7 +48,9 @@ pub(crate) async fn add(core: &Core, project: &Project, email: &str, role: &str)
     if added.is_new {
         return Ok(shown(&added.email, &password));
     }
-    let text = format!("{} belongs to {} now, and signs in with the same password as before", added.email, project.name);
+    let (email, name) = (added.email.as_str(), &project.name);
+    let advice = format!("if somebody else may know that password, run nuncio people password {email}");
+    let text = format!("{email} belongs to {name} now, and signs in with the same password as before; {advice}");
     Ok(CommandOutput::new(json!({"email": added.email, "password": null}), text))
 }
 

@@ -23,6 +23,11 @@ pub use model::Model;
 pub use reviewer::Reviewer;
 pub(crate) use reviewer::note;
 
+/// Returns the text that readers of HTML see.
+pub fn text_of_html(html: &str) -> String {
+    Page::of(html).text
+}
+
 /// Incremented by each change of rules or weights.
 const VERSION: u32 = 6;
 

@@ -3,7 +3,7 @@
 //! Stored sealed. Each use increments its version, so that a code that is submitted twice, even to different nodes, is accepted once.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use nuncio_domain::user::{Role, User};
+use nuncio_domain::user::User;
 use nuncio_domain::{Error, ErrorCode, Redacted, Result, Timestamp, UserId, id::Id as _};
 use nuncio_secrets::{Row, mac};
 use serde::{Deserialize, Serialize};
@@ -13,8 +13,9 @@ use std::time::Duration;
 use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
+use super::manage::{record_in_all, require_all};
 use super::totp::{base32, step_of};
-use super::{SignedIn, Users, manage::record_in_all, password, sign_in_address};
+use super::{SignedIn, Users, password, sign_in_address};
 use crate::base::Change;
 
 /// Number of recovery codes per person.
@@ -131,14 +132,8 @@ impl Users<'_> {
         if !theirs.iter().any(|membership| membership.project == who.project.id) {
             return Err(Error::not_found("person"));
         }
-        let mine = tx.list_memberships(who.user.id).await?;
-        let owns = |project| mine.iter().any(|membership| membership.project == project && membership.role == Role::Owner);
+        require_all(&mut *tx, who, &user, "reset-factor").await?;
         drop(tx);
-        if !theirs.iter().all(|membership| owns(membership.project)) {
-            let text =
-                format!("{email} also belongs to a project that you do not own; on the server, run nuncio people reset-factor {email}");
-            return Err(Error::new(ErrorCode::InvalidRequest, text));
-        }
         self.put_factor(&user, None, Some("reset_second_factor")).await
     }
 

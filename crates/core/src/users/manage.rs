@@ -7,7 +7,7 @@ use nuncio_store::Tx;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
-use super::{Users, password, sign_in_address};
+use super::{SignedIn, Users, password, sign_in_address};
 use crate::base::Change;
 
 #[derive(Clone, Debug)]
@@ -62,6 +62,17 @@ impl Users<'_> {
         Change::new("person", "create", &user.email).to(&shown(Role::Owner)).by(&user.email).record_of(&mut *tx, &oldest).await?;
         self.commit_project(&oldest, tx).await?;
         self.open_session(&user).await
+    }
+
+    /// Adds a person to the project that `who` views. Fails for somebody who belongs to a project that `who` does not own: whoever added them
+    /// there chose their password, and would get into this project with it.
+    pub async fn add_colleague(&self, who: &SignedIn, role: Role, new: &NewUser) -> Result<AddedUser> {
+        let mut tx = self.inner.store.read().await?;
+        if let Some(user) = tx.find_user(&sign_in_address(&new.email).unwrap_or_default()).await? {
+            require_all(&mut *tx, who, &user, "add").await?;
+        }
+        drop(tx);
+        self.add(&who.project, role, new).await
     }
 
     /// Adds a person to a project. Somebody who belongs to another project of this server keeps their password.
@@ -133,6 +144,18 @@ impl Users<'_> {
         let password = password::hash(new.password.expose(), &*self.ids().entropy).await?;
         Ok(User { id: self.ids().next(), email: email.unwrap_or_default(), password, factor: None, factor_version: 0 })
     }
+}
+
+/// Fails unless `who` owns all projects of `user`, and names the command that the operator has for it.
+pub(super) async fn require_all(tx: &mut dyn Tx, who: &SignedIn, user: &User, command: &str) -> Result<()> {
+    let mine = tx.list_memberships(who.user.id).await?;
+    let owns = |project| mine.iter().any(|membership| membership.project == project && membership.role == Role::Owner);
+    if tx.list_memberships(user.id).await?.iter().all(|membership| owns(membership.project)) {
+        return Ok(());
+    }
+    let email = &user.email;
+    let text = format!("{email} also belongs to a project that you do not own; on the server, run nuncio people {command} {email}");
+    Err(Error::new(ErrorCode::InvalidRequest, text))
 }
 
 /// Stores a membership, and the user if they are new. Returns `false` if they already belong to the project.

@@ -51,7 +51,8 @@ impl Content {
         let hint = "{{name}} stands for a column of your file. Include a way to opt out, such as: Reply STOP.";
         html! {
             (Field { kind: "textarea", required: false, ..Field::new("text", "Text", hint, &self.text) }.show(faults))
-            details open[!self.subject.is_empty() || !self.html.is_empty()] {
+            @let has_faults = faults.has("emailSubject") || faults.has("emailHtmlBody");
+            details open[has_faults || !self.subject.is_empty() || !self.html.is_empty()] {
                 summary { "Email and links" }
                 (Field { required: false, ..Field::new("emailSubject", "Subject", "Required for email.", &self.subject) }.show(faults))
                 (Field { kind: "textarea", required: false, ..Field::new("emailHtmlBody", "HTML", "Sent in addition to the text.", &self.html) }.show(faults))

@@ -77,7 +77,7 @@ fn from_file(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
                     (field("columns", "Columns and their variables", "Such as nombre:name,notas: — a column without a variable is ignored.", columns))
                     (field("countries", "Countries of national numbers", "With ES, 600 111 222 means +34600111222.", countries))
                 }
-                (file_field("File", ".csv,.tsv,.txt,.ndjson,.jsonl", "CSV with a header row. A column named phone, email or recipient has the recipients; other columns fill the {{variables}} of the same name. Above 50 MB use nuncio broadcasts import."))
+                (file_field("File", ".csv,.tsv,.txt,.ndjson,.jsonl", "CSV with a header row. A column named phone, email or recipient has the recipients; other columns fill the {{variables}} of the same name. Above 50 MB use nuncio broadcasts import.", &said.faults))
                 div class="row" {
                     button class="btn" { "Add recipients" }
                     button class="btn quiet" formaction={ "/broadcasts/" (broadcast.id) "/columns" } { "Preview its columns" }
@@ -167,7 +167,7 @@ fn shown(preview: &Result<BroadcastPreview>) -> Markup {
 }
 
 fn missing(error: &Error) -> Markup {
-    html! { (Faults::of(error).summary()) }
+    html! { (Faults::of(error).listed(false)) }
 }
 
 fn costs(id: &str, estimate: Option<&BroadcastEstimate>) -> Markup {

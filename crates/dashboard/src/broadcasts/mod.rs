@@ -4,6 +4,7 @@ mod act;
 mod audience;
 mod content;
 mod draft;
+mod letter;
 mod list;
 mod new;
 mod recipients;

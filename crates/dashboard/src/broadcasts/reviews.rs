@@ -8,7 +8,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::permission::Permission;
 use nuncio_domain::{Error, ErrorCode, Result};
 
-use super::show::marked;
+use super::letter::letter;
 use crate::App;
 use crate::components::{ask_first, count, empty, form_key, head, requested, words};
 use crate::shell::shell;
@@ -19,13 +19,28 @@ pub(crate) async fn reviews(State(app): State<App>, Signed(who): Signed) -> Resp
         Ok(()) => app.core.broadcasts().escalated(who.caller.tenant).await,
         Err(error) => Err(error),
     };
-    match waiting {
+    let shown = match waiting {
+        Ok(waiting) => with_letters(&app, &who, waiting).await,
+        Err(error) => Err(error),
+    };
+    match shown {
         Ok(waiting) => shell(&who, "/reviews", "Reviews", &to_decide(&who, &waiting)),
         Err(error) => refuse(&who, "/", &error),
     }
 }
 
-fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
+/// Adds what each broadcast says; reads each, as lists have no HTML.
+async fn with_letters(app: &App, who: &SignedIn, waiting: Vec<BroadcastView>) -> Result<Vec<(BroadcastView, Markup)>> {
+    let mut all = Vec::new();
+    for broadcast in waiting {
+        let whole = app.core.broadcasts().get(&who.caller, &broadcast.id.to_string()).await?;
+        let says = letter(app, who, &whole).await?;
+        all.push((whole, says));
+    }
+    Ok(all)
+}
+
+fn to_decide(who: &SignedIn, waiting: &[(BroadcastView, Markup)]) -> Markup {
     let number = match waiting.len() {
         0 => String::new(),
         1 => "1 broadcast to decide".to_owned(),
@@ -35,13 +50,12 @@ fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
         (head(None, html! { "Reviews" }, html! { "Broadcasts that the review rejected and whose authors ask for a person" }, html! { span class="faint" { (number) } }))
         @if waiting.is_empty() { section class="panel" { (empty("check", "Nothing to decide", "Rejected broadcasts whose authors request a human review appear here.", html! {})) } }
         div class="stack" {
-            @for broadcast in waiting {
+            @for (broadcast, says) in waiting {
                 article class="panel" aria-labelledby=(broadcast.id) {
                     header { h2 id=(broadcast.id) { a href={ "/broadcasts/" (broadcast.id) } { (words(&broadcast.name)) } } span class="faint" { (count(broadcast.total_contacts)) " recipients, " (requested(broadcast.channel.requested())) } }
                     div class="body" {
-                        @let review = broadcast.review_result.as_ref();
-                        div class="letter" dir="auto" { (marked(broadcast.text.as_deref().unwrap_or_default(), review.map_or(&[][..], |review| &review.flagged_content))) }
-                        @if let Some(review) = review { p class="soft" { b { (format!("{:.2}", review.score)) } " of 1: " (review.reasoning) } }
+                        (says)
+                        @if let Some(review) = &broadcast.review_result { p class="soft" { b { (format!("{:.2}", review.score)) } " of 1: " (review.reasoning) } }
                     }
                     @if may_decide(who).is_err() { footer { span class="faint" { "The operator of the server decides about it." } } } @else { footer {
                         @let action = format!("/reviews/{}", broadcast.id);

@@ -11,6 +11,7 @@ use nuncio_domain::broadcast::Status;
 
 use super::content::editor;
 use super::draft::{self, Said, looked_up_on_request};
+use super::letter::letter;
 use crate::App;
 use crate::charts::Columns;
 use crate::components::{
@@ -51,6 +52,7 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
     let changes = may_change(who);
     let draft =
         if broadcast.status == Status::Draft && changes { Some(draft::panels(app, who, &broadcast, said, inline).await?) } else { None };
+    let text = panel("Content", letter(app, who, &broadcast).await?);
     let line = html! { (broadcast_state(broadcast.status)) (when(&broadcast)) " · " (requested(broadcast.channel.requested())) };
     let content = html! {
         (head(Some(("/broadcasts", "Broadcasts")), words(&broadcast.name), line, acts(app, who, &broadcast)))
@@ -60,7 +62,7 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
         @if draft.is_none() { (progress_panel(&broadcast, &progress)) }
         @if let Some(draft) = &draft { (draft) }
         @if changes && matches!(broadcast.status, Status::Draft | Status::Rejected) { (editor(who, &broadcast, said.edited.as_ref(), &said.faults)) }
-        @if draft.is_some() { (text(&broadcast)) } @else { div class="cols even" { (text(&broadcast)) (review(&broadcast)) (sums(&broadcast)) } }
+        @if draft.is_some() { (text) } @else { div class="cols even" { (text) (review(&broadcast)) (sums(&broadcast)) } }
         @if let Some(statistics) = &statistics { (outcome(&broadcast, statistics)) }
         @if begun && !inline { (looked_up_on_request("Statistics", id, "Over time, by channel, country, failure reason and link. Reads every recipient, which takes a moment.", "Show")) }
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&broadcast.id.to_string())) } }
@@ -187,34 +189,6 @@ fn progress_panel(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Ma
             }
         }
     }
-}
-
-fn text(broadcast: &BroadcastView) -> Markup {
-    let flagged = broadcast.review_result.as_ref().map_or(&[][..], |review| &review.flagged_content);
-    let body = html! {
-        @if let Some(subject) = &broadcast.email_subject { p { b { (words(subject)) } } }
-        @if let Some(text) = &broadcast.text { div class="letter" dir="auto" { (marked(text, flagged)) } }
-        @else { p class="soft" { "Uses a template, or has no text." } }
-    };
-    panel("Content", body)
-}
-
-/// Returns the text with the flagged passages marked.
-pub(super) fn marked(text: &str, flagged: &[String]) -> Markup {
-    let mut spans: Vec<(usize, usize)> = flagged
-        .iter()
-        .filter(|part| !part.is_empty())
-        .filter_map(|part| text.find(part.as_str()).map(|at| (at, at + part.len())))
-        .collect();
-    spans.sort_unstable();
-    let (mut pieces, mut at) = (Vec::new(), 0);
-    for (start, end) in spans {
-        if start >= at {
-            pieces.push(html! { (text[at..start]) mark { (text[start..end]) } });
-            at = end;
-        }
-    }
-    html! { @for piece in &pieces { (piece) } (text[at..]) }
 }
 
 fn review(broadcast: &BroadcastView) -> Markup {

@@ -15,6 +15,8 @@ use crate::App;
 use crate::components::{
     ask_first, channel, counted, data_table, empty, figure, form_key, head, icon, may_change, message_state, panel, state, time, words,
 };
+use crate::conversations::newest_of;
+use crate::plain::shown;
 use crate::shell::framed;
 use crate::signed::{Posted, Signed, lead_to, refuse};
 
@@ -42,7 +44,7 @@ async fn person(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
     let of = |verbs: &[&str]| if verbs.contains(&verb.as_str()) { said } else { &nothing };
     let content = html! {
         (head(Some(("/contacts", "Contacts")), words(&title), html! { "Known since " (time(contact.created_at)) }, html! {
-            a class="btn" href={ "/conversations/" (contact.id) } { "Conversation" }
+            a class="btn" href=(newest_of(id)) { "Conversation" }
             @if may_change(who) { a class="btn go" href={ "/messages/new?to=" (write) } { "Write" } }
         }))
         @if let Some(other) = contact.suggested_merge_with { (suggestion(who, &contact, &other.to_string())) }
@@ -79,7 +81,7 @@ fn table(messages: &[MessageView]) -> Markup {
             tr {
                 td class="w" { (state) }
                 td {
-                    a class="to plain clip" href={ "/messages/" (message.id) } { (words(message.text.as_deref().or(message.subject.as_deref()).unwrap_or(message.message_type.as_str()))) }
+                    a class="to plain clip" href={ "/messages/" (message.id) } { (words(&shown(message))) }
                     span class="n" { (state) " " span class="faint" { "· " (channel(message.channel)) } }
                 }
                 td class="w" { (channel(message.channel)) }

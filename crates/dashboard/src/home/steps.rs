@@ -33,10 +33,11 @@ pub(super) async fn look(app: &App, who: &SignedIn, senders: &[SenderView], send
     let mut hooked = senders.iter().any(|sender| sender.webhook.is_some());
     let mut connected = in_live && senders.iter().any(works);
     let has_live = if in_live { senders.iter().any(is_connected) } else { !app.core.tenant_config(tenant).await?.connections.is_empty() };
-    if (has_live && !in_live) || !hooked {
+    // In the live environment, a sender of the other one does not count: its events are only of tests.
+    if !in_live && (has_live || !hooked) {
         let others = app.core.senders().all(tenant).await?;
         hooked |= others.iter().any(|sender| sender.webhook.is_some());
-        connected |= !in_live && others.iter().any(works);
+        connected |= others.iter().any(works);
     }
     // One that fails now has worked if it sent something: its project is past the first steps.
     let sent_live = has_live && !connected && has_messages(app, live, Some("sent,delivered,read")).await?;

@@ -17,6 +17,7 @@ use crate::components::{
 use crate::contacts::name;
 use crate::filters::found_or_fault;
 use crate::form::recipient;
+use crate::plain::shown;
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, lead_to, refuse};
 
@@ -201,17 +202,17 @@ pub(crate) fn table(messages: &[MessageView]) -> Markup {
 fn row(message: &MessageView) -> Markup {
     let inbound = message.direction == Direction::Inbound;
     let person = if inbound { message.from.as_deref().unwrap_or("–") } else { &message.to };
-    let text = message.text.as_deref().or(message.subject.as_deref()).unwrap_or(message.message_type.as_str());
+    let text = shown(message);
     let state = message_state(message.status, message.held_reason.is_some());
     html! {
         tr {
             td class="w" { (state) }
             td {
                 a class="to clip" href={ "/messages/" (message.id) } { @if inbound { span { "from " } } (words(person)) }
-                span class="clip soft n" { (words(text)) }
+                span class="clip soft n" { (words(&text)) }
                 span class="n" { (state) " " span class="faint" { "· " (channel(message.channel)) } }
             }
-            td class="w" { span class="clip soft" { (words(text)) } }
+            td class="w" { span class="clip soft" { (words(&text)) } }
             td class="w" { (channel(message.channel)) }
             td class="num w" { (money(message.cost_total)) }
             td class="num" { (time(message.created_at)) }

@@ -6,18 +6,19 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use nuncio_core::messages::{AttemptView, MessageView};
+use nuncio_core::messages::{AttachmentView, AttemptView, MessageView};
 use nuncio_core::users::{AuditEntryView, ListAudit, SignedIn};
 use nuncio_core::webhooks::ListDeliveries;
 use nuncio_domain::lifecycle::Resolution;
 use nuncio_domain::message::{Direction, HeldReason, Status};
 use nuncio_domain::{Channel, Error, MessageType, Result, Timestamp};
 
-use super::timeline::timeline;
+use super::timeline::{action, timeline};
 use crate::App;
 use crate::components::{
     ask_first, channel, form_key, head, icon, json_text, may_change, message_state, money, panel, sentence, time, value, words,
 };
+use crate::plain::said;
 use crate::shell::{Live, followed};
 use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse};
 
@@ -44,16 +45,17 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup,
     let person = if inbound { message.from.clone().unwrap_or_default() } else { message.to.clone() };
     let title = if inbound { format!("From {person}") } else { format!("To {person}") };
     let heading = html! { @if inbound { "From " } @else { "To " } (words(&person)) };
-    let again = is_repeatable(app, who, &message).await?;
+    let files = files(app, who, &message).await?;
+    let again = files.is_empty() && is_repeatable(&message);
     let content = html! {
-        (head(Some(("/messages", "Messages")), heading, summary(&message), acts(who, &message, again)))
+        (head(Some(("/messages", "Messages")), heading, summary(&message, &decisions), acts(who, &message, again)))
         @if message.held_reason.is_some() { (decision(who, &message)) }
         div class="aside" {
             section class="panel" {
                 header { h2 { "Timeline" } (message_state(message.status, message.held_reason.is_some())) span class="faint w" { (time(message.created_at)) } }
                 div class="body" { (timeline(&message, &deliveries, &decisions)) }
             }
-            div class="stack" { (seen(&message)) (cost(&message)) (details(&message, sender)) }
+            div class="stack" { (seen(&message, &files)) (cost(&message)) (details(&message, sender)) }
         }
     };
     let quiet = app.core.ids().clock.now().since(message.updated_at);
@@ -73,7 +75,8 @@ async fn decisions(app: &App, who: &SignedIn, message: &MessageView) -> Result<V
 }
 
 /// Describes the result in a sentence.
-fn summary(message: &MessageView) -> Markup {
+fn summary(message: &MessageView, decisions: &[AuditEntryView]) -> Markup {
+    let decided = |what: &str| decisions.iter().any(|decision| action(decision) == what);
     let by = channel(message.channel);
     let tries = message.attempts.len();
     let after = |at: Timestamp| match at.since(message.created_at).as_secs_f64() {
@@ -88,6 +91,8 @@ fn summary(message: &MessageView) -> Markup {
             Some(at) => format!("Delivered by {by}, {}.", after(at)),
             None => format!("Delivered by {by}."),
         },
+        Status::Sent if decided("sent") => "A person decided that it was sent; no receipt yet.".to_owned(),
+        Status::Failed if decided("failed") => "Failed: a person decided that it was not sent.".to_owned(),
         Status::Sent => format!("Accepted by the provider of {by}; no receipt yet."),
         Status::Failed => format!("Failed. {}", sentence(message.error_message.as_deref().unwrap_or_default())),
         Status::Cancelled => "Cancelled before it was sent to a provider.".to_owned(),
@@ -107,12 +112,18 @@ fn waits(at: Timestamp, last: &AttemptView) -> Markup {
     html! { "Waits: " (why.trim_end_matches('.')) ". Tried again at " (time(at)) "." }
 }
 
-/// Returns whether the form of a new message can hold all of it.
-async fn is_repeatable(app: &App, who: &SignedIn, message: &MessageView) -> Result<bool> {
+/// Returns the attachments of an email.
+async fn files(app: &App, who: &SignedIn, message: &MessageView) -> Result<Vec<AttachmentView>> {
+    match message.channel {
+        Channel::Email => app.core.messages().list_attachments(&who.caller, &message.id.to_string()).await,
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Returns whether the form of a new message can hold all of it but its attachments.
+fn is_repeatable(message: &MessageView) -> bool {
     let is_text = message.direction == Direction::Outbound && message.message_type == MessageType::Text && message.html_body.is_none();
-    let has_files =
-        message.channel == Channel::Email && !app.core.messages().list_attachments(&who.caller, &message.id.to_string()).await?.is_empty();
-    Ok(is_text && !has_files && message.held_reason.is_none())
+    is_text && message.held_reason.is_none()
 }
 
 fn acts(who: &SignedIn, message: &MessageView, again: bool) -> Markup {
@@ -160,7 +171,7 @@ fn decision(who: &SignedIn, message: &MessageView) -> Markup {
     }
 }
 
-fn seen(message: &MessageView) -> Markup {
+fn seen(message: &MessageView, files: &[AttachmentView]) -> Markup {
     let received = matches!(message.status, Status::Delivered | Status::Read | Status::Received);
     html! {
         section class="panel" {
@@ -169,7 +180,11 @@ fn seen(message: &MessageView) -> Markup {
                 div class="phone" {
                     p class="by" { @if let Some(from) = message.from.as_deref().filter(|from| !from.is_empty()) { (from) " · " } (channel(message.channel)) }
                     @if let Some(subject) = &message.subject { p class="bub" { b { (words(subject)) } } }
-                    p class="bub" { (words(message.text.as_deref().unwrap_or(message.message_type.as_str()))) }
+                    @match said(message) {
+                        Some(text) => { p class="bub" { (words(&text)) } }
+                        None => { p class="soft" { "No text." } }
+                    }
+                    @for file in files { p class="bub" { "Attachment: " (words(&file.filename)) } }
                 }
             }
         }

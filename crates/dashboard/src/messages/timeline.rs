@@ -1,5 +1,7 @@
 //! History of a message, step by step.
 
+use std::time::Duration;
+
 use maud::{Markup, html};
 use nuncio_core::messages::{AttemptView, MessageView};
 use nuncio_core::users::AuditEntryView;
@@ -9,6 +11,9 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{AttemptStatus, Direction, Status};
 
 use crate::components::{channel, money, sentence, words};
+
+/// A decision is recorded at most this long after its effect, unless the node was stopped.
+const RECORDED: Duration = Duration::from_secs(1);
 
 struct Step {
     at: Timestamp,
@@ -24,6 +29,8 @@ pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView], decis
     if message.direction == Direction::Outbound {
         steps.push(routed(message));
     }
+    // Before their effects, which can have the same time.
+    steps.extend(decisions.iter().map(|one| decided(message, one)));
     let settled = decided_as_sent(message, decisions);
     for (number, attempt) in message.attempts.iter().enumerate() {
         // The time of a receipt is not stored. A failed one is followed by the next attempt, or is the last change.
@@ -41,7 +48,6 @@ pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView], decis
         let title = if message.status == Status::Failed { "Failed" } else { "Cancelled" };
         steps.push(step(message.updated_at, shape, title, html! { (sentence(message.error_message.as_deref().unwrap_or_default())) }));
     }
-    steps.extend(decisions.iter().map(|one| decided(message, one)));
     deliveries.iter().for_each(|delivery| steps.extend(posted(delivery)));
     steps.sort_by_key(|step| step.at);
     html! {
@@ -119,7 +125,7 @@ fn routed(message: &MessageView) -> Step {
 
 /// Returns the attempt that a person declared as sent. It is stored as accepted since then; until then its outcome was unknown.
 fn decided_as_sent(message: &MessageView, decisions: &[AuditEntryView]) -> Option<usize> {
-    let sent = decisions.iter().find(|one| one.entry.after.as_ref().is_some_and(|after| after["action"] == "sent"))?;
+    let sent = decisions.iter().find(|one| action(one) == "sent")?;
     message.attempts.iter().rposition(|attempt| attempt.started_at < sent.entry.id.created_at())
 }
 
@@ -163,18 +169,29 @@ fn attempted(number: usize, attempt: &AttemptView, was_unknown: bool, reported_a
     steps
 }
 
+/// Returns what a person decided: `sent`, `failed` or `resend`.
+pub(super) fn action(decision: &AuditEntryView) -> &str {
+    decision.entry.after.as_ref().and_then(|after| after["action"].as_str()).unwrap_or_default()
+}
+
+/// Returns the time of a decision: that of its effect, just before it was recorded.
+fn decided_at(message: &MessageView, decision: &AuditEntryView) -> Timestamp {
+    let recorded = decision.entry.id.created_at();
+    let changes = message.attempts.iter().map(|attempt| attempt.started_at).chain([message.updated_at]);
+    changes.filter(|at| *at <= recorded && recorded.since(*at) < RECORDED).min().unwrap_or(recorded)
+}
+
 /// A decision about a held message. Resolving it overwrites the unknown result of the attempt.
 fn decided(message: &MessageView, one: &AuditEntryView) -> Step {
     let entry = &one.entry;
-    let action = entry.after.as_ref().and_then(|after| after["action"].as_str()).unwrap_or_default();
-    let title = match action {
+    let title = match action(one) {
         "sent" => "Decision: it was sent",
         "failed" => "Decision: it was not sent",
         "resend" => "Decision: send it again",
         _ => "Decision",
     };
     let actor = if entry.actor.label.is_empty() { &entry.actor.name } else { &entry.actor.label };
-    let at = entry.id.created_at();
+    let at = decided_at(message, one);
     let tried = message.attempts.iter().any(|attempt| attempt.started_at < at);
     let before =
         if tried { "Until then the outcome of the last attempt was unknown." } else { "Until then it was held without an attempt." };

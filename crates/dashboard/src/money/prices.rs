@@ -83,13 +83,15 @@ fn row(price: &Price, is_own: bool) -> Markup {
 /// Renders the upload form; after a faulty file, with what was ticked.
 pub(super) fn form(who: &SignedIn, last: Option<&Imported>) -> Markup {
     let replace = last.is_some_and(|last| last.replace && last.result.is_err());
+    let none = Faults::default();
+    let faults = last.and_then(|last| last.result.as_ref().err()).unwrap_or(&none);
     html! {
         section class="panel" {
             header { h2 { "Prices from a file" } }
             form class="body" method="post" enctype="multipart/form-data" action=(PLACE) {
                 (form_key(who))
                 label class="check" { input type="checkbox" name="replace" checked[replace]; "Delete prices of this project that are not in the file" }
-                (file_field("CSV file", ".csv,.txt", "The first line names the columns: channel, country, unit, provider, fee, and effective_from if prices begin later. Country * is every other country. The prices hold for this project only, in both environments, and precede general ones."))
+                (file_field("CSV file", ".csv,.txt", "The first line names the columns: channel, country, unit, provider, fee, and effective_from if prices begin later. Country * is every other country. The prices hold for this project only, in both environments, and precede general ones.", faults))
                 div class="row" { button class="btn" { "Import prices" } }
             }
         }

@@ -79,7 +79,8 @@ pub(super) async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode
 async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(String, Markup)> {
     let sender = app.core.senders().get(&who.caller, id).await?;
     let own = format!("/senders/{id}");
-    let webhook = Panel::load(app, who, &own, Some(sender.id), said.tested).await?.show(who, sender.webhook.as_ref(), &said.url);
+    let webhook =
+        Panel::load(app, who, &own, Some(sender.id), said.tested).await?.show(who, sender.webhook.as_ref(), &said.url, &said.faults);
     let content = html! {
         (head(Some(("/senders", "Senders")), words(&sender.name), html! { @if sender.is_default { "The default sender" } }, html! {
             @if !sender.is_default && may_change(who) {

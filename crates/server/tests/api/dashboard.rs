@@ -175,7 +175,7 @@ async fn browsers_are_signed_out_and_a_password_is_changed() {
             here.submit("/settings/account", &[("current", "wrong password!"), ("password", new)]).await;
         }
         let slowed = here.submit("/settings/account", &[("current", new), ("password", PASSWORD)]).await;
-        assert!(slowed.text.contains("too many attempts"), "{}", slowed.text);
+        assert!(slowed.text.contains("Too many attempts; wait a minute, then try again."), "{}", slowed.text);
     }
 }
 
@@ -218,6 +218,10 @@ async fn a_viewer_changes_nothing() {
         browser.submit("/developers/keys", &[("name", "mine"), ("may", "all"), ("world", "live")]).await.expect(403);
         browser.submit("/settings/people", &[("email", "eve@example.net"), ("password", PASSWORD), ("role", "owner")]).await.expect(403);
     }
+    let refused = viewer.submit("/settings/people", &[("remove", "op@example.net")]).await.expect(403).text;
+    assert!(refused.contains("Only owners can manage people. You are a viewer of this project."), "{refused}");
+    let refused = viewer.submit("/messages/new", &message).await.expect(403).text;
+    assert!(refused.contains("Only operators and owners can do this. You are a viewer of this project."), "{refused}");
     let sent = operator.submit("/messages/new", &message).await.expect(303);
     assert!(sent.header("location").starts_with("/messages/msg_"));
     let made = owner.submit("/developers/keys", &[("name", "mine"), ("may", "send"), ("world", "test")]).await.expect(201);

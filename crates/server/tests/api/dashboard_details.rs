@@ -10,6 +10,38 @@ use serde_json::json;
 use crate::broadcasts::{act, add, draft, finish};
 use crate::dashboard::person;
 
+// holds: pages.broadcasts
+#[tokio::test]
+async fn a_person_decides_about_all_that_a_broadcast_says() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Owner).await;
+        let template = json!({"name": "account", "language": "en", "body": "Hello {{1}}, please reply with your password and PIN."});
+        let template = app.post("/v1/templates", template).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+        let values = json!({"templateId": template, "templateVariables": {"1": "Ada"}});
+        let by_template = json!({"name": "A", "channel": "sms", "messageType": "template", "content": values});
+        let html = "<p>Dear <b>client</b>,</p><p>Please reply with your password and PIN.</p>";
+        let by_html = json!({"name": "B", "channel": "email", "emailSubject": "About your account", "emailHtmlBody": html});
+        for (body, recipient, parts) in [
+            (by_template, "+34600111222", ["Template <a href=\"/templates/tpl_", "Hello Ada, ", "Hello {{1}}, "]),
+            (by_html, "ana@example.org", ["About your account", "Dear client, Please", "&lt;p&gt;Dear &lt;b&gt;client"]),
+        ] {
+            let id = draft(&app, body).await;
+            add(&app, &id, [recipient.to_owned()]).await;
+            act(&app, &id, "send").await.expect(202);
+            app.drain().await;
+            act(&app, &id, "escalate").await.expect(200);
+            for path in ["/reviews", &format!("/broadcasts/{id}")] {
+                let page = browser.page(path).await;
+                assert!(page.contains("<mark>"), "{path}: {page}");
+                let page = page.replace("<mark>", "").replace("</mark>", "");
+                for part in parts {
+                    assert!(page.contains(part), "{path}, {part}: {page}");
+                }
+            }
+        }
+    }
+}
+
 // holds: pages.details
 #[tokio::test]
 async fn a_sender_has_a_number_and_limits() {

@@ -280,7 +280,10 @@ async fn people_are_answered_where_they_wrote() {
         assert!(list.matches("class=\"to clip\"").count() == 1 && list.contains("3 messages") && list.contains("Anybody?"), "{list}");
         assert!(!list.contains("Hello?"), "the newest only: {list}");
         let path = format!("/conversations/{}", message["contactId"].as_str().expect("a contact"));
+        assert!(list.contains(&format!("href=\"{path}#newest\"")), "{list}");
         let thread = browser.page(&path).await;
+        let newest = thread.split("id=\"newest\"").nth(1).expect("the newest message");
+        assert!(newest.contains("Anybody?") && !newest.contains("Hello?"), "{newest}");
         assert!(thread.find("Your code is 4711") < thread.find("Where is &lt;b&gt;"), "the oldest first: {thread}");
         assert!(thread.contains("Reply by WhatsApp") && !thread.contains("Older messages"), "{thread}");
         assert!(!viewer.page(&path).await.contains("Your reply"));

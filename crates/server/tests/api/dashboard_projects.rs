@@ -142,6 +142,16 @@ async fn a_person_has_a_role_in_each_project() {
         // An owner of one project does not weaken the access to another: bo owns the second only, ada belongs to the first too.
         let reset = colleague.submit("/settings/people", &[("reset", "ada@example.net")]).await.expect(400);
         assert!(reset.text.contains("a project that you do not own"), "{}", reset.text);
+        // Nor does an owner who added somebody, with a password of their choice, get into a project that adds the same person later.
+        open(&owner, &first).await;
+        owner
+            .submit("/settings/people", &[("email", "dee@example.net"), ("password", "chosen by another"), ("role", "viewer")])
+            .await
+            .expect(303);
+        let known =
+            colleague.submit("/settings/people", &[("email", "dee@example.net"), ("password", ""), ("role", "owner")]).await.expect(400);
+        assert!(known.text.contains("nuncio people add dee@example.net"), "{}", known.text);
+        open(&owner, "Second").await;
         // Who is removed from the project that they view sees another of theirs, and none after the last.
         colleague.submit("/settings/people", &[("remove", "ada@example.net")]).await.expect(303);
         assert!(owner.page("/messages").await.contains(&format!("Messages · {first}")));

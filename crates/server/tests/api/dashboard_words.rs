@@ -150,6 +150,13 @@ async fn errors_name_the_labels_of_fields() {
     assert!(page.contains(">Name "), "{page}");
     let page = browser.submit("/invitations", &[("allowedPhoneCountries", "Spain")]).await.expect(400).text;
     assert!(page.contains(">Countries of their number is &quot;SPAIN&quot;; must be"), "{page}");
+    assert_eq!(page.matches(" autofocus").count(), 1, "browsers scroll to it: {page}");
+    let faulty = [("name", "x"), ("channel", "email"), ("text", "x")];
+    let made = browser.submit("/broadcasts/new", &faulty).await.expect(303).header("location").to_owned();
+    add(&app, made.trim_start_matches("/broadcasts/"), ["ana@example.org".to_owned()]).await;
+    let page = browser.submit(&made, &[("do", "send")]).await.expect(400).text;
+    let opened = page.split("<details open>").nth(1).expect("an open part");
+    assert!(opened.contains("id=\"emailSubject-fault\""), "{page}");
     let key = browser.form_key().await;
     let file = "name,phone,email\nCy,+34600111222,nonsense\n";
     let added = upload(&browser, "/contacts", &[("key", &key)], "a.csv", file).await.expect(200).text;
