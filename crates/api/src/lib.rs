@@ -22,7 +22,6 @@ mod operations;
 mod providers;
 mod published;
 mod reads;
-mod refusals;
 mod reply;
 mod routes;
 mod state;

@@ -5,15 +5,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
-use nuncio_core::Core;
 use nuncio_core::rate::{Buckets, Quota};
+use nuncio_core::{Core, Refusals};
 use nuncio_domain::{TenantId, limits};
 
 use crate::budget::Budget;
 use crate::json::Validators;
 use crate::operations::Operations;
 use crate::reads::Reads;
-use crate::refusals::Refusals;
 use crate::streams::Streams;
 use crate::wire::Pace;
 

@@ -83,7 +83,8 @@ impl Shared {
         match &outcome {
             Outcome::Deferred { scope: Scope::Connection, failure, .. } => slot.lane.failed(self, asked, failure),
             outcome if has_responded(outcome) => slot.lane.answered(),
-            // A local failure or an unknown outcome says nothing about the connection.
+            Outcome::Unknown { failure, .. } => slot.lane.went_unanswered(self, failure),
+            // A local failure says nothing about the connection.
             _ => {}
         }
         let step = Step::Settle {

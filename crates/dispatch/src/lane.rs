@@ -77,6 +77,8 @@ struct LaneState {
     hinted: HashSet<MessageId>,
     /// Consecutive failures of the whole connection.
     failures: u32,
+    /// Unknown outcomes since the last response.
+    unanswered: u32,
     /// No attempt before this monotonic time.
     paused_until: Duration,
     /// Since when the whole connection has failed, and its last error.

@@ -15,19 +15,25 @@ const REFUSED_MAX: Duration = Duration::from_secs(15 * 60);
 /// Maximum delay accepted from a provider.
 pub(crate) const ASKED_MAX: Duration = Duration::from_secs(3_600);
 
+/// Minimum delay, and attempts after which a provider that asks for a short one is no longer believed: then the steps begin.
+const ASKED_MIN: Duration = Duration::from_secs(1);
+const BELIEVED: usize = 5;
+
 /// Returns the delay after attempt number `attempt` (from 0), ±20 %, so that messages that failed together are not retried together. A
 /// delay requested by the provider, up to [`ASKED_MAX`], is respected, plus up to 10%.
 pub(crate) fn after(attempt: usize, asked: Option<Duration>, entropy: &dyn Entropy) -> Duration {
+    let step = |attempt: usize| Duration::from_secs(STEPS[attempt.min(STEPS.len() - 1)]);
     if let Some(asked) = asked {
+        let asked = asked.max(attempt.checked_sub(BELIEVED).map_or(ASKED_MIN, step));
         return asked + jitter(asked / 10, entropy);
     }
-    let base = Duration::from_secs(STEPS[attempt.min(STEPS.len() - 1)]);
+    let base = step(attempt);
     base * 4 / 5 + jitter(base * 2 / 5, entropy)
 }
 
 /// Returns how long a connection backs off after this many consecutive failures.
 pub(crate) fn pause(failures: u32, asked: Option<Duration>, entropy: &dyn Entropy) -> Duration {
-    let base = asked.unwrap_or_else(|| Duration::from_secs(1 << failures.min(6)).min(PAUSE_MAX));
+    let base = asked.map_or_else(|| Duration::from_secs(1 << failures.min(6)).min(PAUSE_MAX), |asked| asked.max(ASKED_MIN));
     base + jitter(base / 5, entropy)
 }
 

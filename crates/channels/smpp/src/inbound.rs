@@ -5,13 +5,14 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use nuncio_channel::{Account, Inbound, InboundPart, Origin, ProviderEvent, Services, Unrecorded};
+use nuncio_domain::Timestamp;
 use parking_lot::Mutex;
 
 use crate::receipt::{self, IdFormat};
 use crate::recent::Recent;
-use crate::session::{Inbox, Respond, Session};
+use crate::session::{Inbox, Respond, Session, Taking};
+use crate::turns::Turns;
 use crate::wire::{DeliverSm, Sar};
 use crate::{address, parts, status};
 
@@ -22,6 +23,7 @@ pub(crate) struct EventInbox {
     ids: IdFormat,
     patience: Duration,
     recent: Mutex<Recent>,
+    turns: Turns,
 }
 
 impl fmt::Debug for EventInbox {
@@ -33,7 +35,7 @@ impl fmt::Debug for EventInbox {
 impl EventInbox {
     /// An inbox for `account`. Parts of messages wait for the others for `patience`.
     pub(crate) fn new(account: &Account, services: &Services, ids: IdFormat, patience: Duration) -> Self {
-        Self { services: services.clone(), origin: Origin::of(account), ids, patience, recent: Mutex::default() }
+        Self { services: services.clone(), origin: Origin::of(account), ids, patience, recent: Mutex::default(), turns: Turns::default() }
     }
 
     async fn receipt(&self, delivery: &DeliverSm) -> u32 {
@@ -46,13 +48,23 @@ impl EventInbox {
         answer(self.services.events.record(ProviderEvent::Receipt { target, kind: found.kind, at, raw: found.raw }).await)
     }
 
+    /// A message of a person, or a segment of one, that arrived at `at`.
+    async fn text(&self, session: &Arc<Session>, delivery: &DeliverSm, at: Timestamp, respond: Respond) {
+        let (marked, body) = delivery.body();
+        let part = marked.or(delivery.sar).filter(|sar| sar.total > 1 && (1..=sar.total).contains(&sar.sequence));
+        match part {
+            Some(sar) => drop(respond(self.part(delivery, sar, body, at).await)),
+            None => self.whole(session, delivery, body, at, respond).await,
+        }
+    }
+
     /// A message in one piece.
-    async fn whole(&self, session: &Arc<Session>, delivery: &DeliverSm, body: &[u8], respond: Respond) {
+    async fn whole(&self, session: &Arc<Session>, delivery: &DeliverSm, body: &[u8], at: Timestamp, respond: Respond) {
         let mut hasher = DefaultHasher::new();
         (&delivery.source.text, &delivery.destination.text, delivery.data_coding, &delivery.octets).hash(&mut hasher);
         let (key, now) = (hasher.finish(), self.services.ids.clock.monotonic());
         let id = self.recent.lock().admit(key, session, now, || self.fresh_id());
-        let recorded = self.record(id.clone(), delivery, parts::read(delivery.data_coding, body)).await;
+        let recorded = self.record(id.clone(), delivery, parts::read(delivery.data_coding, body), at).await;
         let taken = recorded.is_ok();
         // Locked before the response is sent: an SMSC may deliver again at once.
         let mut recent = self.recent.lock();
@@ -60,7 +72,7 @@ impl EventInbox {
     }
 
     /// One segment of a message.
-    async fn part(&self, delivery: &DeliverSm, sar: Sar, body: &[u8]) -> u32 {
+    async fn part(&self, delivery: &DeliverSm, sar: Sar, body: &[u8], at: Timestamp) -> u32 {
         let Origin { tenant, connection, channel } = self.origin;
         let part = InboundPart {
             tenant,
@@ -74,13 +86,12 @@ impl EventInbox {
             alphabet: parts::alphabet(delivery.data_coding),
             octets: body.to_vec(),
             patience: self.patience,
-            at: self.services.ids.clock.now(),
+            at,
         };
         answer(self.services.events.record(ProviderEvent::Part(Box::new(part))).await)
     }
 
-    async fn record(&self, id: String, delivery: &DeliverSm, text: String) -> Result<(), Unrecorded> {
-        let at = self.services.ids.clock.now();
+    async fn record(&self, id: String, delivery: &DeliverSm, text: String, at: Timestamp) -> Result<(), Unrecorded> {
         let from = address::incoming(&delivery.source);
         let inbound = Inbound::text(self.origin, id, from, text, at);
         let inbound = Inbound { to: written_to(delivery), ..inbound };
@@ -95,19 +106,19 @@ impl EventInbox {
     }
 }
 
-#[async_trait]
 impl Inbox for EventInbox {
-    async fn take(&self, session: &Arc<Session>, delivery: DeliverSm, respond: Respond) {
+    fn take(self: Arc<Self>, session: &Arc<Session>, delivery: DeliverSm, respond: Respond) -> Taking {
         if receipt::is_receipt(&delivery) {
-            respond(self.receipt(&delivery).await);
-            return;
+            return Box::pin(async move {
+                respond(self.receipt(&delivery).await);
+            });
         }
-        let (marked, body) = delivery.body();
-        let part = marked.or(delivery.sar).filter(|sar| sar.total > 1 && (1..=sar.total).contains(&sar.sequence));
-        match part {
-            Some(sar) => drop(respond(self.part(&delivery, sar, body).await)),
-            None => self.whole(session, &delivery, body, respond).await,
-        }
+        let (at, turn) = (self.services.ids.clock.now(), self.turns.take(&delivery.source.text));
+        let session = Arc::clone(session);
+        Box::pin(async move {
+            let _turn = turn.come().await;
+            self.text(&session, &delivery, at, respond).await;
+        })
     }
 }
 

@@ -42,6 +42,7 @@ mod silence;
 mod status;
 mod submit;
 mod supervisor;
+mod turns;
 mod wire;
 
 /// Makes adapters of kind `smpp`.

@@ -10,11 +10,11 @@
 
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, split};
 use tokio::sync::{Notify, Semaphore, oneshot};
@@ -49,11 +49,13 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Line for T {}
 /// Hands the response to a delivery, with this status, to the writer. `None` if the session has ended.
 pub(crate) type Respond = Box<dyn FnOnce(u32) -> Option<QueuedResponse> + Send>;
 
+/// The work on a delivery.
+pub(crate) type Taking = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Receives deliveries of the SMSC.
-#[async_trait]
 pub(crate) trait Inbox: Debug + Send + Sync {
-    /// Stores a delivery that came over `session`, and responds.
-    async fn take(&self, session: &Arc<Session>, delivery: DeliverSm, respond: Respond);
+    /// Stores a delivery that came over `session`, and responds. Called in the order of arrival; the work on several runs concurrently.
+    fn take(self: Arc<Self>, session: &Arc<Session>, delivery: DeliverSm, respond: Respond) -> Taking;
 }
 
 /// Why a request has no response.
@@ -422,10 +424,10 @@ impl Session {
         let Some(inbox) = inbox else { return refuse(status::NOT_NOW) };
         let Some(delivery) = wire::deliver_sm(header.id, body) else { return refuse(status::NEVER) };
         let Ok(permit) = Arc::clone(&self.deliveries).try_acquire_owned() else { return refuse(status::QUEUE_FULL) };
-        let (session, inbox) = (Arc::clone(self), Arc::clone(inbox));
+        let session = Arc::clone(self);
+        let taking = Arc::clone(inbox).take(self, delivery, Box::new(move |status| answer(&session, status)));
         tokio::spawn(async move {
-            let respond = Arc::clone(&session);
-            inbox.take(&session, delivery, Box::new(move |status| answer(&respond, status))).await;
+            taking.await;
             drop(permit);
         });
     }

@@ -94,7 +94,7 @@ impl Api {
             Ok(ApiResponse { ok: false, error_code: Some(code), description, parameters, .. }) => {
                 // A proxy may quote the URL, which contains the token.
                 let description = description.replace(self.token.expose().as_str(), "***");
-                let retry_after = parameters.retry_after.map(Duration::from_secs);
+                let retry_after = parameters.retry_after.filter(|seconds| *seconds > 0).map(Duration::from_secs);
                 Err(RequestError::Refused(refusal(code, &description, retry_after, parameters.migrate_to_chat_id)))
             }
             _ => Err(RequestError::unreadable(response)),

@@ -24,6 +24,8 @@ pub(crate) fn refusal(code: u16, description: &str, retry_after: Option<Duration
 /// The outcome on a message to `chat` of `total` requests, of which one failed after those in `refs`.
 pub(crate) fn outcome(error: &RequestError, chat: &str, refs: Vec<String>, total: usize) -> Outcome {
     let alone = match error {
+        // A proxy before the Bot API, which did not pass the request on.
+        RequestError::Unreadable { status: status @ (300..=399 | 429 | 503), .. } => error.outcome_of(Disposition::of_status(*status)),
         // It is not a Bot API, and it did not accept the request.
         RequestError::Unreadable { status: 400..=499, .. } => {
             error.outcome_of(Disposition::Defer(Scope::Connection, FailureCode::ProviderRejected))
@@ -176,6 +178,9 @@ mod tests {
             (unreadable(200), "unknown", FailureCode::UnknownOutcome),
             (unreadable(504), "unknown", FailureCode::UnknownOutcome),
             (unreadable(404), "connection", FailureCode::ProviderRejected),
+            (unreadable(503), "connection", FailureCode::Undeliverable),
+            (unreadable(307), "connection", FailureCode::Undeliverable),
+            (unreadable(429), "connection", FailureCode::RateLimited),
         ] {
             assert_eq!(kind_and_code(&outcome(&error, "5", Vec::new(), 1)), (what, code), "{error:?}");
         }

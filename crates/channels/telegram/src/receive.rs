@@ -17,7 +17,7 @@ use crate::wire::{UPDATES, Update, WebhookInfo};
 
 /// How long Telegram keeps a poll open without updates.
 const LONG_POLL: Duration = Duration::from_secs(25);
-/// Pause after an empty response that came at once; a Bot API would have waited.
+/// Pause after a response that came at once and had nothing new; a Bot API would have waited.
 const IDLE: Duration = Duration::from_secs(1);
 /// First and longest pause after an error; it doubles in between.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -112,7 +112,7 @@ impl Telegram {
         let started = self.ids.clock.monotonic();
         let parameters = json!({"offset": *next, "timeout": LONG_POLL.as_secs(), "allowed_updates": UPDATES});
         let updates: Vec<Value> = self.api.call_waiting(&ApiCall::new("getUpdates", parameters), LONG_POLL).await?;
-        let none = updates.is_empty();
+        let (none, before) = (updates.is_empty(), *next);
         for update in updates {
             let Some(id) = update["update_id"].as_i64() else { continue };
             self.take(update).await?;
@@ -122,7 +122,8 @@ impl Telegram {
             // All are confirmed. After a quiet week, ids start again at a random number, which can be lower.
             *next = 0;
         }
-        if none && self.ids.clock.monotonic().saturating_sub(started) < IDLE {
+        let goes_on = !none && *next != before;
+        if !goes_on && self.ids.clock.monotonic().saturating_sub(started) < IDLE {
             sleep(IDLE).await;
         }
         Ok(())

@@ -13,6 +13,7 @@ pub(crate) mod oidc;
 mod operations;
 pub(crate) mod patch;
 pub mod rate;
+mod refusals;
 pub(crate) mod rights;
 pub(crate) mod spending;
 
@@ -41,6 +42,7 @@ pub(crate) use identifier_hasher::is_mark;
 pub use list::Listed;
 pub use oidc::{Oidc, OidcSettings};
 pub use operations::UseCase;
+pub use refusals::Refusals;
 use spending::Spending;
 
 /// Declares the use cases of a resource: a view of the [`Core`] with its own methods, reached by a method of the core.
@@ -95,6 +97,8 @@ pub(crate) struct Inner {
     pub(crate) countries: Cache<TenantId, Arc<Vec<CountryMetrics>>>,
     /// Of senders with a daily limit.
     pub(crate) spending: Spending,
+    /// Inbound messages that were dropped.
+    pub(crate) dropped: Refusals,
     /// Whether this node is stopping, so that streams end.
     pub(crate) closing: AtomicBool,
 }
@@ -220,6 +224,7 @@ impl Core {
             prices: RwLock::default(),
             countries: Cache::default(),
             spending: Spending::default(),
+            dropped: Refusals::default(),
             closing: AtomicBool::new(false),
             deps,
         };

@@ -1,5 +1,6 @@
 //! Stores inbound messages, opt-outs, complaints and bounces.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +60,9 @@ impl ProviderEvents<'_> {
         let Some(connection) = config.connections.iter().find(|c| c.id == inbound.connection) else { return Ok(Received::Dropped) };
         let Some(sender) = config.sender(connection.sender) else { return Ok(Received::Dropped) };
         let Some(from) = author(&inbound, sender) else {
-            tracing::warn!(connection = %inbound.connection, "failed to parse the author of an inbound message; dropped the message");
+            if let Some(suppressed) = self.inner.dropped.line("author", ids.clock.monotonic()) {
+                tracing::warn!(connection = %inbound.connection, suppressed, "failed to parse the author of an inbound message; dropped the message");
+            }
             return Ok(Received::Dropped);
         };
         // The time of an email is what its author claims.
@@ -95,7 +98,7 @@ impl ProviderEvents<'_> {
             country,
             new_address,
             new_contact: ContactId::from_uuid(new_address.uuid()),
-            provider_key: self.inner.marks.key(inbound.tenant, &inbound.provider_message_id),
+            provider_key: self.inner.marks.key(inbound.tenant, &identity(&inbound)),
             written_at,
             is_proven,
         };
@@ -152,6 +155,15 @@ fn author(inbound: &Inbound, sender: &Sender) -> Option<Recipient> {
         let number = |country: &String| address::typed_phone(&inbound.from, &[country]).ok();
         countries.iter().find_map(number).filter(|_| inbound.channel == Channel::Sms).and_then(|number| on(&number))
     })
+}
+
+/// Returns what is the same when an inbound message comes again. The `Message-ID` of an email is its author's: another email can have it.
+fn identity(inbound: &Inbound) -> Cow<'_, str> {
+    let Inbound { provider_message_id: id, from, subject, text, html_body, .. } = inbound;
+    match inbound.channel {
+        Channel::Email => Cow::Owned(format!("{:?}", (id, from, subject, text, html_body))),
+        _ => Cow::Borrowed(id),
+    }
 }
 
 /// Replaces NUL in what people and providers write: PostgreSQL can neither store nor search it.

@@ -9,6 +9,9 @@ use nuncio_domain::message::{Failure, FailureCode};
 use super::{Lane, LaneState};
 use crate::{Shared, retry};
 
+/// Unknown outcomes in a row after which a connection backs off.
+const UNANSWERED: u32 = 10;
+
 impl LaneState {
     /// Halves the limit on attempts in flight.
     fn slow_down(&mut self, in_flight: usize) {
@@ -43,9 +46,23 @@ impl Lane {
     pub(crate) fn answered(&self) {
         let mut state = self.state.lock();
         state.failures = 0;
+        state.unanswered = 0;
         state.trouble = None;
         state.refused = false;
         state.share = (state.share + 1.0 / state.share).min(self.size as f64);
+    }
+
+    /// Records an unknown outcome. One says nothing about the connection; after several in a row, nobody seems to be there, and whatever is
+    /// sent meanwhile may be sent again.
+    pub(crate) fn went_unanswered(&self, shared: &Shared, failure: &Failure) {
+        let unanswered = {
+            let mut state = self.state.lock();
+            state.unanswered += 1;
+            state.unanswered
+        };
+        if unanswered >= UNANSWERED {
+            self.failed(shared, None, failure);
+        }
     }
 
     /// Records a failure of the whole connection: backs off before the next attempt.

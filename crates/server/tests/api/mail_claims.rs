@@ -158,6 +158,15 @@ async fn naming_an_address_is_no_claim() {
         assert_eq!((status, &made["inboundAddress"]["status"]), (201, &json!("verified")), "{made}");
         assert_eq!(town.house.bring("ada@other.example", ADDRESS, LETTER).await, TAKEN);
         assert_eq!((town.received(first).await, town.received(owner).await), (0, 1));
+        assert_eq!(town.house.bring("ada@other.example", ADDRESS, LETTER).await, TAKEN, "it came again");
+        assert_eq!(town.received(owner).await, 1);
+        // Whoever has seen or guessed a Message-ID cannot hide the email that it belongs to.
+        for (other, received) in [(LETTER.replace("ada@", "eve@"), 2), (LETTER.replace("hello", "bye"), 3)] {
+            assert_eq!(town.house.bring("ada@other.example", ADDRESS, &other).await, TAKEN);
+            assert_eq!(town.received(owner).await, received);
+        }
+        let nobody = LETTER.replace("ada@other.example", "<<<");
+        assert!(town.house.bring("ada@other.example", ADDRESS, &nobody).await.starts_with("550 5.1.7"), "a 250 is stored");
 
         let late = town.new_sender(first).await;
         for address in [ADDRESS, "sales@victim.example"] {

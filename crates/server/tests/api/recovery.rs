@@ -45,6 +45,8 @@ enum Answer {
     Slower,
     /// The adapter rejects the message without calling the provider.
     Unfit,
+    /// The outcome is unknown.
+    Silent,
     /// Requests a pause of a hundred years.
     Forever,
     /// The adapter panics.
@@ -110,6 +112,10 @@ impl Adapter for Provider {
             None => return Outcome::Accepted { refs: Vec::new(), cost: None },
             Some(Answer::Panics) => panic!("a test wants it so"),
             Some(Answer::Unfit) => return Outcome::Rejected { failure: unasked },
+            Some(Answer::Silent) => {
+                let failure = Failure::own(FailureCode::UnknownOutcome, "no answer came");
+                return Outcome::Unknown { failure, refs: Vec::new() };
+            }
             Some(Answer::Forever) => {
                 let failure = Failure::own(FailureCode::RateLimited, "later");
                 return Outcome::Deferred { retry_after: hundred_years, failure, scope: Scope::Connection };
@@ -188,6 +194,30 @@ async fn the_backlog_of_one_connection_hides_no_other_message_after_a_restart() 
         }
         assert_eq!(app.message(&other).await["attempts"].as_array().map(Vec::len), Some(1));
         app.node.stop(Duration::ZERO).await;
+    }
+}
+
+/// Otherwise a provider that takes everything and never answers gets all that waits several times.
+#[tokio::test]
+async fn a_provider_that_never_answers_is_not_given_the_whole_queue() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([Answer::Silent; 10]);
+        let app = provider.app(backend).await;
+        let held = || json!({"to": "+34600111222", "text": "x", "onUnknown": "hold"});
+        for sent in 1..=10 {
+            assert_eq!(health(&app).await["state"], "ok", "after {sent} others");
+            app.send_message(held()).await;
+            app.drain().await;
+        }
+        let resting = health(&app).await;
+        assert_eq!((&resting["state"], &resting["reason"]), (&json!("resting"), &json!("no answer came")));
+        let waits = app.send_message(held()).await;
+        app.drain().await;
+        assert_eq!(app.message(&waits).await["attempts"], json!([]));
+        app.advance(Duration::from_secs(3)).await;
+        app.drain().await;
+        assert_eq!(app.message(&waits).await["status"], "sent");
+        assert_eq!(health(&app).await, json!({"state": "ok"}));
     }
 }
 

@@ -7,7 +7,6 @@
 //! A log restarts only while nobody reads from it, and the writer does not wait for that. If somebody always reads, the log grows, until the
 //! thread keeps new reads back for a moment.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +18,7 @@ use sqlx::SqlitePool;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::{BUSY, READERS, end_if_sync_failed, end_process};
+use super::{BUSY, DatabaseFile, READERS, end_if_sync_failed, end_process};
 
 /// Commits between two calls for a checkpoint. Fewer copy the same pages more often; more make each one a burst that is felt.
 const EVERY: u64 = 48;
@@ -64,7 +63,7 @@ pub(super) struct Commits {
 
 impl Checkpointer {
     /// `file` is the database file. It must stay open as long as any connection: closing it would end their locks.
-    pub(super) fn start(path: &Path, file: Arc<File>, others: Others) -> rusqlite::Result<Self> {
+    pub(super) fn start(path: &Path, file: Arc<DatabaseFile>, others: Others) -> rusqlite::Result<Self> {
         let conn = Connection::open(path)?;
         conn.busy_timeout(Duration::ZERO)?;
         let shared = Arc::new(Commits::default());
@@ -110,7 +109,7 @@ impl Commits {
     }
 }
 
-fn run(conn: &Connection, file: &File, shared: &Commits, others: &Others) {
+fn run(conn: &Connection, file: &DatabaseFile, shared: &Commits, others: &Others) {
     let mut rest_until = Instant::now();
     loop {
         let mut wanted = shared.wanted.lock();
@@ -145,11 +144,11 @@ struct Left {
 /// Copies and syncs until little is left to do. An error is a log that is busy; the next commits ask again.
 ///
 /// Each pass is shorter than the one before, since less was written meanwhile. A log that is small, or that a reader still needs, stays.
-fn catch_up(conn: &Connection, file: &File) -> rusqlite::Result<Left> {
+fn catch_up(conn: &Connection, file: &DatabaseFile) -> rusqlite::Result<Left> {
     let (mut seen, mut all) = (0, false);
     for _ in 0..PASSES {
         let (log, copied) = checkpoint(conn, "PRAGMA wal_checkpoint(PASSIVE)")?;
-        if let Err(error) = file.sync_data() {
+        if let Err(error) = file.file.sync_data() {
             end_process(&error);
         }
         all = copied == log;
@@ -162,7 +161,7 @@ fn catch_up(conn: &Connection, file: &File) -> rusqlite::Result<Left> {
 }
 
 /// Restarts the log while nobody else uses the file. Returns `false` if a read takes too long.
-fn restart_alone(conn: &Connection, file: &File, others: &Others) -> bool {
+fn restart_alone(conn: &Connection, file: &DatabaseFile, others: &Others) -> bool {
     // Connections go back to their pool by a task, also those that are dropped here. Without a runtime to run it, the process would end.
     let _runtime = others.runtime.enter();
     let readers = async {

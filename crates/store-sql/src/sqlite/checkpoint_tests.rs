@@ -1,8 +1,8 @@
 use std::time::Instant;
 
-use nuncio_domain::Timestamp;
 use nuncio_domain::message::NodeId;
-use nuncio_store::Store as _;
+use nuncio_domain::{TenantId, Timestamp};
+use nuncio_store::{DeliveryLog, Store as _};
 use sqlx::sqlite::SqlitePoolOptions;
 
 use super::super::{SqliteStore, options};
@@ -51,7 +51,7 @@ async fn a_large_log_restarts_when_the_reads_under_way_have_ended() {
     let (_dir, path, writer) = database(2 * START);
     let readers = readers(&path).await;
     let others = Others { readers: readers.clone(), turn: Arc::default(), runtime: Handle::current() };
-    let (conn, file) = (Connection::open(&path).unwrap(), File::open(&path).unwrap());
+    let (conn, file) = (Connection::open(&path).unwrap(), DatabaseFile::open(&path).unwrap());
     let mut read = readers.begin().await.unwrap();
     sqlx::query("SELECT b FROM a").fetch_all(&mut *read).await.unwrap();
     // As in the server, the thread is none of the runtime's. On a slow machine it may have to try again.
@@ -79,7 +79,7 @@ async fn a_read_that_takes_long_keeps_the_others_back_only_once() {
     sqlx::query("SELECT COUNT(*) FROM a").fetch_all(&mut *read).await.unwrap();
     // What was written since then cannot be copied while it reads.
     writer.execute("INSERT INTO a VALUES (zeroblob(?1))", [(LARGE + START) * 4_096]).unwrap();
-    let mut checkpointer = Checkpointer::start(&path, Arc::new(File::open(&path).unwrap()), others).unwrap();
+    let mut checkpointer = Checkpointer::start(&path, Arc::new(DatabaseFile::open(&path).unwrap()), others).unwrap();
     let ask = |checkpointer: &Checkpointer| (0..EVERY).for_each(|_| checkpointer.after_commit(&writer));
     let kept_back = async {
         while readers.num_idle() > 0 {
@@ -113,6 +113,9 @@ async fn a_file_that_was_replaced_takes_no_more_writes() {
     std::fs::rename(dir.path().join("b.db"), &path).unwrap();
     let refused = store.begin().await.err().map(|error| error.to_string()).unwrap_or_default();
     assert!(refused.contains("was replaced or deleted"), "{refused}");
+    let log = DeliveryLog { tenant: TenantId(1), deliveries: Vec::new(), read: None, fence: 0 };
+    let refused = store.log_deliveries(log).await.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains("was replaced or deleted"), "nor through the writer: {refused}");
 }
 
 /// Heartbeats, inbound messages and imports are written without the writer, which may have nothing to do for days.

@@ -43,13 +43,12 @@ const METRICS: usize = 64;
 /// The store on an SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
-    path: PathBuf,
     readers: SqlitePool,
     cold: SqlitePool,
     turn: Arc<Mutex<()>>,
     writer: Writer,
     /// See [`checkpoint::Checkpointer::start`]; dropped last.
-    file: Arc<File>,
+    file: Arc<DatabaseFile>,
 }
 
 impl SqliteStore {
@@ -65,21 +64,40 @@ impl SqliteStore {
             .await
             .store()?;
         let turn = Arc::new(Mutex::new(()));
-        let file = Arc::new(File::open(path).map_err(|e| StoreError::Unavailable(e.to_string()))?);
+        let file = Arc::new(DatabaseFile::open(path).map_err(|e| StoreError::Unavailable(e.to_string()))?);
         let writer = Writer::start(path, Arc::clone(&file), readers.clone(), Arc::clone(&turn))?;
-        Ok(Self { path: path.to_owned(), readers, cold, turn, writer, file })
+        Ok(Self { readers, cold, turn, writer, file })
+    }
+}
+
+/// The database file, held open.
+#[derive(Debug)]
+struct DatabaseFile {
+    path: PathBuf,
+    file: File,
+    /// Its device and number.
+    identity: (u64, u64),
+}
+
+impl DatabaseFile {
+    fn open(path: &Path) -> std::io::Result<Self> {
+        let file = File::open(path)?;
+        let identity = identity(&file.metadata()?);
+        Ok(Self { path: path.to_owned(), file, identity })
     }
 
-    /// Fails if the database file was replaced or deleted while it is open: its writes would be lost at the next start.
-    fn check_file(&self) -> Result<()> {
-        let found = std::fs::metadata(&self.path).map(|found| (found.dev(), found.ino())).ok();
-        let open = self.file.metadata().map(|open| (open.dev(), open.ino())).ok();
-        if found == open {
+    /// Fails if the file was replaced or deleted while it is open: its writes would be lost at the next start.
+    fn check(&self) -> Result<()> {
+        if std::fs::metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity) {
             return Ok(());
         }
         let path = self.path.display();
         Err(StoreError::Unavailable(format!("{path} was replaced or deleted while the server runs; restart the server")))
     }
+}
+
+fn identity(found: &std::fs::Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
 }
 
 fn options(path: &Path) -> SqliteConnectOptions {
@@ -168,7 +186,7 @@ impl Store for SqliteStore {
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {
-        self.check_file()?;
+        self.file.check()?;
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let tx = self.cold.begin_with("BEGIN IMMEDIATE").await.store()?;
         Ok(Box::new(SqlTx::from(Handle::Write(tx, turn, Arc::clone(&self.writer.commits)))))
@@ -193,7 +211,7 @@ impl Store for SqliteStore {
         let mut advice = Vec::new();
         let (answer,): (String,) = sqlx::query_as("PRAGMA quick_check(1)").fetch_one(&self.readers).await.store()?;
         if answer != "ok" {
-            advice.push(format!("{}: the file is damaged ({answer}); restore it from a copy", self.path.display()));
+            advice.push(format!("{}: the file is damaged ({answer}); restore it from a copy", self.file.path.display()));
         }
         Ok(advice)
     }

@@ -1,7 +1,6 @@
 //! The writer thread: everything that waits becomes one transaction.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use tokio::sync::oneshot;
 use super::checkpoint::{Checkpointer, Commits, Others};
 use super::message_batch::{self, Batch, Statements};
 use super::pace::Pace;
-use super::{BUSY, end_if_sync_failed, rusqlite_error};
+use super::{BUSY, DatabaseFile, end_if_sync_failed, rusqlite_error};
 use crate::cache::Cache;
 use crate::message_batch::{
     AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Prepared, Queue, STEP_WAIT, TransitionOp, answer, closed, fail, may_be_one_item, push,
@@ -59,17 +58,17 @@ struct Work {
 }
 
 impl Writer {
-    pub(super) fn start(path: &Path, file: Arc<File>, readers: SqlitePool, turn: Arc<tokio::sync::Mutex<()>>) -> Result<Self> {
+    pub(super) fn start(path: &Path, file: Arc<DatabaseFile>, readers: SqlitePool, turn: Arc<tokio::sync::Mutex<()>>) -> Result<Self> {
         let conn = connect(path).map_err(rusqlite_error)?;
         let runtime = Handle::current();
         let others = Others { readers, turn: Arc::clone(&turn), runtime: runtime.clone() };
-        let checkpointer = Checkpointer::start(path, file, others).map_err(rusqlite_error)?;
+        let checkpointer = Checkpointer::start(path, Arc::clone(&file), others).map_err(rusqlite_error)?;
         let commits = checkpointer.commits();
         let shared = Arc::new(Shared::default());
         let for_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".into())
-            .spawn(move || run(&conn, checkpointer, &for_thread, &turn, &runtime))
+            .spawn(move || run(&conn, &file, checkpointer, &for_thread, &turn, &runtime))
             .map_err(|e| StoreError::Unavailable(e.to_string()))?;
         Ok(Self { shared, commits, thread: Mutex::new(Some(thread)) })
     }
@@ -127,10 +126,21 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-fn run(conn: &Connection, mut checkpointer: Checkpointer, shared: &Shared, turn: &tokio::sync::Mutex<()>, runtime: &Handle) {
+fn run(
+    conn: &Connection,
+    file: &DatabaseFile,
+    mut checkpointer: Checkpointer,
+    shared: &Shared,
+    turn: &tokio::sync::Mutex<()>,
+    runtime: &Handle,
+) {
     let (cache, mut pace) = (Cache::default(), Pace::default());
     let mut sql = Statements::new(conn);
     while let Some(work) = next(shared, &pace) {
+        if let Err(error) = file.check() {
+            work.fail(&error);
+            continue;
+        }
         let guard = turn.blocking_lock();
         work.run(conn, &mut sql, &cache, &mut pace, runtime);
         checkpointer.after_commit(conn);
@@ -190,14 +200,16 @@ impl Work {
             }
             // From a task: waking many others costs less from inside the runtime, and the writer goes on meanwhile.
             Ok(answers) => drop(runtime.spawn(async move { self.answer(answers) })),
-            Err(error) => {
-                tracing::error!(%error, "failed to write a batch");
-                fail(self.accepts, &error);
-                fail(self.transitions, &error);
-                fail(self.deliveries, &error);
-                fail(self.metrics, &error);
-            }
+            Err(error) => self.fail(&error),
         }
+    }
+
+    fn fail(self, error: &StoreError) {
+        tracing::error!(%error, "failed to write a batch");
+        fail(self.accepts, error);
+        fail(self.transitions, error);
+        fail(self.deliveries, error);
+        fail(self.metrics, error);
     }
 
     fn answer(self, (outcomes, transitioned, logged): Answers) {

@@ -9,7 +9,7 @@ use nuncio_domain::{Channel, TenantId};
 use rusmpp::CommandId;
 use serde_json::json;
 
-use crate::smsc::{Script, Smsc, delivery, pdu, receipt};
+use crate::smsc::{Script, Smsc, delivery, encode, pdu, receipt};
 use crate::support::{NOW, Running, TO};
 
 const TAKEN: CommandId = CommandId::DeliverSmResp;
@@ -78,6 +78,19 @@ async fn a_text_from_outside_comes_once_however_often_it_is_delivered() {
     says.say(&delivery(1, 0, b"Si"));
     assert_eq!(inbound(running.told().await).provider_message_id, third.provider_message_id);
     assert!(running.stop().await.is_empty());
+}
+
+/// A queue that an SMSC empties after an outage can hold a START and the STOP after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn texts_of_a_person_are_stored_in_the_order_in_which_they_came() {
+    let mut smsc = Smsc::start(Script::takes()).await;
+    let mut running = Running::start(smsc.port, json!({}));
+    let (_, says) = smsc.bound().await;
+    let text = |n: u32| format!("text {n}");
+    says.octets((0..500).flat_map(|n| encode(&delivery(n + 1, 0, text(n).as_bytes()))).collect());
+    for n in 0..500 {
+        assert_eq!(inbound(running.told().await).text, text(n));
+    }
 }
 
 #[tokio::test]

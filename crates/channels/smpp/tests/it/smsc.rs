@@ -247,7 +247,7 @@ impl Serving {
     }
 }
 
-fn encode(command: &Command) -> Vec<u8> {
+pub(crate) fn encode(command: &Command) -> Vec<u8> {
     let mut buffer = BytesMut::new();
     CommandCodec::new().encode(command, &mut buffer).unwrap();
     buffer.to_vec()

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use nuncio_channel::Stop;
+use nuncio_domain::address;
 use nuncio_net::GuardPolicy;
 use smtp_proto::{Error, Request};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
@@ -217,6 +218,11 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
         let Some(mut mail) = read_apart(&self.room, &envelope.origin.mail_from, Arc::clone(&bytes)).await else {
             return self.answer_all(&envelope, UNREADABLE).await;
         };
+        if let Mail::InboundEmail(letter) = &mail
+            && address::email(&letter.from).is_err()
+        {
+            return self.answer_all(&envelope, "550 5.1.7 The address in From cannot be answered").await;
+        }
         if !self.authenticate(&envelope, &mut mail, bytes).await {
             return self.answer_all(&envelope, "550 5.7.1 The DMARC policy of the domain in From refuses this mail").await;
         }

@@ -163,6 +163,21 @@ async fn a_server_that_does_not_wait_is_not_hurried() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nor_is_one_that_has_nothing_new() {
+    for update in [json!({"x": 1}), text(10, "one")] {
+        let peer = telling_always(update).await;
+        let adapter = open(&peer.base(), json!({}), &Arc::default());
+        let began = tokio::time::Instant::now();
+        running(&adapter, peer.wait_for("getUpdates", 5)).await;
+        assert!((3..=4).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    }
+}
+
+async fn telling_always(update: Value) -> Peer {
+    Peer::start(move |seen| Act::result(if seen.method() == "getUpdates" { json!([update]) } else { json!(true) })).await
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_webhook_is_kept() {
     let url = format!("https://nuncio.example/providers/telegram/{}", account(json!({})).id);
     let failing = json!({"url": url, "pending_update_count": 2, "last_error_date": 1_795_255_190, "last_error_message": "Timeout"});

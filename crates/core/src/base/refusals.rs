@@ -11,7 +11,7 @@ const KINDS: usize = 32;
 
 /// Last log time and suppressed count of each kind.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals(Mutex<HashMap<String, Last>>);
+pub struct Refusals(Mutex<HashMap<String, Last>>);
 
 #[derive(Debug)]
 struct Last {
@@ -21,7 +21,7 @@ struct Last {
 
 impl Refusals {
     /// Returns whether to log a rejection of this kind at `now`: the number suppressed since the last line, or `None`.
-    pub(crate) fn line(&self, kind: &str, now: Duration) -> Option<u64> {
+    pub fn line(&self, kind: &str, now: Duration) -> Option<u64> {
         let mut kinds = self.0.lock();
         if kinds.len() >= KINDS && !kinds.contains_key(kind) {
             kinds.retain(|_, last| !is_due(last, now));
