@@ -24,7 +24,7 @@ pub(super) fn new_form(who: &SignedIn, said: &Said) -> Markup {
             form class="body" method="post" action="/contacts/new" {
                 (form_key(who))
                 (Field { required: false, ..Field::new("name", "Name", "Optional.", &said.typed.get("name")) }.show(&said.faults))
-                (address_fields(said))
+                (address_fields(said, None))
                 div class="row" { button class="btn" { "Add this person" } }
             }
         }
@@ -53,7 +53,7 @@ pub(super) fn forms(who: &SignedIn, contact: &ContactView, renamed: &Said, added
             form class="body" method="post" action=(action) {
                 (form_key(who))
                 (added.faults.summary())
-                (address_fields(added))
+                (address_fields(added, Some(contact)))
                 div class="row" { button class="btn" name="do" value="add" { "Add the address" } }
             }
             footer {
@@ -64,9 +64,14 @@ pub(super) fn forms(who: &SignedIn, contact: &ContactView, renamed: &Said, added
     }
 }
 
-/// A number or address and its channel.
-fn address_fields(said: &Said) -> Markup {
+/// A number or address and its channel, with a way to the contact that has it: for `contact`, to merge with it.
+fn address_fields(said: &Said, contact: Option<&ContactView>) -> Markup {
     html! {
+        @match (&said.owner, contact) {
+            (Some(owner), Some(contact)) => p { a href={ "/contacts/" (contact.id) "/merge?with=" (owner) } { "Compare the two contacts, and merge them" } },
+            (Some(owner), None) => p { a href={ "/contacts/" (owner) } { "Open the contact that has it" } },
+            (None, _) => {},
+        }
         (Field::new("identifier", "Number or address", "A phone number with its country code, an email address, or a chat ID.", &said.typed.get("identifier")).show(&said.faults))
         div class="field" { (select("channel", "Channel", &CHANNELS, &said.typed.get("channel"), true)) }
     }
@@ -90,7 +95,7 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: A
     match created.await {
         Ok(contact) => lead_to(&format!("/contacts/{}", contact.id)),
         Err(error) if error.code().status() == 400 => {
-            let said = Said { faults: faults(&error), typed: form };
+            let said = Said::of(&error, form);
             let content = people(&app, &who, &asked, &said, None).await;
             show_or_refuse(StatusCode::BAD_REQUEST, &who, "/contacts", "Contacts", content, "/contacts")
         }

@@ -13,7 +13,8 @@ use maud::{Markup, html};
 use nuncio_core::contacts::file::ImportedPeople;
 use nuncio_core::contacts::{ContactView, ListContacts};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::Result;
+use nuncio_domain::{Error, Result};
+use serde_json::Value;
 
 use crate::App;
 use crate::components::{Faults, channel, data_table, empty, figure, head, icon, may_change, pager, time, words};
@@ -32,6 +33,15 @@ pub(crate) use show::{act, show};
 struct Said {
     faults: Faults,
     typed: Form,
+    /// The contact that has the address.
+    owner: Option<String>,
+}
+
+impl Said {
+    fn of(error: &Error, typed: Form) -> Self {
+        let owner = error.details().get("contactId").and_then(Value::as_str).map(str::to_owned);
+        Self { faults: edit::faults(error), typed, owner }
+    }
 }
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {

@@ -182,7 +182,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
     match done {
         Ok(()) => lead_to(&format!("{page}{}", if matches!(verb.as_str(), "set" | "unset") { "#details" } else { "" })),
         Err(error) if error.code().status() == 400 && matches!(verb.as_str(), "rename" | "add" | "set" | "unset") => {
-            let said = Said { faults: edit::faults(&error), typed: form };
+            let said = Said::of(&error, form);
             self::page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
         }
         Err(error) => refuse(&who, &page, &error),

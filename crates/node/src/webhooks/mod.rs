@@ -10,7 +10,7 @@ mod endpoint;
 mod log;
 mod post;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,7 +97,8 @@ impl Shared {
         let readers = self.store.read().await?.log_readers().await?;
         let shards = self.dispatch.shards();
         let is_mine = |tenant: TenantId| is_in(&shards, tenant);
-        let is_held = |log: &Log| readers.iter().any(|r| r.tenant == log.tenant && r.fence == log.fence);
+        let claims: HashSet<(TenantId, i64)> = readers.iter().map(|reader| (reader.tenant, reader.fence)).collect();
+        let is_held = |log: &Log| claims.contains(&(log.tenant, log.fence));
         let lost: Vec<TenantId> = self.webhooks.logs.lock().values().filter(|log| !is_held(log)).map(|log| log.tenant).collect();
         lost.into_iter().for_each(|tenant| self.stop_reading(tenant));
         for reader in readers {

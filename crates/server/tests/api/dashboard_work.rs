@@ -225,6 +225,13 @@ async fn two_contacts_are_compared_before_they_are_one() {
     assert!(afterwards.contains("+34600111222") && afterwards.contains("ana@example.org") && afterwards.contains("gold"), "{preview}");
     browser.get(&format!("/contacts/{one}/merge?with={one}")).await.expect(400);
 
+    // Whoever enters an address that another contact has is led there.
+    let known = [("identifier", "+34600111222"), ("channel", ""), ("do", "add")];
+    let refused = browser.submit(&format!("/contacts/{two}"), &known).await.expect(400).text;
+    assert!(refused.contains(&format!("\"/contacts/{two}/merge?with={one}\"")), "{refused}");
+    let refused = browser.submit("/contacts/new", &known).await.expect(400).text;
+    assert!(refused.contains(&format!("\"/contacts/{one}\">Open the contact")), "{refused}");
+
     // Consent belongs to an address.
     browser.submit(&format!("/contacts/{one}"), &[("do", "stop"), ("channel", "sms"), ("identifier", "+34600111222")]).await.expect(303);
     let page = browser.page(&format!("/contacts/{one}")).await;
