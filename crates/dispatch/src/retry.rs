@@ -15,8 +15,10 @@ const REFUSED_MAX: Duration = Duration::from_secs(15 * 60);
 /// Maximum delay accepted from a provider.
 pub(crate) const ASKED_MAX: Duration = Duration::from_secs(3_600);
 
-/// Minimum delay, and attempts after which a provider that asks for a short one is no longer believed: then the steps begin.
+/// Minimum delay, whatever a provider requests.
 const ASKED_MIN: Duration = Duration::from_secs(1);
+
+/// After this many attempts, [`STEPS`] become the minimum of the delays that a provider requests.
 const BELIEVED: usize = 5;
 
 /// Returns the delay after attempt number `attempt` (from 0), ±20 %, so that messages that failed together are not retried together. A
@@ -45,4 +47,28 @@ pub(crate) fn pause_of_refused(failures: u32, entropy: &dyn Entropy) -> Duration
 
 fn jitter(most: Duration, entropy: &dyn Entropy) -> Duration {
     Duration::from_millis(entropy.below(most.as_millis() as u64 + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No jitter.
+    #[derive(Debug)]
+    struct Zeros;
+
+    impl Entropy for Zeros {
+        fn fill(&self, out: &mut [u8]) {
+            out.fill(0);
+        }
+    }
+
+    #[test]
+    fn a_provider_that_always_asks_for_a_short_delay_is_not_asked_for_ever_at_that_pace() {
+        for (attempt, asked, delay) in [(0, 0, 1), (4, 0, 1), (4, 30, 30), (5, 0, 5), (5, 30, 30), (7, 1, 60), (99, 1, 3_600)] {
+            let asked = Some(Duration::from_secs(asked));
+            assert_eq!(after(attempt, asked, &Zeros), Duration::from_secs(delay), "attempt {attempt}, {asked:?}");
+        }
+        assert_eq!(pause(1, Some(Duration::ZERO), &Zeros), ASKED_MIN);
+    }
 }

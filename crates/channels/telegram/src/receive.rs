@@ -122,8 +122,8 @@ impl Telegram {
             // All are confirmed. After a quiet week, ids start again at a random number, which can be lower.
             *next = 0;
         }
-        let goes_on = !none && *next != before;
-        if !goes_on && self.ids.clock.monotonic().saturating_sub(started) < IDLE {
+        let has_news = !none && *next != before;
+        if !has_news && self.ids.clock.monotonic().saturating_sub(started) < IDLE {
             sleep(IDLE).await;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Throttles log lines about rejected requests, so that a flood cannot fill the log.
+//! Throttles log lines about what was refused or dropped, so that a flood cannot fill the log.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -106,7 +106,7 @@ pub struct ChannelEstimate {
     pub estimated_cost: Option<Micros>,
 }
 
-/// Pending recipients among which one is looked for who was not erased.
+/// Number of pending recipients to search for one who was not erased.
 const FIRST: u32 = 20;
 
 /// Maximum number of distinct reasons; further ones are combined.

@@ -44,10 +44,9 @@ impl Contacts<'_> {
             return Err(self.made_before(caller, ContactId::from_uuid(original), same_request).await?);
         }
         let mut addresses: Vec<Address> = Vec::new();
-        // In the order in which everybody inserts addresses: two requests that create the same would wait for each other.
+        // Always in the same order: otherwise two requests that create the same addresses could wait for each other.
         let mut wanted: Vec<_> = wanted.iter().enumerate().collect();
-        let key = |wanted: &Wanted| (wanted.recipient.kind.number(), wanted.recipient.identifier.clone());
-        wanted.sort_by_cached_key(|(_, wanted)| key(wanted));
+        wanted.sort_by_cached_key(|(_, wanted)| (wanted.recipient.kind.number(), wanted.recipient.identifier.clone()));
         for (n, wanted) in wanted {
             let path = format!("channels[{n}].identifier");
             let known = addresses.iter().find(|a| a.recipient == wanted.recipient).map(|a| a.id);

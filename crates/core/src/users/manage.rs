@@ -64,8 +64,8 @@ impl Users<'_> {
         self.open_session(&user).await
     }
 
-    /// Adds a person to the project that `who` views. Fails for somebody who belongs to a project that `who` does not own: whoever added them
-    /// there chose their password, and would get into this project with it.
+    /// Adds a person to the project that `who` views. Fails if the person belongs to a project that `who` does not own: its owner may have
+    /// created the account, and could use its password to get into this project.
     pub async fn add_colleague(&self, who: &SignedIn, role: Role, new: &NewUser) -> Result<AddedUser> {
         let mut tx = self.inner.store.read().await?;
         if let Some(user) = tx.find_user(&sign_in_address(&new.email).unwrap_or_default()).await? {

@@ -52,8 +52,8 @@ impl Lane {
         state.share = (state.share + 1.0 / state.share).min(self.size as f64);
     }
 
-    /// Records an unknown outcome. One says nothing about the connection; after several in a row, nobody seems to be there, and whatever is
-    /// sent meanwhile may be sent again.
+    /// Records an unknown outcome. A single one says nothing about the connection. After [`UNANSWERED`] in a row the provider is probably
+    /// down, and each further message might have to be sent again.
     pub(crate) fn went_unanswered(&self, shared: &Shared, failure: &Failure) {
         let unanswered = {
             let mut state = self.state.lock();

@@ -166,11 +166,11 @@ impl Shared {
 
 /// Returns what a response says about its webhook, if that is not known yet.
 fn note(target: &Target, noted: Option<&Note>, status: Option<u16>, now: Timestamp) -> Option<Note> {
-    let (seen, noted) = (target.updated_at, noted.filter(|note| note.seen >= target.updated_at));
-    let known = noted.map_or(target.failing_since, |note| note.failing_since);
+    let seen = target.updated_at;
     if noted.is_some_and(|note| note.seen > seen) {
         return None;
     }
+    let known = noted.filter(|note| note.seen == seen).map_or(target.failing_since, |note| note.failing_since);
     if is_success(status) {
         return known.map(|_| Note { seen, failing_since: None, reason: None });
     }

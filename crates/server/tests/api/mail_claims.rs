@@ -166,7 +166,7 @@ async fn naming_an_address_is_no_claim() {
             assert_eq!(town.received(owner).await, received);
         }
         let nobody = LETTER.replace("ada@other.example", "<<<");
-        assert!(town.house.bring("ada@other.example", ADDRESS, &nobody).await.starts_with("550 5.1.7"), "a 250 is stored");
+        assert!(town.house.bring("ada@other.example", ADDRESS, &nobody).await.starts_with("550 5.1.7"), "a 250 means that it is stored");
 
         let late = town.new_sender(first).await;
         for address in [ADDRESS, "sales@victim.example"] {

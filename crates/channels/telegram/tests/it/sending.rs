@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nuncio_channel::contract::request;
-use nuncio_channel::{ResolvedAttachment, SendRequest};
+use nuncio_channel::{Outcome, ResolvedAttachment, SendRequest};
 use nuncio_domain::MessageType;
 use nuncio_domain::message::{Card, Content, FailureCode};
 use nuncio_net::GuardPolicy;
@@ -40,6 +40,13 @@ async fn a_message_of_several_parts_stops_at_the_first_that_fails() {
     let outcome = adapter.send(&request(&contact)).await;
     assert_eq!(short(&outcome), ("unknown", Some(FailureCode::UnknownOutcome), vec!["5:1", "5:2"]));
     assert_eq!(peer.methods(), ["sendContact"; 3]);
+}
+
+#[tokio::test]
+async fn a_delay_of_zero_is_none() {
+    let peer = Peer::start(|_| Act::error(429, "Too Many Requests", json!({"retry_after": 0}))).await;
+    let outcome = open(&peer.base(), json!({}), &Arc::default()).send(&request(&message("5", MessageType::Text, Content::default()))).await;
+    assert!(matches!(outcome, Outcome::Deferred { retry_after: None, .. }), "{outcome:?}");
 }
 
 #[tokio::test]
