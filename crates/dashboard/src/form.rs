@@ -18,6 +18,12 @@ const OF_PERSON: usize = 3 * (limits::EMAIL_HTML_BYTES + limits::EMAIL_TEXT_BYTE
 #[derive(Debug, Default)]
 pub(crate) struct Form(HashMap<String, String>);
 
+impl FromIterator<(&'static str, String)> for Form {
+    fn from_iter<I: IntoIterator<Item = (&'static str, String)>>(fields: I) -> Self {
+        Self(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+}
+
 impl Form {
     /// Reads a form. Fails with 403 if it is not a form or comes from another site, 413 if it is too large, 503 if it arrives too slowly or
     /// memory is short.
@@ -51,11 +57,6 @@ impl Form {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
         Ok(form)
-    }
-
-    /// A form of one field.
-    pub(crate) fn of(name: &str, value: String) -> Self {
-        Self(HashMap::from([(name.to_owned(), value)]))
     }
 
     /// Returns a field, or `""`. Strips NUL, which PostgreSQL rejects. Browsers send line breaks as CRLF, which would count twice.

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use nuncio_core::senders::SenderView;
 use nuncio_core::templates::{CreateTemplate, ListTemplates, SubmitTemplate, TemplateView, UpdateTemplate};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::template::Status;
+use nuncio_domain::template::{Button, Category, Status};
 use nuncio_domain::{Channel, Error, Result};
 use serde_json::json;
 
@@ -68,7 +68,6 @@ pub(crate) async fn new(MayChange(who): MayChange) -> Response {
 }
 
 fn writing(who: &SignedIn, status: StatusCode, typed: &Form, faults: &Faults) -> Response {
-    let chosen = typed.get("category");
     let content = html! {
         (head(Some((PLACE, "Templates")), html! { "New template" }, html! {}, html! {}))
         form class="panel" method="post" action="/templates/new" {
@@ -79,10 +78,7 @@ fn writing(who: &SignedIn, status: StatusCode, typed: &Form, faults: &Faults) ->
                     (Field::new("name", "Name", "Lower-case letters, digits and _, such as order_shipped.", &typed.get("name")).show(faults))
                     (Field::new("language", "Language", "Such as en or es_MX.", &typed.get("language")).show(faults))
                 }
-                (Field { kind: "textarea", ..Field::new("body", "Text", "{{1}}, {{2}} or {{name}} are filled in for each recipient.", &typed.get("body")) }.show(faults))
-                (Field { required: false, ..Field::new("footer", "Footer", "For WhatsApp.", &typed.get("footer")) }.show(faults))
-                (Field { kind: "textarea", required: false, ..Field::new("smsBody", "Text for SMS", "If it should differ, such as a shorter one.", &typed.get("smsBody")) }.show(faults))
-                div class="field" { (select("category", "WhatsApp category", &CATEGORIES, &chosen, true)) }
+                (texts(typed, faults))
             }
             footer { button class="btn go push" { "Create the template" } }
         }
@@ -90,10 +86,36 @@ fn writing(who: &SignedIn, status: StatusCode, typed: &Form, faults: &Faults) ->
     framed(status, who, PLACE, "New template", &content)
 }
 
+/// Renders the fields of the content, in a new template and in one that is changed.
+fn texts(typed: &Form, faults: &Faults) -> Markup {
+    html! {
+        (Field { kind: "textarea", ..Field::new("body", "Text", "{{1}}, {{2}} or {{name}} are filled in for each recipient.", &typed.get("body")) }.show(faults))
+        (Field { required: false, ..Field::new("footer", "Footer", "For WhatsApp.", &typed.get("footer")) }.show(faults))
+        (Field { kind: "textarea", required: false, ..Field::new("smsBody", "Text for SMS", "If it should differ, such as a shorter one.", &typed.get("smsBody")) }.show(faults))
+        div class="field" { (select("category", "WhatsApp category", &CATEGORIES, &typed.get("category"), true)) }
+    }
+}
+
+/// Fills the fields with the content of a template.
+fn form_of(template: &TemplateView) -> Form {
+    let optional = |text: &Option<String>| text.clone().unwrap_or_default();
+    let fields = [
+        ("body", template.body.clone()),
+        ("footer", optional(&template.footer)),
+        ("smsBody", optional(&template.sms_body)),
+        ("category", template.category.to_string()),
+    ];
+    fields.into_iter().collect()
+}
+
+/// Returns an optional field, if it is not blank.
+fn given(form: &Form, name: &str) -> Option<String> {
+    Some(form.get(name)).filter(|text| !text.trim().is_empty())
+}
+
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
-    let given = |name: &str| Some(form.get(name)).filter(|text| !text.trim().is_empty());
     let command = json!({"name": form.get("name").trim(), "language": form.get("language").trim(), "body": form.get("body"),
-        "footer": given("footer"), "smsBody": given("smsBody"), "whatsappCategory": given("category")});
+        "footer": given(&form, "footer"), "smsBody": given(&form, "smsBody"), "whatsappCategory": given(&form, "category")});
     let made = async {
         let command: CreateTemplate = serde_json::from_value(command).map_err(|error| Error::field("category", error.to_string()))?;
         app.core.templates().create(&who.caller, command, None).await
@@ -109,7 +131,7 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): 
     page(&app, &who, &id, StatusCode::OK, None, &Faults::default()).await
 }
 
-async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, typed: Option<&str>, faults: &Faults) -> Response {
+async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, typed: Option<&Form>, faults: &Faults) -> Response {
     match with_senders(app, who, id).await {
         Ok((template, senders)) => framed(status, who, PLACE, &template.name, &one(who, &template, &senders, typed, faults)),
         Err(error) => refuse(who, PLACE, &error),
@@ -124,7 +146,28 @@ async fn with_senders(app: &App, who: &SignedIn, id: &str) -> Result<(TemplateVi
     Ok((template, senders))
 }
 
-fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: Option<&str>, faults: &Faults) -> Markup {
+fn category(category: Category) -> &'static str {
+    let value = category.as_str();
+    CATEGORIES.iter().find(|(name, _)| *name == value).map_or(value, |(_, label)| label)
+}
+
+/// Returns the text of a button, with what it opens.
+pub(crate) fn labelled(button: &Button) -> String {
+    let parts = [Some(button.text.as_str()), button.url.as_deref(), button.phone_number.as_deref()];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
+}
+
+/// Returns the texts for single channels, with their titles.
+pub(crate) fn own_texts(template: &TemplateView) -> Vec<(&'static str, String)> {
+    let own = [
+        ("Text for SMS", &template.sms_body),
+        ("Text for Telegram", &template.telegram_body),
+        ("Text for Instagram", &template.instagram_body),
+    ];
+    own.into_iter().filter_map(|(title, text)| Some((title, text.clone()?))).collect()
+}
+
+fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: Option<&Form>, faults: &Faults) -> Markup {
     let ids: Vec<(String, &str)> = senders.iter().map(|sender| (sender.id.to_string(), sender.name.as_str())).collect();
     let options: Vec<(&str, &str)> = ids.iter().map(|(id, name)| (id.as_str(), *name)).collect();
     let may_write = may_change(who);
@@ -144,17 +187,25 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
         div class="cols" {
             @if may_write {
                 form class="panel" method="post" action=(own) {
-                    header { h2 { "Text" } }
+                    header { h2 { "Content" } }
                     div class="body" {
                         (form_key(who))
-                        (Field { kind: "textarea", ..Field::new("body", "Text", "WhatsApp must approve each change again.", typed.unwrap_or(&template.body)) }.show(faults))
+                        @match typed { Some(typed) => (texts(typed, faults)), None => (texts(&form_of(template), faults)) }
+                        p class="soft" { "WhatsApp must approve each change again." }
                     }
                     footer { button class="btn go push" name="do" value="save" { "Save" } }
                 }
             }
             (panel("Preview", html! {
-                div class="bub" dir="auto" { (template.body) @if let Some(footer) = &template.footer { br; small { (footer) } } }
+                div class="bub" dir="auto" {
+                    @if let Some(header) = &template.header_content { b { (header) } br; }
+                    (template.body)
+                    @if let Some(footer) = &template.footer { br; small { (footer) } }
+                    @for button in &template.buttons { br; small { (labelled(button)) } }
+                }
+                @for (title, text) in own_texts(template) { p class="soft" { (title) } div class="bub" dir="auto" { (text) } }
                 dl class="facts" {
+                    dt { "WhatsApp category" } dd { (category(template.category)) }
                     dt { "Variables" } dd { @if template.variables.is_empty() { "none" } @else { (template.variables.join(", ")) } }
                     dt { "Version" } dd { (template.version) }
                 }
@@ -167,10 +218,15 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
 /// Edits, submits or deletes a template.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let templates = app.core.templates();
-    let body = form.get("body");
     let done: Result<String> = match form.get("do").as_str() {
         "save" => {
-            let change = UpdateTemplate { body: Some(body.clone()), ..UpdateTemplate::default() };
+            let change = UpdateTemplate {
+                body: Some(form.get("body")),
+                footer: Some(given(&form, "footer")),
+                sms_body: Some(given(&form, "smsBody")),
+                whatsapp_category: Category::parse(&form.get("category")),
+                ..UpdateTemplate::default()
+            };
             templates.update(&who.caller, &id, change).await.map(|_| format!("{PLACE}/{id}"))
         }
         "submit" => templates
@@ -180,10 +236,10 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
         "delete" => templates.delete(&who.caller, &id).await.map(|()| PLACE.to_owned()),
         _ => Err(Error::field("do", "is not an action of a template")),
     };
-    let typed = (!body.is_empty()).then_some(body.as_str());
     match done {
         Ok(path) => lead_to(&path),
         Err(error) if matches!(error.code().status(), 400 | 409) => {
+            let typed = (form.get("do") == "save").then_some(&form);
             page(&app, &who, &id, StatusCode::BAD_REQUEST, typed, &Faults::of(&error)).await
         }
         Err(error) => refuse(&who, &format!("{PLACE}/{id}"), &error),

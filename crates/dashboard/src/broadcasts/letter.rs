@@ -5,12 +5,12 @@ use nuncio_core::broadcasts::{BroadcastView, PreviewBroadcast};
 use nuncio_core::templates::TemplateView;
 use nuncio_core::users::SignedIn;
 use nuncio_domain::broadcast::{BroadcastType, Status};
-use nuncio_domain::template::Button;
 use nuncio_domain::{ErrorCode, Result, plain};
 
 use crate::App;
 use crate::components::words;
 use crate::plain::of_html;
+use crate::templates::{labelled, own_texts};
 
 /// Renders the content: subject, text, template and HTML.
 pub(super) async fn letter(app: &App, who: &SignedIn, broadcast: &BroadcastView) -> Result<Markup> {
@@ -85,23 +85,9 @@ fn named(template: &TemplateView) -> Markup {
 
 /// Returns the texts of a template: with header, footer and buttons, and those for single channels.
 fn texts_of(template: &TemplateView) -> Vec<(&'static str, String)> {
-    let button = |button: &Button| {
-        [Some(&button.text), button.url.as_ref(), button.phone_number.as_ref()]
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(": ")
-    };
     let lines = [template.header_content.clone(), Some(template.body.clone()), template.footer.clone()];
-    let lines: Vec<String> = lines.into_iter().flatten().chain(template.buttons.iter().map(button)).collect();
-    let own = [
-        ("Text for SMS", &template.sms_body),
-        ("Text for Telegram", &template.telegram_body),
-        ("Text for Instagram", &template.instagram_body),
-    ];
-    let own = own.into_iter().filter_map(|(title, text)| Some((title, text.clone()?)));
-    [("Text of the template", lines.join("\n\n"))].into_iter().chain(own).collect()
+    let lines: Vec<String> = lines.into_iter().flatten().chain(template.buttons.iter().map(labelled)).collect();
+    [("Text of the template", lines.join("\n\n"))].into_iter().chain(own_texts(template)).collect()
 }
 
 /// Returns where a fragment occurs. Its white space may differ, as the review reads HTML with that of its source.

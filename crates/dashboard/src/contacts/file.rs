@@ -67,7 +67,7 @@ pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, asked: A
         Err(error) if error.code().status() == 400 => (StatusCode::BAD_REQUEST, Faults::of(&error), None),
         Err(error) => return refuse(&who, "/contacts", &error),
     };
-    let said = Said { faults, typed: Form::of(COUNTRIES, countries), owner: None };
+    let said = Said { faults, typed: Form::from_iter([(COUNTRIES, countries)]), owner: None };
     show_or_refuse(status, &who, "/contacts", "Contacts", people(&app, &who, &asked, &said, imported.as_ref()).await, "/contacts")
 }
 

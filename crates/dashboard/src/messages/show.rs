@@ -157,11 +157,9 @@ fn decision(who: &SignedIn, message: &MessageView) -> Markup {
                 @if may_change(who) {
                     @let action = format!("/messages/{}", message.id);
                     div class="row" {
-                        form class="row" method="post" action=(action) {
-                            (form_key(who))
-                            button class="btn" name="do" value="sent" { "It was sent" }
-                            button class="btn" name="do" value="failed" { "It was not sent; give up" }
-                        }
+                        form method="post" action=(action) { (form_key(who)) button class="btn" name="do" value="sent" { "It was sent" } }
+                        (ask_first("failed", "It was not sent; give up", "Give up this message?", "It counts as failed. This cannot be undone.", &action,
+                            html! { (form_key(who)) input type="hidden" name="do" value="failed"; }))
                         (ask_first("resend", resend, &format!("{resend}?"), "If it was sent before, the recipient gets it twice.", &action,
                             html! { (form_key(who)) input type="hidden" name="do" value="resend"; }))
                     }

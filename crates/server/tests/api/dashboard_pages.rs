@@ -164,8 +164,15 @@ async fn templates_invitations_suppressions_and_numbers_have_pages() {
         viewer.submit("/templates/new", &body).await.expect(403);
         browser.submit("/templates/new", &[("name", "x"), ("language", "en"), ("body", "")]).await.expect(400);
         let template = browser.submit("/templates/new", &body).await.expect(303).header("location").to_owned();
-        browser.submit(&template, &[("do", "save"), ("body", "Good day {{1}}")]).await.expect(303);
-        assert!(browser.page(&template).await.contains("Good day {{1}}"));
+        let change = [("do", "save"), ("body", "Good day {{1}}"), ("smsBody", "Hi {{1}}"), ("category", "MARKETING")];
+        let wrong = browser.submit(&template, &[&change[..], &[("footer", &"f".repeat(61))]].concat()).await.expect(400).text;
+        assert!(wrong.contains(&"f".repeat(61)) && wrong.contains("Hi {{1}}"), "what was typed stays: {wrong}");
+        browser.submit(&template, &change).await.expect(303);
+        let page = browser.page(&template).await;
+        let shown = ["Good day {{1}}", "Text for SMS", "Hi {{1}}", "Marketing"];
+        assert!(shown.iter().all(|text| page.contains(text)), "{page}");
+        let stored = app.get(&template.replace("/templates", "/v1/templates")).await.expect(200).json();
+        assert_eq!((&stored["smsBody"], &stored["category"], &stored["version"]), (&json!("Hi {{1}}"), &json!("MARKETING"), &json!(2)));
         browser.submit(&template, &[("do", "delete")]).await.expect(303);
         browser.get(&template).await.expect(404);
 
