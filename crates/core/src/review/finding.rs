@@ -28,6 +28,8 @@ pub(super) enum Category {
     Spam,
     /// An offer without the name of its sender.
     Anonymous,
+    /// Letters that hide from filters what the text says.
+    Disguise,
     /// A word on the project's own list.
     Blocked,
     /// An offer without a way to opt out.

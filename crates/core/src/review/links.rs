@@ -30,6 +30,11 @@ const BAIT: &[&str] = &[
     "devolucion", "reembolso", "pago", "frais", "blocco", "toll", "bill", "safe", "info", "online", "reward", "bonus", "es", "uk", "us",
 ];
 
+/// Words of the same kind that begin many others.
+const BAIT_STEMS: &[&str] = &[
+    "verif", "weryfik", "aktualis", "actualiz", "vernieuw", "bestaetig", "bestatig", "sicher", "segur", "rembours", "ruckerst", "paiement",
+];
+
 /// Cheap top-level domains that occur disproportionately in fraud.
 const CHEAP: &[&str] = &[
     "top", "xyz", "click", "icu", "cyou", "buzz", "rest", "cfd", "sbs", "monster", "quest", "gq", "tk", "ml", "cf", "ga", "bond", "vip",
@@ -91,7 +96,7 @@ impl Links<'_> {
         let (mut prose, mut domains) = (String::new(), Vec::new());
         for word in pieces(text) {
             match link(word) {
-                Some(url) if self.allows(&url) => return true,
+                Some(url) if self.allows(&url) || url.host_str().is_some_and(is_public_office) => return true,
                 Some(url) => domains.push(url),
                 None => prose.push_str(&letters(word)),
             }
@@ -130,9 +135,13 @@ fn letters(text: &str) -> String {
 }
 
 /// Returns what a text begins with, before a colon. Called for each link, so it reads no more than that.
-fn opening(text: &str) -> Option<&str> {
+pub(super) fn opening(text: &str) -> Option<&str> {
     let colon = text.bytes().take(OPENING + 1).position(|byte| byte == b':')?;
     Some(&text[..colon])
+}
+
+fn is_public_office(host: &str) -> bool {
+    host.rsplit('.').take(2).any(|label| matches!(label, "gov" | "gob" | "gouv"))
 }
 
 /// Returns whether a text begins with a well-known name and links elsewhere: "DHL: ... https://fees.example".
@@ -142,22 +151,28 @@ fn impersonates(text: &str, url: &Url) -> bool {
     let label = registered_label(url).unwrap_or_default();
     let host = url.host_str().unwrap_or_default();
     // Public offices use subdomains of their states.
-    if host.rsplit('.').take(2).any(|label| matches!(label, "gov" | "gob" | "gouv")) {
+    if is_public_office(host) {
         return false;
     }
     BRANDS.contains(&name.as_str()) && !label.contains(&name) && !label.starts_with("amzn")
 }
 
-/// Returns whether a text begins with a name and links to a domain that joins it with other words: "Acme: ... https://acme-refund.example".
-/// A business owns the domain of its name; fraud must use another one.
+/// Returns whether a text begins with a name and links to a domain that joins it with words of fraud: "Acme: ... https://acme-refund.example".
+/// A business owns the domain of its name; fraud must use another one. Places and trades join names honestly: "hotel-adler-berlin.example".
 fn extends_own_name(text: &str, url: &Url) -> bool {
     let Some(opening) = opening(text) else { return false };
     let (label, host) = (registered_label(url).unwrap_or_default(), url.host_str().unwrap_or_default());
     if !label.contains('-') || letters(&label) == letters(opening) {
         return false;
     }
-    let names = opening.split_whitespace().map(letters).filter(|name| name.len() >= 4);
-    names.into_iter().any(|name| label.split('-').chain(host.split('.')).any(|part| part == name))
+    let names: Vec<String> = opening.split_whitespace().map(letters).collect();
+    let baited = label.split('-').any(|part| is_bait(part) && names.iter().all(|name| name != part));
+    let joins = |name: &String| match name.len() {
+        0..2 => false,
+        2..4 => label.split('-').next() == Some(name),
+        _ => label.split('-').chain(host.split('.')).any(|part| part == name),
+    };
+    baited && names.iter().any(joins)
 }
 
 /// Returns the words of a text without surrounding punctuation. A link ends the word that it is glued to: "today!http://a.example".
@@ -172,6 +187,10 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 fn glued(word: &str) -> usize {
     let lower = word.to_ascii_lowercase();
     ["http:", "https:"].iter().filter_map(|scheme| lower.find(scheme)).min().unwrap_or_default()
+}
+
+fn is_bait(word: &str) -> bool {
+    BAIT.contains(&word) || BAIT_STEMS.iter().any(|stem| word.starts_with(stem))
 }
 
 fn is_cheap(host: &str) -> bool {

@@ -8,23 +8,26 @@ struct Lure {
     groups: &'static [&'static [&'static str]],
     /// Whether the text must also contain a link.
     link: bool,
+    /// Phrases with which the text warns of the lure.
+    denied_by: &'static [&'static str],
     category: Category,
 }
 
 const FAMILY: &[&str] = &[
-    "mum", "mom", "dad", "grandma", "grandpa", "mama", "papa", "abuela", "abuelo", "maman", "mamie", "oma", "opa", "mae", "pai", "mamma",
-    "nonna",
+    "mum", "mom", "mam", "dad", "grandma", "grandpa", "mama", "papa", "abuela", "abuelo", "maman", "mamie", "oma", "opa", "mae", "pai",
+    "mamma", "nonna",
 ];
 const NEW_PHONE: &[&str] = &[
     "new number", "my number now", "temporary number", "save this number", "phone broke", "phone is broken", "dropped my phone",
     "lost my phone", "broke my phone", "screen", "old phone", "new phone", "friend's phone", "numero nuevo", "nuevo numero",
     "guarda este numero", "roto el movil", "perdido el movil", "rompio la pantalla", "otro movil", "movil nuevo", "movil de un amigo",
-    "nouveau numero", "casse mon telephone", "neue nummer", "handy kaputt", "handy ist kaputt", "novo numero", "troquei de numero",
-    "nuovo numero", "rotto il telefono",
+    "nouveau numero", "casse mon telephone", "neue nummer", "nieuwe nummer", "nieuw nummer", "novo telemovel", "caiu na agua",
+    "handy kaputt", "handy ist kaputt", "novo numero", "troquei de numero", "nuovo numero", "rotto il telefono",
 ];
 const PARCEL: &[&str] = &[
     "parcel", "package", "shipment", "delivery", "redelivery", "item", "paquete", "envio", "pedido", "bulto", "entrega", "encomenda",
-    "pacote", "colis", "paket", "sendung", "pacco", "spedizione",
+    "pacote", "colis", "paket", "sendung", "pacco", "spedizione", "посылк", "посилк", "доставк", "شحنة", "طرد", "पार्सल", "荷物", "宅配",
+    "包裹", "快递", "快件", "택배", "소포",
 ];
 const FEE: &[&str] = &[
     "unpaid",
@@ -57,42 +60,234 @@ const FEE: &[&str] = &[
     "direccion incorrecta",
     "direccion es incorrecta",
     "numero de portal",
+    "пошлин",
+    "таможенн",
+    "рубл",
+    "мито",
+    "رسوم",
+    "جمارك",
+    "शुल्क",
+    "宛先不明",
+    "関税",
+    "地址错误",
+    "重新派送",
+    "关税",
+    "주소 불일치",
+    "관세",
+    "미납",
 ];
 const LOCKED: &[&str] = &[
-    "locked", "suspended", "blocked", "restricted", "deactivated", "disabled", "limited", "frozen", "barred", "on hold", "paused",
-    "disconnected", "will be closed", "bloqueada", "bloqueado", "suspendida", "suspendido", "desactivado", "desactivada", "limitada",
-    "cancelada", "cortamos", "cortada", "bloquee", "bloqueelo", "suspendu", "gesperrt", "bloccato", "sospesa", "anomalo",
-    "unusual activity", "suspicious activity", "actividad sospechosa",
+    "locked",
+    "suspended",
+    "blocked",
+    "restricted",
+    "deactivated",
+    "disabled",
+    "limited",
+    "frozen",
+    "barred",
+    "on hold",
+    "paused",
+    "disconnected",
+    "will be closed",
+    "bloqueada",
+    "bloqueado",
+    "suspendida",
+    "suspendido",
+    "desactivado",
+    "desactivada",
+    "limitada",
+    "cancelada",
+    "cortamos",
+    "cortada",
+    "bloquee",
+    "bloqueelo",
+    "suspendu",
+    "gesperrt",
+    "bloccato",
+    "sospesa",
+    "anomalo",
+    "unusual activity",
+    "suspicious activity",
+    "actividad sospechosa",
+    "заблокирован",
+    "заблоковано",
+    "приостановлен",
+    "إيقاف",
+    "حظر",
+    "تعليق",
+    "बंद",
+    "利用停止",
+    "利用を制限",
+    "冻结",
+    "异常",
+    "정지",
+    "차단",
 ];
 const ACCOUNT: &[&str] = &[
     "account", "card", "bank", "banking", "sim", "line", "apple id", "wallet", "cuenta", "tarjeta", "banca", "linea", "tarjeta sim",
-    "conta", "cartao", "compte", "carte", "konto", "karte", "conto", "carta",
+    "conta", "cartao", "compte", "carte", "konto", "karte", "conto", "carta", "карт", "счет", "счёт", "рахун", "حساب", "بطاق", "खाता",
+    "口座", "アカウント", "账户", "账号", "银行卡", "계좌", "계정",
 ];
 const PROVE: &[&str] = &[
-    "verify", "confirm", "unlock", "restore", "reactivate", "update your", "log in", "re-enter", "validate", "secure your", "verifique",
-    "confirme", "confirma", "reactivar", "reactivarla", "activela", "actualice", "bloqueelo", "acceda", "verifiez", "mettez a jour",
-    "verifizieren", "aktualisieren", "verifica", "blocchi", "submit",
+    "verify",
+    "confirm",
+    "unlock",
+    "restore",
+    "reactivate",
+    "update your",
+    "log in",
+    "re-enter",
+    "validate",
+    "secure your",
+    "verifique",
+    "confirme",
+    "confirma",
+    "reactivar",
+    "reactivarla",
+    "activela",
+    "actualice",
+    "bloqueelo",
+    "acceda",
+    "verifiez",
+    "mettez a jour",
+    "verifizieren",
+    "aktualisieren",
+    "verifica",
+    "blocchi",
+    "submit",
+    "подтвердите",
+    "введите",
+    "разблокировк",
+    "підтверд",
+    "تحديث",
+    "تأكيد",
+    "أدخل",
+    "अपडेट",
+    "भरें",
+    "再登録",
+    "ご確認",
+    "登录",
+    "填写",
+    "验证",
+    "확인",
+    "인증",
 ];
-const COIN: &[&str] = &["bitcoin", "bitcoins", "btc", "crypto", "criptomonedas", "usdt", "forex", "ethereum", "trading"];
+const COIN: &[&str] = &[
+    "bitcoin",
+    "bitcoins",
+    "btc",
+    "crypto",
+    "criptomonedas",
+    "usdt",
+    "forex",
+    "ethereum",
+    "trading",
+    "криптовалют",
+    "биткоин",
+    "عملات رقمية",
+    "क्रिप्टो",
+    "仮想通貨",
+    "虚拟货币",
+    "比特币",
+    "암호화폐",
+];
 const GAIN: &[&str] = &[
-    "double", "guaranteed", "no risk", "never loses", "earn", "profit", "returns", "take out", "receive back", "per week", "a week",
-    "withdraw", "turned", "duplica", "garantizado", "garantizada", "sin riesgo", "gana", "saca", "retira", "no pierde", "rentabilidad",
-    "doublez", "garantis", "verdoppeln", "garantierter", "raddoppia", "garantito", "duplique", "lucro",
+    "double",
+    "guaranteed",
+    "no risk",
+    "never loses",
+    "earn",
+    "profit",
+    "returns",
+    "take out",
+    "receive back",
+    "per week",
+    "a week",
+    "withdraw",
+    "turned",
+    "duplica",
+    "garantizado",
+    "garantizada",
+    "sin riesgo",
+    "gana",
+    "saca",
+    "retira",
+    "no pierde",
+    "rentabilidad",
+    "doublez",
+    "garantis",
+    "verdoppeln",
+    "garantierter",
+    "raddoppia",
+    "garantito",
+    "duplique",
+    "lucro",
+    "гарантированн",
+    "أرباح مضمونة",
+    "गारंटी",
+    "元本保証",
+    "必ず儲かる",
+    "月利",
+    "保本",
+    "稳赚",
+    "원금 보장",
 ];
 const FILM: &[&str] = &[
     "recorded you", "webcam", "your camera", "video of you", "compromising", "your contacts", "your friends get", "your videos",
     "password and videos", "te grabe", "video tuyo", "tu camara", "tus contactos", "tus amigos veran", "fotos comprometidas", "tus videos",
 ];
-const CHAT: &[&str] =
-    &["whatsapp", "telegram", "text me", "dm me", "message us", "reply yes", "sign up", "responde si", "escribenos", "escribe"];
+const CHAT: &[&str] = &[
+    "whatsapp",
+    "telegram",
+    "text me",
+    "dm me",
+    "message us",
+    "reply yes",
+    "sign up",
+    "responde si",
+    "escribenos",
+    "escribe",
+    "телеграм",
+    "واتساب",
+    "تيليجرام",
+    "टेलीग्राम",
+    "व्हाट्सएप",
+    "微信",
+    "友だち追加",
+    "카톡",
+];
 const DAILY: &[&str] = &[
     "a day", "per day", "daily", "weekly", "a month guaranteed", "al dia", "diarios", "par jour", "am tag", "por dia", "al giorno",
-    "from home", "desde casa",
+    "from home", "desde casa", "в день", "يوميا", "रोज", "日赚", "日給", "일당",
 ];
 const EASY: &[&str] = &[
-    "no experience", "no interview", "part-time", "from home", "just your phone", "on your phone", "liking videos", "no questions",
-    "sin experiencia", "sin entrevista", "desde casa", "desde el movil", "dando me gusta", "sans experience", "ohne erfahrung",
-    "sem experiencia", "sem entrevista", "senza esperienza", "be your own boss", "tu movil",
+    "no experience",
+    "no interview",
+    "part-time",
+    "from home",
+    "just your phone",
+    "on your phone",
+    "liking videos",
+    "no questions",
+    "sin experiencia",
+    "sin entrevista",
+    "desde casa",
+    "desde el movil",
+    "dando me gusta",
+    "sans experience",
+    "ohne erfahrung",
+    "sem experiencia",
+    "sem entrevista",
+    "senza esperienza",
+    "be your own boss",
+    "tu movil",
+    "без опыта",
+    "بدون خبرة",
+    "अनुभव नहीं",
+    "无需经验",
+    "未経験",
+    "경험 없이",
 ];
 const BORROW: &[&str] =
     &["loan", "loans", "cash", "prestamo", "prestamos", "credito", "efectivo", "emprestimo", "credit", "sofortkredit", "prestito"];
@@ -104,12 +299,39 @@ const ANYBODY: &[&str] = &[
 const WON: &[&str] = &[
     "you have won", "you've won", "has won", "winner", "lucky", "been awarded", "been selected", "been chosen", "you're our",
     "you are our", "prize", "has ganado", "ha ganado", "ganador", "premiada", "te ha tocado", "ha sido seleccionado", "tu premio",
-    "es tuyo", "vous avez gagne", "gewonnen", "hai vinto", "voce ganhou",
+    "es tuyo", "vous avez gagne", "gewonnen", "hai vinto", "voce ganhou", "вы выиграли", "ваш приз", "ربحت", "जीता", "当選", "中奖",
+    "당첨",
 ];
 const COLLECT: &[&str] = &[
-    "claim", "collect your", "cover postage", "processing fee", "bank details", "your bank", "and bank", "guaranteed", "tu banco",
-    "cuenta bancaria", "reclama", "reclame", "pagas el envio", "solo pagas", "reclamez", "abholen", "ritira", "resgate", "spin the wheel",
+    "claim",
+    "collect your",
+    "cover postage",
+    "processing fee",
+    "bank details",
+    "your bank",
+    "and bank",
+    "guaranteed",
+    "tu banco",
+    "cuenta bancaria",
+    "reclama",
+    "reclame",
+    "pagas el envio",
+    "solo pagas",
+    "reclamez",
+    "abholen",
+    "ritira",
+    "resgate",
+    "spin the wheel",
     "de envio",
+    "получить приз",
+    "получения приза",
+    "رقم بطاقتك",
+    "لاستلام",
+    "दावा",
+    "受け取",
+    "领取",
+    "领奖",
+    "수령",
 ];
 const REFUND: &[&str] = &[
     "refund", "rebate", "tax money", "grant", "stimulus", "relief payment", "reembolso", "devolucion", "ayuda", "le corresponden",
@@ -150,20 +372,29 @@ const OWED: &[&str] = &[
 ];
 const SAFE: &[&str] = &["safe account", "secure account", "cuenta segura"];
 const MOVE: &[&str] = &["move", "transfer", "pase", "transfiera", "transfieralo", "mueva"];
+const NEVER: &[&str] = &["will never ask", "would never ask", "never ask you", "nunca te pediremos", "nunca le pediremos"];
 const CARDS: &[&str] =
     &["gift card", "gift cards", "itunes cards", "google play cards", "steam", "tarjetas regalo", "tarjetas de google play"];
 const SEND_CODES: &[&str] = &["codes", "pins", "scratch", "back", "codigos"];
-const DRUGS: &[&str] = &["coke", "molly", "acid", "weed", "mdma", "speed", "ketamine", "marihuana", "hachis", "pastillas"];
-const DEAL: &[&str] = &["discreet", "delivered in an hour", "top stuff", "hit me up", "fast delivery", "discreta", "entrega rapida"];
+const DRUGS: &[&str] = &[
+    "coke", "molly", "acid", "weed", "mdma", "speed", "ketamine", "marihuana", "hachis", "pastillas", "мефедрон", "гашиш", "кокаин",
+    "героин", "حشيش", "大麻", "冰毒", "필로폰",
+];
+const DEAL: &[&str] = &[
+    "discreet", "delivered in an hour", "top stuff", "hit me up", "fast delivery", "discreta", "entrega rapida", "закладк", "продаю",
+    "للبيع", "手渡し", "出售", "판매",
+];
 const PILLS: &[&str] = &["viagra", "cialis", "xanax", "tramadol", "valium", "ozempic", "oxycodone", "blue pills", "diazepam", "pills"];
 const NO_DOCTOR: &[&str] =
     &["without prescription", "no prescription", "no script", "no doctor", "sin receta", "discreet", "plain envelope", "envio discreto"];
 const GAMES: &[&str] = &[
     "casino", "roulette", "slots", "free spins", "jackpot", "fixed matches", "free bets", "ruleta", "tragaperras", "giros gratis",
-    "partidos amanados",
+    "partidos amanados", "казино", "كازينو", "कैसीनो", "カジノ", "赌场", "百家乐", "카지노", "바카라",
 ];
-const PLAY: &[&str] =
-    &["deposit", "bonus", "play now", "win big", "win", "no deposit", "cash out", "deposita", "bono", "juega", "gana", "retirada", "join"];
+const PLAY: &[&str] = &[
+    "deposit", "bonus", "play now", "win big", "win", "no deposit", "cash out", "deposita", "bono", "juega", "gana", "retirada", "join",
+    "бонус", "депозит", "مكافأة", "बोनस", "ボーナス", "注册送", "提现", "보너스",
+];
 const SEEDS: &[&str] =
     &["seed phrase", "recovery phrase", "24 words", "12 words", "frase semilla", "frase de recuperacion", "24 palabras", "12 palabras"];
 const LOVE: &[&str] = &[
@@ -178,6 +409,110 @@ const FORTUNE: &[&str] = &[
     "million dollar", "million dollars", "milion dollar", "million usd", "million pounds", "million euros", "million euro",
     "millones de dolares", "millones de euros", "millions d'euros", "millions de dollars", "millionen euro", "millionen dollar",
     "milioni di euro", "milioni di dollari", "milhoes de dolares", "milhoes de euros",
+];
+const DEMAND: &[&str] = &[
+    "pay", "send", "transfer", "dollars", "pagas", "paga", "pague", "pagar", "pago", "zahl", "zahle", "zahlst", "zahlen", "bezahlst",
+    "uberweise", "paie", "paies", "payez", "payer", "paghi", "pagare", "pagar", "плати", "заплати", "ادفع",
+];
+const DEAR_ONES: &[&str] = &[
+    "your family",
+    "your kids",
+    "your children",
+    "your wife",
+    "your husband",
+    "your son",
+    "your daughter",
+    "your legs",
+    "where you live",
+    "your house",
+    "tu familia",
+    "tus hijos",
+    "tu hija",
+    "tu hijo",
+    "donde vives",
+    "tu casa",
+    "ta famille",
+    "tes enfants",
+    "ou tu habites",
+    "chez toi",
+    "deine familie",
+    "deiner familie",
+    "deine kinder",
+    "deinen kindern",
+    "wo du wohnst",
+    "sua familia",
+    "seus filhos",
+    "onde voce mora",
+    "tua famiglia",
+    "tuoi figli",
+    "dove abiti",
+    "dove vivi",
+    "где ты живёшь",
+    "где ты живешь",
+    "твоя семья",
+    "твою семью",
+];
+const HARM: &[&str] = &[
+    "you will regret",
+    "you'll regret",
+    "will regret it",
+    "break your",
+    "hurt your",
+    "will hurt",
+    "burn your",
+    "burn down",
+    "something bad",
+    "something will happen",
+    "will happen to your",
+    "haremos dano",
+    "hare dano",
+    "te arrepentiras",
+    "lo lamentaras",
+    "vas a arrepentir",
+    "algo malo",
+    "tu le regretteras",
+    "vas le regretter",
+    "du mal a",
+    "faire du mal",
+    "wirst es bereuen",
+    "wirst du es bereuen",
+    "bereuen",
+    "passiert etwas",
+    "etwas passiert",
+    "vai se arrepender",
+    "algo ruim",
+    "fazer mal",
+    "te ne pentirai",
+    "del male",
+    "qualcosa di brutto",
+    "пожалеешь",
+    "prend a ta famille",
+    "prendre a ta famille",
+    "passiert deiner",
+    "sofrer as consequencias",
+];
+const SECRET: &[&str] = &[
+    "cvv",
+    "номер карты",
+    "пин-код",
+    "пароль",
+    "дані картки",
+    "данные карты",
+    "الرقم السري",
+    "رقم بطاقتك",
+    "بيانات بطاقتك",
+    "كلمة المرور",
+    "ओटीपी",
+    "पिन",
+    "暗証番号",
+    "卡号",
+    "密码",
+    "카드번호",
+    "비밀번호",
+];
+const ENTER: &[&str] = &[
+    "введите", "отправьте", "пришлите", "підтвердіть", "введіть", "إدخال", "أدخل", "أرسل", "لتحديث", "भरें", "भेजें", "再登録", "入力", "填写",
+    "输入", "回复", "입력",
 ];
 const SEX: &[&str] = &[
     "naked", "horny", "sexy", "xxx", "naughty", "milfs", "bored wives", "hot girls", "sexy singles", "local girls", "desnudas",
@@ -205,12 +540,14 @@ const LURES: &[Lure] = &[
     lure(&[REFUND, DETAILS]),
     lure(&[SENT_CODE, BY_MISTAKE]),
     of(Category::Credentials, &[JUST_RECEIVED, HAND_OVER]),
+    Lure { category: Category::Credentials, ..with_link(&[LOCKED, SECRET, ENTER]) },
     with_link(&[OWED, PUNISH]),
-    lure(&[SAFE, MOVE]),
+    Lure { denied_by: NEVER, ..lure(&[SAFE, MOVE]) },
     lure(&[CARDS, SEND_CODES]),
     lure(&[SEEDS]),
     lure(&[LOVE, SEND_MONEY]),
     lure(&[FORTUNE, SEND_MONEY]),
+    of(Category::Hate, &[DEMAND, DEAR_ONES, HARM]),
     of(Category::Forbidden, &[DRUGS, DEAL]),
     of(Category::Forbidden, &[PILLS, NO_DOCTOR]),
     of(Category::Adult, &[SEX, MEET]),
@@ -223,11 +560,11 @@ const fn lure(groups: &'static [&'static [&'static str]]) -> Lure {
 }
 
 const fn with_link(groups: &'static [&'static [&'static str]]) -> Lure {
-    Lure { groups, link: true, category: Category::Lure }
+    Lure { link: true, ..lure(groups) }
 }
 
 const fn of(category: Category, groups: &'static [&'static [&'static str]]) -> Lure {
-    Lure { groups, link: false, category }
+    Lure { groups, link: false, denied_by: &[], category }
 }
 
 /// Finds lures, premium-rate numbers, and words blocked by the operator.
@@ -240,7 +577,7 @@ pub(super) fn in_text(text: &str, blocked: &[String], findings: &mut Vec<Finding
     for lure in LURES {
         let parts: Option<Vec<&str>> = lure.groups.iter().map(|group| plain.first(text, group)).collect();
         let Some(parts) = parts else { continue };
-        if lure.link && !links::any(text) {
+        if (lure.link && !links::any(text)) || plain.first(text, lure.denied_by).is_some() {
             continue;
         }
         // A lure is one finding, however many parts it has.
@@ -274,7 +611,7 @@ impl Plain {
         for (at, c) in original.char_indices() {
             let c = fold(c);
             // Punctuation becomes blank, so that phrases match across it.
-            let keep = c.is_alphanumeric() || matches!(c, '\'' | '-' | '/' | '£' | '.');
+            let keep = c.is_alphanumeric() || matches!(c, '\'' | '-' | '/' | '£' | '.') || is_mark(c);
             let c = if keep { c } else { ' ' };
             if c == ' ' && text.ends_with(' ') {
                 continue;
@@ -293,7 +630,8 @@ impl Plain {
         group.iter().filter(|phrase| !phrase.is_empty()).find_map(|phrase| {
             self.text.match_indices(phrase).find_map(|(at, _)| {
                 let end = at + phrase.len();
-                let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+                // Other scripts join words, or have no blanks between them: their entries are stems.
+                let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric()) || !is_latin(phrase);
                 let free = phrase.starts_with('/') || edge(self.text[..at].chars().next_back());
                 if !free || !edge(self.text[end..].chars().next()) {
                     return None;
@@ -302,6 +640,16 @@ impl Plain {
             })
         })
     }
+}
+
+/// Returns whether a phrase is in a script with blanks around words, as the Latin one.
+fn is_latin(phrase: &str) -> bool {
+    phrase.chars().next().is_none_or(|c| c < '\u{370}')
+}
+
+/// Returns whether a character is a sign within Indic words.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{900}'..='\u{dff}')
 }
 
 /// Returns a letter in lower case without its accent.

@@ -3,6 +3,7 @@
 //! Rules detect what is never acceptable; a model trained on examples (`training/`, docs/REVIEW.md) weighs all words. Both recognize
 //! patterns of spam and fraud, not meaning: a sender rejected wrongly can request a decision by a person.
 
+mod disguise;
 pub mod features;
 mod finding;
 mod html;
@@ -16,6 +17,7 @@ mod words;
 use nuncio_domain::Timestamp;
 use nuncio_domain::broadcast::{ReviewPolicy, ReviewResult};
 
+use disguise::Reading;
 use finding::{Category, Finding};
 use html::Page;
 use links::Links;
@@ -29,7 +31,7 @@ pub fn text_of_html(html: &str) -> String {
 }
 
 /// Incremented by each change of rules or weights.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// Categories with the weight of one finding, and the words for them within a sentence.
 const CATEGORIES: &[(Category, &str, f64, &str)] = &[
@@ -40,6 +42,7 @@ const CATEGORIES: &[(Category, &str, f64, &str)] = &[
     (Category::Lure, "social_engineering", 0.35, "a story that is typical of fraud"),
     (Category::Adult, "adult_content", 0.35, "sexual offers"),
     (Category::Gambling, "gambling", 0.35, "gambling"),
+    (Category::Disguise, "disguised_text", 0.25, "letters that hide from filters what the text says"),
     (Category::Premium, "premium_number", 0.3, "premium-rate numbers or messages"),
     (Category::ShortLink, "shortened_link", 0.3, "links that hide their target"),
     (Category::CheapLink, "suspicious_link", 0.2, "links to domains that are common in fraud"),
@@ -91,6 +94,10 @@ pub fn review_with(model: &Model<'_>, subject: &Subject, policy: &ReviewPolicy, 
         links.in_text(text, &mut findings);
         words::in_text(text, &mut findings);
         lures::in_text(text, &policy.blocked_words, &mut findings);
+        // Where the model does not confirm a lure, it counts twice.
+        if !model::is_learned(text) && findings.iter().any(|Finding(category, _)| *category == Category::Lure) {
+            findings.push(Finding(Category::Lure, String::new()));
+        }
         findings
     };
     let mut texts = subject.texts.clone();
@@ -102,13 +109,24 @@ pub fn review_with(model: &Model<'_>, subject: &Subject, policy: &ReviewPolicy, 
         found.push(in_text(&page.text, findings));
         texts.push(page.text);
     }
+    let readings: Vec<_> = texts.iter().filter_map(|text| Some((text.as_str(), Reading::of(text)?))).collect();
+    for (text, reading) in &readings {
+        let findings = in_text(&reading.text, reading.disguised());
+        found.push(findings.into_iter().map(|finding| reading.locate(text, finding)).collect());
+    }
     let mut others = Vec::new();
     subject.links.iter().for_each(|link| links.in_text(link, &mut others));
     words::offers(&texts, &subject.sender, &mut others);
     found.push(others);
     let judged = texts.iter().filter_map(|text| Some((text.as_str(), judge(model, links, text)?)));
-    let worst = judged.max_by(|(_, a), (_, b)| a.margin.total_cmp(&b.margin));
-    result(&found, worst, policy.threshold, now)
+    let judged_as_read = readings.iter().filter_map(|(text, reading)| {
+        let mut judgement = judge(model, links, &reading.text)?;
+        judgement.reasons = judgement.reasons.iter().map(|part| reading.place(part)).collect();
+        Some((*text, judgement))
+    });
+    let worst = judged.chain(judged_as_read).max_by(|(_, a), (_, b)| a.margin.total_cmp(&b.margin));
+    let is_learned = texts.iter().all(|text| model::is_learned(text));
+    result(&found, worst, is_learned, policy.threshold, now)
 }
 
 /// Returns the model's judgement, reduced for texts that identify their sender or leave nothing to act on.
@@ -123,7 +141,13 @@ fn judge(model: &Model<'_>, links: Links<'_>, text: &str) -> Option<model::Judge
     Some(judgement)
 }
 
-fn result(found: &[Vec<Finding>], worst: Option<(&str, model::Judgement)>, threshold: f64, now: Timestamp) -> ReviewResult {
+fn result(
+    found: &[Vec<Finding>],
+    worst: Option<(&str, model::Judgement)>,
+    is_learned: bool,
+    threshold: f64,
+    now: Timestamp,
+) -> ReviewResult {
     let (mut score, mut categories, mut parts) = (1.0, Vec::new(), Vec::new());
     if let Some((_, judgement)) = &worst {
         score -= MODEL / (1.0 + f64::from(-judgement.margin).exp());
@@ -147,7 +171,8 @@ fn result(found: &[Vec<Finding>], worst: Option<(&str, model::Judgement)>, thres
     let score = (score.max(0.0) * 100.0_f64).floor() / 100.0;
     let verdict = if score >= threshold { "Passed" } else { "Not passed" };
     let reasoning = match parts.as_slice() {
-        [] => "Passed: no problems found.".to_owned(),
+        [] if is_learned => "Passed: no problems found.".to_owned(),
+        [] => "Passed: the rules found no problems. Wording was not judged: the review has not learned this language.".to_owned(),
         parts => format!("{verdict} with a score of {score} (needed: {threshold}). Found: {}.", parts.join("; ")),
     };
     let mut flagged: Vec<String> = Vec::new();
@@ -268,6 +293,43 @@ mod tests {
             assert!(!result.flagged_content.is_empty(), "{text}: {result:?}");
             assert!(result.flagged_content.iter().all(|part| text.contains(part.as_str())), "{text}: {result:?}");
         }
+    }
+
+    #[test]
+    fn disguises_of_letters_hide_nothing() {
+        let plain = "I will kill you";
+        for text in
+            ["I w\u{200b}ill ki\u{200d}ll you", "I will kіll yоu", "Ｉ ｗｉｌｌ ｋｉｌｌ ｙｏｕ", "𝐈 𝐰𝐢𝐥𝐥 𝐤𝐢𝐥𝐥 𝐲𝐨𝐮", "ɪ ᴡɪʟʟ ᴋɪʟʟ ʏᴏᴜ"]
+        {
+            let result = of(text);
+            assert!(!passes(&result) && result.categories.contains(&"hate_or_threat".to_owned()), "{plain} as {text}: {result:?}");
+            assert!(result.flagged_content.iter().all(|part| text.contains(part.as_str())), "{text}: {result:?}");
+        }
+        let policy = ReviewPolicy { blocked_words: vec!["casino".to_owned()], ..ReviewPolicy::default() };
+        for text in ["Our c\u{200b}asino night", "Our саsino night", "Our ｃａｓｉｎｏ night", "Our c a s i n o night"] {
+            let subject = Subject { texts: vec![text.to_owned()], ..Subject::default() };
+            let result = review(&subject, &policy, Timestamp::from_millis(0));
+            assert!(result.score < 0.1 && result.categories.contains(&"blocked_word".to_owned()), "{text}: {result:?}");
+        }
+        let mixed = of("Hello Ada, your раrcel from Acme is here.");
+        assert!(passes(&mixed) && mixed.categories == ["disguised_text"] && mixed.flagged_content == ["раrcel"], "{mixed:?}");
+    }
+
+    #[test]
+    fn other_scripts_are_read_by_rules_and_cannot_hide_a_text() {
+        for text in [
+            "Сбербанк: ваша карта заблокирована. Введите номер карты и код CVV: http://sber-unblock.example",
+            "【建设银行】您的账户已被冻结,请登录填写卡号和密码: http://ccb.example",
+            "घर बैठे रोज ₹5000 कमाएं, कोई अनुभव नहीं चाहिए। अभी टेलीग्राम पर संपर्क करें",
+        ] {
+            assert!(!passes(&of(text)), "{text}: {:?}", of(text));
+        }
+        let fraud =
+            "IRS: you owe back taxes and a warrant is out for your arrest. Call 1-888-555-0142 now and pay in gift cards to avoid jail.";
+        let tail = format!("{fraud} {}", "спасибо ".repeat(60));
+        assert!(!passes(&of(fraud)) && !passes(&of(&tail)), "{:?}", of(&tail));
+        let honest = of("Аптека: ваш заказ готов, ждём вас до пятницы.");
+        assert!(passes(&honest) && honest.reasoning.contains("has not learned this language"), "{honest:?}");
     }
 
     #[test]

@@ -17,6 +17,9 @@ const REASONS: usize = 5;
 /// Minimum number of words: shorter texts, such as a variable's value, are not meaningful alone.
 const FEWEST_WORDS: usize = 3;
 
+/// Minimum number of words in Latin letters that are judged although most of a text is in others: a tail must not hide them.
+const LATIN_WORDS: usize = 8;
+
 /// The model's judgement of a text.
 #[derive(Clone, Debug)]
 pub(super) struct Judgement {
@@ -24,6 +27,14 @@ pub(super) struct Judgement {
     pub(super) margin: f32,
     /// The parts of the text with the most weight, heaviest first.
     pub(super) reasons: Vec<Range<usize>>,
+}
+
+/// Returns whether a text is in a script that the training covers: mostly in Latin letters, or with a passage in them.
+pub(super) fn is_learned(text: &str) -> bool {
+    let latin = text.chars().filter(char::is_ascii_alphabetic).count();
+    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    let is_word = |word: &&str| word.chars().all(|c| c.is_ascii_alphabetic());
+    latin * 2 >= letters || text.split_whitespace().filter(is_word).nth(LATIN_WORDS - 1).is_some()
 }
 
 impl Default for Model<'static> {
@@ -48,9 +59,7 @@ impl<'a> Model<'a> {
     /// Judges a text; `None` if it is too short or mostly not in Latin letters.
     pub(super) fn judge(&self, text: &str) -> Option<Judgement> {
         text.split_whitespace().nth(FEWEST_WORDS - 1)?;
-        let latin = text.chars().filter(char::is_ascii_alphabetic).count();
-        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-        if latin * 2 < letters {
+        if !is_learned(text) {
             return None;
         }
         let features = Features::of(text);

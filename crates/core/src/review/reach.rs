@@ -35,7 +35,7 @@ const SAFE: &[&str] = &[
 ];
 
 pub(super) fn has_way(text: &str) -> bool {
-    if links::any(text) || text.contains('@') || has_phone_number(text) {
+    if leads_to_sender(text) {
         return true;
     }
     let mut lower = text.to_lowercase();
@@ -43,6 +43,11 @@ pub(super) fn has_way(text: &str) -> bool {
         lower = lower.replace(phrase, " ");
     }
     lower.split(|c: char| !c.is_alphabetic()).any(|word| ACTS.contains(&word))
+}
+
+/// Returns whether a text has a link, an address or a phone number.
+pub(super) fn leads_to_sender(text: &str) -> bool {
+    links::any(text) || text.contains('@') || has_phone_number(text)
 }
 
 fn has_phone_number(text: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Detects requests for secrets, threats, forbidden goods, spam and loudness.
 
 use super::finding::{Category, Finding};
+use super::{links, reach};
 
 /// Secrets, in English and Spanish.
 const SECRETS: &[&str] = &[
@@ -90,17 +91,27 @@ const FORBIDDEN: &[&str] = &[
     "guaranteed loan no credit check",
     "double your bitcoin",
 ];
+/// Words of a sentence about drugs that helps or reports, and those of a trade.
+const AGAINST_DRUGS: &[&str] = &[
+    "helpline", "struggling", "addiction", "addicted", "overdose", "rehab", "recovery", "police", "seize", "seized", "matan", "ayuda",
+    "adicción",
+];
+const TRADE: &[&str] = &["buy", "sell", "selling", "sale", "delivery", "gram", "price", "order", "vendo", "venta", "compra", "gramo"];
 /// Threats and hate. Whole phrases, since single words have many uses.
 const HATE: &[&str] = &[
-    "kill you", "kill yourself", "i will hurt you", "we will hurt you", "you will die", "bomb threat", "plant a bomb", "burn your house",
-    "rape you", "exterminate you", "death to all", "subhuman", "te voy a matar", "vas a morir",
+    "kill you", "i will hurt you", "we will hurt you", "you will die", "bomb threat", "plant a bomb", "burn your house", "rape you",
+    "exterminate you", "death to all", "subhuman", "te voy a matar", "vas a morir",
 ];
+/// What is hate unless it is denied: "you don't have to kill yourself".
+const KILL_YOURSELF: &str = "kill yourself";
 /// Verbs that are hate if people are their object, words before it, and such people: "exterminate all the immigrants", but not "ants".
-const DESTROY: &[&str] = &["exterminate", "gas"];
+const DESTROY: &[&str] = &["exterminate", "gas", "kill"];
+/// The same in the passive.
+const DESTROYED: &[&str] = &["should be gassed", "should be killed", "should be shot", "should be exterminated", "must be exterminated"];
 const ARTICLES: &[&str] = &["all", "every", "of", "the", "these", "those"];
 const PEOPLE: &[&str] = &[
-    "africans", "arabs", "asians", "blacks", "christians", "foreigners", "gays", "gypsies", "homosexuals", "immigrants", "jew", "jews",
-    "kikes", "lesbians", "mexicans", "migrants", "muslims", "refugees", "women",
+    "africans", "arabs", "asians", "blacks", "christians", "foreigners", "gays", "gypsies", "homosexuals", "immigrants", "infidels", "jew",
+    "jews", "kikes", "lesbians", "mexicans", "migrants", "muslims", "refugees", "unbelievers", "women",
 ];
 /// Words of spam.
 const SPAM: &[&str] = &[
@@ -115,7 +126,7 @@ const OFFER: &[&str] = &["sale", "% off", "discount", "offer", "deal", "buy", "f
 /// Ways to state how to opt out.
 const OPT_OUT: &[&str] = &[
     "stop", "unsubscribe", "opt out", "opt-out", "baja", "cancelar", "no recibir", "sair", "cancelar inscrição", "désabonner",
-    "désinscrire", "arrêt", "abmelden", "abbestellen", "stopp", "disiscriviti", "annulla",
+    "désinscrire", "arrêt", "abmelden", "abbestellen", "stopp", "disiscriviti", "annulla", "стоп", "отписаться",
 ];
 
 /// Returns a text in lower case with blanks around its words.
@@ -144,10 +155,11 @@ pub(super) fn in_text(text: &str, findings: &mut Vec<Finding>) {
         if !gives_code && asks(&padded) {
             found(Category::Credentials);
         }
-        if FORBIDDEN.iter().any(|phrase| has(&padded, phrase)) {
+        if offers_forbidden(&padded) {
             found(Category::Forbidden);
         }
-        if HATE.iter().any(|phrase| has(&padded, phrase)) || destroys(&padded) {
+        let denied = || NOT.iter().any(|word| has(&padded, word));
+        if HATE.iter().any(|phrase| has(&padded, phrase)) || destroys(&padded) || (has(&padded, KILL_YOURSELF) && !denied()) {
             found(Category::Hate);
         }
         for _ in SPAM.iter().filter(|phrase| has(&padded, phrase)) {
@@ -155,6 +167,12 @@ pub(super) fn in_text(text: &str, findings: &mut Vec<Finding>) {
         }
     }
     loudness(text, findings);
+}
+
+/// Returns whether a sentence names forbidden goods, other than to help or to report.
+fn offers_forbidden(padded: &str) -> bool {
+    let any = |words: &[&str]| words.iter().any(|word| has(padded, word));
+    any(FORBIDDEN) && (any(TRADE) || !any(AGAINST_DRUGS))
 }
 
 /// Returns whether a sentence requests a secret, without warning of it or leading to the sender's own app.
@@ -167,6 +185,9 @@ fn asks(padded: &str) -> bool {
 
 /// Returns whether a sentence calls for the destruction of people.
 fn destroys(padded: &str) -> bool {
+    if DESTROYED.iter().any(|phrase| has(padded, phrase)) && PEOPLE.iter().any(|people| has(padded, people)) {
+        return true;
+    }
     let mut words = padded.split_whitespace();
     while let Some(word) = words.next() {
         if DESTROY.contains(&word) && words.clone().find(|word| !ARTICLES.contains(word)).is_some_and(|whom| PEOPLE.contains(&whom)) {
@@ -226,14 +247,15 @@ impl Finding {
     }
 }
 
-/// Checks that an offer identifies its sender (by name, link, address or number) and states how to opt out.
+/// Checks that an offer identifies its sender (by name, link, address or phone number) and states how to opt out.
 pub(super) fn offers(texts: &[String], sender: &str, findings: &mut Vec<Finding>) {
     let all = texts.join(" ");
     let padded = padded(&all);
     if !OFFER.iter().any(|phrase| has(&padded, phrase) || (phrase.starts_with('%') && all.contains(phrase))) {
         return;
     }
-    let says_who = all.contains("http") || all.contains("www.") || all.contains('@') || all.contains('+');
+    let opens_with_name = texts.iter().any(|text| links::opening(text).is_some());
+    let says_who = opens_with_name || reach::leads_to_sender(&all);
     let names = !sender.is_empty() && all.to_lowercase().contains(&sender.to_lowercase());
     if !says_who && !names {
         findings.push(Finding(Category::Anonymous, String::new()));
