@@ -43,7 +43,8 @@ impl FieldErrors<'_> {
             && value.len() <= 255
             && value.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
         if !good {
-            self.push(path, "must be a MIME type such as application/pdf");
+            let shown: String = value.chars().take(64).collect();
+            self.push(path, format!("is {shown:?}; must be a MIME type such as application/pdf"));
         }
     }
 
@@ -69,13 +70,13 @@ impl FieldErrors<'_> {
         let good = url::Url::parse(value).is_ok_and(|u| matches!(u.scheme(), "https" | "http") && u.host().is_some() && bare(&u));
         // The parser tolerates spaces and line breaks, but the text is sent as it was given.
         if !good || value.contains(|c: char| c.is_whitespace() || c.is_control()) || value.chars().count() > 2_048 {
-            self.push(path, "must be an https URL of at most 2048 characters, without spaces, user or password");
+            self.push(path, "must be an http or https URL of at most 2048 characters, without spaces, user or password");
         }
     }
 
     pub(crate) fn range(&mut self, path: &str, value: Option<f64>, most: f64) {
-        if value.is_some_and(|v| !(-most..=most).contains(&v)) {
-            self.push(path, format!("must be between -{most} and {most}"));
+        if let Some(value) = value.filter(|v| !(-most..=most).contains(v)) {
+            self.push(path, format!("is {value}; must be between -{most} and {most}"));
         }
     }
 }

@@ -74,6 +74,11 @@ pub(crate) fn conflict(caller: &Caller, resource: Resource, original: &impl Seri
 /// Returns the 409 of a repeat whose original may have been deleted.
 pub(crate) fn repeat(caller: &Caller, resource: Resource, original: Option<&impl Serialize>, same_request: bool) -> Error {
     let Resource { name, read } = resource;
+    let words = match name {
+        "apiKey" => "API key",
+        "phoneNumber" => "phone number",
+        name => name,
+    };
     let (code, request) = if same_request {
         (ErrorCode::IdempotencyConflict, "already")
     } else {
@@ -82,13 +87,13 @@ pub(crate) fn repeat(caller: &Caller, resource: Resource, original: Option<&impl
     match original {
         Some(original) => {
             let shown = if caller.may_read(resource) {
-                format!("here is the {name} it created")
+                format!("here is the {words} it created")
             } else {
-                format!("this API key can see only id and status of the {name} it created, as it lacks {}", read.as_str())
+                format!("this API key can see only id and status of the {words} it created, as it lacks {}", read.as_str())
             };
             Error::new(code, format!("this idempotency key was used {request}; {shown}")).with_body(name, caller.view(resource, original))
         }
-        None => Error::new(code, format!("this idempotency key was used {request}, and the {name} it created has been deleted")),
+        None => Error::new(code, format!("this idempotency key was used {request}, and the {words} it created has been deleted")),
     }
 }
 

@@ -153,12 +153,20 @@ pub(crate) fn parse_id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T
     text.parse().map_err(|_| Error::not_found(what))
 }
 
+/// Parses an id in a body; a malformed one is a 404 that names the field, `path`.
+pub(crate) fn parse_id_at<T: std::str::FromStr>(path: &str, text: &str, what: &str) -> Result<T> {
+    text.parse().map_err(|_| unknown(what, path, text))
+}
+
+/// Returns a 404 about the id in the field `path` of a body.
+pub(crate) fn unknown(what: &str, path: &str, id: impl std::fmt::Display) -> Error {
+    let shown: String = id.to_string().chars().take(64).collect();
+    Error::not_found(what).at(path, format!("{shown:?} is not a {what} of this environment"))
+}
+
 /// Returns the sender that a request names. An unknown one is a 404 that names the field, `path`.
 pub(crate) fn named_sender<'a>(config: &'a TenantConfig, path: &str, id: &str) -> Result<&'a Sender> {
-    id.parse().ok().and_then(|id| config.sender(id)).ok_or_else(|| {
-        let shown: String = id.chars().take(64).collect();
-        Error::not_found("sender").at(path, format!("{shown:?} is not a sender of this environment"))
-    })
+    id.parse().ok().and_then(|id| config.sender(id)).ok_or_else(|| unknown("sender", path, id))
 }
 
 /// Returns the sender that the body names as `senderId`, or else the header. They must not differ.

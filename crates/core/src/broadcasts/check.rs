@@ -37,8 +37,8 @@ pub(super) fn check_complete(broadcast: &Broadcast, now: Timestamp) -> Vec<Field
     let mut errors = Vec::new();
     let mut faults = FieldErrors { errors: &mut errors };
     faults.name("name", Some(&broadcast.body.name), 1, limits::BROADCAST_NAME);
-    if broadcast.body.scheduled_at.is_some_and(|at| at > now.plus(limits::BROADCAST_AHEAD)) {
-        faults.push("scheduledAt", "is more than 365 days ahead");
+    if let Some(at) = broadcast.body.scheduled_at.filter(|at| *at > now.plus(limits::BROADCAST_AHEAD)) {
+        faults.push("scheduledAt", format!("{at} is more than 365 days ahead"));
     }
     let mails = broadcast.body.email_subject.is_some() || broadcast.html.is_some();
     match broadcast.channel.requested() {

@@ -8,11 +8,12 @@ use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
 use super::{Broadcasts, check, content};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, Change, UseCase, body_sender, idempotency, parse_id, rights};
+use crate::base::{Caller, Change, UseCase, body_sender, idempotency, parse_id, parse_id_at, rights, unknown};
 use crate::messages::SendOptions;
 
 /// Recipients deleted per transaction.
 const DELETED: u32 = 500;
+const TEMPLATE: &str = "content.templateId";
 
 impl Broadcasts<'_> {
     /// Creates a draft. Reports all errors at once. The command and the options must not name different senders.
@@ -24,6 +25,8 @@ impl Broadcasts<'_> {
         let sender = body_sender(&config, command.sender_id.as_deref(), options.sender.as_deref())?;
         command.sender_id = Some(sender.id.to_string());
         command.message_type = Some(command.message_type.unwrap_or_default());
+        command.track_links = Some(command.track_links.unwrap_or_default());
+        command.variables = Some(command.variables.unwrap_or_default());
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateBroadcast, key, &command);
         let mut broadcast = Broadcast {
             tenant: caller.tenant,
@@ -91,8 +94,9 @@ impl Broadcasts<'_> {
     pub(super) async fn template_of(&self, broadcast: &Broadcast) -> Result<Option<Template>> {
         let named = broadcast.body.content.as_deref().and_then(|content| content.template_id.as_deref());
         let Some(id) = named.filter(|_| content::is_template(broadcast)) else { return Ok(None) };
-        let template = self.templates().find(broadcast.tenant, parse_id(id, "template")?).await?;
-        Ok(Some(template.in_use()))
+        let parsed = parse_id_at(TEMPLATE, id, "template")?;
+        let found = self.inner.store.read().await?.find_template(broadcast.tenant, parsed).await?;
+        Ok(Some(found.ok_or_else(|| unknown("template", TEMPLATE, id))?.in_use()))
     }
 
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {

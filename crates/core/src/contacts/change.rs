@@ -24,18 +24,16 @@ pub(super) struct Wanted {
 
 impl Contacts<'_> {
     /// `POST /v1/contacts`.
-    pub async fn create(&self, caller: &Caller, command: CreateContact, header: Option<&str>) -> Result<ContactView> {
+    pub async fn create(&self, caller: &Caller, mut command: CreateContact, header: Option<&str>) -> Result<ContactView> {
         caller.require(UseCase::CreateContact)?;
+        command.display_name = command.display_name.filter(|name| !is_blank(name));
+        command.metadata = Some(command.metadata.unwrap_or_default());
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateContact, idempotency::key(None, header)?, &command);
         let now = self.ids().clock.now();
         let wanted = read_contact(&command, now)?;
         let country = wanted.iter().map(|w| country(&w.entry, &w.recipient)).find(|country| !country.is_empty()).unwrap_or_default();
         let CreateContact { channels: _, display_name, metadata } = command;
-        let detail = ContactDetail {
-            display_name: display_name.filter(|name| !is_blank(name)),
-            metadata: metadata.unwrap_or_default(),
-            ..ContactDetail::default()
-        };
+        let detail = ContactDetail { display_name, metadata: metadata.unwrap_or_default(), ..ContactDetail::default() };
         let mut contact = Contact { id: self.ids().at(now), country, version: 0, created_at: now, updated_at: now, detail };
         let mut tx = self.inner.store.begin().await?;
         let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), contact.id.uuid(), now).await?;
@@ -224,8 +222,8 @@ pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp,
     }
     let mut faults = FieldErrors { errors };
     faults.name(&at("label"), given.label.as_deref(), 0, limits::CHANNEL_LABEL);
-    if given.country_code.as_deref().is_some_and(|code| code.len() != 2 || !code.bytes().all(|b| b.is_ascii_uppercase())) {
-        faults.push(&at("countryCode"), "must be two capital letters (ISO 3166-1 alpha-2), such as ES");
+    if let Some(code) = given.country_code.as_deref().filter(|code| code.len() != 2 || !code.bytes().all(|b| b.is_ascii_uppercase())) {
+        faults.push(&at("countryCode"), format!("is {code:?}; must be two capital letters (ISO 3166-1 alpha-2), such as ES"));
     }
     let recipient = Parsed::parse(&given.identifier).and_then(|parsed| Recipient::on(&parsed, given.channel));
     let recipient = recipient.map_err(|error| faults.push(&at("identifier"), error.to_string())).ok()?;

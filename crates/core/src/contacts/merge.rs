@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use super::read::{people, views};
 use super::view::{ContactView, Person};
 use super::{CHANNELS, Contacts, change::fill, command::MergeContacts, gone, merged};
-use crate::base::{Caller, Change, UseCase, parse_id};
+use crate::base::{Caller, Change, UseCase, parse_id, parse_id_at, unknown};
 
 #[derive(Clone, Debug)]
 pub struct MergePreview {
@@ -20,6 +20,8 @@ pub struct MergePreview {
     /// The result.
     pub merged: ContactView,
 }
+
+const SOURCE: &str = "sourceContactId";
 
 impl Contacts<'_> {
     /// Previews [`Self::merge`].
@@ -47,9 +49,9 @@ impl Contacts<'_> {
     pub async fn merge(&self, caller: &Caller, target: &str, command: MergeContacts) -> Result<ContactView> {
         caller.require(UseCase::MergeContacts)?;
         let target: ContactId = parse_id(target, "contact")?;
-        let source: ContactId = parse_id(&command.source_contact_id, "contact")?;
+        let source: ContactId = parse_id_at(SOURCE, &command.source_contact_id, "contact")?;
         if source == target {
-            return Err(Error::field("sourceContactId", "is the contact itself; must be another contact"));
+            return Err(Error::field(SOURCE, "is the contact itself; must be another contact"));
         }
         let tenant = caller.tenant;
         let mut tx = self.inner.store.begin().await?;
@@ -62,7 +64,7 @@ impl Contacts<'_> {
                     self.current(tenant, target).await
                 }
                 Some(elsewhere) => Err(merged(elsewhere)),
-                None => Err(Error::not_found("contact")),
+                None => Err(unknown("contact", SOURCE, source)),
             };
         };
         let mut both = people(&mut *tx, tenant, vec![into, from]).await?;

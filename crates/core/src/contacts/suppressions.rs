@@ -118,7 +118,13 @@ impl Suppressions<'_> {
         caller.require(UseCase::CreateSuppression)?;
         let key = idempotency::key(None, header)?;
         let suppression = self.read(caller, &command).await?;
-        let full = CreateSuppression { reason: Some(suppression.reason), ..command };
+        let recipient = &suppression.recipient;
+        let full = CreateSuppression {
+            identifier: recipient.identifier.clone(),
+            channel: command.channel.filter(|_| !matches!(recipient.kind, AddressKind::Phone | AddressKind::Email)),
+            reason: Some(suppression.reason),
+            ..command
+        };
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateSuppression, key, &full);
         let (tenant, now) = (caller.tenant, self.ids().clock.now());
         let mut tx = self.begin_once(caller, guard.as_ref(), suppression.id, now).await?;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{ProviderEvents, Received};
-use crate::base::{Caller, FieldErrors, UseCase, idempotency, parse_id, rights};
+use crate::base::{Caller, FieldErrors, UseCase, idempotency, parse_id_at, rights, unknown};
 use crate::messages::MessageView;
 use crate::messages::content::emoji;
 
@@ -171,9 +171,10 @@ impl ProviderEvents<'_> {
     /// Returns the message of `read` or `messageId`.
     async fn named(&self, tenant: TenantId, command: &PlayInbound) -> Result<Option<Message>> {
         let Some(id) = command.read.as_deref().or(command.message_id.as_deref()) else { return Ok(None) };
-        let id: MessageId = parse_id(id, "message")?;
-        let message = self.inner.store.read().await?.lookup_messages(tenant, &[id]).await?.pop();
-        message.ok_or_else(|| Error::not_found("message")).map(Some)
+        let path = if command.read.is_some() { "read" } else { "messageId" };
+        let parsed: MessageId = parse_id_at(path, id, "message")?;
+        let message = self.inner.store.read().await?.lookup_messages(tenant, &[parsed]).await?.pop();
+        message.ok_or_else(|| unknown("message", path, id)).map(Some)
     }
 
     /// Determines the sender and the connection.

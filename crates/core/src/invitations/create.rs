@@ -17,11 +17,12 @@ use utoipa::ToSchema;
 
 use super::Invitations;
 use super::view::{InvitationView, TOKEN};
-use crate::base::{Caller, Change, UseCase, idempotency, is_blank, list, parse_id, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, is_blank, list, parse_id_at, rights, unknown};
 use crate::numbers;
 
 /// 32 bytes in base64.
 const RANDOM_LENGTH: usize = 43;
+const NUMBER: &str = "phoneNumberId";
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// A new invitation.
@@ -113,7 +114,7 @@ impl Invitations<'_> {
             }
         }
         Error::if_any(errors)?;
-        let number = asked.phone_number_id.map(|text| parse_id(&text, "phone number")).transpose()?;
+        let number = asked.phone_number_id.map(|text| parse_id_at(NUMBER, &text, "phone number")).transpose()?;
         let id: InvitationId = self.ids().at(now);
         let token = self.new_token();
         let secrets = Map::from_iter([(TOKEN.to_owned(), token.as_str().into())]);
@@ -166,7 +167,7 @@ pub(super) fn hash(token: &str) -> [u8; 32] {
 
 /// Checks that a number is free for an invitation, and locks it against concurrent requests.
 async fn reserve_number(tx: &mut dyn Tx, tenant: TenantId, id: PhoneNumberId, now: Timestamp) -> Result<()> {
-    let number = tx.lock_number(tenant, id).await?.ok_or_else(|| Error::not_found("phone number"))?;
+    let number = tx.lock_number(tenant, id).await?.ok_or_else(|| unknown("phone number", NUMBER, id))?;
     if number.status != NumberStatus::Active {
         let message = "only an active number can be reserved for an invitation";
         return Err(Error::wrong_state(message, number.status.as_str(), &[NumberStatus::Active.as_str()]));

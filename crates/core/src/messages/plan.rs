@@ -23,7 +23,7 @@ use super::routing::{Asked, Choice, RoutingInputs, Window};
 use super::{content, routing, validate};
 use crate::base::IdentifierHasher;
 use crate::base::spending::Pending;
-use crate::base::{FieldErrors, idempotency};
+use crate::base::{BLANK, FieldErrors, idempotency, is_blank, unknown};
 use crate::templates::render;
 
 /// Time for which this node reserves a queued message, before any node can start it.
@@ -112,7 +112,11 @@ impl Planner<'_> {
         let itinerary = self.itinerary(&command, &asked, choice, recipient, !destination.is_phone || destination.is_assigned);
         let measure = wording.measure.filter(|_| itinerary.channels().any(Channel::is_sms));
         if let Some(template) = template {
-            command.text = Some(rendered(template, command.content.as_deref(), itinerary.connection.channel)?);
+            let text = rendered(template, command.content.as_deref(), itinerary.connection.channel)?;
+            if is_blank(&text) {
+                return Err(Error::field("content.templateVariables", format!("with them, the text {BLANK}")));
+            }
+            command.text = Some(text);
         }
         let connection = Arc::clone(itinerary.connection);
         let recipient = itinerary.recipient.clone();
@@ -190,7 +194,8 @@ impl Planner<'_> {
     /// Returns the template of the message, if it has one. Fails if it is missing, lacks values, or is not approved where required.
     fn template(&self, command: &SendMessage, asked: &Asked<'_>, channel: Channel) -> Result<Option<&Template>> {
         if asked.message_type == MessageType::Template {
-            let template = self.template.ok_or_else(|| Error::not_found("template"))?;
+            let id = command.content.as_ref().and_then(|content| content.template_id.as_deref()).unwrap_or_default();
+            let template = self.template.ok_or_else(|| unknown("template", "content.templateId", id))?;
             Error::if_any(render::check(template, &render::values(command.content.as_deref()), "content."))?;
         }
         if channel == Channel::Whatsapp && !asked.approved {

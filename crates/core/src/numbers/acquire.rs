@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Numbers, charge::charge, check_name, view::PhoneNumberView};
-use crate::base::{Caller, Change, UseCase, idempotency, rights};
+use crate::base::{Caller, Change, UseCase, idempotency, is_blank, rights};
 
 /// A number to acquire.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -28,7 +28,7 @@ impl Numbers<'_> {
     pub async fn acquire(&self, caller: &Caller, mut asked: AcquireNumber, key: Option<&str>) -> Result<PhoneNumberView> {
         caller.require(UseCase::AcquirePhoneNumber)?;
         let phone_number = check(&asked)?;
-        asked.name = asked.name.filter(|name| !name.is_empty());
+        asked.name = asked.name.filter(|name| !is_blank(name));
         let guard = self.guard(caller.tenant, IdempotentOperation::AcquirePhoneNumber, idempotency::key(None, key)?, &asked);
         let now = self.ids().clock.now();
         let id: PhoneNumberId = self.ids().at(now);
@@ -39,7 +39,8 @@ impl Numbers<'_> {
             return Err(self.was_acquired(caller, PhoneNumberId::from_uuid(original), same_request).await?);
         }
         let Some((found, holder)) = tx.find_inventory_number(caller.tenant, &phone_number).await? else {
-            return Err(Error::not_found("phone number in the inventory"));
+            let message = format!("{phone_number:?} is not in the inventory; list available numbers");
+            return Err(Error::not_found("phone number").at("phoneNumber", message));
         };
         if holder.is_some() {
             return Err(taken(&phone_number));

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{Numbers, check_name, view::PhoneNumberView};
-use crate::base::{Caller, Change, UseCase, parse_id, patch};
+use crate::base::{Caller, Change, UseCase, is_blank, parse_id, parse_id_at, patch};
 
 /// Changes of a number; absent fields stay unchanged.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -32,7 +32,7 @@ impl Numbers<'_> {
         let mut errors = Vec::new();
         check_name(asked.name.as_ref().and_then(|name| name.as_deref()), &mut errors);
         Error::if_any(errors)?;
-        let wanted = asked.sender_id.map(|id| id.map(|text| parse_id(&text, "sender")).transpose()).transpose()?;
+        let wanted = asked.sender_id.map(|id| id.map(|text| parse_id_at("senderId", &text, "sender")).transpose()).transpose()?;
         let now = self.ids().clock.now();
         // Every change of senders is serialised per environment before it locks anything else.
         let mut tx = match wanted {
@@ -42,7 +42,7 @@ impl Numbers<'_> {
         let mut number = tx.lock_number(caller.tenant, id).await?.ok_or_else(|| Error::not_found("phone number"))?;
         let before = PhoneNumberView::from(number.clone());
         if let Some(name) = asked.name {
-            number.name = name.filter(|name| !name.is_empty());
+            number.name = name.filter(|name| !is_blank(name));
         }
         match wanted {
             Some(Some(sender)) => assign(&mut *tx, caller.tenant, &mut number, sender, now).await?,

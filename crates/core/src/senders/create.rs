@@ -23,6 +23,7 @@ impl Senders<'_> {
         }
         let key = idempotency::key(None, idempotency_key)?;
         let full = CreateSender {
+            phone_number: command.phone_number.clone().filter(|number| !number.is_empty()),
             set_as_default: Some(command.set_as_default.unwrap_or_default()),
             email_receiving_enabled: Some(command.email_receiving_enabled.unwrap_or_default()),
             webhook_events: command

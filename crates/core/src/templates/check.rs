@@ -4,7 +4,7 @@ use nuncio_domain::template::{Button, ButtonType, HeaderType, malformed, variabl
 use nuncio_domain::{FieldError, address, limits};
 
 use super::command::CreateTemplate;
-use crate::base::FieldErrors;
+use crate::base::{BLANK, FieldErrors, is_blank};
 
 /// Returns the bodies of a template, each with the name of its field.
 fn bodies(command: &CreateTemplate) -> Vec<(&'static str, &str)> {
@@ -36,14 +36,15 @@ pub(super) fn check(command: &CreateTemplate) -> Vec<FieldError> {
         faults.push("name", "must not start or end with spaces");
     }
     if !is_language(&command.language) {
-        faults.push("language", "must be a language code such as en, en_US or es-ES");
+        let shown: String = command.language.chars().take(64).collect();
+        faults.push("language", format!("is {shown:?}; must be a language code such as en, en_US or es-ES"));
     }
     texts(command, &mut faults);
     names(command, &mut faults);
     header(command, &mut faults);
     faults.length("footer", command.footer.as_deref(), 1, limits::HEADER_FOOTER);
-    if command.footer.as_deref().is_some_and(|f| !variables(f).is_empty()) {
-        faults.push("footer", "must not contain variables");
+    if let Some(name) = command.footer.as_deref().and_then(|footer| variables(footer).first().copied()) {
+        faults.push("footer", format!("contains {{{{{name}}}}}; must not contain variables"));
     }
     let buttons = command.buttons.as_deref().unwrap_or_default();
     faults.count("buttons", buttons.len(), 0, limits::BUTTONS);
@@ -73,17 +74,27 @@ fn texts(command: &CreateTemplate, faults: &mut FieldErrors<'_>) {
         if let Some(fault) = malformed(body) {
             faults.push(field, fault);
         }
+        if !body.is_empty() && is_blank(body) {
+            faults.push(field, BLANK);
+        }
     }
 }
 
 fn names(command: &CreateTemplate, faults: &mut FieldErrors<'_>) {
     let used = used(command);
-    let numbers: Vec<usize> = used.iter().filter_map(|name| name.parse().ok()).collect();
-    if !numbers.is_empty() && numbers.len() < used.len() {
-        faults.push("body", "has both numbered and named variables; use one kind");
-    }
-    for missing in (1..=numbers.iter().copied().max().unwrap_or(0)).filter(|n| !numbers.contains(n)) {
-        faults.push("body", format!("skips {{{{{missing}}}}}; numbered variables count from 1 without a gap"));
+    let is_number = |name: &str| name.parse::<u8>().is_ok();
+    // From the main body on: WhatsApp gets it alone.
+    let mut numbers: Vec<u8> = Vec::new();
+    for (field, body) in bodies(command) {
+        let names = variables(body);
+        if let Some(other) = names.iter().find(|name| is_number(name) != is_number(&used[0])) {
+            faults.push(field, format!("uses {{{{{other}}}}} beside {{{{{}}}}}; use either numbers or names", used[0]));
+        }
+        numbers.extend(names.iter().filter_map(|name| name.parse::<u8>().ok()));
+        for missing in (1..=numbers.iter().copied().max().unwrap_or(0)).filter(|n| !numbers.contains(n)).collect::<Vec<_>>() {
+            faults.push(field, format!("skips {{{{{missing}}}}}; numbered variables count from 1 without a gap"));
+            numbers.push(missing);
+        }
     }
     let Some(declared) = &command.variables else { return };
     for (n, name) in declared.iter().enumerate() {

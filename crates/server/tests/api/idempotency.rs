@@ -102,10 +102,10 @@ async fn defaults_written_out_are_the_same_request_wherever_something_is_made() 
         if let Some(primary) = primary {
             channel["isPrimary"] = primary.into();
         }
-        json!({"channels": [channel]})
+        json!({"channels": [channel], "displayName": "", "metadata": {}})
     };
     for (path, body, defaults, different) in [
-        ("/v1/contacts", channels(None), channels(Some(false)), channels(Some(true))),
+        ("/v1/contacts", json!({"channels": channels(None)["channels"]}), channels(Some(false)), channels(Some(true))),
         (
             "/v1/invitations",
             json!({"clientName": "A"}),
@@ -118,17 +118,22 @@ async fn defaults_written_out_are_the_same_request_wherever_something_is_made() 
             json!({"whatsappCategory": "UTILITY", "variables": ["1"], "buttons": []}),
             json!({"whatsappCategory": "MARKETING"}),
         ),
-        ("/v1/suppressions", json!({"identifier": "+34600111222"}), json!({"reason": "manual"}), json!({"reason": "complaint"})),
+        (
+            "/v1/suppressions",
+            json!({"identifier": "+34600111222"}),
+            json!({"reason": "manual", "channel": "sms"}),
+            json!({"reason": "complaint"}),
+        ),
         (
             "/v1/senders",
             json!({"name": "s"}),
-            json!({"setAsDefault": false, "emailReceivingEnabled": false}),
+            json!({"setAsDefault": false, "emailReceivingEnabled": false, "phoneNumber": ""}),
             json!({"setAsDefault": true}),
         ),
         (
             "/v1/broadcasts",
             json!({"name": "b", "channel": "sms", "text": "x"}),
-            json!({"messageType": "text", "senderId": sender}),
+            json!({"messageType": "text", "senderId": sender, "trackLinks": false, "variables": {}}),
             json!({"text": "y"}),
         ),
     ] {

@@ -102,6 +102,16 @@ async fn every_fault_of_a_template_is_told() {
     assert_eq!(found.len(), 4, "{found:?}");
     let header = json!({"name": "x", "language": "en", "body": "x", "headerType": "text"});
     assert_eq!(paths(&app.post("/v1/templates", header).await.expect(400).json()), ["headerContent"]);
+    for (body, sms, expected) in [
+        ("{{1}}", "{{name}}", "smsBody: uses {{name}} beside {{1}}; use either numbers or names"),
+        ("{{1}}", "{{1}} {{3}}", "smsBody: skips {{2}}; numbered variables count from 1 without a gap"),
+        ("{{2}}", "{{1}}", "body: skips {{1}}; numbered variables count from 1 without a gap"),
+        (" \u{3000}", "x", "body: has only whitespace; must have visible text"),
+    ] {
+        let template = json!({"name": "x", "language": "en", "body": body, "smsBody": sms});
+        let refused = app.post("/v1/templates", template).await.expect(400).json();
+        assert_eq!(refused["message"], expected);
+    }
 }
 
 // holds: templates.submit
@@ -234,7 +244,13 @@ async fn variables_are_held_against_the_template() {
     let mut text = message("+34600111222", "sms", &id);
     text["text"] = "mine".into();
     assert_eq!(paths(&app.post("/v1/messages", text).await.expect(400).json()), ["text"]);
-    app.post("/v1/messages", message("+34600111222", "sms", "tpl_unknown")).await.expect(404);
+    let missing = app.post("/v1/messages", message("+34600111222", "sms", "tpl_unknown")).await.expect(404).json();
+    let expected = json!([{"path": "content.templateId", "message": "\"tpl_unknown\" is not a template of this environment"}]);
+    assert_eq!(missing["details"]["errors"], expected);
+    let bare = make(&app, json!({"name": "bare", "language": "en", "body": "{{1}}"})).await;
+    let blank = json!({"to": "+34600111222", "channel": "sms", "messageType": "template",
+        "content": {"templateId": bare, "templateVariables": {"1": " "}}});
+    assert_eq!(paths(&app.post("/v1/messages", blank).await.expect(400).json()), ["content.templateVariables"]);
     let other = app.node.core.projects().create("other", None).await.expect("a project");
     let key = app.node.core.keys().create(other.test, Environment::Test, "k", nuncio_domain::Permissions::ALL, None).await.expect("a key");
     let auth = format!("Bearer {}", key.secret.expose());
@@ -298,7 +314,7 @@ async fn a_change_of_a_template_is_held_to_its_rules() {
         for (change, fault) in [
             (json!({"body": null}), "body"),
             (json!({"body": "{{0}}"}), "body"),
-            (json!({"smsBody": "{{name}}"}), "body"),
+            (json!({"smsBody": "{{name}}"}), "smsBody"),
             (json!({"variables": ["2"]}), "variables[0]"),
             (json!({"headerType": "text"}), "headerContent"),
             (json!({"name": "other"}), "name"),

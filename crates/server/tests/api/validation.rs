@@ -407,6 +407,37 @@ async fn a_required_text_must_be_visible() {
     }
 }
 
+// holds: errors.all
+#[tokio::test]
+async fn an_id_in_a_body_that_names_nothing_is_said_with_its_field() {
+    let app = TestApp::start().await;
+    let channels = json!([{"channel": "sms", "identifier": "+34600111222"}]);
+    let contact = app.post("/v1/contacts", json!({"channels": channels})).await.expect(201).json()["id"].clone();
+    let merge = format!("/v1/contacts/{}/merge", contact.as_str().expect("an id"));
+    let template = json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": "tpl_x"}});
+    let numbers = app.get("/v1/phone-numbers/available?countryCode=US").await.expect(200).json();
+    let number = json!({"phoneNumber": numbers["items"][0]["phoneNumber"]});
+    let number = app.post("/v1/phone-numbers", number).await.expect(201).json()["phoneNumber"]["id"].clone();
+    let number = format!("/v1/phone-numbers/{}", number.as_str().expect("an id"));
+    let unknown = "con_01kdvdna00fjk91306sc092f5p";
+    for (method, path, body, field, id) in [
+        ("POST", merge.as_str(), json!({"sourceContactId": "con_x"}), "sourceContactId", "con_x"),
+        ("POST", &merge, json!({"sourceContactId": unknown}), "sourceContactId", unknown),
+        ("PATCH", &number, json!({"senderId": "snd_x"}), "senderId", "snd_x"),
+        ("POST", "/v1/phone-numbers", json!({"phoneNumber": "+34600111222"}), "phoneNumber", "+34600111222"),
+        ("POST", "/v1/invitations", json!({"phoneNumberId": ""}), "phoneNumberId", ""),
+        ("POST", "/v1/broadcasts", template, "content.templateId", "tpl_x"),
+        ("POST", "/v1/sandbox/inbound", json!({"channel": "sms", "from": "+34600111222", "read": "msg_x"}), "read", "msg_x"),
+    ] {
+        let refused = app.request(method, path, Some(body)).await.expect(404).json();
+        let error = &refused["details"]["errors"][0];
+        assert_eq!(error["path"], field, "{refused}");
+        assert!(error["message"].as_str().is_some_and(|text| text.starts_with(&format!("{id:?} is not"))), "{refused}");
+    }
+    app.request("PATCH", &number, Some(json!({"name": "\u{3000}"}))).await.expect(200);
+    assert_eq!(app.get(&number).await.json()["phoneNumber"]["name"], Value::Null, "blanks are no name");
+}
+
 // holds: contacts.create.limits, invitations.create
 #[tokio::test]
 async fn an_optional_text_of_only_blanks_counts_as_none() {
