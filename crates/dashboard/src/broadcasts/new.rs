@@ -69,7 +69,12 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(f
         // 404: the sender or the template was deleted since the form was opened.
         Err(error) if matches!(error.code().status(), 400 | 404) => {
             typed.once = once(&app);
-            let faults = Faults::of(&error).renamed(|path| if path == "senderId" { "sender" } else { path }.to_owned());
+            let field = |path: &str| match path {
+                "senderId" => "sender".to_owned(),
+                "content.templateId" => "template".to_owned(),
+                path => path.to_owned(),
+            };
+            let faults = Faults::of(&error).renamed(field);
             page(&app, &who, StatusCode::BAD_REQUEST, &typed, &faults).await
         }
         Err(error) => refuse(&who, "/broadcasts/new", &error),

@@ -98,7 +98,10 @@ async fn a_broadcast_stays_as_it_was_typed_when_its_template_or_sender_is_gone()
     let app = TestApp::start().await;
     let browser = person(&app, "ma@example.net", Role::Operator).await;
     for (gone, why) in [
-        (("template", "tpl_01hgw2bbg0e9tatjpp9vyrkcyk"), "Template not found."),
+        (
+            ("template", "tpl_01hgw2bbg0e9tatjpp9vyrkcyk"),
+            "<a href=\"#template\">Template &quot;tpl_01hgw2bbg0e9tatjpp9vyrkcyk&quot; is not a template of this environment",
+        ),
         (
             ("sender", "snd_01hgw2bbg0e9tatjpp9vyrkcyk"),
             "<a href=\"#sender\">From &quot;snd_01hgw2bbg0e9tatjpp9vyrkcyk&quot; is not a sender of this environment",
