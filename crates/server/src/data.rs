@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,7 +90,11 @@ impl DataDir {
     ///
     /// Says what to do about an error, where that is known.
     pub(crate) async fn open_store(&self, storage: &StorageConfig) -> anyhow::Result<Arc<dyn Store>> {
-        nuncio_store_sql::open(&self.target(storage)).await.map_err(|error| advised(error.into()))
+        let target = self.target(storage);
+        if let Target::Sqlite(path) = &target {
+            refuse_links(path)?;
+        }
+        nuncio_store_sql::open(&target).await.map_err(|error| advised(error.into()))
     }
 
     /// Returns the encryption keys: from the settings, or from the key file, which is created first if missing. Comes after
@@ -226,6 +230,15 @@ fn advice(error: &str) -> Option<&'static str> {
         return Some("PostgreSQL refuses the user or the password (guide: PostgreSQL)");
     }
     None
+}
+
+/// Refuses a database with another name: a server in another folder, whose lock is another, could use it at the same time.
+fn refuse_links(database: &Path) -> anyhow::Result<()> {
+    let Ok(file) = std::fs::symlink_metadata(database) else { return Ok(()) };
+    if file.is_symlink() || file.nlink() > 1 {
+        bail!("{} is a link, so two servers could use one database; move the file itself into the data folder", database.display());
+    }
+    Ok(())
 }
 
 /// Removes the permissions of group and others from a file or folder, if it exists.

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::Billing;
 use crate::base::spending::Pending;
-use crate::base::{Caller, Change, UseCase};
+use crate::base::{Caller, Change, UseCase, is_blank};
 
 /// The balance of an environment in US dollars.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
@@ -107,6 +107,9 @@ impl Billing<'_> {
     pub async fn add_money(&self, tenant: TenantId, amount: Micros, reference: Option<&str>) -> Result<(bool, Balance)> {
         if amount.0 == 0 || amount.0.unsigned_abs() > nuncio_domain::price::MOST.unsigned_abs() {
             return Err(Error::field("amount", format!("is {amount}; must be an amount other than 0, of at most a million dollars")));
+        }
+        if reference.is_some_and(is_blank) {
+            return Err(Error::field("reference", "is empty; must name one payment, or be left out"));
         }
         let resource = reference.map_or_else(|| self.ids().next::<nuncio_domain::EventId>().uuid(), named);
         let purpose = if amount.0 > 0 { Purpose::Deposit } else { Purpose::Withdrawal };

@@ -160,6 +160,25 @@ async fn the_folder_of_a_postgresql_node_gets_no_second_installation() {
     assert!(refused.err.contains("server.listen: \"nowhere\""), "{refused:?}");
 }
 
+/// Each folder has a lock of its own, which would protect nothing.
+#[tokio::test]
+async fn a_database_that_lies_in_another_folder_too_is_refused() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    run(&terminal, "keys create --name first --env test").await.expect(0);
+    let folder = terminal.home.path().join("nuncio-data");
+    let (database, elsewhere) = (folder.join("nuncio.db"), terminal.home.path().join("elsewhere.db"));
+    std::fs::hard_link(&database, &elsewhere).expect("linked");
+    assert!(run(&terminal, "keys list").await.expect(1).err.contains("nuncio.db is a link"));
+    std::fs::remove_file(&database).expect("removed");
+    std::os::unix::fs::symlink(&elsewhere, &database).expect("linked");
+    assert!(run(&terminal, "keys list").await.expect(1).err.contains("nuncio.db is a link"));
+    std::fs::rename(&elsewhere, &database).expect("moved");
+    run(&terminal, "keys list").await.expect(0);
+    let refused = terminal.type_in(&["balance", "add", "7", "--env", "test", "--reference", ""]).await.expect(1);
+    assert!(refused.err.contains("reference: is empty"), "{refused:?}");
+}
+
 // holds: cli.places
 #[tokio::test]
 async fn a_name_decides_only_if_it_is_the_only_one() {

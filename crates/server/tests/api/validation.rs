@@ -427,7 +427,7 @@ async fn an_id_in_a_body_that_names_nothing_is_said_with_its_field() {
         ("POST", "/v1/phone-numbers", json!({"phoneNumber": "+34600111222"}), "phoneNumber", "+34600111222"),
         ("POST", "/v1/invitations", json!({"phoneNumberId": ""}), "phoneNumberId", ""),
         ("POST", "/v1/broadcasts", template, "content.templateId", "tpl_x"),
-        ("POST", "/v1/sandbox/inbound", json!({"channel": "sms", "from": "+34600111222", "read": "msg_x"}), "read", "msg_x"),
+        ("POST", "/v1/sandbox/inbound", json!({"channel": "whatsapp", "from": "+34600111222", "read": "msg_x"}), "read", "msg_x"),
     ] {
         let refused = app.request(method, path, Some(body)).await.expect(404).json();
         let error = &refused["details"]["errors"][0];
